@@ -1,5 +1,6 @@
-//! What each event, frame and character goes through: reading and writing event lines, provider bodies to events, deltas to calls,
-//! text to calls. `cargo bench` prints the time and MB/s of each; `cargo bench TEXT` runs those whose name contains TEXT.
+//! What each event, frame and character goes through: reading and writing event lines, provider
+//! bodies to events, deltas to calls, text to calls. `cargo bench` prints the time and MB/s of
+//! each; `cargo bench TEXT` runs those whose name contains TEXT.
 
 mod inputs;
 
@@ -37,13 +38,15 @@ impl Sink for Forget {
 
 /// Reads the lines and pushes each event into a new machine.
 fn filter<M: Machine>(bencher: Bencher, lines: &Lines, machine: impl Fn(&mut Scanner) -> M) {
-    bencher.counter(BytesCount::new(lines.bytes())).bench_local(|| {
-        let (mut scanner, mut out) = (Scanner::default(), Forget::default());
-        let mut machine = machine(&mut scanner);
-        for line in &lines.0 {
-            machine.push(&scanner.read(line).expect("an event"), &mut out);
-        }
-    });
+    bencher
+        .counter(BytesCount::new(lines.bytes()))
+        .bench_local(|| {
+            let (mut scanner, mut out) = (Scanner::default(), Forget::default());
+            let mut machine = machine(&mut scanner);
+            for line in &lines.0 {
+                machine.push(&scanner.read(line).expect("an event"), &mut out);
+            }
+        });
 }
 
 mod lines {
@@ -53,28 +56,39 @@ mod lines {
     fn read(bencher: Bencher) {
         let lines = inputs::prose(20_000);
         let mut scanner = Scanner::default();
-        bencher.counter(BytesCount::new(lines.bytes())).bench_local(|| {
-            for line in &lines.0 {
-                black_box(scanner.read(line).expect("an event").payload());
-            }
-        });
+        bencher
+            .counter(BytesCount::new(lines.bytes()))
+            .bench_local(|| {
+                for line in &lines.0 {
+                    black_box(scanner.read(line).expect("an event").payload());
+                }
+            });
     }
 
     #[divan::bench]
     fn write(bencher: Bencher) {
-        let text = ContentDelta { text: "word ".into(), with_call: false };
-        let fragment = ToolCallDelta { index: Some(0), arguments: Some("{\"path\": \"a".into()), ..Default::default() };
+        let text = ContentDelta {
+            text: "word ".into(),
+            with_call: false,
+        };
+        let fragment = ToolCallDelta {
+            index: Some(0),
+            arguments: Some("{\"path\": \"a".into()),
+            ..Default::default()
+        };
         let payloads = [Payload::from(text), fragment.into()];
         let mut line = Vec::new();
-        bencher.counter(divan::counter::ItemsCount::new(20_000_usize)).bench_local(|| {
-            for _ in 0..10_000 {
-                for payload in &payloads {
-                    line.clear();
-                    payload::line(&mut line, black_box(payload), None, 0, Some("12.5"));
-                    black_box(&line);
+        bencher
+            .counter(divan::counter::ItemsCount::new(20_000_usize))
+            .bench_local(|| {
+                for _ in 0..10_000 {
+                    for payload in &payloads {
+                        line.clear();
+                        payload::line(&mut line, black_box(payload), None, 0, Some("12.5"));
+                        black_box(&line);
+                    }
                 }
-            }
-        });
+            });
     }
 }
 
@@ -85,11 +99,18 @@ mod bodies {
     const READ: usize = 16 * 1024;
 
     fn decode(bencher: Bencher, api: Api, body: &str) {
-        bencher.counter(BytesCount::new(body.len())).bench_local(|| {
-            let (mut stream, mut out) = (Stream::new(api, StreamOptions::default()), Forget::default());
-            body.as_bytes().chunks(READ).for_each(|piece| stream.push(piece, &mut out));
-            stream.finish(End::Eof, &mut out);
-        });
+        bencher
+            .counter(BytesCount::new(body.len()))
+            .bench_local(|| {
+                let (mut stream, mut out) = (
+                    Stream::new(api, StreamOptions::default()),
+                    Forget::default(),
+                );
+                body.as_bytes()
+                    .chunks(READ)
+                    .for_each(|piece| stream.push(piece, &mut out));
+                stream.finish(End::Eof, &mut out);
+            });
     }
 
     #[divan::bench]
@@ -105,14 +126,16 @@ mod bodies {
     #[divan::bench]
     fn server_sent_events(bencher: Bencher) {
         let body = inputs::openai(8_000, 40_000);
-        bencher.counter(BytesCount::new(body.len())).bench_local(|| {
-            let mut decoder = sse::Decoder::default();
-            for piece in body.as_bytes().chunks(READ) {
-                decoder.push(piece, &mut |event| {
-                    black_box(event);
-                });
-            }
-        });
+        bencher
+            .counter(BytesCount::new(body.len()))
+            .bench_local(|| {
+                let mut decoder = sse::Decoder::default();
+                for piece in body.as_bytes().chunks(READ) {
+                    decoder.push(piece, &mut |event| {
+                        black_box(event);
+                    });
+                }
+            });
     }
 }
 
@@ -144,7 +167,9 @@ mod text {
 
     fn parse(bencher: Bencher, lines: &Lines) {
         let streams = Streams::default();
-        filter(bencher, lines, |scanner| streams.begin(&scanner.read(&lines.0[0]).expect("an event")));
+        filter(bencher, lines, |scanner| {
+            streams.begin(&scanner.read(&lines.0[0]).expect("an event"))
+        });
     }
 
     #[divan::bench]

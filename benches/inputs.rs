@@ -4,8 +4,9 @@ use event::quoted;
 use std::fmt::Write;
 
 const WORDS: &[&str] = &[
-    "the", "of", "and", "a", "to", "in", "is", "you", "that", "it", "he", "was", "for", "on", "are", "with", "as",
-    "hut", "lake", "beds", "path", "snow", "rain", "summit", "bridge", "valley",
+    "the", "of", "and", "a", "to", "in", "is", "you", "that", "it", "he", "was", "for", "on",
+    "are", "with", "as", "hut", "lake", "beds", "path", "snow", "rain", "summit", "bridge",
+    "valley",
 ];
 
 /// Numbers that look like chance and are the same in every run (xorshift).
@@ -69,44 +70,71 @@ impl Lines {
 
     fn stream(start: &str, events: impl IntoIterator<Item = String>, reason: &str) -> Lines {
         let end = format!(r#"{{"type":"stream_end","finish_reason":"{reason}"}}"#);
-        Lines(std::iter::once(start.to_owned()).chain(events).chain([end]).collect())
+        Lines(
+            std::iter::once(start.to_owned())
+                .chain(events)
+                .chain([end])
+                .collect(),
+        )
     }
 }
 
 const NATIVE: &str = r#"{"type":"stream_start","v":1,"api":"openai-chat","model":"m","id":"r1","tools_mode":"native"}"#;
-const TAGGED: &str =
-    r#"{"type":"stream_start","v":1,"api":"openai-chat","model":"m","id":"r1","tools_mode":"tag","dialect":"hermes"}"#;
+const TAGGED: &str = r#"{"type":"stream_start","v":1,"api":"openai-chat","model":"m","id":"r1","tools_mode":"tag","dialect":"hermes"}"#;
 
 fn text(text: &str) -> String {
-    format!(r#"{{"type":"content_delta","t":12.5,"text":{}}}"#, quoted(text))
+    format!(
+        r#"{{"type":"content_delta","t":12.5,"text":{}}}"#,
+        quoted(text)
+    )
 }
 
 fn fragment(index: usize, fragment: &str) -> String {
-    format!(r#"{{"type":"tool_call_delta","index":{index},"arguments":{}}}"#, quoted(fragment))
+    format!(
+        r#"{{"type":"tool_call_delta","index":{index},"arguments":{}}}"#,
+        quoted(fragment)
+    )
 }
 
 fn opening(index: usize) -> String {
-    format!(r#"{{"type":"tool_call_delta","index":{index},"tool_id":"c{index}","tool_name":"f{}"}}"#, index % 7)
+    format!(
+        r#"{{"type":"tool_call_delta","index":{index},"tool_id":"c{index}","tool_name":"f{}"}}"#,
+        index % 7
+    )
 }
 
 /// Text only, a word a delta.
 pub fn prose(deltas: usize) -> Lines {
     let mut dice = Dice::new();
-    Lines::stream(NATIVE, (0..deltas).map(|_| text(&(dice.word().to_owned() + " "))), "stop")
+    Lines::stream(
+        NATIVE,
+        (0..deltas).map(|_| text(&(dice.word().to_owned() + " "))),
+        "stop",
+    )
 }
 
 /// One call with arguments of `size` bytes, 16 bytes a delta.
 pub fn one_call(size: usize) -> Lines {
     let arguments = arguments(&mut Dice::new(), size);
-    let deltas = pieces(&arguments, 16).into_iter().map(|piece| fragment(0, piece));
-    Lines::stream(NATIVE, std::iter::once(opening(0)).chain(deltas), "tool_calls")
+    let deltas = pieces(&arguments, 16)
+        .into_iter()
+        .map(|piece| fragment(0, piece));
+    Lines::stream(
+        NATIVE,
+        std::iter::once(opening(0)).chain(deltas),
+        "tool_calls",
+    )
 }
 
 /// Calls whose fragments alternate, 8 bytes a delta.
 pub fn interleaved(calls: usize) -> Lines {
     let mut dice = Dice::new();
     let texts: Vec<String> = (0..calls).map(|_| arguments(&mut dice, 400)).collect();
-    let mut parts: Vec<(usize, Vec<&str>)> = texts.iter().map(|text| pieces(text, 8)).enumerate().collect();
+    let mut parts: Vec<(usize, Vec<&str>)> = texts
+        .iter()
+        .map(|text| pieces(text, 8))
+        .enumerate()
+        .collect();
     parts.iter_mut().for_each(|(_, parts)| parts.reverse());
     let mut events: Vec<String> = (0..calls).map(opening).collect();
     while !parts.is_empty() {
@@ -123,8 +151,18 @@ pub fn interleaved(calls: usize) -> Lines {
 pub fn near_markers(deltas: usize) -> Lines {
     let mut dice = Dice::new();
     let near = ["<", "<t", "<tool", "a < b", "<div>", "<tool_cal l"];
-    let mut word = || if dice.roll(20) == 0 { near[dice.roll(near.len())] } else { dice.word() };
-    Lines::stream(TAGGED, (0..deltas).map(|_| text(&(word().to_owned() + " "))), "stop")
+    let mut word = || {
+        if dice.roll(20) == 0 {
+            near[dice.roll(near.len())]
+        } else {
+            dice.word()
+        }
+    };
+    Lines::stream(
+        TAGGED,
+        (0..deltas).map(|_| text(&(word().to_owned() + " "))),
+        "stop",
+    )
 }
 
 /// Text with calls between, cut anywhere, up to 8 bytes a delta.
@@ -158,7 +196,13 @@ pub fn openai(words: usize, size: usize) -> String {
         "null",
     );
     for piece in pieces(&arguments(&mut dice, size), 5) {
-        frame(&format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":{}}}}}]}}"#, quoted(piece)), "null");
+        frame(
+            &format!(
+                r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":{}}}}}]}}"#,
+                quoted(piece)
+            ),
+            "null",
+        );
     }
     frame("{}", "\"tool_calls\"");
     body + "data: [DONE]\n\n"
@@ -169,26 +213,41 @@ pub fn anthropic(words: usize, size: usize) -> String {
     let mut dice = Dice::new();
     let mut body = String::new();
     let mut frame = |kind: &str, fields: &str| {
-        let _ = write!(body, "event: {kind}\ndata: {{\"type\":\"{kind}\"{fields}}}\n\n");
+        let _ = write!(
+            body,
+            "event: {kind}\ndata: {{\"type\":\"{kind}\"{fields}}}\n\n"
+        );
     };
     frame(
         "message_start",
         r#","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":9}}"#,
     );
-    frame("content_block_start", r#","index":0,"content_block":{"type":"text","text":""}"#);
+    frame(
+        "content_block_start",
+        r#","index":0,"content_block":{"type":"text","text":""}"#,
+    );
     for _ in 0..words {
-        let delta = format!(r#","index":0,"delta":{{"type":"text_delta","text":"{} "}}"#, dice.word());
+        let delta = format!(
+            r#","index":0,"delta":{{"type":"text_delta","text":"{} "}}"#,
+            dice.word()
+        );
         frame("content_block_delta", &delta);
     }
     frame("content_block_stop", r#","index":0"#);
     let block = r#","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"write","input":{}}"#;
     frame("content_block_start", block);
     for piece in pieces(&arguments(&mut dice, size), 5) {
-        let delta = format!(r#","index":1,"delta":{{"type":"input_json_delta","partial_json":{}}}"#, quoted(piece));
+        let delta = format!(
+            r#","index":1,"delta":{{"type":"input_json_delta","partial_json":{}}}"#,
+            quoted(piece)
+        );
         frame("content_block_delta", &delta);
     }
     frame("content_block_stop", r#","index":1"#);
-    frame("message_delta", r#","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":99}"#);
+    frame(
+        "message_delta",
+        r#","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":99}"#,
+    );
     frame("message_stop", "");
     body
 }

@@ -1,4 +1,5 @@
-//! What people type at `bin/react`: approval and refusal, options, questions, Ctrl-C while tools run, and two at one log.
+//! What people type at `bin/react`: approval and refusal, options, questions, Ctrl-C while tools
+//! run, and two at one log.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -24,8 +25,11 @@ fn tools(scratch: &Scratch, changes: &[(&str, &str)]) {
         assert!(text.contains(from), "{from}");
         text.replace(from, to)
     });
-    fs::write(scratch.0.join("tools.json"), text.replace("\"./", &format!("\"{}/", folder.display())))
-        .expect("written");
+    fs::write(
+        scratch.0.join("tools.json"),
+        text.replace("\"./", &format!("\"{}/", folder.display())),
+    )
+    .expect("written");
 }
 
 /// How react is called with these tools.
@@ -36,14 +40,19 @@ fn ask() -> String {
 /// The tool that reserves needs a person's approval.
 fn danger(test: &str) -> Scratch {
     let scratch = Scratch::new(test);
-    tools(&scratch, &[("\"class\": \"write\"", "\"class\": \"danger\"")]);
+    tools(
+        &scratch,
+        &[("\"class\": \"write\"", "\"class\": \"danger\"")],
+    );
     scratch
 }
 
 /// The command in the last line of the output, which a person is to type.
 fn typed(err: &str) -> &str {
     let last = err.lines().last().unwrap_or_default();
-    let at = last.find(" with: bin/react ").unwrap_or_else(|| panic!("no command in {err}"));
+    let at = last
+        .find(" with: bin/react ")
+        .unwrap_or_else(|| panic!("no command in {err}"));
     &last[at + 7..]
 }
 
@@ -51,24 +60,44 @@ fn typed(err: &str) -> &str {
 fn the_last_line_is_the_command_that_approves() {
     let scratch = danger("approve");
     let (status, out, err) = scratch.run(&format!("{} {QUESTION}", ask()));
-    assert!(status == 3 && out.contains("<- reserve waits for approval"), "{status} {out}");
+    assert!(
+        status == 3 && out.contains("<- reserve waits for approval"),
+        "{status} {out}"
+    );
     assert_eq!(err.lines().count(), 2, "{err}");
     let refuses = typed(err.lines().next().expect("a line"));
-    assert_eq!(refuses, typed(&err).replace("--approve-call", "--deny-call"));
+    assert_eq!(
+        refuses,
+        typed(&err).replace("--approve-call", "--deny-call")
+    );
     let log = scratch.read("log");
-    assert!(log.contains("run it with: bin/react --log ") && log.contains(&format!("--approve-call {ID}:")), "{log}");
+    assert!(
+        log.contains("run it with: bin/react --log ")
+            && log.contains(&format!("--approve-call {ID}:")),
+        "{log}"
+    );
     let command = typed(&err);
     assert!(
-        command.starts_with("bin/react --log ") && command.contains(&format!(" --approve-call {ID}:")),
+        command.starts_with("bin/react --log ")
+            && command.contains(&format!(" --approve-call {ID}:")),
         "{command}"
     );
-    assert!(!command.contains("We are four"), "the question has been asked: {command}");
+    assert!(
+        !command.contains("We are four"),
+        "the question has been asked: {command}"
+    );
     let (status, out, err) = scratch.run(command);
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("<- reserve done") && out.contains("sleeping bags"), "{out}");
+    assert!(
+        out.contains("<- reserve done") && out.contains("sleeping bags"),
+        "{out}"
+    );
     assert!(scratch.read("reservations").starts_with("Lake hut"));
     let (_, shown, _) = scratch.run("tc-view $SCRATCH/log");
-    assert!(shown.contains("<- reserve waits for approval") && shown.contains("\n<- reserve done"), "{shown}");
+    assert!(
+        shown.contains("<- reserve waits for approval") && shown.contains("\n<- reserve done"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -77,9 +106,15 @@ fn a_call_that_is_refused_is_answered_and_the_model_asked_again() {
     let (_, _, err) = scratch.run(&format!("{} {QUESTION}", ask()));
     let (status, out, err) = scratch.run(&typed(&err).replace("--approve-call", "--deny-call"));
     // The tape has no answer to that request.
-    assert!(status == 2 && out.contains("<- reserve denied") && out.contains("(tape_miss)"), "{out}{err}");
+    assert!(
+        status == 2 && out.contains("<- reserve denied") && out.contains("(tape_miss)"),
+        "{out}{err}"
+    );
     let log = scratch.read("log");
-    assert!(log.contains(r#""status":"denied""#) && log.contains("A person refused the call"), "{log}");
+    assert!(
+        log.contains(r#""status":"denied""#) && log.contains("A person refused the call"),
+        "{log}"
+    );
     assert_eq!(scratch.read("reservations"), "");
 }
 
@@ -89,29 +124,51 @@ fn a_question_given_meanwhile_is_asked_after_the_call() {
     scratch.run(&format!("{} {QUESTION}", ask()));
     let before = scratch.read("log");
     // The question waits for the decision: it is in the command to type, quoted.
-    let (status, _, err) =
-        scratch.run(&format!("{} --system \"it's; so\" \"-5°: what's \\$HOME?\" -- --speed max", ask()));
+    let (status, _, err) = scratch.run(&format!(
+        "{} --system \"it's; so\" \"-5°: what's \\$HOME?\" -- --speed max",
+        ask()
+    ));
     assert_eq!(status, 2, "begins with a dash: {err}");
-    let (status, _, err) = scratch
-        .run(&format!("{} --system=\"it's; so\" --question \"-5 degrees: what's \\$HOME?\" -- --speed max", ask()));
-    assert!(status == 3 && typed(&err).ends_with(" -- --speed max"), "{err}");
+    let (status, _, err) = scratch.run(&format!(
+        "{} --system=\"it's; so\" --question \"-5 degrees: what's \\$HOME?\" -- --speed max",
+        ask()
+    ));
+    assert!(
+        status == 3 && typed(&err).ends_with(" -- --speed max"),
+        "{err}"
+    );
     assert!(!scratch.read("log")[before.len()..].contains("degrees"));
     let (status, out, err) = scratch.run(typed(&err));
     assert!(
-        status == 2 && out.contains("<- reserve done") && out.contains("> -5 degrees: what's $HOME?"),
+        status == 2
+            && out.contains("<- reserve done")
+            && out.contains("> -5 degrees: what's $HOME?"),
         "{out}{err}"
     );
     let log = scratch.read("log");
-    let [result, question] =
-        ["\"role\":\"tool\",\"tool_call_id\":\"call_r3Vb8PsMcY\"", "\"role\":\"user\",\"content\":\"-5 degrees"]
-            .map(|text| log.find(text).unwrap_or_else(|| panic!("{text} is not in {log}")));
+    let [result, question] = [
+        "\"role\":\"tool\",\"tool_call_id\":\"call_r3Vb8PsMcY\"",
+        "\"role\":\"user\",\"content\":\"-5 degrees",
+    ]
+    .map(|text| {
+        log.find(text)
+            .unwrap_or_else(|| panic!("{text} is not in {log}"))
+    });
     assert!(result < question);
     // Now it is in the log, and need not be given again.
     let command = typed(&err);
-    assert!(!command.contains("degrees") && command.contains(r"--system 'it'\''s; so'"), "{err}");
+    assert!(
+        !command.contains("degrees") && command.contains(r"--system 'it'\''s; so'"),
+        "{err}"
+    );
     // Nor is a question lost that `llm-stream` did not take: the tape does not exist.
-    let (status, _, err) = scratch.run("bin/react --log $SCRATCH/other --model demo --tape $SCRATCH/none 'Why?'");
-    assert_eq!((status, err.contains("go on with")), (2, false), "nothing has happened: {err}");
+    let (status, _, err) =
+        scratch.run("bin/react --log $SCRATCH/other --model demo --tape $SCRATCH/none 'Why?'");
+    assert_eq!(
+        (status, err.contains("go on with")),
+        (2, false),
+        "nothing has happened: {err}"
+    );
 }
 
 #[test]
@@ -121,18 +178,36 @@ fn options_reach_their_stages() {
     let (status, out, err) = scratch.run(&format!(
         "bin/react {base} -l $SCRATCH/one -j1 --progress --timeout=20s --order completion --max-line 1M --no-time --allow '*' {QUESTION}"
     ));
-    assert!(status == 0 && out.contains("sleeping bags") && err.is_empty(), "{status} {out}{err}");
+    assert!(
+        status == 0 && out.contains("sleeping bags") && err.is_empty(),
+        "{status} {out}{err}"
+    );
     assert!(scratch.read("one").contains(r#""type":"tool_progress""#));
-    let (_, out, _) = scratch.run(&format!("bin/react {base} --log $SCRATCH/two --deny='find_*' {QUESTION}"));
+    let (_, out, _) = scratch.run(&format!(
+        "bin/react {base} --log $SCRATCH/two --deny='find_*' {QUESTION}"
+    ));
     assert!(out.contains("<- find_huts denied"), "{out}");
     // With another system prompt the request is another one, which the tape does not have.
-    let (status, out, _) = scratch.run(&format!("bin/react {base} --log $SCRATCH/three -s 'Be brief.' {QUESTION}"));
+    let (status, out, _) = scratch.run(&format!(
+        "bin/react {base} --log $SCRATCH/three -s 'Be brief.' {QUESTION}"
+    ));
     assert!(status == 2 && out.contains(r#""system" here"#), "{out}");
     // Every stage refuses a line that is longer than --max-line.
-    let (status, out, err) = scratch.run(&format!("bin/react {base} --log $SCRATCH/four --max-line 100 {QUESTION}"));
-    assert!(status == 2 && !out.contains("sleeping bags"), "{status} {out}{err}");
+    let (status, out, err) = scratch.run(&format!(
+        "bin/react {base} --log $SCRATCH/four --max-line 100 {QUESTION}"
+    ));
+    assert!(
+        status == 2 && !out.contains("sleeping bags"),
+        "{status} {out}{err}"
+    );
     let (status, out, _) = scratch.run("bin/react --version");
-    assert!(status == 0 && out.starts_with("react ") && out.trim_start_matches("react ").starts_with(char::is_numeric));
+    assert!(
+        status == 0
+            && out.starts_with("react ")
+            && out
+                .trim_start_matches("react ")
+                .starts_with(char::is_numeric)
+    );
     for (wrong, says) in [
         ("--no-time=1 x", "--no-time takes no value"),
         ("-t", "-t needs a value"),
@@ -142,7 +217,10 @@ fn options_reach_their_stages() {
         ("one --question two", "two questions"),
     ] {
         let (status, out, err) = scratch.run(&format!("bin/react {wrong}"));
-        assert!((status, out.as_str(), err.lines().count()) == (2, "", 1) && err.contains(says), "{wrong}: {err}");
+        assert!(
+            (status, out.as_str(), err.lines().count()) == (2, "", 1) && err.contains(says),
+            "{wrong}: {err}"
+        );
     }
 }
 
@@ -162,7 +240,13 @@ fn waiting(test: &str) -> Scratch {
          \"cwd\": \"{}/fixtures/tools\", \"class\": \"write\"",
         bins::root().display()
     );
-    tools(&scratch, &[(find, &wait), ("\"timeout\": \"5s\"", "\"timeout\": \"10m\"")]);
+    tools(
+        &scratch,
+        &[
+            (find, &wait),
+            ("\"timeout\": \"5s\"", "\"timeout\": \"10m\""),
+        ],
+    );
     let path = scratch.0.join("tools.json");
     let text = fs::read_to_string(&path).expect("the tools");
     let absolute = format!("{}/fixtures/tools/find-huts $1", bins::root().display());
@@ -173,36 +257,69 @@ fn waiting(test: &str) -> Scratch {
 #[test]
 fn the_second_ctrl_c_ends_tools_and_their_cards_say_so() {
     let scratch = waiting("interrupt");
-    let mut child = scratch.bash(&format!("{} {QUESTION}", ask())).process_group(0).spawn().expect("bash runs");
+    let mut child = scratch
+        .bash(&format!("{} {QUESTION}", ask()))
+        .process_group(0)
+        .spawn()
+        .expect("bash runs");
     fs::read(scratch.0.join("started")).expect("the tool runs");
     let group = format!("-{}", child.id());
     let mut err = child.stderr.take().expect("a pipe");
     kill("-INT", &group);
     // The other tool may still run; then the message names it too.
-    wait_for(&mut err, "tool-exec: waiting for running calls to end (find_huts");
+    wait_for(
+        &mut err,
+        "tool-exec: waiting for running calls to end (find_huts",
+    );
     wait_for(&mut err, "), press Ctrl-C again to stop them now\n");
     kill("-INT", &group);
     let [mut out, mut rest] = [String::new(), String::new()];
-    child.stdout.take().expect("a pipe").read_to_string(&mut out).expect("text");
+    child
+        .stdout
+        .take()
+        .expect("a pipe")
+        .read_to_string(&mut out)
+        .expect("text");
     err.read_to_string(&mut rest).expect("text");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{out}{rest}");
+    assert_eq!(
+        child.wait().expect("it ends").code(),
+        Some(130),
+        "{out}{rest}"
+    );
     assert!(out.contains("<- find_huts cancelled"), "{out}{rest}");
-    assert!(rest.lines().count() == 1 && typed(&rest).starts_with("bin/react --log "), "{rest}");
+    assert!(
+        rest.lines().count() == 1 && typed(&rest).starts_with("bin/react --log "),
+        "{rest}"
+    );
     let log = scratch.read("log");
-    assert_eq!(log.matches(r#""role":"tool""#).count(), 2, "both calls are answered: {log}");
+    assert_eq!(
+        log.matches(r#""role":"tool""#).count(),
+        2,
+        "both calls are answered: {log}"
+    );
 }
 
 #[test]
 fn two_do_not_work_on_one_log() {
     let scratch = waiting("lock");
-    let mut first = scratch.bash(&format!("exec {} {QUESTION}", ask())).spawn().expect("bash runs");
+    let mut first = scratch
+        .bash(&format!("exec {} {QUESTION}", ask()))
+        .spawn()
+        .expect("bash runs");
     fs::read(scratch.0.join("started")).expect("the tool runs");
-    let second = format!("ln -s log $SCRATCH/link 2>/dev/null; {}", ask().replace("/log ", "/link "));
+    let second = format!(
+        "ln -s log $SCRATCH/link 2>/dev/null; {}",
+        ask().replace("/log ", "/link ")
+    );
     let busy = |what: &str| {
         for ask in [ask(), second.clone()] {
             let (status, out, err) = scratch.run(&ask);
-            let said = err.starts_with("react: another react works on ") && err.lines().count() == 1;
-            assert!(status == 2 && out.is_empty() && said, "{what}: {status} {out}{err}");
+            let said =
+                err.starts_with("react: another react works on ") && err.lines().count() == 1;
+            assert!(
+                status == 2 && out.is_empty() && said,
+                "{what}: {status} {out}{err}"
+            );
         }
     };
     busy("while it runs");
@@ -215,6 +332,12 @@ fn two_do_not_work_on_one_log() {
     let lock = fs::File::open(scratch.0.join("log.lock")).expect("the lock");
     rustix::fs::flock(lock, rustix::fs::FlockOperation::LockExclusive).expect("locked");
     let log = scratch.read("log");
-    let runs = log.lines().filter(|line| line.contains("\"tool_use\"") && line.contains("find_huts")).count();
-    assert!(runs == 1 && log.contains("sleeping bags"), "the stages went on: {log}");
+    let runs = log
+        .lines()
+        .filter(|line| line.contains("\"tool_use\"") && line.contains("find_huts"))
+        .count();
+    assert!(
+        runs == 1 && log.contains("sleeping bags"),
+        "the stages went on: {log}"
+    );
 }

@@ -1,5 +1,6 @@
-//! Ordinary answers are not read as calls: the recorded streams of `fixtures/streams`, but those that hold calls or reasoning as text,
-//! are read for every dialect. No call is found, and their text does not change.
+//! Ordinary answers are not read as calls: the recorded streams of `fixtures/streams`, but those
+//! that hold calls or reasoning as text, are read for every dialect. No call is found, and their
+//! text does not change.
 
 #[path = "pipeline/bodies.rs"]
 mod bodies;
@@ -32,7 +33,10 @@ fn told(lines: &[String]) -> Told {
             }
         };
         let text = event.get_str("text").unwrap_or_default();
-        match texts.iter_mut().find(|(choice, _)| *choice == event.choice()) {
+        match texts
+            .iter_mut()
+            .find(|(choice, _)| *choice == event.choice())
+        {
             Some((_, so_far)) => so_far.push_str(&text),
             None => texts.push((event.choice(), text.into_owned())),
         }
@@ -43,7 +47,8 @@ fn told(lines: &[String]) -> Told {
     told
 }
 
-/// Bodies with calls as text (rows 24 to 26 of the deviations, and tag mode itself), and with tags of reasoning (row 22).
+/// Bodies with calls as text (rows 24 to 26 of the deviations, and tag mode itself), and with tags
+/// of reasoning (row 22).
 const MARKED: &[&str] = &[
     "anthropic/trap-thinking-tag-then-call",
     "mistral/trap-tool-calls-token-in-text",
@@ -56,7 +61,8 @@ const MARKED: &[&str] = &[
     "openai-chat/row-26-end-tag-in-string",
 ];
 
-/// Tools with names that are ordinary words in answers, so that forms without markers are tried too.
+/// Tools with names that are ordinary words in answers, so that forms without markers are tried
+/// too.
 const TOOLS: &str = r#"[
     {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}},
     {"type": "function", "function": {"name": "search"}}, {"type": "function", "function": {"name": "calculator"}},
@@ -67,22 +73,42 @@ fn no_recorded_stream_has_a_call_in_its_text() {
     let look = Rc::new(Look::new("auto").expect("all dialects"));
     let tools = Rc::new(json::ToolList::read(TOOLS).expect("a list of tools"));
     let mut wrong = Vec::new();
-    for body in bodies().into_iter().filter(|body| !MARKED.iter().any(|mark| body.name.starts_with(mark))) {
+    for body in bodies()
+        .into_iter()
+        .filter(|body| !MARKED.iter().any(|mark| body.name.starts_with(mark)))
+    {
         let bytes = std::fs::read(&body.path).expect("a body");
         let api = Api::from_name(&body.api).expect("a folder with an API's name");
-        let (mut stream, mut out) = (Stream::new(api, StreamOptions::default()), Collect::default());
+        let (mut stream, mut out) = (
+            Stream::new(api, StreamOptions::default()),
+            Collect::default(),
+        );
         stream.push(&bytes, &mut out);
         stream.finish(End::Eof, &mut out);
         for tools in [None, Some(Rc::clone(&tools))] {
-            let streams =
-                Streams::new(Options { look: Some(Rc::clone(&look)), always: true, tools, ..Options::default() });
+            let streams = Streams::new(Options {
+                look: Some(Rc::clone(&look)),
+                always: true,
+                tools,
+                ..Options::default()
+            });
             let mut scanner = Scanner::default();
             let first = scanner.read(&out.lines[0]).expect("an event");
             let read = Collect::run(&mut streams.begin(&first), &out.lines);
             if told(&read) != told(&out.lines) {
-                wrong.push(format!("{}: {:?}\n  is read as {:?}", body.name, told(&out.lines), told(&read)));
+                wrong.push(format!(
+                    "{}: {:?}\n  is read as {:?}",
+                    body.name,
+                    told(&out.lines),
+                    told(&read)
+                ));
             }
         }
     }
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

@@ -1,4 +1,5 @@
-//! What fuzzing found: each file of `fuzz/findings/TARGET` is an input for which a law of that target did not hold. All laws hold for all of them.
+//! What fuzzing found: each file of `fuzz/findings/TARGET` is an input for which a law of that
+//! target did not hold. All laws hold for all of them.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,8 +19,14 @@ fn what_fuzzing_found_holds() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/findings");
     for folder in std::fs::read_dir(&root).unwrap().map(Result::unwrap) {
         let name = folder.file_name().into_string().unwrap();
-        let target = TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("no target {name}"));
-        for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        let target = TARGETS
+            .iter()
+            .find(|target| target.name == name)
+            .unwrap_or_else(|| panic!("no target {name}"));
+        for file in std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(Result::unwrap)
+        {
             println!("{name}/{}", file.file_name().display());
             (target.check)(&std::fs::read(file.path()).unwrap(), Turn::All);
         }

@@ -1,8 +1,10 @@
 //! Law 4, linear: searches for inputs whose cost grows faster than they do.
 //!
-//! Pieces of markup and of JSON are repeated, as text and as arguments, in one event and in many, and events with a new name, index
-//! or choice each follow each other. Four times the input may take eight times the processor's time and write eight times the bytes. The
-//! machines run in this process; `growth_bodies.rs` does the same with the bodies of providers, `growth_commands.rs` with commands.
+//! Pieces of markup and of JSON are repeated, as text and as arguments, in one event and in many,
+//! and events with a new name, index or choice each follow each other. Four times the input may
+//! take eight times the processor's time and write eight times the bytes. The machines run in this
+//! process; `growth_bodies.rs` does the same with the bodies of providers, `growth_commands.rs`
+//! with commands.
 
 #[path = "pipeline/cost.rs"]
 mod cost;
@@ -31,7 +33,13 @@ impl Events {
     fn each(&self, mut take: impl FnMut(&Event<'_>)) {
         let mut scanner = Scanner::default();
         let again = std::iter::repeat_n(self.again.as_str(), self.times);
-        for line in self.first.iter().map(String::as_str).chain(again).chain([STOP]) {
+        for line in self
+            .first
+            .iter()
+            .map(String::as_str)
+            .chain(again)
+            .chain([STOP])
+        {
             take(&scanner.read(line).expect("an event"));
         }
     }
@@ -45,29 +53,53 @@ fn run(machine: &mut dyn Machine, events: &Events) -> Cost {
         out.passing = event.raw().len();
         machine.push(event, &mut out);
     });
-    Cost { micros: now() - start, written: out.written }
+    Cost {
+        micros: now() - start,
+        written: out.written,
+    }
 }
 
 /// Reads calls in the text of the events, and merges them.
 fn parse(streams: &Streams, events: &Events) -> Cost {
     let mut scanner = Scanner::default();
     let tag = streams.begin(&scanner.read(&events.first[0]).expect("an event"));
-    run(&mut Chain::new(tag, |_: &Event<'_>| Accumulate::new(Rc::default())), events)
+    run(
+        &mut Chain::new(tag, |_: &Event<'_>| Accumulate::new(Rc::default())),
+        events,
+    )
 }
 
 fn start(dialect: Option<&str>) -> String {
-    let dialect = dialect.map(|name| format!(r#","dialect":"{name}""#)).unwrap_or_default();
+    let dialect = dialect
+        .map(|name| format!(r#","dialect":"{name}""#))
+        .unwrap_or_default();
     format!(
         r#"{{"type":"stream_start","v":1,"id":"r1","tools_mode":"tag"{dialect},"tools":[{{"type":"function","function":{{"name":"f"}}}}]}}"#
     )
 }
 
-/// A stream of `first`, then `unit` again and again, in one event or in many; `event` makes an event of a text.
-fn stream(start: String, first: &str, unit: &str, n: usize, many: bool, event: impl Fn(&str) -> String) -> Events {
+/// A stream of `first`, then `unit` again and again, in one event or in many; `event` makes an
+/// event of a text.
+fn stream(
+    start: String,
+    first: &str,
+    unit: &str,
+    n: usize,
+    many: bool,
+    event: impl Fn(&str) -> String,
+) -> Events {
     if many {
-        Events { first: vec![start, event(first)], again: event(unit), times: n }
+        Events {
+            first: vec![start, event(first)],
+            again: event(unit),
+            times: n,
+        }
     } else {
-        Events { first: vec![start, event(&(first.to_owned() + &unit.repeat(n)))], again: String::new(), times: 0 }
+        Events {
+            first: vec![start, event(&(first.to_owned() + &unit.repeat(n)))],
+            again: String::new(),
+            times: 0,
+        }
     }
 }
 
@@ -79,10 +111,23 @@ fn text(text: &str) -> String {
 fn markup_that_is_read_for_every_dialect() {
     let streams = Streams::default();
     let markers: BTreeSet<String> = Dialect::all().iter().flat_map(units::markers).collect();
-    let whole = || markers.iter().map(String::as_str).chain(units::JSON.iter().copied());
-    let pieces: BTreeSet<&str> = markers.iter().flat_map(|m| units::prefixes(m)).chain(whole()).collect();
+    let whole = || {
+        markers
+            .iter()
+            .map(String::as_str)
+            .chain(units::JSON.iter().copied())
+    };
+    let pieces: BTreeSet<&str> = markers
+        .iter()
+        .flat_map(|m| units::prefixes(m))
+        .chain(whole())
+        .collect();
     let mut wrong = Vec::new();
-    for (unit, many) in pieces.into_iter().map(|unit| (unit, false)).chain(whole().map(|unit| (unit, true))) {
+    for (unit, many) in pieces
+        .into_iter()
+        .map(|unit| (unit, false))
+        .chain(whole().map(|unit| (unit, true)))
+    {
         judge(
             || format!("auto, {unit:?}, many: {many}"),
             &mut wrong,
@@ -102,14 +147,24 @@ fn markup_of_the_dialect_that_is_named() {
         let whole = format!("{open}{close}");
         let mut cases = vec![("", whole.as_str()), (&open, &close)];
         for marker in &markers {
-            cases.extend(units::prefixes(marker).into_iter().skip(2).map(|unit| ("", unit)));
+            cases.extend(
+                units::prefixes(marker)
+                    .into_iter()
+                    .skip(2)
+                    .map(|unit| ("", unit)),
+            );
             cases.push((&open, marker));
         }
         for (first, unit) in cases {
             judge(
                 || format!("{}, {first:?} and {unit:?}", dialect.name),
                 &mut wrong,
-                |n| parse(&streams, &stream(start(Some(dialect.name)), first, unit, n, false, text)),
+                |n| {
+                    parse(
+                        &streams,
+                        &stream(start(Some(dialect.name)), first, unit, n, false, text),
+                    )
+                },
             );
         }
     }
@@ -117,43 +172,85 @@ fn markup_of_the_dialect_that_is_named() {
 }
 
 fn arguments(text: &str) -> String {
-    format!(r#"{{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":{}}}"#, quoted(text))
+    format!(
+        r#"{{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":{}}}"#,
+        quoted(text)
+    )
 }
 
 #[test]
 fn arguments_of_native_calls() {
     let markers: BTreeSet<String> = Dialect::all().iter().flat_map(units::markers).collect();
-    let partial = Options { keep_deltas: true, partial: true, ..Options::default() };
-    let [plain, partial, shape] =
-        [Options::default(), partial, Options { shape: Some(ResponseShape::Openai), ..Options::default() }]
-            .map(Rc::new);
+    let partial = Options {
+        keep_deltas: true,
+        partial: true,
+        ..Options::default()
+    };
+    let [plain, partial, shape] = [
+        Options::default(),
+        partial,
+        Options {
+            shape: Some(ResponseShape::Openai),
+            ..Options::default()
+        },
+    ]
+    .map(Rc::new);
     let mut cases = Vec::new();
     for unit in units::JSON {
         for first in ["", "{\"a\":1}", "{\"a\":\"", "{\"a\":[", "{'a':"] {
-            cases.extend([(first, *unit, false, &plain), (first, unit, true, &plain), (first, unit, true, &partial)]);
+            cases.extend([
+                (first, *unit, false, &plain),
+                (first, unit, true, &plain),
+                (first, unit, true, &partial),
+            ]);
         }
-        cases.extend([("{\"a\":1}", *unit, false, &partial), ("{\"a\":1}", unit, false, &shape)]);
+        cases.extend([
+            ("{\"a\":1}", *unit, false, &partial),
+            ("{\"a\":1}", unit, false, &shape),
+        ]);
     }
     for marker in &markers {
-        cases.extend([("{\"a\":1}", marker.as_str(), false, &plain), ("{\"a\":1}", marker, true, &plain)]);
+        cases.extend([
+            ("{\"a\":1}", marker.as_str(), false, &plain),
+            ("{\"a\":1}", marker, true, &plain),
+        ]);
     }
     let mut wrong = Vec::new();
     for (first, unit, many, options) in cases {
         judge(
             || format!("arguments {first:?} and {unit:?}, many: {many}, {options:?}"),
             &mut wrong,
-            |n| run(&mut Accumulate::new(Rc::clone(options)), &stream(start(None), first, unit, n, many, arguments)),
+            |n| {
+                run(
+                    &mut Accumulate::new(Rc::clone(options)),
+                    &stream(start(None), first, unit, n, many, arguments),
+                )
+            },
         );
     }
     // Each object begins a call, and a long name would be written with each of them.
-    for (name, options) in [("f", &plain), ("f", &partial), ("f", &shape), (&*"f".repeat(5000), &plain)] {
+    for (name, options) in [
+        ("f", &plain),
+        ("f", &partial),
+        ("f", &shape),
+        (&*"f".repeat(5000), &plain),
+    ] {
         judge(
-            || format!("objects in one delta, {} bytes of name, {options:?}", name.len()),
+            || {
+                format!(
+                    "objects in one delta, {} bytes of name, {options:?}",
+                    name.len()
+                )
+            },
             &mut wrong,
             |n| {
                 let objects: String = (0..n).map(|i| format!("{{\"a\":{i}}}")).collect();
                 let event = arguments(&objects).replace("\"f\"", &format!("\"{name}\""));
-                let events = Events { first: vec![start(None), event], again: String::new(), times: 0 };
+                let events = Events {
+                    first: vec![start(None), event],
+                    again: String::new(),
+                    times: 0,
+                };
                 run(&mut Accumulate::new(Rc::clone(options)), &events)
             },
         );
@@ -196,13 +293,23 @@ const NUMBERED: &[&str] = &[
 
 /// Every event of one kind, then every event of another.
 fn numbered(one: &str, other: &str, n: usize) -> Events {
-    let all = [one, other].into_iter().flat_map(|event| (0..n / 2).map(|i| event.replace('#', &i.to_string())));
-    Events { first: std::iter::once(start(None)).chain(all).collect(), again: String::new(), times: 0 }
+    let all = [one, other]
+        .into_iter()
+        .flat_map(|event| (0..n / 2).map(|i| event.replace('#', &i.to_string())));
+    Events {
+        first: std::iter::once(start(None)).chain(all).collect(),
+        again: String::new(),
+        times: 0,
+    }
 }
 
 #[test]
 fn events_with_a_new_number_each() {
-    let options = Rc::new(Options { keep_deltas: true, partial: true, ..Options::default() });
+    let options = Rc::new(Options {
+        keep_deltas: true,
+        partial: true,
+        ..Options::default()
+    });
     let streams = Streams::default();
     let mut wrong = Vec::new();
     for one in NUMBERED {
@@ -210,7 +317,12 @@ fn events_with_a_new_number_each() {
             judge(
                 || format!("tc-accumulate, {one} and {other}"),
                 &mut wrong,
-                |n| run(&mut Accumulate::new(Rc::clone(&options)), &numbered(one, other, n)),
+                |n| {
+                    run(
+                        &mut Accumulate::new(Rc::clone(&options)),
+                        &numbered(one, other, n),
+                    )
+                },
             );
         }
         for other in [
@@ -229,11 +341,20 @@ fn events_with_a_new_number_each() {
                 || format!("tc-detect --checker {checker}, {one}"),
                 &mut wrong,
                 |n| {
-                    let checkers = detect::checkers(checker, &CallFilter::default()).expect("a checker of the table");
+                    let checkers = detect::checkers(checker, &CallFilter::default())
+                        .expect("a checker of the table");
                     let events = numbered(one, r#"{"type":"x"}"#, n);
                     let mut scanner = Scanner::default();
                     let first = scanner.read(&events.first[0]).expect("an event");
-                    run(&mut Detect::new(checker.into(), checkers(&first), Answers::default(), &first), &events)
+                    run(
+                        &mut Detect::new(
+                            checker.into(),
+                            checkers(&first),
+                            Answers::default(),
+                            &first,
+                        ),
+                        &events,
+                    )
                 },
             );
         }
@@ -267,7 +388,10 @@ fn secrets_in_many_reads() {
                 let mut reads: Vec<&mut Vec<u8>> = reads.iter_mut().collect();
                 let start = now();
                 redactor.pieces(&mut reads);
-                Cost { micros: now() - start, written: 0 }
+                Cost {
+                    micros: now() - start,
+                    written: 0,
+                }
             },
         );
     }

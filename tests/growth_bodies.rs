@@ -1,5 +1,5 @@
-//! Law 4, linear, of the decoders: the search of `growth.rs` over bodies. Frames of the recorded bodies, frames that differ by a
-//! number, and beginnings of lines and events are repeated.
+//! Law 4, linear, of the decoders: the search of `growth.rs` over bodies. Frames of the recorded
+//! bodies, frames that differ by a number, and beginnings of lines and events are repeated.
 
 #[path = "pipeline/bodies.rs"]
 mod bodies;
@@ -20,19 +20,38 @@ fn decode(api: Api, body: &[u8]) -> Cost {
         stream.push(piece, &mut out);
     }
     stream.finish(End::Eof, &mut out);
-    Cost { micros: now() - start, written: out.written }
+    Cost {
+        micros: now() - start,
+        written: out.written,
+    }
 }
 
-/// The frames that the recorded bodies of an API consist of, one of each form: numbers and the inside of strings make no form.
+/// The frames that the recorded bodies of an API consist of, one of each form: numbers and the
+/// inside of strings make no form.
 fn frames(api: Api) -> Vec<String> {
     let mut forms = BTreeSet::new();
     let mut frames = Vec::new();
-    for body in bodies().into_iter().filter(|body| Api::from_name(&body.api) == Some(api)) {
+    for body in bodies()
+        .into_iter()
+        .filter(|body| Api::from_name(&body.api) == Some(api))
+    {
         let text = std::fs::read_to_string(&body.path).unwrap_or_default();
-        let end = if body.name.ends_with(".sse") { "\n\n" } else { "\n" };
+        let end = if body.name.ends_with(".sse") {
+            "\n\n"
+        } else {
+            "\n"
+        };
         for frame in text.split_inclusive(end).filter(|frame| frame.len() < 2000) {
-            let is_word = |part: &&str| part.len() < 24 && part.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-            if forms.insert(frame.split('"').filter(is_word).collect::<Vec<_>>().join(" ")) {
+            let is_word = |part: &&str| {
+                part.len() < 24 && part.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+            };
+            if forms.insert(
+                frame
+                    .split('"')
+                    .filter(is_word)
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            ) {
                 frames.push(frame.to_owned());
             }
         }
@@ -46,7 +65,10 @@ const NUMBERED_FRAMES: &[(Api, &str)] = &[
         Api::OpenaiChat,
         r#"data: {"choices":[{"index":#,"delta":{"content":"x","reasoning_content":"y","refusal":"z"}}]}"#,
     ),
-    (Api::OpenaiChat, r#"data: {"choices":[{"index":#,"delta":{},"finish_reason":"stop"}]}"#),
+    (
+        Api::OpenaiChat,
+        r#"data: {"choices":[{"index":#,"delta":{},"finish_reason":"stop"}]}"#,
+    ),
     (
         Api::OpenaiChat,
         r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":#,"id":"a#","function":{"name":"f","arguments":"{}"}}]}}]}"#,
@@ -68,11 +90,26 @@ const NUMBERED_FRAMES: &[(Api, &str)] = &[
         Api::OpenaiResponses,
         r#"data: {"type":"response.output_item.done","item":{"type":"function_call","call_id":"c#","name":"f","arguments":"{}"}}"#,
     ),
-    (Api::OpenaiResponses, r#"data: {"type":"response.function_call_arguments.delta","item_id":"i#","delta":"{"}"#),
-    (Api::OpenaiResponses, r#"data: {"type":"response.function_call_arguments.delta","delta":"{"}"#),
-    (Api::OpenaiResponses, r#"data: {"type":"response.refusal.delta","item_id":"i","content_index":#,"delta":"x"}"#),
-    (Api::OpenaiResponses, r#"data: {"type":"response.created","response":{"id":"r#"}}"#),
-    (Api::OpenaiResponses, r#"data: {"type":"response.completed","response":{"status":"completed","output":[]}}"#),
+    (
+        Api::OpenaiResponses,
+        r#"data: {"type":"response.function_call_arguments.delta","item_id":"i#","delta":"{"}"#,
+    ),
+    (
+        Api::OpenaiResponses,
+        r#"data: {"type":"response.function_call_arguments.delta","delta":"{"}"#,
+    ),
+    (
+        Api::OpenaiResponses,
+        r#"data: {"type":"response.refusal.delta","item_id":"i","content_index":#,"delta":"x"}"#,
+    ),
+    (
+        Api::OpenaiResponses,
+        r#"data: {"type":"response.created","response":{"id":"r#"}}"#,
+    ),
+    (
+        Api::OpenaiResponses,
+        r#"data: {"type":"response.completed","response":{"status":"completed","output":[]}}"#,
+    ),
     (
         Api::Anthropic,
         r#"data: {"type":"content_block_start","index":#,"content_block":{"type":"tool_use","id":"t#","name":"f","input":{}}}"#,
@@ -85,8 +122,14 @@ const NUMBERED_FRAMES: &[(Api, &str)] = &[
         Api::Anthropic,
         r#"data: {"type":"content_block_delta","index":#,"delta":{"type":"input_json_delta","partial_json":"{"}}"#,
     ),
-    (Api::Anthropic, r#"data: {"type":"content_block_stop","index":#}"#),
-    (Api::Anthropic, r#"data: {"type":"message_start","message":{"id":"m#","content":[]}}"#),
+    (
+        Api::Anthropic,
+        r#"data: {"type":"content_block_stop","index":#}"#,
+    ),
+    (
+        Api::Anthropic,
+        r#"data: {"type":"message_start","message":{"id":"m#","content":[]}}"#,
+    ),
     (Api::Anthropic, r#"data: {"type":"message_stop"}"#),
     (
         Api::Gemini,
@@ -167,9 +210,15 @@ fn bodies_of_every_api() {
     let mut wrong = Vec::new();
     for api in Api::ALL {
         let recorded = frames(api);
-        let pieces = recorded.iter().map(String::as_str).chain(FRAMING.iter().copied());
+        let pieces = recorded
+            .iter()
+            .map(String::as_str)
+            .chain(FRAMING.iter().copied());
         for first in ["", "data: {\"a\":\""] {
-            for piece in pieces.clone().filter(|piece| first.is_empty() || piece.len() < 20) {
+            for piece in pieces
+                .clone()
+                .filter(|piece| first.is_empty() || piece.len() < 20)
+            {
                 judge(
                     || format!("{}, {first:?} and {piece:?}", api.name()),
                     &mut wrong,
@@ -177,17 +226,23 @@ fn bodies_of_every_api() {
                 );
             }
         }
-        let numbered: Vec<&str> =
-            NUMBERED_FRAMES.iter().filter(|(of, _)| *of == api).map(|(_, frame)| *frame).collect();
+        let numbered: Vec<&str> = NUMBERED_FRAMES
+            .iter()
+            .filter(|(of, _)| *of == api)
+            .map(|(_, frame)| *frame)
+            .collect();
         for one in &numbered {
             for other in &numbered {
                 judge(
                     || format!("{}, {one} and {other}", api.name()),
                     &mut wrong,
                     |n| {
-                        let frames = [one, other].into_iter().flat_map(|frame| (0..n).map(move |i| (frame, i)));
-                        let body: String =
-                            frames.map(|(frame, i)| frame.replace('#', &i.to_string()) + "\n\n").collect();
+                        let frames = [one, other]
+                            .into_iter()
+                            .flat_map(|frame| (0..n).map(move |i| (frame, i)));
+                        let body: String = frames
+                            .map(|(frame, i)| frame.replace('#', &i.to_string()) + "\n\n")
+                            .collect();
                         decode(api, body.as_bytes())
                     },
                 );

@@ -1,4 +1,5 @@
-//! Law 4, linear, of the plan of `tool-exec`: four times the calls may take eight times the processor's time, whatever follows them.
+//! Law 4, linear, of the plan of `tool-exec`: four times the calls may take eight times the
+//! processor's time, whatever follows them.
 
 #[path = "pipeline/cost.rs"]
 mod cost;
@@ -22,7 +23,10 @@ enum Ends {
 
 /// The time that the plan takes for these lines.
 fn run(lines: &[String], settings: Settings, ends: Ends) -> Cost {
-    let judge = Judge { tools: Tools::read(TOOLS).expect("tools"), ..Judge::default() };
+    let judge = Judge {
+        tools: Tools::read(TOOLS).expect("tools"),
+        ..Judge::default()
+    };
     let mut plan = Plan::new(judge, settings, Log::default());
     let (mut running, mut written, mut scanner) = (Vec::new(), 0, Scanner::default());
     let start = now();
@@ -53,20 +57,29 @@ fn run(lines: &[String], settings: Settings, ends: Ends) -> Cost {
     plan.finish();
     take(&mut plan, Ends::AtOnce);
     assert!(plan.is_idle());
-    Cost { micros: now() - start, written }
+    Cost {
+        micros: now() - start,
+        written,
+    }
 }
 
 /// What is in the lines, and those of `n` calls.
 type Case = (&'static str, fn(usize) -> Vec<String>);
 
 fn call(index: usize, id: usize, name: &str) -> String {
-    format!(r#"{{"type":"tool_call","index":{index},"tool_id":"c{id}","tool_name":"{name}","arguments":{{}}}}"#)
+    format!(
+        r#"{{"type":"tool_call","index":{index},"tool_id":"c{id}","tool_name":"{name}","arguments":{{}}}}"#
+    )
 }
 
 fn message(ids: impl Iterator<Item = usize>, name: &str) -> String {
-    let calls: Vec<_> =
-        ids.map(|id| format!(r#"{{"id":"c{id}","function":{{"name":"{name}","arguments":"{{}}"}}}}"#)).collect();
-    format!(r#"{{"type":"message","message":{{"role":"assistant","tool_calls":[{}]}}}}"#, calls.join(","))
+    let calls: Vec<_> = ids
+        .map(|id| format!(r#"{{"id":"c{id}","function":{{"name":"{name}","arguments":"{{}}"}}}}"#))
+        .collect();
+    format!(
+        r#"{{"type":"message","message":{{"role":"assistant","tool_calls":[{}]}}}}"#,
+        calls.join(",")
+    )
 }
 
 fn retract(id: usize) -> String {
@@ -74,7 +87,9 @@ fn retract(id: usize) -> String {
 }
 
 fn calls(n: usize, name: &str) -> Vec<String> {
-    std::iter::once(START.to_owned()).chain((0..n).map(|id| call(id, id, name))).collect()
+    std::iter::once(START.to_owned())
+        .chain((0..n).map(|id| call(id, id, name)))
+        .collect()
 }
 
 fn with(mut lines: Vec<String>, more: impl IntoIterator<Item = String>) -> Vec<String> {
@@ -85,37 +100,86 @@ fn with(mut lines: Vec<String>, more: impl IntoIterator<Item = String>) -> Vec<S
 /// The lines of `n` calls, and what follows them.
 const CASES: &[Case] = &[
     ("without a message", |n| calls(n, "look")),
-    ("without a message, ended", |n| with(calls(n, "put"), [END.into()])),
-    ("with a message", |n| with(calls(n, "look"), [message(0..n, "look"), END.into()])),
-    ("of the message alone", |n| vec![START.into(), message(0..n, "put"), END.into()]),
-    ("that the message lists in reverse", |n| with(calls(n, "put"), [message((0..n).rev(), "put"), END.into()])),
-    ("that the message does not list", |n| with(calls(n, "look"), [message(0..0, "look"), END.into()])),
-    ("of another name in the message", |n| with(calls(n, "look"), [message(0..n, "put"), END.into()])),
-    ("that nobody knows", |n| with(calls(n, "x"), [message(0..n, "x"), END.into()])),
-    ("that wait for a person", |n| with(calls(n, "rm"), [message(0..n, "rm"), END.into()])),
-    ("taken back at once", |n| (0..n).flat_map(|id| [call(0, id, "look"), retract(id)]).collect()),
-    ("taken back after all of them", |n| with(calls(n, "look"), (0..n).map(retract))),
-    ("taken back from the last on", |n| with(calls(n, "put"), (0..n).rev().map(retract))),
+    ("without a message, ended", |n| {
+        with(calls(n, "put"), [END.into()])
+    }),
+    ("with a message", |n| {
+        with(calls(n, "look"), [message(0..n, "look"), END.into()])
+    }),
+    ("of the message alone", |n| {
+        vec![START.into(), message(0..n, "put"), END.into()]
+    }),
+    ("that the message lists in reverse", |n| {
+        with(calls(n, "put"), [message((0..n).rev(), "put"), END.into()])
+    }),
+    ("that the message does not list", |n| {
+        with(calls(n, "look"), [message(0..0, "look"), END.into()])
+    }),
+    ("of another name in the message", |n| {
+        with(calls(n, "look"), [message(0..n, "put"), END.into()])
+    }),
+    ("that nobody knows", |n| {
+        with(calls(n, "x"), [message(0..n, "x"), END.into()])
+    }),
+    ("that wait for a person", |n| {
+        with(calls(n, "rm"), [message(0..n, "rm"), END.into()])
+    }),
+    ("taken back at once", |n| {
+        (0..n)
+            .flat_map(|id| [call(0, id, "look"), retract(id)])
+            .collect()
+    }),
+    ("taken back after all of them", |n| {
+        with(calls(n, "look"), (0..n).map(retract))
+    }),
+    ("taken back from the last on", |n| {
+        with(calls(n, "put"), (0..n).rev().map(retract))
+    }),
     ("taken back by index", |n| {
-        with(calls(n, "look"), (0..n).map(|n| format!(r#"{{"type":"retract","index":{n},"reason":"x"}}"#)))
+        with(
+            calls(n, "look"),
+            (0..n).map(|n| format!(r#"{{"type":"retract","index":{n},"reason":"x"}}"#)),
+        )
     }),
     ("cancelled after the message", |n| {
-        with(calls(n, "put"), [message(0..n, "put")].into_iter().chain((0..n).map(retract)))
+        with(
+            calls(n, "put"),
+            [message(0..n, "put")]
+                .into_iter()
+                .chain((0..n).map(retract)),
+        )
     }),
     ("of a message each, that wait, and are cancelled", |n| {
         let turns = (0..n).flat_map(|id| [START.into(), message(id..id + 1, "rm"), END.into()]);
         turns.chain((0..n).map(retract)).collect()
     }),
-    ("of a turn each", |n| (0..n).flat_map(|id| [START.into(), message(id..id + 1, "put"), END.into()]).collect()),
-    ("of one id, in a turn each", |n| (0..n).flat_map(|_| [START.into(), message(0..1, "put"), END.into()]).collect()),
+    ("of a turn each", |n| {
+        (0..n)
+            .flat_map(|id| [START.into(), message(id..id + 1, "put"), END.into()])
+            .collect()
+    }),
+    ("of one id, in a turn each", |n| {
+        (0..n)
+            .flat_map(|_| [START.into(), message(0..1, "put"), END.into()])
+            .collect()
+    }),
     ("that the input answers, of one id", |n| {
-        let sent = r#"{"type":"message","message":{"role":"tool","tool_call_id":"c0","content":"1"}}"#;
-        (0..n).flat_map(|_| [message(0..1, "put"), sent.to_owned()]).collect()
+        let sent =
+            r#"{"type":"message","message":{"role":"tool","tool_call_id":"c0","content":"1"}}"#;
+        (0..n)
+            .flat_map(|_| [message(0..1, "put"), sent.to_owned()])
+            .collect()
     }),
     ("of a stream each", |n| {
-        (0..n).map(|id| message(0..1, "put").replacen('{', &format!(r#"{{"stream":"s{id}","#), 1)).collect()
+        (0..n)
+            .map(|id| message(0..1, "put").replacen('{', &format!(r#"{{"stream":"s{id}","#), 1))
+            .collect()
     }),
-    ("of turns that are cut", |n| (0..n).flat_map(|id| [START.into(), call(0, id, "look")]).collect()),
+    ("of turns that are cut", |n| {
+        (0..n)
+            .flat_map(|id| [START.into(), call(0, id, "look")])
+            .collect()
+    }),
 ];
 
 #[test]
@@ -127,7 +191,12 @@ fn calls_of_every_kind() {
             (Ends::Late, Order::Call, usize::MAX),
             (Ends::Late, Order::Completion, usize::MAX),
         ] {
-            let settings = Settings { jobs, order, max_calls: usize::MAX, ..Settings::default() };
+            let settings = Settings {
+                jobs,
+                order,
+                max_calls: usize::MAX,
+                ..Settings::default()
+            };
             judge(
                 || format!("calls {what}, {ends:?}, {order:?}, {jobs} jobs"),
                 &mut wrong,

@@ -1,4 +1,5 @@
-//! `bin/install` and `bin/manual`: which files they write, where, and that these agree with the commands.
+//! `bin/install` and `bin/manual`: which files they write, where, and that these agree with the
+//! commands.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -10,13 +11,19 @@ use std::process::Output;
 
 /// Runs a script with `$to` as an empty folder and `$built` as the folder of the built commands.
 fn run(script: &str, to: &Path) -> Output {
-    let script = format!("built=$(dirname \"$(command -v llm-stream)\") to='{}'\n{script}", to.display());
-    bins::bash(&script, bins::root()).output().expect("bash runs")
+    let script = format!(
+        "built=$(dirname \"$(command -v llm-stream)\") to='{}'\n{script}",
+        to.display()
+    );
+    bins::bash(&script, bins::root())
+        .output()
+        .expect("bash runs")
 }
 
 /// An empty folder for one test.
 fn folder(name: &str) -> std::path::PathBuf {
-    let folder = std::env::temp_dir().join(format!("toolpipe-install-{}-{name}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("toolpipe-install-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     folder
@@ -25,8 +32,10 @@ fn folder(name: &str) -> std::path::PathBuf {
 /// The long options of a text.
 fn options(text: &str) -> Vec<&str> {
     let letter = |c: char| c.is_ascii_lowercase() || c == '-';
-    let mut options: Vec<_> =
-        text.match_indices("--").map(|(at, _)| text[at..].split(|c| !letter(c)).next().unwrap_or_default()).collect();
+    let mut options: Vec<_> = text
+        .match_indices("--")
+        .map(|(at, _)| text[at..].split(|c| !letter(c)).next().unwrap_or_default())
+        .collect();
     options.retain(|option| option.len() > 3);
     options.sort_unstable();
     options.dedup();
@@ -52,36 +61,75 @@ fn what_is_installed_runs_completes_and_has_a_man_page_and_is_removed_again() {
         return;
     }
     let to = folder("all");
-    let installed = run("PATH=$PWD/bin:$PATH PREFIX=$to TOOLPIPE_BIN=$built bin/install", &to);
-    assert!(installed.status.success() && installed.stderr.is_empty(), "{installed:?}");
+    let installed = run(
+        "PATH=$PWD/bin:$PATH PREFIX=$to TOOLPIPE_BIN=$built bin/install",
+        &to,
+    );
+    assert!(
+        installed.status.success() && installed.stderr.is_empty(),
+        "{installed:?}"
+    );
     let names: Vec<String> = std::fs::read_dir(to.join("bin"))
         .expect("bin")
-        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("a name")
+        })
         .collect();
-    assert!(names.len() >= 7 && names.iter().any(|name| name == "react"), "{names:?}");
+    assert!(
+        names.len() >= 7 && names.iter().any(|name| name == "react"),
+        "{names:?}"
+    );
     for name in &names {
         let help = run(&format!("PATH=$to/bin:$PATH; {name} --help"), &to);
         let help = String::from_utf8(help.stdout).expect("UTF-8");
-        let page = std::fs::read_to_string(to.join(format!("share/man/man1/{name}.1"))).expect("a man page");
-        assert!(page.lines().any(|line| line.starts_with(".TH ")), "{name}: no title");
+        let page = std::fs::read_to_string(to.join(format!("share/man/man1/{name}.1")))
+            .expect("a man page");
+        assert!(
+            page.lines().any(|line| line.starts_with(".TH ")),
+            "{name}: no title"
+        );
         let page = page.replace("\\-", "-");
         // In --help each option begins a line.
-        let own = help.lines().map(str::trim_start).filter(|line| line.starts_with('-')).collect::<Vec<_>>().join("\n");
+        let own = help
+            .lines()
+            .map(str::trim_start)
+            .filter(|line| line.starts_with('-'))
+            .collect::<Vec<_>>()
+            .join("\n");
         for option in options(&own) {
-            assert!(page.contains(option), "the man page of {name} lacks {option}");
+            assert!(
+                page.contains(option),
+                "the man page of {name} lacks {option}"
+            );
         }
         let completed = run(&format!("name={name}{COMPLETE}"), &to);
-        assert_eq!(String::from_utf8_lossy(&completed.stdout).trim(), "--no-time", "{name}: {completed:?}");
-        for file in
-            [format!("share/zsh/site-functions/_{name}"), format!("share/fish/vendor_completions.d/{name}.fish")]
-        {
+        assert_eq!(
+            String::from_utf8_lossy(&completed.stdout).trim(),
+            "--no-time",
+            "{name}: {completed:?}"
+        );
+        for file in [
+            format!("share/zsh/site-functions/_{name}"),
+            format!("share/fish/vendor_completions.d/{name}.fish"),
+        ] {
             let text = std::fs::read_to_string(to.join(&file)).expect("completions");
             assert!(text.contains("no-time"), "{file}");
         }
     }
-    let removed = run("PREFIX=$to bin/install --uninstall && find $to -type f", &to);
+    let removed = run(
+        "PREFIX=$to bin/install --uninstall && find $to -type f",
+        &to,
+    );
     assert!(removed.status.success(), "{removed:?}");
-    assert_eq!(String::from_utf8_lossy(&removed.stdout).lines().count(), 1, "files are left: {removed:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&removed.stdout).lines().count(),
+        1,
+        "files are left: {removed:?}"
+    );
     std::fs::remove_dir_all(&to).expect("removed");
 }
 
@@ -99,7 +147,12 @@ fn a_folder_that_cannot_be_written_is_named() {
         let refused = run(script, &to);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(2), "{script}: {said}");
-        assert!(said.lines().last().is_some_and(|line| line.starts_with("install: ")), "{script}: {said}");
+        assert!(
+            said.lines()
+                .last()
+                .is_some_and(|line| line.starts_with("install: ")),
+            "{script}: {said}"
+        );
     }
     std::fs::remove_dir_all(&to).expect("removed");
 }

@@ -7,7 +7,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-/// A tool whose schema is almost too costly to be allowed: fifteen pairs of references, 130,000 steps for each item of a list.
+/// A tool whose schema is almost too costly to be allowed: fifteen pairs of references, 130,000
+/// steps for each item of a list.
 fn tools() -> String {
     let mut defs = String::new();
     for i in 0..15 {
@@ -17,10 +18,13 @@ fn tools() -> String {
     let parameters = format!(
         "{{\"properties\":{{\"a\":{{\"items\":{{\"$ref\":\"#/$defs/d0\"}}}}}},\"$defs\":{{{defs}\"d15\":{{\"type\":\"integer\"}}}}}}"
     );
-    format!("[{{\"name\":\"f\",\"parameters\":{parameters},\"exec\":{{\"command\":[\"true\"],\"class\":\"read\"}}}}]")
+    format!(
+        "[{{\"name\":\"f\",\"parameters\":{parameters},\"exec\":{{\"command\":[\"true\"],\"class\":\"read\"}}}}]"
+    )
 }
 
-/// Calls of that tool, in fewer bytes than are read at once. Each may take a second, all together a minute.
+/// Calls of that tool, in fewer bytes than are read at once. Each may take a second, all together a
+/// minute.
 fn calls(kind: &str) -> String {
     let mut lines = "{\"type\":\"stream_start\",\"v\":1}\n".to_owned();
     for i in 0..CALLS {
@@ -34,16 +38,21 @@ fn calls(kind: &str) -> String {
 
 const CALLS: usize = 40;
 
-/// Starts a command over the file `input`, and returns it when it has read all of the file, by its file position, and has taken over
-/// the signals: from then on it computes.
+/// Starts a command over the file `input`, and returns it when it has read all of the file, by its
+/// file position, and has taken over the signals: from then on it computes.
 fn start(command: &str, folder: &Path, input: &str) -> Child {
     let path = folder.join("input");
     fs::write(&path, input).expect("written");
     let mut bash = bins::bash(&format!("exec {command}"), folder);
-    bash.stdin(File::open(path).expect("it is there")).stdout(File::create(folder.join("output")).expect("made"));
-    let child = bash.stderr(File::create(folder.join("messages")).expect("made")).spawn().expect("it starts");
+    bash.stdin(File::open(path).expect("it is there"))
+        .stdout(File::create(folder.join("output")).expect("made"));
+    let child = bash
+        .stderr(File::create(folder.join("messages")).expect("made"))
+        .spawn()
+        .expect("it starts");
     let all = format!("pos:\t{}\n", input.len());
-    let proc = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).expect("it runs");
+    let proc =
+        |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).expect("it runs");
     while !proc("fdinfo/0").starts_with(&all) || caught(&proc("status")) & SIGNALS != SIGNALS {
         std::thread::yield_now();
     }
@@ -55,7 +64,10 @@ const SIGNALS: u64 = 1 << 1 | 1 << 14;
 
 /// The signals that a process handles.
 fn caught(status: &str) -> u64 {
-    let set = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a set of signals");
+    let set = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigCgt:"))
+        .expect("a set of signals");
     u64::from_str_radix(set.trim(), 16).expect("hex digits")
 }
 
@@ -67,14 +79,18 @@ fn end(mut child: Child, signal: &str) -> Option<i32> {
             return status.code();
         }
         // The command may have ended since.
-        let _ = bins::bash(&kill, bins::root()).stderr(Stdio::null()).status().expect("bash runs");
+        let _ = bins::bash(&kill, bins::root())
+            .stderr(Stdio::null())
+            .status()
+            .expect("bash runs");
     }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_command_that_validates_ends_by_signals() {
-    let folder: PathBuf = std::env::temp_dir().join(format!("toolpipe-interrupted-{}", std::process::id()));
+    let folder: PathBuf =
+        std::env::temp_dir().join(format!("toolpipe-interrupted-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder for the test");
     fs::write(folder.join("tools.json"), tools()).expect("written");
     for (command, kind, said) in [
@@ -91,8 +107,13 @@ fn a_command_that_validates_ends_by_signals() {
             let out = fs::read_to_string(folder.join("output")).expect("text");
             // The last call is emitted when all are validated.
             let last = format!("\"tool_id\":\"call-{}\"", CALLS - 1);
-            let answered = out.lines().any(|line| line.starts_with("{\"type\":\"tool_call\"") && line.contains(&last));
-            assert!(!answered, "{command} waits for the end of its work after {signal}");
+            let answered = out
+                .lines()
+                .any(|line| line.starts_with("{\"type\":\"tool_call\"") && line.contains(&last));
+            assert!(
+                !answered,
+                "{command} waits for the end of its work after {signal}"
+            );
             let messages = fs::read_to_string(folder.join("messages")).expect("text");
             assert_eq!(messages, said, "{command} after {signal}");
         }

@@ -1,7 +1,8 @@
 //! The laws of the protocol over every recorded body, with the machines in memory.
 //!
-//! 1 chunk invariance, 2 and 3 nothing is lost and pass-through, 5 earliest. Law 4 (linear) is `growth.rs` and
-//! `growth_commands.rs`; a test of `pipes.rs` shows that memory does not grow with a stream that passes.
+//! 1 chunk invariance, 2 and 3 nothing is lost and pass-through, 5 earliest. Law 4 (linear) is
+//! `growth.rs` and `growth_commands.rs`; a test of `pipes.rs` shows that memory does not grow with
+//! a stream that passes.
 
 #[path = "pipeline/bodies.rs"]
 mod bodies;
@@ -24,7 +25,8 @@ fn bytes(body: &Body) -> Vec<u8> {
 
 /// The events of a body that is read in these pieces.
 fn stream<'a>(body: &Body, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
-    let api = Api::from_name(&body.api).unwrap_or_else(|| panic!("{}: the folder is no API's name", body.name));
+    let api = Api::from_name(&body.api)
+        .unwrap_or_else(|| panic!("{}: the folder is no API's name", body.name));
     let mut stream = Stream::new(api, StreamOptions::default());
     let mut out = Collect::default();
     for piece in pieces {
@@ -43,34 +45,46 @@ fn accumulate(lines: &[String]) -> Vec<String> {
 }
 
 fn detect(checker: &'static str, lines: &[String]) -> Vec<String> {
-    let checkers = detect::checkers(checker, &CallFilter::default()).expect("a checker of the table");
+    let checkers =
+        detect::checkers(checker, &CallFilter::default()).expect("a checker of the table");
     let mut scanner = Scanner::default();
     let first = scanner.read(&lines[0]).expect("an event");
-    Collect::run(&mut Detect::new(checker.into(), checkers(&first), Answers::default(), &first), lines)
+    Collect::run(
+        &mut Detect::new(checker.into(), checkers(&first), Answers::default(), &first),
+        lines,
+    )
 }
 
 /// Runs `look` on each event.
 fn each<'a>(lines: impl IntoIterator<Item = &'a String>, mut look: impl FnMut(usize, &Event<'_>)) {
     let mut scanner = Scanner::default();
     for (at, line) in lines.into_iter().enumerate() {
-        look(at, &scanner.read(line).unwrap_or_else(|e| panic!("{e}: {line}")));
+        look(
+            at,
+            &scanner.read(line).unwrap_or_else(|e| panic!("{e}: {line}")),
+        );
     }
 }
 
 fn kinds(lines: &[String], kind: Kind) -> Vec<String> {
     let mut out = Vec::new();
-    each(lines, |_, e| out.extend((e.kind() == kind).then(|| e.raw().into_owned())));
+    each(lines, |_, e| {
+        out.extend((e.kind() == kind).then(|| e.raw().into_owned()))
+    });
     out
 }
 
-/// Where a body is split: at every byte if it has up to 4 KiB. A longer one, whose frames repeat, is split at every byte of the first
-/// KiB and of the last half KiB, and around each line end, since all splits take time that grows with the square of its length.
+/// Where a body is split: at every byte if it has up to 4 KiB. A longer one, whose frames repeat,
+/// is split at every byte of the first KiB and of the last half KiB, and around each line end,
+/// since all splits take time that grows with the square of its length.
 /// `LAWS=full cargo test --release --test laws` tries all of them.
 fn places(all: &[u8]) -> Vec<usize> {
     let near = |at: usize| all[at.saturating_sub(3)..(at + 2).min(all.len())].contains(&b'\n');
     let full = std::env::var_os("LAWS").is_some_and(|v| v == "full");
     let every = |at: usize| full || all.len() <= 4096 || at < 1024 || at + 512 > all.len();
-    (0..=all.len()).filter(|at| every(*at) || near(*at)).collect()
+    (0..=all.len())
+        .filter(|at| every(*at) || near(*at))
+        .collect()
 }
 
 #[test]
@@ -79,7 +93,12 @@ fn law_1_every_split_into_two() {
         let all = bytes(&body);
         let want = events(&body);
         for at in places(&all) {
-            assert_eq!(stream(&body, [&all[..at], &all[at..]]), want, "{} split at byte {at}", body.name);
+            assert_eq!(
+                stream(&body, [&all[..at], &all[at..]]),
+                want,
+                "{} split at byte {at}",
+                body.name
+            );
         }
     }
 }
@@ -87,19 +106,37 @@ fn law_1_every_split_into_two() {
 #[test]
 fn law_1_one_byte_at_a_time() {
     for body in bodies() {
-        assert_eq!(stream(&body, bytes(&body).chunks(1)), events(&body), "{}", body.name);
+        assert_eq!(
+            stream(&body, bytes(&body).chunks(1)),
+            events(&body),
+            "{}",
+            body.name
+        );
     }
 }
 
 #[test]
 fn law_1_other_line_ends() {
-    for body in bodies().into_iter().filter(|b| b.path.extension().is_some_and(|e| e == "sse")) {
+    for body in bodies()
+        .into_iter()
+        .filter(|b| b.path.extension().is_some_and(|e| e == "sse"))
+    {
         let text = String::from_utf8_lossy(&bytes(&body)).replace("\r\n", "\n");
         let want = events(&body);
         for end in ["\n", "\r\n", "\r"] {
             let other = text.replace('\n', end);
-            assert_eq!(stream(&body, [other.as_bytes()]), want, "{} with line ends {end:?}", body.name);
-            assert_eq!(stream(&body, other.as_bytes().chunks(1)), want, "{} with {end:?}, byte by byte", body.name);
+            assert_eq!(
+                stream(&body, [other.as_bytes()]),
+                want,
+                "{} with line ends {end:?}",
+                body.name
+            );
+            assert_eq!(
+                stream(&body, other.as_bytes().chunks(1)),
+                want,
+                "{} with {end:?}, byte by byte",
+                body.name
+            );
         }
     }
 }
@@ -110,12 +147,18 @@ fn law_1_random_splits() {
         let all = bytes(&body);
         let want = events(&body);
         for seed in 0..64 {
-            assert_eq!(stream(&body, cut(&all, seed)), want, "{} cut by seed {seed}", body.name);
+            assert_eq!(
+                stream(&body, cut(&all, seed)),
+                want,
+                "{} cut by seed {seed}",
+                body.name
+            );
         }
     }
 }
 
-/// The same deltas with other splits: each text and each fragment in pieces of some characters, as a provider might have sent them.
+/// The same deltas with other splits: each text and each fragment in pieces of some characters, as
+/// a provider might have sent them.
 fn recut(lines: &[String], seed: u64) -> Vec<String> {
     let mut out = Vec::new();
     each(lines, |at, e| {
@@ -124,7 +167,9 @@ fn recut(lines: &[String], seed: u64) -> Vec<String> {
             Kind::ToolCallDelta => "arguments",
             _ => return out.push(e.raw().into_owned()),
         };
-        let Some(text) = e.get_str(key).filter(|t| !t.is_empty()) else { return out.push(e.raw().into_owned()) };
+        let Some(text) = e.get_str(key).filter(|t| !t.is_empty()) else {
+            return out.push(e.raw().into_owned());
+        };
         let mut from = 0;
         for piece in cut(text.as_bytes(), seed + at as u64) {
             let mut to = piece.as_ptr() as usize - text.as_ptr() as usize + piece.len();
@@ -133,8 +178,11 @@ fn recut(lines: &[String], seed: u64) -> Vec<String> {
             }
             if to > from {
                 let part = event::quoted(&text[from..to]);
-                let mut fields =
-                    format!("{{\"type\":\"{}\",\"choice\":{},\"{key}\":{part}", e.kind().name(), e.choice());
+                let mut fields = format!(
+                    "{{\"type\":\"{}\",\"choice\":{},\"{key}\":{part}",
+                    e.kind().name(),
+                    e.choice()
+                );
                 // Name and id come with the first piece, the end of the block with the last.
                 let here = |name: &str| match name {
                     "index" => true,
@@ -158,13 +206,20 @@ fn law_1_fragments_do_not_show() {
     for body in bodies() {
         let lines = events(&body);
         let want = accumulate(&lines);
-        // Where a provider sends the text so far each time, the ends of fragments have a meaning, so there is no other split.
+        // Where a provider sends the text so far each time, the ends of fragments have a meaning,
+        // so there is no other split.
         let mut whole: Vec<String> = Vec::new();
         each(&want, |_, e| {
-            whole.extend(e.get("arguments").filter(|_| e.kind() == Kind::ToolCall).map(|a| a.text().to_owned()))
+            whole.extend(
+                e.get("arguments")
+                    .filter(|_| e.kind() == Kind::ToolCall)
+                    .map(|a| a.text().to_owned()),
+            )
         });
         let mut sent = String::new();
-        each(&lines, |_, e| sent += &e.get_str("arguments").unwrap_or_default());
+        each(&lines, |_, e| {
+            sent += &e.get_str("arguments").unwrap_or_default()
+        });
         let mut same = Vec::new();
         event::minify(&mut same, &sent);
         let plain = !sent.is_empty() && whole.concat().into_bytes() == same;
@@ -173,7 +228,10 @@ fn law_1_fragments_do_not_show() {
             let got = accumulate(&recut(&lines, seed));
             // The commit level may differ: two calls in one delta seal the first.
             let level = |lines: Vec<String>| -> Vec<String> {
-                lines.into_iter().map(|l| l.replace("\"commit\":\"sealed\"", "\"commit\":\"balanced\"")).collect()
+                lines
+                    .into_iter()
+                    .map(|l| l.replace("\"commit\":\"sealed\"", "\"commit\":\"balanced\""))
+                    .collect()
             };
             for kind in [Kind::ToolCall, Kind::Message, Kind::Retract] {
                 let (got, want) = (level(kinds(&got, kind)), level(kinds(&want, kind)));
@@ -189,31 +247,62 @@ fn law_2_and_3_text_passes_in_order_and_a_second_pass_changes_nothing() {
     for body in bodies() {
         let lines = events(&body);
         let merged = accumulate(&lines);
-        // Every line but the deltas of calls, and the `retract` of one by the provider's index, passes byte for byte and in order, between the
-        // new events.
+        // Every line but the deltas of calls, and the `retract` of one by the provider's index,
+        // passes byte for byte and in order, between the new events.
         let taken = [Kind::ToolCallDelta, Kind::Retract];
         let mut left = merged.iter();
         each(&lines, |_, e| {
             if !taken.contains(&e.kind()) {
-                assert!(left.any(|line| *line == e.raw()), "{}: lost or moved: {}", body.name, e.raw());
+                assert!(
+                    left.any(|line| *line == e.raw()),
+                    "{}: lost or moved: {}",
+                    body.name,
+                    e.raw()
+                );
             }
         });
         if kinds(&lines, Kind::ToolCallDelta).is_empty() {
-            let without: Vec<_> = merged.iter().filter(|l| !kinds(&merged, Kind::Message).contains(l)).collect();
-            assert_eq!(without, lines.iter().collect::<Vec<_>>(), "{}: more than a message was added", body.name);
+            let without: Vec<_> = merged
+                .iter()
+                .filter(|l| !kinds(&merged, Kind::Message).contains(l))
+                .collect();
+            assert_eq!(
+                without,
+                lines.iter().collect::<Vec<_>>(),
+                "{}: more than a message was added",
+                body.name
+            );
         }
-        assert_eq!(accumulate(&merged), merged, "{}: tc-accumulate twice", body.name);
+        assert_eq!(
+            accumulate(&merged),
+            merged,
+            "{}: tc-accumulate twice",
+            body.name
+        );
         for checker in ["full", "first-chunk", "lookahead:20"] {
             let decided = detect(checker, &lines);
-            let without: Vec<_> = decided.iter().filter(|l| !l.contains("\"type\":\"decision\"")).collect();
-            assert_eq!(without, lines.iter().collect::<Vec<_>>(), "{}: {checker} changed the stream", body.name);
-            assert_eq!(detect(checker, &decided), decided, "{}: {checker} twice", body.name);
+            let without: Vec<_> = decided
+                .iter()
+                .filter(|l| !l.contains("\"type\":\"decision\""))
+                .collect();
+            assert_eq!(
+                without,
+                lines.iter().collect::<Vec<_>>(),
+                "{}: {checker} changed the stream",
+                body.name
+            );
+            assert_eq!(
+                detect(checker, &decided),
+                decided,
+                "{}: {checker} twice",
+                body.name
+            );
         }
     }
 }
 
-/// The 1-based event after which no continuation can change the decision of `checker` for choice 0, and that decision, if the stream
-/// gets so far.
+/// The 1-based event after which no continuation can change the decision of `checker` for choice 0,
+/// and that decision, if the stream gets so far.
 fn earliest(checker: &str, lines: &[String]) -> Option<(usize, bool)> {
     let mut seen = 0;
     let mut found = None;
@@ -221,15 +310,21 @@ fn earliest(checker: &str, lines: &[String]) -> Option<(usize, bool)> {
         if found.is_some() || e.choice() > 0 {
             return;
         }
-        let text = e.get("text").filter(|_| e.kind() == Kind::ContentDelta).and_then(Raw::str).unwrap_or_default();
+        let text = e
+            .get("text")
+            .filter(|_| e.kind() == Kind::ContentDelta)
+            .and_then(Raw::str)
+            .unwrap_or_default();
         seen += text.chars().count();
         let enough = match checker {
-            // A call that came in the text's chunk follows, and may be of a tool that does not count.
+            // A call that came in the text's chunk follows, and may be of a tool that does not
+            // count.
             "first-chunk" => !text.is_empty() && e.get("with_call").is_none(),
             "lookahead:20" => seen >= 20 && !text.is_empty(),
             _ => false,
         };
-        let call = e.kind() == Kind::ToolCallDelta && (e.get("tool_name").is_some() || e.get("tool_id").is_some());
+        let call = e.kind() == Kind::ToolCallDelta
+            && (e.get("tool_name").is_some() || e.get("tool_id").is_some());
         if call || enough || e.kind() == Kind::StreamEnd {
             found = Some((at + 1, call));
         }
@@ -246,17 +341,27 @@ fn law_5_the_decision_comes_at_the_earliest_event() {
             let (at, yes) = earliest(checker, &lines).expect("every stream has an end");
             let mut decisions = Vec::new();
             each(&out, |place, e| {
-                // A call that was taken back leads to a second decision, which says that it is revised.
+                // A call that was taken back leads to a second decision, which says that it is
+                // revised.
                 let is_revised = e.get("revised").and_then(Raw::bool) == Some(true);
                 if e.kind() == Kind::Decision && e.choice() == 0 && !is_revised {
                     let yes = e.get("tool_call").and_then(Raw::bool);
                     decisions.push((place, e.get("event").and_then(Raw::i64), yes));
                 }
             });
-            assert_eq!(decisions.len(), 1, "{}: {checker} decides once: {decisions:?}", body.name);
+            assert_eq!(
+                decisions.len(),
+                1,
+                "{}: {checker} decides once: {decisions:?}",
+                body.name
+            );
             let (place, event, said) = decisions[0];
             // It is next to the line that decided: nothing is held back, and nothing overtakes it.
-            assert!(event.is_some_and(|n| n <= at as i64) && place <= at, "{}: {checker} is late: {out:?}", body.name);
+            assert!(
+                event.is_some_and(|n| n <= at as i64) && place <= at,
+                "{}: {checker} is late: {out:?}",
+                body.name
+            );
             assert_eq!(said, Some(yes), "{}: {checker}", body.name);
         }
     }
@@ -265,7 +370,8 @@ fn law_5_the_decision_comes_at_the_earliest_event() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
-    /// No bytes stop a decoder: for any input there is one start and one end, and each line is an event.
+    /// No bytes stop a decoder: for any input there is one start and one end, and each line is an
+    /// event.
     #[test]
     fn any_bytes_give_one_start_and_one_end(
         which in any::<prop::sample::Index>(),

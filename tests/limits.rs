@@ -9,7 +9,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// Each command with work that needs everything it ever opens: threads, signals, processes, a network.
+/// Each command with work that needs everything it ever opens: threads, signals, processes, a
+/// network.
 const COMMANDS: [&str; 10] = [
     "llm-stream --replay $ROOT/fixtures/tapes/huts.tape",
     "llm-stream --replay - --api openai-chat",
@@ -34,7 +35,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("toolpipe-limits-{}-{test}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("toolpipe-limits-{}-{test}", std::process::id()));
         fs::create_dir_all(&path).expect("a folder for the test");
         fs::write(path.join("turn"), TURN).expect("written");
         let tools = r#"[{"name":"pwd","parameters":{"type":"object"},"exec":{"command":["pwd"],"cwd":"/"}}]"#;
@@ -47,7 +49,8 @@ impl Scratch {
         let mut bash = bins::bash(script, &self.0);
         bash.env("SCRATCH", &self.0).env("ROOT", bins::root());
         let output = bash.stdin(Stdio::null()).output().expect("bash runs");
-        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let [out, err] = [&output.stdout, &output.stderr]
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         (output.status.code().unwrap_or(-1), out, err)
     }
 }
@@ -65,17 +68,28 @@ fn name(command: &str) -> &str {
 
 /// Whether the command refused to work: one line on standard error, and status 2.
 fn is_refusal(command: &str, (status, out, err): &(i32, String, String)) -> bool {
-    *status == 2 && out.is_empty() && err.starts_with(&format!("{}: ", name(command))) && err.lines().count() == 1
+    *status == 2
+        && out.is_empty()
+        && err.starts_with(&format!("{}: ", name(command)))
+        && err.lines().count() == 1
 }
 
-/// Checks what a command does under a limit: it refuses with one line, or it reports later what it could not do, in an `error` event
-/// or in the result of a tool.
+/// Checks what a command does under a limit: it refuses with one line, or it reports later what it
+/// could not do, in an `error` event or in the result of a tool.
 fn check(command: &str, limit: &str, got: &(i32, String, String), want: &(i32, String, String)) {
     let (status, out, err) = got;
-    assert!(!err.contains("panicked"), "{limit} {command}: {status} {err}");
-    let is_result = *status == 0 && out.contains(r#""status":"error","output":"The command could not be started: "#);
-    let reports = is_result || (*status == 2 && out.contains(r#"{"type":"error","source":"llm-stream""#));
-    assert!(got == want || is_refusal(command, got) || reports, "{limit} {command}: {status}\n{out}\n{err}");
+    assert!(
+        !err.contains("panicked"),
+        "{limit} {command}: {status} {err}"
+    );
+    let is_result = *status == 0
+        && out.contains(r#""status":"error","output":"The command could not be started: "#);
+    let reports =
+        is_result || (*status == 2 && out.contains(r#"{"type":"error","source":"llm-stream""#));
+    assert!(
+        got == want || is_refusal(command, got) || reports,
+        "{limit} {command}: {status}\n{out}\n{err}"
+    );
 }
 
 #[test]
@@ -90,7 +104,10 @@ fn where_files_cannot_be_opened_a_command_says_so() {
             check(command, &format!("ulimit -n {limit}"), &got, &want);
         }
         // A dry run starts nothing and needs the least.
-        assert!(refused > 0 || command.contains("--dry-run"), "{command} is not refused, so nothing was tested");
+        assert!(
+            refused > 0 || command.contains("--dry-run"),
+            "{command} is not refused, so nothing was tested"
+        );
     }
 }
 
@@ -106,13 +123,23 @@ fn where_threads_and_processes_cannot_be_started_a_command_says_so() {
         let script = format!("ulimit -u 1; exec {command}");
         let other = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all";
         let [want, got] = [format!("exec {command}"), script].map(|script| {
-            scratch.run(&format!("if [ $(id -u) = 0 ]; then exec {other} bash -c '{script}'; fi; {script}"))
+            scratch.run(&format!(
+                "if [ $(id -u) = 0 ]; then exec {other} bash -c '{script}'; fi; {script}"
+            ))
         });
-        assert!((0..=3).contains(&want.0), "{command} cannot be run by another user: {want:?}");
+        assert!(
+            (0..=3).contains(&want.0),
+            "{command} cannot be run by another user: {want:?}"
+        );
         check(command, "ulimit -u 1", &got, &want);
         refused.extend(is_refusal(command, &got).then(|| name(command)));
     }
-    assert!(["llm-stream", "tool-exec"].iter().all(|name| refused.contains(name)), "only {refused:?} need threads");
+    assert!(
+        ["llm-stream", "tool-exec"]
+            .iter()
+            .all(|name| refused.contains(name)),
+        "only {refused:?} need threads"
+    );
 }
 
 #[test]
@@ -126,7 +153,10 @@ fn a_closed_standard_output_is_an_error_of_every_command() {
         "$ROOT/bin/react --help",
     ]) {
         let got = scratch.run(&format!("{command} >&-"));
-        assert!(is_refusal(command, &got) && got.2.contains("standard output is closed"), "{command}: {got:?}");
+        assert!(
+            is_refusal(command, &got) && got.2.contains("standard output is closed"),
+            "{command}: {got:?}"
+        );
         // Some callers pass a /dev/null that is open for reading too; that is not a closed file.
         let (status, _, err) = scratch.run(&format!("{command} 1<>/dev/null"));
         assert!(!err.contains("closed"), "{command}: {status} {err}");
@@ -146,10 +176,14 @@ fn a_closed_standard_input_is_an_error_of_every_command_that_reads_it() {
         "tool-exec --tools $SCRATCH/tools.json",
     ] {
         let got = scratch.run(&format!("{command} <&-"));
-        assert!(is_refusal(command, &got) && got.2.contains("standard input is closed"), "{command}: {got:?}");
+        assert!(
+            is_refusal(command, &got) && got.2.contains("standard input is closed"),
+            "{command}: {got:?}"
+        );
     }
     // A command with files as operands does not need it.
-    let [want, got] = ["", " <&-"].map(|closed| scratch.run(&format!("tc-accumulate $SCRATCH/turn{closed}")));
+    let [want, got] =
+        ["", " <&-"].map(|closed| scratch.run(&format!("tc-accumulate $SCRATCH/turn{closed}")));
     assert_eq!(got, want);
 }
 
@@ -157,7 +191,8 @@ fn a_closed_standard_input_is_an_error_of_every_command_that_reads_it() {
 fn a_closed_standard_error_changes_nothing_else() {
     let scratch = Scratch::new("error");
     for command in COMMANDS {
-        let [want, got] = ["2>/dev/null", "2>&-"].map(|error| scratch.run(&format!("{command} {error}")));
+        let [want, got] =
+            ["2>/dev/null", "2>&-"].map(|error| scratch.run(&format!("{command} {error}")));
         assert_eq!(got, want, "{command}");
     }
 }

@@ -6,8 +6,16 @@ mod bins;
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 8] =
-    ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view", "tc-eval", "tc-serve"];
+const COMMANDS: [&str; 8] = [
+    "llm-stream",
+    "tag-parse",
+    "tc-detect",
+    "tc-accumulate",
+    "tool-exec",
+    "tc-view",
+    "tc-eval",
+    "tc-serve",
+];
 
 /// The letter of each long option that has one, for all commands.
 const LETTERS: [(&str, char); 16] = [
@@ -31,19 +39,33 @@ const LETTERS: [(&str, char); 16] = [
 
 /// What a script prints.
 fn printed(script: &str) -> (String, String) {
-    let output = bins::bash(script, bins::root()).stdin(Stdio::null()).output().expect("bash runs");
-    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let output = bins::bash(script, bins::root())
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash runs");
+    let [out, err] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     (out, err)
 }
 
 /// The options that a command's help lists: the letter, if it has one, and the long name.
 fn options(help: &str) -> Vec<(Option<char>, String)> {
     let mut options = Vec::new();
-    for line in help.lines().map(str::trim_start).filter(|line| line.starts_with('-')) {
-        let mut words = line.split([' ', ',', '=', '[']).filter(|word| !word.is_empty());
+    for line in help
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-'))
+    {
+        let mut words = line
+            .split([' ', ',', '=', '['])
+            .filter(|word| !word.is_empty());
         let first = words.next().unwrap_or_default();
         let letter = first.chars().nth(1).filter(|_| first.len() == 2);
-        let long = if letter.is_some() { words.next().unwrap_or_default() } else { first };
+        let long = if letter.is_some() {
+            words.next().unwrap_or_default()
+        } else {
+            first
+        };
         if long.starts_with("--") {
             options.push((letter, long.to_owned()));
         }
@@ -57,14 +79,24 @@ fn a_letter_means_the_same_in_every_command() {
     for command in COMMANDS {
         let (help, err) = printed(&format!("{command} --help"));
         let options = options(&help);
-        assert!(options.len() > 4 && err.is_empty(), "{command}: {help}{err}");
+        assert!(
+            options.len() > 4 && err.is_empty(),
+            "{command}: {help}{err}"
+        );
         for (letter, long) in options {
-            assert_eq!(letter, letters.get(long.as_str()).copied(), "{command} {long}");
+            assert_eq!(
+                letter,
+                letters.get(long.as_str()).copied(),
+                "{command} {long}"
+            );
         }
     }
     // react is a script with its own help; its letters are the same.
     let (help, _) = printed("bin/react --help");
-    for (letter, long) in options(&help).into_iter().filter(|(letter, _)| letter.is_some()) {
+    for (letter, long) in options(&help)
+        .into_iter()
+        .filter(|(letter, _)| letter.is_some())
+    {
         assert_eq!(letter, letters.get(long.as_str()).copied(), "react {long}");
     }
 }
@@ -73,16 +105,28 @@ fn a_letter_means_the_same_in_every_command() {
 fn every_command_proposes_what_was_meant() {
     for (line, says) in [
         ("llm-stream --modle x hi", "did you mean '--model'?"),
-        ("llm-stream --system-prompt x hi", "did you mean '--system'?"),
+        (
+            "llm-stream --system-prompt x hi",
+            "did you mean '--system'?",
+        ),
         ("llm-stream --tools-mode nativ hi", "did you mean 'native'?"),
         ("llm-stream -model x hi", "did you mean '--model'?"),
-        ("llm-stream --model m --temperature 0 --seed 1 hi", "write --param temperature=0"),
+        (
+            "llm-stream --model m --temperature 0 --seed 1 hi",
+            "write --param temperature=0",
+        ),
         (
             "llm-stream --model m --api gemini --max-tokens=5 hi",
             "write --param 'generationConfig={\"maxOutputTokens\":5}'",
         ),
-        ("llm-stream --model m why is the sky blue", "put quotes around the whole prompt"),
-        ("llm-stream --model m '-5 degrees: cold?'", "write -- before a prompt"),
+        (
+            "llm-stream --model m why is the sky blue",
+            "put quotes around the whole prompt",
+        ),
+        (
+            "llm-stream --model m '-5 degrees: cold?'",
+            "write -- before a prompt",
+        ),
         ("tag-parse --dialekt hermes", "did you mean '--dialect'?"),
         ("tc-detect --checkers full", "did you mean '--checker'?"),
         ("tc-accumulate --tool x.json", "did you mean '--tools'?"),
@@ -93,7 +137,14 @@ fn every_command_proposes_what_was_meant() {
     ] {
         let (out, err) = printed(&format!("{line}; echo status $?"));
         let command = line.split(' ').next().unwrap_or_default();
-        assert_eq!((out.as_str(), err.lines().count()), ("status 2\n", 1), "{line}: {err}");
-        assert!(err.starts_with(&format!("{command}: ")) && err.contains(says), "{line}: {err}");
+        assert_eq!(
+            (out.as_str(), err.lines().count()),
+            ("status 2\n", 1),
+            "{line}: {err}"
+        );
+        assert!(
+            err.starts_with(&format!("{command}: ")) && err.contains(says),
+            "{line}: {err}"
+        );
     }
 }

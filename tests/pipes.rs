@@ -1,4 +1,5 @@
-//! Real pipes between the built commands: latency, readers that leave, full disks, killed stages, bad input, and memory.
+//! Real pipes between the built commands: latency, readers that leave, full disks, killed stages,
+//! bad input, and memory.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -23,7 +24,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("toolpipe-pipes-{}-{test}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("toolpipe-pipes-{}-{test}", std::process::id()));
         fs::create_dir_all(&path).expect("a folder for the test");
         Scratch(path)
     }
@@ -36,7 +38,10 @@ impl Drop for Scratch {
 }
 
 fn run(script: &str, folder: &Path, input: impl Into<Stdio>) -> Output {
-    bash(script, folder).stdin(input).output().expect("bash runs")
+    bash(script, folder)
+        .stdin(input)
+        .output()
+        .expect("bash runs")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -76,13 +81,25 @@ fn one_line_in_one_line_out() {
         }
         // A line in two writes is one line; the lines before it do not wait for its end.
         pipe.say(b"{\"type\":\"thinking\",\"text\":\"x\"}\n{\"type\":\"thin");
-        assert_eq!(pipe.hear(), "{\"type\":\"thinking\",\"text\":\"x\"}", "{script}");
+        assert_eq!(
+            pipe.hear(),
+            "{\"type\":\"thinking\",\"text\":\"x\"}",
+            "{script}"
+        );
         pipe.say(b"king\",\"text\":\"y\"}\n");
-        assert_eq!(pipe.hear(), "{\"type\":\"thinking\",\"text\":\"y\"}", "{script}");
+        assert_eq!(
+            pipe.hear(),
+            "{\"type\":\"thinking\",\"text\":\"y\"}",
+            "{script}"
+        );
         assert!(pipe.id() > 0);
         pipe.say(END.as_bytes());
         let (rest, _) = pipe.end();
-        assert_eq!(rest.last().map(|l| l.clone() + "\n").as_deref(), Some(END), "{script}");
+        assert_eq!(
+            rest.last().map(|l| l.clone() + "\n").as_deref(),
+            Some(END),
+            "{script}"
+        );
     }
 }
 
@@ -96,13 +113,27 @@ fn a_frame_of_the_provider_comes_out_before_the_next_one_is_sent() {
         if n == 0 {
             assert!(pipe.hear().starts_with("{\"type\":\"stream_start\""));
         }
-        assert!(pipe.hear().ends_with(&format!("\"text\":\"word{n} \"}}")), "frame {n}");
+        assert!(
+            pipe.hear().ends_with(&format!("\"text\":\"word{n} \"}}")),
+            "frame {n}"
+        );
     }
     // The call is emitted at the frame that closes its arguments, while the stream is still open.
-    pipe.say(body.split_inclusive("\n\n").nth(50).expect("the call").as_bytes());
+    pipe.say(
+        body.split_inclusive("\n\n")
+            .nth(50)
+            .expect("the call")
+            .as_bytes(),
+    );
     let decision = pipe.hear();
-    assert!(decision.contains("\"decision\"") && decision.contains("\"tool_call\":true"), "{decision}");
-    assert!(pipe.hear().contains("\"arguments\":{\"path\":\"a\"},\"commit\":\"balanced\""));
+    assert!(
+        decision.contains("\"decision\"") && decision.contains("\"tool_call\":true"),
+        "{decision}"
+    );
+    assert!(
+        pipe.hear()
+            .contains("\"arguments\":{\"path\":\"a\"},\"commit\":\"balanced\"")
+    );
     pipe.say(b"data: [DONE]\n\n");
     let (_, status) = pipe.end();
     assert_eq!(status, Some(0));
@@ -112,14 +143,26 @@ fn a_frame_of_the_provider_comes_out_before_the_next_one_is_sent() {
 fn a_reader_that_leaves_ends_the_pipe_silently_with_0() {
     let scratch = Scratch::new("head");
     fs::write(scratch.0.join("body.sse"), body(50_000)).expect("written");
-    for tail in ["head -1", "while read -r line; do case $line in *word7*) exit ;; esac; done"] {
+    for tail in [
+        "head -1",
+        "while read -r line; do case $line in *word7*) exit ;; esac; done",
+    ] {
         let script = format!(
             "(llm-stream --replay body.sse | tc-detect --checker first-chunk | tc-accumulate --keep-deltas; echo \"${{PIPESTATUS[*]}}\" >status) | ({tail})"
         );
         let output = run(&script, &scratch.0, Stdio::null());
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{tail}");
-        // The detector ends with 1 (no) at the end of its input, and with 0 when its reader has left.
-        assert_eq!(fs::read_to_string(scratch.0.join("status")).expect("written"), "0 0 0\n", "{tail}");
+        assert_eq!(
+            (output.status.code(), text(&output.stderr)),
+            (Some(0), String::new()),
+            "{tail}"
+        );
+        // The detector ends with 1 (no) at the end of its input, and with 0 when its reader has
+        // left.
+        assert_eq!(
+            fs::read_to_string(scratch.0.join("status")).expect("written"),
+            "0 0 0\n",
+            "{tail}"
+        );
     }
 }
 
@@ -129,7 +172,10 @@ fn a_detector_that_has_its_answer_stops_the_stream() {
     fs::write(scratch.0.join("body.sse"), body(2)).expect("written");
     let script = "llm-stream --replay body.sse | tc-detect -q && echo call";
     let output = run(script, &scratch.0, Stdio::null());
-    assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("call\n", ""));
+    assert_eq!(
+        (text(&output.stdout).as_str(), text(&output.stderr).as_str()),
+        ("call\n", "")
+    );
 }
 
 #[test]
@@ -137,12 +183,20 @@ fn a_full_disk_is_one_line_and_status_2() {
     let scratch = Scratch::new("full");
     fs::write(scratch.0.join("body.sse"), body(3)).expect("written");
     fs::write(scratch.0.join("events"), [START, TEXT, END].concat()).expect("written");
-    for command in ["llm-stream --replay body.sse", "tc-detect events", "tc-accumulate events", "tc-view events"] {
+    for command in [
+        "llm-stream --replay body.sse",
+        "tc-detect events",
+        "tc-accumulate events",
+        "tc-view events",
+    ] {
         let output = run(&format!("{command} >/dev/full"), &scratch.0, Stdio::null());
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{command}: {said}");
         let name = command.split(' ').next().unwrap_or_default();
-        assert!(said.starts_with(&format!("{name}: standard output: ")) && said.lines().count() == 1, "{said}");
+        assert!(
+            said.starts_with(&format!("{name}: standard output: ")) && said.lines().count() == 1,
+            "{said}"
+        );
     }
 }
 
@@ -150,11 +204,15 @@ fn a_full_disk_is_one_line_and_status_2() {
 fn a_stage_that_is_killed_leaves_a_log_that_can_be_read() {
     let scratch = Scratch::new("kill");
     let log = scratch.0.join("log");
-    fs::write(&log, "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"Read a.\"}}\n")
-        .expect("written");
+    fs::write(
+        &log,
+        "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"Read a.\"}}\n",
+    )
+    .expect("written");
     let body = body(5);
     let (first, _) = body.split_at(body.len() / 2);
-    // The second stage prints its process id, appends to the log, and copies its output to the test, which so follows its progress.
+    // The second stage prints its process id, appends to the log, and copies its output to the
+    // test, which so follows its progress.
     let script = "llm-stream --api openai-chat --replay - | (echo $BASHPID; exec tc-accumulate) | tee -a log";
     let mut command = bash(script, &scratch.0);
     command.stderr(Stdio::null()); // where bash reports the kill
@@ -162,26 +220,42 @@ fn a_stage_that_is_killed_leaves_a_log_that_can_be_read() {
     let victim: u32 = pipe.hear().parse().expect("a process id");
     pipe.say(first.as_bytes());
     while !pipe.hear().contains("word1") {}
-    assert!(bash(&format!("kill -9 {victim}"), &scratch.0).status().expect("bash runs").success());
+    assert!(
+        bash(&format!("kill -9 {victim}"), &scratch.0)
+            .status()
+            .expect("bash runs")
+            .success()
+    );
     let (_, status) = pipe.end();
     assert_ne!(status, Some(0), "a pipe with a killed stage has failed");
-    // The cut turn has no message: the next turn asks again from the same conversation. The cut last line changes nothing.
+    // The cut turn has no message: the next turn asks again from the same conversation. The cut
+    // last line changes nothing.
     fs::OpenOptions::new()
         .append(true)
         .open(&log)
         .and_then(|mut f| f.write_all(b"{\"type\":\"content_del"))
         .expect("appended");
-    let output = run("llm-stream --api openai-chat --model m --dry-run <log", &scratch.0, Stdio::null());
+    let output = run(
+        "llm-stream --api openai-chat --model m --dry-run <log",
+        &scratch.0,
+        Stdio::null(),
+    );
     let request = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(request.contains("Read a.") && !request.contains("word") && !request.contains("assistant"), "{request}");
+    assert!(
+        request.contains("Read a.") && !request.contains("word") && !request.contains("assistant"),
+        "{request}"
+    );
     // The complete turn, appended after it.
     fs::write(scratch.0.join("body.sse"), &body).expect("written");
-    let script =
-        "echo >>log; llm-stream --replay body.sse | tc-accumulate >>log && llm-stream --model m --dry-run <log";
+    let script = "echo >>log; llm-stream --replay body.sse | tc-accumulate >>log && llm-stream --model m --dry-run <log";
     let output = run(script, &scratch.0, Stdio::null());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("read_file"), "{}", text(&output.stdout));
+    assert!(
+        text(&output.stdout).contains("read_file"),
+        "{}",
+        text(&output.stdout)
+    );
 }
 
 #[test]
@@ -198,19 +272,32 @@ fn a_line_that_is_no_event_is_told_and_loses_nothing() {
     .concat();
     fs::write(scratch.0.join("events"), bad).expect("written");
     for command in ["tc-detect", "tc-accumulate"] {
-        let output = run(&format!("{command} --no-time events"), &scratch.0, Stdio::null());
+        let output = run(
+            &format!("{command} --no-time events"),
+            &scratch.0,
+            Stdio::null(),
+        );
         let (out, said) = (text(&output.stdout), text(&output.stderr));
         for (line, raw) in [
             (2, "\"raw\":\"not JSON\""),
-            (4, "\"raw_base64\":\"eyJ0eXBlIjoiY29udGVudF9kZWx0YSIsInRleHQiOiL/In0=\""),
+            (
+                4,
+                "\"raw_base64\":\"eyJ0eXBlIjoiY29udGVudF9kZWx0YSIsInRleHQiOiL/In0=\"",
+            ),
             (6, "\"raw\":\"{\\\"type\\\":\\\"content_del\""),
         ] {
-            let told: Vec<_> =
-                said.lines().filter(|l| l.starts_with(&format!("{command}: events, line {line}: "))).collect();
+            let told: Vec<_> = said
+                .lines()
+                .filter(|l| l.starts_with(&format!("{command}: events, line {line}: ")))
+                .collect();
             assert_eq!(told.len(), 1, "{said}");
-            let warning = out.lines().find(|l| l.contains(raw)).unwrap_or_else(|| panic!("{raw} is lost: {out}"));
+            let warning = out
+                .lines()
+                .find(|l| l.contains(raw))
+                .unwrap_or_else(|| panic!("{raw} is lost: {out}"));
             assert!(
-                warning.starts_with("{\"type\":\"warning\"") && warning.ends_with(&format!("\"line\":{line}}}")),
+                warning.starts_with("{\"type\":\"warning\"")
+                    && warning.ends_with(&format!("\"line\":{line}}}")),
                 "{warning}"
             );
         }
@@ -219,22 +306,33 @@ fn a_line_that_is_no_event_is_told_and_loses_nothing() {
             assert!(out.contains(line), "{out}");
         }
         assert!(matches!(output.status.code(), Some(0 | 1)), "{command}");
-        let output = run(&format!("{command} --strict events"), &scratch.0, Stdio::null());
+        let output = run(
+            &format!("{command} --strict events"),
+            &scratch.0,
+            Stdio::null(),
+        );
         assert_eq!(output.status.code(), Some(2), "{command} --strict");
-        assert_eq!(text(&output.stderr).lines().count(), 1, "{command} --strict");
+        assert_eq!(
+            text(&output.stderr).lines().count(),
+            1,
+            "{command} --strict"
+        );
     }
 }
 
 #[test]
 fn a_line_of_100_mb_is_cut_into_its_warning() {
-    let line =
-        "printf '{\"type\":\"content_delta\",\"text\":\"'; head -c 100000000 /dev/zero | tr '\\0' x; printf '\"}\\n'";
+    let line = "printf '{\"type\":\"content_delta\",\"text\":\"'; head -c 100000000 /dev/zero | tr '\\0' x; printf '\"}\\n'";
     for command in ["tc-detect", "tc-accumulate"] {
         let script = format!("({line}; printf '%s' '{TEXT}{END}') | {command}");
         let output = run(&script, bins::root(), Stdio::null());
         let (out, said) = (text(&output.stdout), text(&output.stderr));
         assert!(out.len() < 80_000, "{command} writes {} bytes", out.len());
-        assert!(out.contains("\"raw_bytes\":100000034") && out.contains(TEXT) && out.contains(END), "{}", &out[..200]);
+        assert!(
+            out.contains("\"raw_bytes\":100000034") && out.contains(TEXT) && out.contains(END),
+            "{}",
+            &out[..200]
+        );
         assert_eq!(
             said,
             format!(
@@ -245,7 +343,10 @@ fn a_line_of_100_mb_is_cut_into_its_warning() {
         let script = format!("({line}; printf '%s' '{END}') | {command} --max-line 200M | wc -c");
         let output = run(&script, bins::root(), Stdio::null());
         assert!(
-            text(&output.stdout).trim().parse::<usize>().is_ok_and(|n| n > 100_000_000),
+            text(&output.stdout)
+                .trim()
+                .parse::<usize>()
+                .is_ok_and(|n| n > 100_000_000),
             "{}",
             text(&output.stdout)
         );
@@ -258,8 +359,11 @@ fn what_cannot_be_used_is_one_line_with_a_remedy() {
     let scratch = Scratch::new("usage");
     fs::write(scratch.0.join("events"), [START, END].concat()).expect("written");
     fs::write(scratch.0.join("broken.json"), "[{\"type\":").expect("written");
-    fs::write(scratch.0.join("remote.json"), r#"[{"name":"f","input_schema":{"$ref":"http://example.com/s"}}]"#)
-        .expect("written");
+    fs::write(
+        scratch.0.join("remote.json"),
+        r#"[{"name":"f","input_schema":{"$ref":"http://example.com/s"}}]"#,
+    )
+    .expect("written");
     for (command, words) in [
         ("tc-detect missing", "missing"),
         ("tc-detect .", "directory"),
@@ -271,7 +375,10 @@ fn what_cannot_be_used_is_one_line_with_a_remedy() {
         ("tc-detect --checker guess events", "first-chunk"),
         ("tc-accumulate --tools missing events", "missing"),
         ("tc-accumulate --tools broken.json events", "broken.json"),
-        ("tc-accumulate --tools remote.json events", "http://example.com/s"),
+        (
+            "tc-accumulate --tools remote.json events",
+            "http://example.com/s",
+        ),
         ("tc-accumulate --emit-on never events", "balanced"),
         ("tc-view --format html5 events", "text"),
         ("tc-detect --max-line none events", "64M"),
@@ -283,7 +390,9 @@ fn what_cannot_be_used_is_one_line_with_a_remedy() {
         assert_eq!(output.status.code(), Some(2), "{command}: {said}");
         let name = command.split(' ').next().unwrap_or_default();
         assert!(
-            said.starts_with(&format!("{name}: ")) && said.lines().count() == 1 && said.contains(words),
+            said.starts_with(&format!("{name}: "))
+                && said.lines().count() == 1
+                && said.contains(words),
             "{command}: {said}"
         );
     }
@@ -293,8 +402,15 @@ fn what_cannot_be_used_is_one_line_with_a_remedy() {
 #[cfg(target_os = "linux")]
 fn peak(id: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).expect("the process runs");
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a peak");
-    line.trim().trim_end_matches("kB").trim().parse().expect("a number")
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:"))
+        .expect("a peak");
+    line.trim()
+        .trim_end_matches("kB")
+        .trim()
+        .parse()
+        .expect("a number")
 }
 
 #[cfg(target_os = "linux")]
@@ -314,7 +430,10 @@ fn memory_does_not_grow_with_what_passes() {
             }
             peak(pipe.id())
         });
-        assert!(count > 420_000 && peaks[1] < peaks[0] + 2048, "{command}: {peaks:?} KiB after {count} lines");
+        assert!(
+            count > 420_000 && peaks[1] < peaks[0] + 2048,
+            "{command}: {peaks:?} KiB after {count} lines"
+        );
         pipe.end();
     }
 }
@@ -322,22 +441,34 @@ fn memory_does_not_grow_with_what_passes() {
 #[test]
 fn a_read_tool_starts_by_tape_time_when_its_arguments_close() {
     let root = bins::root();
-    let script =
-        "llm-stream --replay fixtures/tapes/huts.tape | tc-accumulate | tool-exec --tools fixtures/tools/tools.json";
+    let script = "llm-stream --replay fixtures/tapes/huts.tape | tc-accumulate | tool-exec --tools fixtures/tools/tools.json";
     let scratch = Scratch::new("tape-time");
-    let script = format!("export RESERVATIONS={}; {script}", scratch.0.join("reservations").display());
+    let script = format!(
+        "export RESERVATIONS={}; {script}",
+        scratch.0.join("reservations").display()
+    );
     let output = run(&script, root, Stdio::null());
     let lines = text(&output.stdout);
-    let events: Vec<serde_json::Value> = lines.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
-    let of = |kind: &str| events.iter().filter(|e| e["type"] == kind).collect::<Vec<_>>();
+    let events: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|l| serde_json::from_str(l).expect("JSON"))
+        .collect();
+    let of = |kind: &str| {
+        events
+            .iter()
+            .filter(|e| e["type"] == kind)
+            .collect::<Vec<_>>()
+    };
     let (calls, uses, ends) = (of("tool_call"), of("tool_use"), of("stream_end"));
     assert_eq!((calls.len(), uses.len(), ends.len()), (3, 3, 3), "{lines}");
-    // The first turn: two calls of the class read, each started at the event that closed its arguments, before the turn's end.
+    // The first turn: two calls of the class read, each started at the event that closed its
+    // arguments, before the turn's end.
     for (call, used) in calls.iter().zip(&uses).take(2) {
         assert_eq!(call["tool_id"], used["tool_id"]);
         assert_eq!(call["t"], used["t"]);
         assert!(used["t"].as_f64() < ends[0]["t"].as_f64());
     }
-    // The second turn reserves; that tool is of the class write, so the call starts at the commit point, the end of the turn.
+    // The second turn reserves; that tool is of the class write, so the call starts at the commit
+    // point, the end of the turn.
     assert_eq!(uses[2]["t"], ends[1]["t"]);
 }

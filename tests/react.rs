@@ -1,4 +1,5 @@
-//! `bin/react`: its statuses, a log that was cut anywhere, Ctrl-C, a stage that is killed, and models that write their calls as text.
+//! `bin/react`: its statuses, a log that was cut anywhere, Ctrl-C, a stage that is killed, and
+//! models that write their calls as text.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -20,38 +21,62 @@ fn goes_on(scratch: &Scratch, what: &str) {
     let (mut status, mut out, mut err) = scratch.run(&format!("{ask} --plain"));
     if status == 3 {
         // The call was started and its result is unknown: a person must decide.
-        assert!(out.contains("reserve waits for approval") && scratch.read("reservations").is_empty(), "{what}: {out}");
+        assert!(
+            out.contains("reserve waits for approval") && scratch.read("reservations").is_empty(),
+            "{what}: {out}"
+        );
         let last = err.lines().last().unwrap_or_default();
-        let yes =
-            last.split_once("or run it with:").unwrap_or_else(|| panic!("{what}: no command in {err}")).1.to_owned();
+        let yes = last
+            .split_once("or run it with:")
+            .unwrap_or_else(|| panic!("{what}: no command in {err}"))
+            .1
+            .to_owned();
         (status, out, err) = scratch.run(&yes);
     }
-    assert!(status == 0 && out.contains("sleeping bags"), "{what}: {status}\n{out}\n{err}");
+    assert!(
+        status == 0 && out.contains("sleeping bags"),
+        "{what}: {status}\n{out}\n{err}"
+    );
     // A line that was cut is reported once.
-    assert!(err.lines().count() <= 1 && !out.contains("warning"), "{what}: {out}\n{err}");
+    assert!(
+        err.lines().count() <= 1 && !out.contains("warning"),
+        "{what}: {out}\n{err}"
+    );
     whole_lines(&scratch.read("log"));
 }
 
 /// Every line is an event.
 fn whole_lines(log: &str) {
     let mut scanner = event::Scanner::default();
-    let broken: Vec<_> = log.lines().filter(|line| scanner.read(line).is_err()).collect();
+    let broken: Vec<_> = log
+        .lines()
+        .filter(|line| scanner.read(line).is_err())
+        .collect();
     assert!(broken.is_empty() && log.ends_with('\n'), "{broken:?}");
 }
 
 #[test]
 fn an_answer_is_0_and_leaves_nothing_behind() {
     let scratch = Scratch::new("answer");
-    let (status, out, err) = scratch.run(&format!("{} --view json {QUESTION}", ASK.replace("--log $SCRATCH/log", "")));
+    let (status, out, err) = scratch.run(&format!(
+        "{} --view json {QUESTION}",
+        ASK.replace("--log $SCRATCH/log", "")
+    ));
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
-    assert!(out.starts_with(r#"{"text":"Four beds in the **Lake hut**"#), "{out}");
+    assert!(
+        out.starts_with(r#"{"text":"Four beds in the **Lake hut**"#),
+        "{out}"
+    );
     assert_eq!(out.matches(r#""status":"success""#).count(), 3, "{out}");
-    let left: Vec<_> =
-        fs::read_dir(&scratch.0).expect("the folder").map(|e| e.expect("an entry").file_name()).collect();
+    let left: Vec<_> = fs::read_dir(&scratch.0)
+        .expect("the folder")
+        .map(|e| e.expect("an entry").file_name())
+        .collect();
     assert_eq!(left, ["reservations"]);
 }
 
-/// The output after tag-parse is that of a model with native calls, apart from ids and from how text is split.
+/// The output after tag-parse is that of a model with native calls, apart from ids and from how
+/// text is split.
 #[test]
 fn calls_written_as_text_are_run_like_native_ones() {
     let [native, tag] = [ASK, ASK_TAG].map(|ask| {
@@ -61,34 +86,61 @@ fn calls_written_as_text_are_run_like_native_ones() {
         (out, scratch.read("reservations"), scratch.read("log"))
     });
     assert_eq!((&native.0, &native.1), (&tag.0, &tag.1));
-    assert_eq!(tag.2.matches(r#""tools_mode":"tag","dialect":"tool-name-tag""#).count(), 3);
+    assert_eq!(
+        tag.2
+            .matches(r#""tools_mode":"tag","dialect":"tool-name-tag""#)
+            .count(),
+        3
+    );
     let calls = |log: &str| -> Vec<String> {
-        let results = log.lines().filter(|line| line.starts_with(r#"{"type":"tool_result""#));
-        let mut results: Vec<_> = results.filter_map(|l| Some(l.split_once("\"tool_name\"")?.1.to_owned())).collect();
+        let results = log
+            .lines()
+            .filter(|line| line.starts_with(r#"{"type":"tool_result""#));
+        let mut results: Vec<_> = results
+            .filter_map(|l| Some(l.split_once("\"tool_name\"")?.1.to_owned()))
+            .collect();
         results.sort();
         results
     };
     assert_eq!(calls(&native.2), calls(&tag.2));
     // No markup of a call is left in the text.
-    assert!(!tag.2.lines().any(|line| line.contains("content_delta") && line.contains("tool")), "{}", tag.2);
+    assert!(
+        !tag.2
+            .lines()
+            .any(|line| line.contains("content_delta") && line.contains("tool")),
+        "{}",
+        tag.2
+    );
 }
 
-/// A server that refuses tools: the first turn is asked again with the tools in the prompt, as are all that follow.
+/// A server that refuses tools: the first turn is asked again with the tools in the prompt, as are
+/// all that follow.
 #[test]
 fn a_refusal_of_tools_is_answered_with_tag_mode() {
     let scratch = Scratch::new("auto");
-    let read = |name: &str| fs::read_to_string(bins::root().join("fixtures/tapes").join(name)).expect("a tape");
+    let read = |name: &str| {
+        fs::read_to_string(bins::root().join("fixtures/tapes").join(name)).expect("a tape")
+    };
     let (native, tag) = (read("huts.tape"), read("huts-tag.tape"));
-    let asked = native.lines().find(|line| line.starts_with(r#"{"tape""#)).expect("the first request");
+    let asked = native
+        .lines()
+        .find(|line| line.starts_with(r#"{"tape""#))
+        .expect("the first request");
     let refused = r#"[0.01,"head",{"status":400,"headers":{"content-type":"application/json"}}]
 [0.001,"text","{\"error\":{\"message\":\"demo does not support tools\",\"type\":\"invalid_request_error\"}}"]
 [0.001,"end","eof"]"#;
     fs::write(scratch.0.join("tape"), format!("{asked}\n{refused}\n{tag}")).expect("a tape");
-    let ask = ASK.replace("fixtures/tapes/huts.tape", "$SCRATCH/tape --tools-mode auto");
+    let ask = ASK.replace(
+        "fixtures/tapes/huts.tape",
+        "$SCRATCH/tape --tools-mode auto",
+    );
     let (status, out, err) = scratch.run(&format!("{ask} --plain {QUESTION}"));
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
     assert_eq!(out.matches("(tools_refused)").count(), 1, "{out}");
-    assert!(out.contains("<- reserve done") && out.contains("sleeping bags"), "{out}");
+    assert!(
+        out.contains("<- reserve done") && out.contains("sleeping bags"),
+        "{out}"
+    );
 }
 
 /// A stream with native calls passes tag-parse unchanged, even if its text looks like a call.
@@ -103,20 +155,32 @@ fn tag_parse_leaves_a_native_stream_alone() {
         "{ llm-stream --replay fixtures/tapes/huts.tape; cat $SCRATCH/native; } >$SCRATCH/all
          tag-parse $SCRATCH/all >$SCRATCH/parsed && tag-parse --when always $SCRATCH/native",
     );
-    assert_eq!((status, err.as_str(), out.matches("tool_name").count()), (0, "", 1), "{out}");
+    assert_eq!(
+        (status, err.as_str(), out.matches("tool_name").count()),
+        (0, "", 1),
+        "{out}"
+    );
     assert_eq!(scratch.read("parsed"), scratch.read("all"));
 }
 
 #[test]
 fn mistakes_are_one_line_and_2() {
     let scratch = Scratch::new("mistakes");
-    for arguments in
-        ["", "--no-such x", "--tools", "one two", "--tools no-such-file x", "--model demo --tape no-such-tape x"]
-    {
+    for arguments in [
+        "",
+        "--no-such x",
+        "--tools",
+        "one two",
+        "--tools no-such-file x",
+        "--model demo --tape no-such-tape x",
+    ] {
         let (status, out, err) = scratch.run(&format!("bin/react {arguments}"));
         let line = err.lines().next().unwrap_or_default();
         assert_eq!(status, 2, "{arguments}: {out}{err}");
-        assert!(line.contains(": ") && !line.contains("line "), "{arguments}: {err}");
+        assert!(
+            line.contains(": ") && !line.contains("line "),
+            "{arguments}: {err}"
+        );
         // Nothing has happened, so there is no log to continue.
         let left = fs::read_dir(&scratch.0).map_or(0, Iterator::count);
         assert!(!err.contains("go on") && left == 0, "{arguments}: {err}");
@@ -124,7 +188,10 @@ fn mistakes_are_one_line_and_2() {
     // A question that is not on the tape is an error event, and the log can be continued.
     let (status, out, err) = scratch.run(&format!("{ASK} 'Something else?'"));
     assert_eq!(status, 2);
-    assert!(out.contains("(tape_miss)") && err.starts_with("react: stopped with status 2"), "{out}{err}");
+    assert!(
+        out.contains("(tape_miss)") && err.starts_with("react: stopped with status 2"),
+        "{out}{err}"
+    );
     assert!(scratch.read("log").contains("Something else?"));
 }
 
@@ -133,16 +200,25 @@ fn an_answer_that_cannot_be_shown_is_2_and_a_wrong_view_or_log_runs_nothing() {
     let scratch = Scratch::new("shown");
     for wrong in ["--view foo", "--log /dev/full", "--log /dev/null"] {
         let (status, _, err) = scratch.run(&format!("{ASK} {wrong} {QUESTION}"));
-        assert!(status == 2 && err.lines().count() == 1, "{wrong}: {status} {err}");
+        assert!(
+            status == 2 && err.lines().count() == 1,
+            "{wrong}: {status} {err}"
+        );
         assert_eq!(scratch.read("reservations"), "", "{wrong}");
     }
     let (status, _, err) = scratch.run(&format!("{ASK} {QUESTION} >/dev/full"));
-    assert!(status == 2 && err.contains("No space left"), "{status} {err}");
+    assert!(
+        status == 2 && err.contains("No space left"),
+        "{status} {err}"
+    );
     let (status, _, err) = scratch.run(&format!(
         "root=$PWD; cd $SCRATCH && $root/bin/react --tape $root/fixtures/tapes/huts.tape --model demo \
          --tools $root/fixtures/tools/tools.json --log -x.log --plain {QUESTION}"
     ));
-    assert!(status == 0 && scratch.read("-x.log").ends_with('\n'), "a log that begins with a dash: {status} {err}");
+    assert!(
+        status == 0 && scratch.read("-x.log").ends_with('\n'),
+        "a log that begins with a dash: {status} {err}"
+    );
 }
 
 /// A pipe that is closed at once gives nothing; whatever else comes would be lost.
@@ -151,11 +227,19 @@ fn what_is_piped_in_is_an_error_before_anything_runs() {
     let scratch = Scratch::new("piped");
     for given in ["echo text |", "cat bin/react |", "<README.md"] {
         let (status, out, err) = scratch.run(&format!("{given} {ASK} {QUESTION}"));
-        assert_eq!((status, out.as_str(), err.lines().count()), (2, "", 1), "{given}: {err}");
-        assert!(err.starts_with("react: standard input is not read") && scratch.read("log").is_empty(), "{err}");
+        assert_eq!(
+            (status, out.as_str(), err.lines().count()),
+            (2, "", 1),
+            "{given}: {err}"
+        );
+        assert!(
+            err.starts_with("react: standard input is not read") && scratch.read("log").is_empty(),
+            "{err}"
+        );
     }
     for nothing in [": |", "</dev/null"] {
-        let (status, _, err) = scratch.run(&format!("rm -f $SCRATCH/*; {nothing} {ASK} {QUESTION}"));
+        let (status, _, err) =
+            scratch.run(&format!("rm -f $SCRATCH/*; {nothing} {ASK} {QUESTION}"));
         assert_eq!((status, err.as_str()), (0, ""), "{nothing}");
     }
 }
@@ -164,9 +248,14 @@ fn what_is_piped_in_is_an_error_before_anything_runs() {
 #[test]
 fn a_reader_that_leaves_ends_the_loop_silently_with_0() {
     let scratch = Scratch::new("left");
-    let script = format!("({ASK} {QUESTION} -- --speed real; echo $? >$SCRATCH/status) | head -n 1");
+    let script =
+        format!("({ASK} {QUESTION} -- --speed real; echo $? >$SCRATCH/status) | head -n 1");
     let (status, out, err) = scratch.run(&script);
-    assert_eq!((status, out.lines().count(), err.as_str()), (0, 1, ""), "{out}");
+    assert_eq!(
+        (status, out.lines().count(), err.as_str()),
+        (0, 1, ""),
+        "{out}"
+    );
     assert_eq!(scratch.read("status"), "0\n");
     let log = scratch.read("log");
     assert!(!log.contains("sleeping bags"), "the loop went on: {log}");
@@ -179,8 +268,19 @@ fn a_failure_is_reported_once() {
     let scratch = Scratch::new("once");
     let ask = "bin/react --base-url http://127.0.0.1:1/v1 --retries 0 --model m --log $SCRATCH/log --plain hi | cat";
     let (status, out, err) = scratch.run(ask);
-    assert_eq!((status, out.matches("error: ").count(), out.contains("warning")), (2, 1, false), "{out}");
-    assert!(err.lines().count() == 1 && err.contains("go on with: "), "{err}");
+    assert_eq!(
+        (
+            status,
+            out.matches("error: ").count(),
+            out.contains("warning")
+        ),
+        (2, 1, false),
+        "{out}"
+    );
+    assert!(
+        err.lines().count() == 1 && err.contains("go on with: "),
+        "{err}"
+    );
 }
 
 #[test]
@@ -188,11 +288,14 @@ fn at_most_so_many_steps() {
     let scratch = Scratch::new("steps");
     let (status, out, _) = scratch.run(&format!("{ASK} --steps 2 {QUESTION}"));
     assert_eq!(status, 2);
-    assert!(out.contains("(max_steps)") && !out.contains("sleeping bags"), "{out}");
+    assert!(
+        out.contains("(max_steps)") && !out.contains("sleeping bags"),
+        "{out}"
+    );
 }
 
-/// A log that ends anywhere, even in the middle of a line: the run continues from it to the same answer, and nothing is reserved
-/// twice.
+/// A log that ends anywhere, even in the middle of a line: the run continues from it to the same
+/// answer, and nothing is reserved twice.
 #[test]
 fn a_log_that_was_cut_anywhere_is_gone_on_from() {
     cut_anywhere(ASK);
@@ -209,15 +312,21 @@ fn cut_anywhere(ask: &'static str) {
     assert_eq!(status, 0);
     let log = whole.read("log");
     let reserved = whole.read("reservations");
-    // Every kind of place once: after a line and inside it, but not after each single delta; in tag mode only the first of its kind.
+    // Every kind of place once: after a line and inside it, but not after each single delta; in tag
+    // mode only the first of its kind.
     let (mut last, mut seen) = (String::new(), HashSet::new());
     let mut at = 0;
     for line in log.split_inclusive('\n') {
         let kind = line.get(..24).unwrap_or_default().to_owned();
         if kind != last && (seen.insert(kind.clone()) || ask == ASK) {
-            let middle = if kind.contains("delta") { at } else { at + line.len() / 2 };
+            let middle = if kind.contains("delta") {
+                at
+            } else {
+                at + line.len() / 2
+            };
             for cut in [middle, at + line.len()] {
-                // Before the question is complete there is nothing to continue, and after the answer nothing to do.
+                // Before the question is complete there is nothing to continue, and after the
+                // answer nothing to do.
                 if cut >= log.find('\n').unwrap_or_default()
                     && cut < log.rfind("{\"type\":\"message\"").unwrap_or_default()
                 {
@@ -248,7 +357,11 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
     for ask in [ASK, ASK_TAG] {
         let scratch = Scratch::asking(ask, &format!("interrupt-{}", ask.len()));
         let script = format!("{ask} {QUESTION} -- --speed real");
-        let mut child = scratch.bash(&script).process_group(0).spawn().expect("bash runs");
+        let mut child = scratch
+            .bash(&script)
+            .process_group(0)
+            .spawn()
+            .expect("bash runs");
         let mut out = child.stdout.take().expect("a pipe");
         wait_for(&mut out, "I'll");
         kill("-INT", &format!("-{}", child.id()));
@@ -262,19 +375,28 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
     }
 }
 
-/// Any stage killed in the middle of a turn: the loop stops with 2, the log holds complete lines, and the next run continues from it.
+/// Any stage killed in the middle of a turn: the loop stops with 2, the log holds complete lines,
+/// and the next run continues from it.
 #[test]
 fn a_stage_that_is_killed_stops_the_loop() {
     for stage in ["llm-stream", "tag-parse", "tc-accumulate", "tool-exec"] {
         let scratch = Scratch::new(&format!("kill-{stage}"));
         let script = format!("{ASK} {QUESTION} -- --speed real");
-        let mut child = scratch.bash(&script).process_group(0).spawn().expect("bash runs");
+        let mut child = scratch
+            .bash(&script)
+            .process_group(0)
+            .spawn()
+            .expect("bash runs");
         let mut out = child.stdout.take().expect("a pipe");
         wait_for(&mut out, "I'll");
         kill("-KILL", &process(child.id(), stage));
         let mut rest = String::new();
         out.read_to_string(&mut rest).expect("text");
-        assert_eq!(child.wait().expect("it ends").code(), Some(2), "{stage}: {rest}");
+        assert_eq!(
+            child.wait().expect("it ends").code(),
+            Some(2),
+            "{stage}: {rest}"
+        );
         goes_on(&scratch, stage);
     }
 }
@@ -283,8 +405,12 @@ fn a_stage_that_is_killed_stops_the_loop() {
 fn process(group: u32, name: &str) -> String {
     let mut found = None;
     for entry in fs::read_dir("/proc").expect("/proc").flatten() {
-        let Some(stat) = read_stat(&entry.path()) else { continue };
-        let Some((_, rest)) = stat.split_once(&format!("({name}) ")) else { continue };
+        let Some(stat) = read_stat(&entry.path()) else {
+            continue;
+        };
+        let Some((_, rest)) = stat.split_once(&format!("({name}) ")) else {
+            continue;
+        };
         if rest.split(' ').nth(2) == Some(&group.to_string()) {
             found = Some(entry.file_name().to_string_lossy().into_owned());
         }
@@ -307,19 +433,23 @@ fn provider(answers: &'static [&'static str]) -> String {
             let (mut line, mut length) = (String::new(), 0);
             while reader.read_line(&mut line).is_ok_and(|n| n > 2) {
                 let header = line.to_ascii_lowercase();
-                length =
-                    header.strip_prefix("content-length: ").map_or(length, |n| n.trim().parse().expect("a number"));
+                length = header
+                    .strip_prefix("content-length: ")
+                    .map_or(length, |n| n.trim().parse().expect("a number"));
                 line.clear();
             }
             reader.read_exact(&mut vec![0; length]).expect("the body");
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-            let _ = (&stream).write_all(format!("{head}{answer}data: [DONE]\n\n").as_bytes()); // the reader may have left
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            // The reader may have left.
+            let _ = (&stream).write_all(format!("{head}{answer}data: [DONE]\n\n").as_bytes());
         }
     });
     address
 }
 
-/// The servers of the tools file are started once, for the list of tools and for the calls of all turns.
+/// The servers of the tools file are started once, for the list of tools and for the calls of all
+/// turns.
 #[test]
 fn servers_of_tools_are_started_once_for_all_turns() {
     const CALL: &str = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"huts__beds","arguments":"{}"}}]}}]}
@@ -369,12 +499,20 @@ done
     assert!(status == 0 && out.contains("Four beds."), "{out}{err}");
     assert_eq!(scratch.read("started").lines().count(), before + 1);
     let log = scratch.read("log");
-    let by: HashSet<&str> =
-        log.split("4 beds by ").skip(1).map(|rest| &rest[..rest.find(['"', '\\']).unwrap_or(0)]).collect();
-    assert_eq!((log.matches(r#""type":"tool_result""#).count(), by.len()), (2, 1), "{log}");
+    let by: HashSet<&str> = log
+        .split("4 beds by ")
+        .skip(1)
+        .map(|rest| &rest[..rest.find(['"', '\\']).unwrap_or(0)])
+        .collect();
+    assert_eq!(
+        (log.matches(r#""type":"tool_result""#).count(), by.len()),
+        (2, 1),
+        "{log}"
+    );
 }
 
-/// The messages of the request are the conversation, and the last one is the question. The first answer is recorded for this question.
+/// The messages of the request are the conversation, and the last one is the question. The first
+/// answer is recorded for this question.
 #[test]
 fn react_answers_the_requests_of_tc_serve() {
     let scratch = Scratch::new("served");
@@ -386,13 +524,30 @@ fn react_answers_the_requests_of_tc_serve() {
         curl -s -H 'content-type: application/json' "$url/v1/chat/completions" -d '{{"model":"x","messages":[{{"role":"user","content":"{question}"}}]}}'
         kill $service_PID"#
     );
-    let output = scratch.bash(&script).env("REACT", &react).output().expect("bash runs");
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat())));
-    let content = answer["choices"][0]["message"]["content"].as_str().expect("a text");
-    assert!(content.contains("Four beds in the **Lake hut**"), "{answer}");
+    let output = scratch
+        .bash(&script)
+        .env("REACT", &react)
+        .output()
+        .expect("bash runs");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+        panic!(
+            "{}",
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat())
+        )
+    });
+    let content = answer["choices"][0]["message"]["content"]
+        .as_str()
+        .expect("a text");
+    assert!(
+        content.contains("Four beds in the **Lake hut**"),
+        "{answer}"
+    );
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
-    assert_eq!(scratch.read("reservations").lines().count(), 1, "each tool runs once");
+    assert_eq!(
+        scratch.read("reservations").lines().count(),
+        1,
+        "each tool runs once"
+    );
     // A question or a log of its own would hide the request.
     let log = format!("TOOLPIPE_REQUEST_ID=1 {react} --log $SCRATCH/log");
     let (status, _, err) = scratch.run(&log);

@@ -1,5 +1,7 @@
-//! The commands in README.md, docs/protocol.md, docs/tag-mode.md, docs/ci.md and docs/serve.md work as they are written, and the demo prints
-//! `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test readme` rewrites them).
+//! The commands in README.md, docs/protocol.md, docs/tag-mode.md, docs/ci.md and docs/serve.md work
+//! as they are written, and the demo prints `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag
+//! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test readme` rewrites
+//! them).
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -10,12 +12,21 @@ mod needs;
 
 use std::process::Stdio;
 
-/// Runs a script in the root of the repository, with a folder for its temporary files; returns its standard output.
+/// Runs a script in the root of the repository, with a folder for its temporary files; returns its
+/// standard output.
 fn run(script: &str) -> String {
     let script = format!("export TMPDIR=$(mktemp -d); trap 'rm -rf \"$TMPDIR\"' EXIT\n{script}");
-    let output = bins::bash(&script, bins::root()).stdin(Stdio::null()).output().expect("bash runs");
-    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert!(output.status.success() && err.is_empty(), "{script}\n{}\n{out}\n{err}", output.status);
+    let output = bins::bash(&script, bins::root())
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash runs");
+    let [out, err] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(
+        output.status.success() && err.is_empty(),
+        "{script}\n{}\n{out}\n{err}",
+        output.status
+    );
     out
 }
 
@@ -24,8 +35,19 @@ fn blocks(text: &str, kind: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while lines.by_ref().any(|line| line == "<!-- test -->") {
-        assert_eq!(lines.next(), Some(format!("```{kind}").as_str()), "after a mark, of block {}", blocks.len() + 1);
-        blocks.push(lines.by_ref().take_while(|line| *line != "```").collect::<Vec<_>>().join("\n"));
+        assert_eq!(
+            lines.next(),
+            Some(format!("```{kind}").as_str()),
+            "after a mark, of block {}",
+            blocks.len() + 1
+        );
+        blocks.push(
+            lines
+                .by_ref()
+                .take_while(|line| *line != "```")
+                .collect::<Vec<_>>()
+                .join("\n"),
+        );
     }
     blocks
 }
@@ -34,24 +56,38 @@ fn blocks(text: &str, kind: &str) -> Vec<String> {
 fn every_pipeline_of_the_readme_works_as_written() {
     let readme = std::fs::read_to_string(bins::root().join("README.md")).expect("README.md");
     let blocks = blocks(&readme, "sh");
-    assert!(blocks.len() >= 5, "only {} pipelines are marked", blocks.len());
-    for block in blocks.iter().filter(|block| needs::script("a pipeline of README.md", block)) {
+    assert!(
+        blocks.len() >= 5,
+        "only {} pipelines are marked",
+        blocks.len()
+    );
+    for block in blocks
+        .iter()
+        .filter(|block| needs::script("a pipeline of README.md", block))
+    {
         assert!(!run(block).is_empty(), "it prints nothing:\n{block}");
     }
 }
 
 #[test]
 fn the_commands_for_a_log_that_is_too_long_work_as_written() {
-    let page = std::fs::read_to_string(bins::root().join("docs/protocol.md")).expect("docs/protocol.md");
+    let page =
+        std::fs::read_to_string(bins::root().join("docs/protocol.md")).expect("docs/protocol.md");
     let blocks = blocks(&page, "sh");
-    let [trim, cut] = &blocks[..] else { panic!("{} blocks are marked", blocks.len()) };
+    let [trim, cut] = &blocks[..] else {
+        panic!("{} blocks are marked", blocks.len())
+    };
     if !needs::script("the commands of docs/protocol.md", &blocks.concat()) {
         return;
     }
     let sent = run(trim);
-    for (text, stays) in
-        [("Be brief.", true), ("1", false), ("Question 2", true), ("Answer 2", true), ("Question 3", true)]
-    {
+    for (text, stays) in [
+        ("Be brief.", true),
+        ("1", false),
+        ("Question 2", true),
+        ("Answer 2", true),
+        ("Question 3", true),
+    ] {
         assert_eq!(sent.contains(text), stays, "{text}: {sent}");
     }
     assert!(run(cut).contains("a long result"));
@@ -59,20 +95,37 @@ fn the_commands_for_a_log_that_is_too_long_work_as_written() {
 
 #[test]
 fn the_examples_of_the_docs_print_what_is_shown() {
-    for (page, least) in [("docs/tag-mode.md", 4), ("docs/ci.md", 4), ("docs/serve.md", 2)] {
+    for (page, least) in [
+        ("docs/tag-mode.md", 4),
+        ("docs/ci.md", 4),
+        ("docs/serve.md", 2),
+    ] {
         let text = std::fs::read_to_string(bins::root().join(page)).expect(page);
         let blocks = blocks(&text, "console");
-        assert!(blocks.len() >= least, "only {} examples of {page} are marked", blocks.len());
+        assert!(
+            blocks.len() >= least,
+            "only {} examples of {page} are marked",
+            blocks.len()
+        );
         let can_run = |block: &&String| needs::script(&format!("an example of {page}"), block);
-        blocks.iter().filter(can_run).for_each(|block| prints_what_is_shown(block));
+        blocks
+            .iter()
+            .filter(can_run)
+            .for_each(|block| prints_what_is_shown(block));
     }
 }
 
 /// A typed line follows `$ ` and continues after `> `; the rest of the block is its output.
 fn prints_what_is_shown(block: &str) {
-    let (typed, printed): (Vec<_>, Vec<_>) = block.lines().partition(|l| l.starts_with("$ ") || l.starts_with("> "));
+    let (typed, printed): (Vec<_>, Vec<_>) = block
+        .lines()
+        .partition(|l| l.starts_with("$ ") || l.starts_with("> "));
     let typed: Vec<_> = typed.iter().map(|line| &line[2..]).collect();
-    assert_eq!(run(&format!("PATH=$PWD/bin:$PATH\n{}", typed.join("\n"))).trim_end(), printed.join("\n"), "{block}");
+    assert_eq!(
+        run(&format!("PATH=$PWD/bin:$PATH\n{}", typed.join("\n"))).trim_end(),
+        printed.join("\n"),
+        "{block}"
+    );
 }
 
 #[test]
@@ -82,12 +135,22 @@ fn the_demo_is_plain_in_a_pipe_and_what_it_prints_can_be_typed_again() {
 
 #[test]
 fn the_demo_in_tag_mode_is_the_same_conversation() {
-    let (native, tag) = (demo("", "fixtures/demo.txt"), demo("--tag", "fixtures/demo-tag.txt"));
-    assert!(tag.contains("\n<tool name=\"find_huts\">{"), "what the model wrote is shown: {tag}");
+    let (native, tag) = (
+        demo("", "fixtures/demo.txt"),
+        demo("--tag", "fixtures/demo-tag.txt"),
+    );
+    assert!(
+        tag.contains("\n<tool name=\"find_huts\">{"),
+        "what the model wrote is shown: {tag}"
+    );
     // Apart from that and from the options of llm-stream no line differs.
-    let (before, rest) = tag.split_once("-- What the model wrote").expect("a part of its own");
+    let (before, rest) = tag
+        .split_once("-- What the model wrote")
+        .expect("a part of its own");
     let (_, after) = rest.split_once("\n-- ").expect("another part");
-    let same = format!("{before}-- {after}").replace("huts-tag.tape", "huts.tape").replace(" --tools-mode tag", "");
+    let same = format!("{before}-- {after}")
+        .replace("huts-tag.tape", "huts.tape")
+        .replace(" --tools-mode tag", "");
     assert_eq!(same, native);
 }
 
@@ -95,17 +158,25 @@ fn the_demo_in_tag_mode_is_the_same_conversation() {
 fn the_demo_of_the_service_shows_the_calls_and_ends() {
     let shown = demo_prints("--serve", "fixtures/demo-serve.txt");
     let (_, calls) = shown.split_once("-> find_huts ").expect("the first call");
-    assert!(calls.lines().nth(1).is_some_and(|line| line.starts_with("-> forecast ")), "{shown}");
+    assert!(
+        calls
+            .lines()
+            .nth(1)
+            .is_some_and(|line| line.starts_with("-> forecast ")),
+        "{shown}"
+    );
 }
 
-/// Runs the demo with the commands of this build and from another folder, and compares its output with a file.
+/// Runs the demo with the commands of this build and from another folder, and compares its output
+/// with a file.
 fn demo_prints(option: &str, golden: &str) -> String {
     let built = run("dirname \"$(command -v llm-stream)\"");
     let shown = run(&format!(
         "root=$PWD; export TOOLPIPE_BIN=$(dirname \"$(command -v llm-stream)\"); cd / && \"$root/bin/demo\" {option}"
     ));
     assert!(!shown.contains('\u{1b}'), "{shown}");
-    // The folder of the commands is shown from the repository's root where it lies below it, and whole where it does not.
+    // The folder of the commands is shown from the repository's root where it lies below it, and
+    // whole where it does not.
     let built = built.trim();
     let short = built.replacen(&bins::root().display().to_string(), "$PWD", 1);
     let shown = shown.replace(&short, "$PWD/target/debug");
@@ -117,8 +188,13 @@ fn demo_prints(option: &str, golden: &str) -> String {
 /// The same, and runs the commands that the demo shows.
 fn demo(option: &str, golden: &str) -> String {
     let shown = demo_prints(option, golden);
-    let (_, by_hand) = shown.split_once("root of the repository:\n").expect("the pipeline at the end");
+    let (_, by_hand) = shown
+        .split_once("root of the repository:\n")
+        .expect("the pipeline at the end");
     let again = run(&by_hand.replace("PATH=$PWD/target/debug:", "PATH="));
-    assert!(again.contains("-> reserve") && again.contains("sleeping bags"), "{again}");
+    assert!(
+        again.contains("-> reserve") && again.contains("sleeping bags"),
+        "{again}"
+    );
     shown
 }

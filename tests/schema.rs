@@ -1,6 +1,6 @@
 //! `docs/events.schema.json` is made from the descriptions of the event kinds, and events fit it.
-//! `UPDATE=1 cargo test --test schema` rewrites the file. The lines of all recorded cases and bodies are checked where they are
-//! printed, in `cases.rs` and `streams.rs`.
+//! `UPDATE=1 cargo test --test schema` rewrites the file. The lines of all recorded cases and
+//! bodies are checked where they are printed, in `cases.rs` and `streams.rs`.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -15,8 +15,14 @@ use schema::misfits;
 fn the_file_is_what_the_kinds_describe() {
     let schema: serde_json::Value = serde_json::from_str(&event::payload::schema()).expect("JSON");
     let text = serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
-    let difference = golden::compare(&bins::root().join("docs/events.schema.json"), text.as_bytes());
-    assert_eq!(difference, None, "UPDATE=1 cargo test --test schema rewrites the file");
+    let difference = golden::compare(
+        &bins::root().join("docs/events.schema.json"),
+        text.as_bytes(),
+    );
+    assert_eq!(
+        difference, None,
+        "UPDATE=1 cargo test --test schema rewrites the file"
+    );
 }
 
 #[test]

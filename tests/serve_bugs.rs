@@ -1,11 +1,14 @@
-//! What users report of proxies between a model and a client: each folder of `fixtures/serve` is a case, named after the row of the
-//! list of bugs that it belongs to.
+//! What users report of proxies between a model and a client: each folder of `fixtures/serve` is a
+//! case, named after the row of the list of bugs that it belongs to.
 //!
-//! `about.md` says what broke and what a client needs. `upstream.API.EXT` is what the upstream sends, and `request.API.json` what the
-//! client asks, both optional; `tools.json` are the tools of a request that is not here. The expected files are the stream and the
-//! whole answer of each front that the case concerns (`chat.sse`, `chat.json`, …; an answer that is an error begins with its status),
-//! and for a request `read.json`: what is understood of it, and the request that a chat upstream gets. Every answer also keeps the rules
-//! of the strict readers. `cargo test --test serve_bugs NAME` runs the cases whose name contains NAME; `UPDATE=1` rewrites the files.
+//! `about.md` says what broke and what a client needs. `upstream.API.EXT` is what the upstream
+//! sends, and `request.API.json` what the client asks, both optional; `tools.json` are the tools of
+//! a request that is not here. The expected files are the stream and the whole answer of each front
+//! that the case concerns (`chat.sse`, `chat.json`, …; an answer that is an error begins with its
+//! status), and for a request `read.json`: what is understood of it, and the request that a chat
+//! upstream gets. Every answer also keeps the rules of the strict readers.
+//! `cargo test --test serve_bugs NAME` runs the cases whose name contains NAME; `UPDATE=1` rewrites
+//! the files.
 
 #[allow(dead_code, reason = "the laws use the rest")]
 #[path = "serve/chat.rs"]
@@ -62,16 +65,22 @@ fn run(case: &Path) -> Vec<String> {
         };
         let text = format!("{}\n", serde_json::to_string_pretty(&read).expect("JSON"));
         wrong.extend(golden::compare(&case.join("read.json"), text.as_bytes()));
-        wrong.extend((read.get("refused").is_some()).then(|| format!("a request of {} is refused", api.name())));
+        wrong.extend(
+            (read.get("refused").is_some())
+                .then(|| format!("a request of {} is refused", api.name())),
+        );
     }
-    let Some((upstream, body)) = file(case, "upstream.") else { return wrong };
+    let Some((upstream, body)) = file(case, "upstream.") else {
+        return wrong;
+    };
     for mut asked in Asked::all() {
         match &asking {
             Some((api, _)) if api.name() != asked.front.name() => continue,
             Some((_, Ok(request))) => {
                 asked.tools = request.tools.as_ref().map(|tools| tools.openai(|_| true));
                 asked.options.custom_tools.clone_from(&request.custom_tools);
-                asked.options.namespaced_tools = request.namespaced_tools.iter().map(namespaced).collect();
+                asked.options.namespaced_tools =
+                    request.namespaced_tools.iter().map(namespaced).collect();
                 asked.options.include_usage = request.include_usage;
             }
             _ => asked.tools = fs::read_to_string(case.join("tools.json")).ok(),
@@ -82,19 +91,40 @@ fn run(case: &Path) -> Vec<String> {
             Front::Responses => "responses",
             Front::Messages => "messages",
         };
-        let ending = if asked.form == Form::Stream { "sse" } else { "json" };
-        let status = answered.refused.map_or_else(String::new, |status| format!("HTTP {status}\n"));
+        let ending = if asked.form == Form::Stream {
+            "sse"
+        } else {
+            "json"
+        };
+        let status = answered
+            .refused
+            .map_or_else(String::new, |status| format!("HTTP {status}\n"));
         let text = format!("{status}{}\n", answered.text().trim_end_matches('\n'));
-        wrong.extend(golden::compare(&case.join(format!("{name}.{ending}")), text.as_bytes()));
+        wrong.extend(golden::compare(
+            &case.join(format!("{name}.{ending}")),
+            text.as_bytes(),
+        ));
         let rules = read::read(&asked, &answered).wrong;
-        wrong.extend(rules.into_iter().map(|why| format!("{name}.{ending}: {why}")));
+        wrong.extend(
+            rules
+                .into_iter()
+                .map(|why| format!("{name}.{ending}: {why}")),
+        );
     }
     wrong
 }
 
 fn namespaced(tool: &NamespacedTool) -> NamespacedName {
-    let NamespacedTool { full_name, namespace, name } = tool.clone();
-    NamespacedName { full_name, namespace, name }
+    let NamespacedTool {
+        full_name,
+        namespace,
+        name,
+    } = tool.clone();
+    NamespacedName {
+        full_name,
+        namespace,
+        name,
+    }
 }
 
 /// The file of a case whose name begins with `start` and then names an API.
@@ -104,8 +134,14 @@ fn file(case: &Path, start: &str) -> Option<(Api, Vec<u8>)> {
         .map(|entry| entry.expect("an entry"))
         .find(|entry| entry.file_name().to_string_lossy().starts_with(start))?;
     let name = entry.file_name().to_string_lossy().into_owned();
-    let api = name[start.len()..].split('.').next().and_then(Api::from_name);
-    Some((api.unwrap_or_else(|| panic!("{name} does not name an API")), fs::read(entry.path()).expect("a file")))
+    let api = name[start.len()..]
+        .split('.')
+        .next()
+        .and_then(Api::from_name);
+    Some((
+        api.unwrap_or_else(|| panic!("{name} does not name an API")),
+        fs::read(entry.path()).expect("a file"),
+    ))
 }
 
 /// What is understood of a request, and what a chat upstream gets.
@@ -117,7 +153,8 @@ fn understood(read: &InboundRequest) -> Value {
         stream: read.streams,
         ..RequestOptions::default()
     };
-    let sent = request(Api::OpenaiChat, &read.conversation, &options).expect("a request that can be sent");
+    let sent =
+        request(Api::OpenaiChat, &read.conversation, &options).expect("a request that can be sent");
     let body: Value = serde_json::from_str(&sent.body).expect("a body of JSON");
     json!({
         "custom_tools": read.custom_tools,

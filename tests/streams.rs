@@ -1,5 +1,6 @@
-//! Every recorded body of `fixtures/streams`, replayed and merged, against the events recorded beside it: each body is a test.
-//! `cargo test --test streams NAME` runs those whose name contains NAME; `UPDATE=1 cargo test --test streams` rewrites the files.
+//! Every recorded body of `fixtures/streams`, replayed and merged, against the events recorded
+//! beside it: each body is a test. `cargo test --test streams NAME` runs those whose name contains
+//! NAME; `UPDATE=1 cargo test --test streams` rewrites the files.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -16,19 +17,33 @@ use bodies::{Body, bodies};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    trials::run(bodies().into_iter().map(|body| (body.name.clone(), body)).collect(), check)
+    trials::run(
+        bodies()
+            .into_iter()
+            .map(|body| (body.name.clone(), body))
+            .collect(),
+        check,
+    )
 }
 
 /// Replays a body through `llm-stream | tc-accumulate`; returns what differs.
 fn check(body: &Body) -> Vec<String> {
     let name = body.path.file_name().unwrap_or_default().to_string_lossy();
-    let script = format!("llm-stream --no-time --api {} --replay '{name}' | tc-accumulate --no-time", body.api);
+    let script = format!(
+        "llm-stream --no-time --api {} --replay '{name}' | tc-accumulate --no-time",
+        body.api
+    );
     let folder = body.path.parent().expect("a file in a folder");
     let output = bins::bash(&script, folder).output().expect("bash runs");
-    let mut wrong: Vec<String> = golden::compare(&body.events(), &output.stdout).into_iter().collect();
+    let mut wrong: Vec<String> = golden::compare(&body.events(), &output.stdout)
+        .into_iter()
+        .collect();
     wrong.extend(schema::misfits(&output.stdout));
     if !output.stderr.is_empty() {
-        wrong.push(format!("standard error: {}", String::from_utf8_lossy(&output.stderr).trim_end()));
+        wrong.push(format!(
+            "standard error: {}",
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        ));
     }
     wrong
 }

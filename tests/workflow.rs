@@ -1,5 +1,5 @@
-//! The workflow of docs/ci/toolpipe.yml: its steps run as they are written, in a folder that holds what docs/ci.md tells a user to
-//! make, and each gate in it fails when it should.
+//! The workflow of docs/ci/toolpipe.yml: its steps run as they are written, in a folder that holds
+//! what docs/ci.md tells a user to make, and each gate in it fails when it should.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 const QUESTION: &str = "We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?";
 
-/// The script of each step that has one, by the name of the step, and the variables of the workflow.
+/// The script of each step that has one, by the name of the step, and the variables of the
+/// workflow.
 struct Workflow {
     steps: Pairs,
     variables: Pairs,
@@ -21,7 +22,8 @@ struct Workflow {
 type Pairs = Vec<(String, String)>;
 
 impl Workflow {
-    /// Reads the part of YAML that the workflow uses: maps by indentation, and scripts on one line or behind `|`.
+    /// Reads the part of YAML that the workflow uses: maps by indentation, and scripts on one line
+    /// or behind `|`.
     fn read(text: &str) -> Self {
         let indent = |line: &str| line.len() - line.trim_start().len();
         let (mut steps, mut variables, mut name) = (Vec::new(), Vec::new(), String::new());
@@ -29,7 +31,11 @@ impl Workflow {
         while let Some(line) = lines.next() {
             if line == "env:" {
                 while let Some(line) = lines.next_if(|line| line.starts_with("  ")) {
-                    if let Some((key, value)) = line.trim().split_once(": ").filter(|(key, _)| !key.starts_with('#')) {
+                    if let Some((key, value)) = line
+                        .trim()
+                        .split_once(": ")
+                        .filter(|(key, _)| !key.starts_with('#'))
+                    {
                         variables.push((key.to_owned(), value.to_owned()));
                     }
                 }
@@ -37,12 +43,16 @@ impl Workflow {
             if let Some(text) = line.trim().strip_prefix("- name: ") {
                 name = text.to_owned();
             }
-            let Some(script) = line.trim().strip_prefix("run: ") else { continue };
+            let Some(script) = line.trim().strip_prefix("run: ") else {
+                continue;
+            };
             let mut script = format!("{script}\n");
             if script == "|\n" {
                 script.clear();
                 let depth = indent(line) + 2;
-                while let Some(line) = lines.next_if(|line| line.is_empty() || indent(line) >= depth) {
+                while let Some(line) =
+                    lines.next_if(|line| line.is_empty() || indent(line) >= depth)
+                {
                     script += line.get(depth..).unwrap_or_default();
                     script.push('\n');
                 }
@@ -54,12 +64,19 @@ impl Workflow {
     }
 
     fn step(&self, name: &str) -> &str {
-        &self.steps.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("no step '{name}'")).1
+        &self
+            .steps
+            .iter()
+            .find(|(known, _)| known == name)
+            .unwrap_or_else(|| panic!("no step '{name}'"))
+            .1
     }
 }
 
 fn workflow() -> Workflow {
-    Workflow::read(&fs::read_to_string(bins::root().join("docs/ci/toolpipe.yml")).expect("the workflow"))
+    Workflow::read(
+        &fs::read_to_string(bins::root().join("docs/ci/toolpipe.yml")).expect("the workflow"),
+    )
 }
 
 /// A repository of a user, removed when the test ends.
@@ -71,18 +88,33 @@ struct Repository {
 impl Repository {
     /// Makes the files that the workflow needs from the recordings of this project.
     fn new(test: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("toolpipe-workflow-{}-{test}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("toolpipe-workflow-{}-{test}", std::process::id()));
         let fixtures = bins::root().join("fixtures");
-        let repository = Repository { folder, workflow: workflow() };
+        let repository = Repository {
+            folder,
+            workflow: workflow(),
+        };
         for part in ["tests/agent", "tests/recordings/openai-responses"] {
             fs::create_dir_all(repository.path(part)).expect("a folder");
         }
-        fs::write(repository.path("tests/agent/question.txt"), format!("{QUESTION}\n")).expect("a file");
-        for (from, to) in [("tapes/huts.tape", "trip.tape"), ("tools/tools.json", "tools.json")] {
-            fs::copy(fixtures.join(from), repository.path("tests/agent").join(to)).expect("a fixture");
+        fs::write(
+            repository.path("tests/agent/question.txt"),
+            format!("{QUESTION}\n"),
+        )
+        .expect("a file");
+        for (from, to) in [
+            ("tapes/huts.tape", "trip.tape"),
+            ("tools/tools.json", "tools.json"),
+        ] {
+            fs::copy(fixtures.join(from), repository.path("tests/agent").join(to))
+                .expect("a fixture");
         }
         // Tools of the fixtures are scripts beside their list.
-        for entry in fs::read_dir(fixtures.join("tools")).expect("the tools").flatten() {
+        for entry in fs::read_dir(fixtures.join("tools"))
+            .expect("the tools")
+            .flatten()
+        {
             let to = repository.path("tests/agent").join(entry.file_name());
             if entry.path().is_file() {
                 fs::copy(entry.path(), to).expect("a fixture");
@@ -99,10 +131,22 @@ impl Repository {
             .map(|label| label.replace("\"file\":\"streams/", "\"file\":\""))
             .collect();
         assert!(labels.len() >= 3, "{labels:?}");
-        fs::write(repository.path("tests/recordings/index.ndjson"), labels.join("\n") + "\n").expect("a file");
-        for entry in fs::read_dir(fixtures.join("streams/openai-responses")).expect("bodies").flatten() {
-            fs::copy(entry.path(), repository.path("tests/recordings/openai-responses").join(entry.file_name()))
-                .expect("a body");
+        fs::write(
+            repository.path("tests/recordings/index.ndjson"),
+            labels.join("\n") + "\n",
+        )
+        .expect("a file");
+        for entry in fs::read_dir(fixtures.join("streams/openai-responses"))
+            .expect("bodies")
+            .flatten()
+        {
+            fs::copy(
+                entry.path(),
+                repository
+                    .path("tests/recordings/openai-responses")
+                    .join(entry.file_name()),
+            )
+            .expect("a body");
         }
         // What a user accepts once.
         let accepted = repository.run(
@@ -120,14 +164,22 @@ impl Repository {
 
     /// Runs a script as GitHub Actions does; returns its status and all that it prints.
     fn run(&self, script: &str) -> (i32, String) {
-        let mut bash =
-            bins::bash(&format!("set -e\nPATH=$PATH:{}/bin\n{script}", bins::root().display()), &self.folder);
+        let mut bash = bins::bash(
+            &format!(
+                "set -e\nPATH=$PATH:{}/bin\n{script}",
+                bins::root().display()
+            ),
+            &self.folder,
+        );
         for (key, value) in &self.workflow.variables {
             bash.env(key, value);
         }
-        bash.env("GITHUB_STEP_SUMMARY", self.path("summary.md")).env("RESERVATIONS", self.path("reservations"));
+        bash.env("GITHUB_STEP_SUMMARY", self.path("summary.md"))
+            .env("RESERVATIONS", self.path("reservations"));
         let output = bash.output().expect("bash runs");
-        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        let text = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .concat();
         (output.status.code().unwrap_or(-1), text)
     }
 
@@ -165,7 +217,12 @@ fn a_parser_of_yaml_reads_the_same_steps() {
         print(json.dumps([runs, list(w['env'].items())]))";
     let file = Path::new("docs/ci/toolpipe.yml");
     let mut python = std::process::Command::new("python3");
-    let output = python.args(["-c", program]).arg(file).current_dir(bins::root()).output().expect("python3 runs");
+    let output = python
+        .args(["-c", program])
+        .arg(file)
+        .current_dir(bins::root())
+        .output()
+        .expect("python3 runs");
     let error = String::from_utf8_lossy(&output.stderr);
     // The other tests run the steps as they are read here.
     let has_yaml = !error.contains("No module named 'yaml'");
@@ -173,8 +230,13 @@ fn a_parser_of_yaml_reads_the_same_steps() {
         return;
     }
     assert!(output.status.success(), "{error}");
-    let theirs: (Pairs, Pairs) = serde_json::from_slice(&output.stdout).expect("what the program prints");
-    let trimmed: Vec<_> = ours.steps.iter().map(|(name, run)| (name.clone(), run.trim_end().to_owned())).collect();
+    let theirs: (Pairs, Pairs) =
+        serde_json::from_slice(&output.stdout).expect("what the program prints");
+    let trimmed: Vec<_> = ours
+        .steps
+        .iter()
+        .map(|(name, run)| (name.clone(), run.trim_end().to_owned()))
+        .collect();
     assert_eq!((trimmed, ours.variables), theirs);
 }
 
@@ -203,10 +265,17 @@ fn every_step_passes_on_what_was_accepted() {
 #[test]
 fn each_gate_fails_when_its_recording_changes() {
     let repository = Repository::new("fails");
-    repository.change("tests/agent/trip.ndjson", |log| log.replace("\"hut\":\"Lake hut\"", "\"hut\":\"Hill hut\""));
+    repository.change("tests/agent/trip.ndjson", |log| {
+        log.replace("\"hut\":\"Lake hut\"", "\"hut\":\"Hill hut\"")
+    });
     let (status, text) = repository.step("The agent does what it did");
     assert_eq!(status, 1, "{text}");
-    assert!(text.contains("turn 2, call 1: argument hut is \"Hill hut\" in A (tests/agent/trip.ndjson:"), "{text}");
+    assert!(
+        text.contains(
+            "turn 2, call 1: argument hut is \"Hill hut\" in A (tests/agent/trip.ndjson:"
+        ),
+        "{text}"
+    );
 
     // A tool that answers something else leads to another request, which is not on the tape.
     repository.change("tests/agent/huts.tsv", |huts| huts.replace("Lake", "Pond"));
@@ -214,15 +283,22 @@ fn each_gate_fails_when_its_recording_changes() {
     assert!(status == 2 && text.contains("tape_miss"), "{status} {text}");
 
     // A provider that writes its calls in another way: what was a call is text.
-    repository.change("tests/recordings/openai-responses/row-21-text-before-calls.sse", |body| {
-        body.replace("function_call", "functional_call")
-    });
+    repository.change(
+        "tests/recordings/openai-responses/row-21-text-before-calls.sse",
+        |body| body.replace("function_call", "functional_call"),
+    );
     let (status, text) = repository.step("The checker finds the calls");
     assert_eq!(status, 1, "{text}");
-    assert!(text.contains("auto: recall is ") && text.contains("required >= 0.995"), "{text}");
+    assert!(
+        text.contains("auto: recall is ") && text.contains("required >= 0.995"),
+        "{text}"
+    );
     let (status, text) = repository.step("The providers deviate as they did");
     assert!(status == 1, "{status} {text}");
     let (status, text) = repository.step("Summary");
     let summary = fs::read_to_string(repository.path("summary.md")).expect("a summary");
-    assert!(status == 0 && summary.contains("auto: recall is 0"), "{text} {summary}");
+    assert!(
+        status == 0 && summary.contains("auto: recall is 0"),
+        "{text} {summary}"
+    );
 }

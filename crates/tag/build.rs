@@ -1,4 +1,5 @@
-//! Makes the table of dialects of the files in `dialects/`: start-up then costs nothing, and a mistake in one stops the build.
+//! Makes the table of dialects of the files in `dialects/`: start-up then costs nothing, and a
+//! mistake in one stops the build.
 
 #[allow(dead_code, reason = "the crate's own code uses the rest")]
 #[path = "src"]
@@ -13,12 +14,20 @@ use shared::{dialect, notation};
 use std::path::Path;
 
 fn main() {
-    for path in ["build", "dialects", "src/dialect.rs", "src/dialect", "src/notation.rs", "src/notation"] {
+    for path in [
+        "build",
+        "dialects",
+        "src/dialect.rs",
+        "src/dialect",
+        "src/notation.rs",
+        "src/notation",
+    ] {
         println!("cargo::rerun-if-changed={path}");
     }
     match table(Path::new("dialects")) {
         Ok(table) => {
-            let file = Path::new(&std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("dialects.rs");
+            let file = Path::new(&std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
+                .join("dialects.rs");
             std::fs::write(file, table).expect("a file in OUT_DIR can be written");
         }
         Err(why) => {
@@ -28,19 +37,32 @@ fn main() {
     }
 }
 
-/// The table as Rust, in the order of the names; but of two that look alike the more usual one comes first.
+/// The table as Rust, in the order of the names; but of two that look alike the more usual one
+/// comes first.
 fn table(folder: &Path) -> Result<String, String> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))? {
         let path = entry.map_err(|e| e.to_string())?.path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            let text =
+                std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
             files.push((path.display().to_string(), text));
         }
     }
     files.sort();
-    let files: Vec<(&str, &str)> = files.iter().map(|(file, text)| (&file[..], &text[..])).collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(file, text)| (&file[..], &text[..]))
+        .collect();
     let mut dialects = notation::read(&files, &[]).map_err(|e| e.to_string())?;
-    dialects.sort_by_key(|dialect| (dialect.read_as.unwrap_or(dialect.name), dialect.read_as.is_some()));
+    dialects.sort_by_key(|dialect| {
+        (
+            dialect.read_as.unwrap_or(dialect.name),
+            dialect.read_as.is_some(),
+        )
+    });
     Ok(rust::table(&dialects))
 }

@@ -28,9 +28,15 @@ pub fn bodies() -> Vec<Body> {
     for folder in read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/streams")) {
         for path in read(&folder) {
             let file = last(&path);
-            let is_body = [".sse", ".ndjson", ".json"].iter().any(|end| file.ends_with(end));
+            let is_body = [".sse", ".ndjson", ".json"]
+                .iter()
+                .any(|end| file.ends_with(end));
             if is_body && !file.ends_with(".events.ndjson") {
-                out.push(Body { api: last(&folder), name: format!("{}/{file}", last(&folder)), path });
+                out.push(Body {
+                    api: last(&folder),
+                    name: format!("{}/{file}", last(&folder)),
+                    path,
+                });
             }
         }
     }
@@ -40,11 +46,19 @@ pub fn bodies() -> Vec<Body> {
 
 /// The paths in a folder, sorted; none for a file.
 fn read(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     paths.sort();
     paths
 }
 
 fn last(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }

@@ -18,7 +18,11 @@ pub struct Conversation {
 impl Conversation {
     /// Starts it; its standard error goes to the test's.
     pub fn start(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -28,7 +32,11 @@ impl Conversation {
                 }
             }
         });
-        Conversation { stdin: child.stdin.take(), child, lines }
+        Conversation {
+            stdin: child.stdin.take(),
+            child,
+            lines,
+        }
     }
 
     /// Its process.
@@ -39,12 +47,17 @@ impl Conversation {
     /// Writes bytes at once.
     pub fn say(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("its input is open");
-        stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("it reads");
+        stdin
+            .write_all(bytes)
+            .and_then(|()| stdin.flush())
+            .expect("it reads");
     }
 
     /// The next line; the input stays open, so it comes only if nothing is held back.
     pub fn hear(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line while the input is open")
+        self.lines
+            .recv_timeout(PATIENCE)
+            .expect("a line while the input is open")
     }
 
     /// Closes the input; returns the rest of the output and the exit status.

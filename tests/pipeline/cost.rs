@@ -1,25 +1,29 @@
 //! The cost of work, and whether it grows faster than the input.
 //!
-//! Processor time is what every machine can measure; the benches count instructions where valgrind is installed.
+//! Processor time is what every machine can measure; the benches count instructions where valgrind
+//! is installed.
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 
 use event::{Payload, Sink, payload};
 use rustix::time::{ClockId, clock_gettime};
 
-/// How often a piece of the input is repeated in the smaller of two runs; the larger has [`TIMES`] as many.
+/// How often a piece of the input is repeated in the smaller of two runs; the larger has [`TIMES`]
+/// as many.
 pub const REPEATED: usize = 5_000;
 pub const TIMES: usize = 4;
 
-/// How much more [`TIMES`] the input may cost. Linear work costs 4 times as much, work that grows with the square 16 times;
-/// the bound lies as far from one as from the other, so that caches and a busy machine do not decide.
+/// How much more [`TIMES`] the input may cost. Linear work costs 4 times as much, work that grows
+/// with the square 16 times; the bound lies as far from one as from the other, so that caches and a
+/// busy machine do not decide.
 const MOST: f64 = 8.0;
 
 /// A run that costs less is not compared: most of its time does not depend on the input.
 const FLOOR_MICROS: u64 = 100_000;
 const FLOOR_BYTES: usize = 8 << 20;
 
-/// How often a pair of runs is repeated; the best times count. Linear work passes with the first pair.
+/// How often a pair of runs is repeated; the best times count. Linear work passes with the first
+/// pair.
 const TRIES: usize = 6;
 
 /// The processor time of a run, and the length of its output.
@@ -31,7 +35,8 @@ pub struct Cost {
     pub written: usize,
 }
 
-/// Compares the cost of an input with that of [`TIMES`] the input; adds a line to `wrong` where it grows faster.
+/// Compares the cost of an input with that of [`TIMES`] the input; adds a line to `wrong` where it
+/// grows faster.
 pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
     let mut large = run(TIMES * REPEATED);
     let slow = large.micros > FLOOR_MICROS;
@@ -40,7 +45,10 @@ pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -
     }
     let mut small = run(REPEATED);
     if large.written as f64 > MOST * small.written as f64 && large.written > FLOOR_BYTES {
-        wrong.push(format!("{what}: writes {} bytes and {} for {TIMES} times the input", small.written, large.written));
+        wrong.push(format!(
+            "{what}: writes {} bytes and {} for {TIMES} times the input",
+            small.written, large.written
+        ));
         return;
     }
     for _ in 1..TRIES {
@@ -57,7 +65,8 @@ pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -
     ));
 }
 
-/// The sizes at which every input runs first. One whose cost grows as it may is not compared at the larger sizes.
+/// The sizes at which every input runs first. One whose cost grows as it may is not compared at the
+/// larger sizes.
 const GLANCE: [usize; 2] = [1_000, 4_000];
 const GLANCE_MOST: f64 = 5.5;
 const GLANCE_MICROS: u64 = 4_000;
@@ -68,8 +77,13 @@ pub fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
 }
 
-/// Runs an input at two small sizes, and compares its cost at the larger ones where it grows too fast.
-pub fn judge(what: impl Fn() -> String, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
+/// Runs an input at two small sizes, and compares its cost at the larger ones where it grows too
+/// fast.
+pub fn judge(
+    what: impl Fn() -> String,
+    wrong: &mut Vec<String>,
+    mut run: impl FnMut(usize) -> Cost,
+) {
     let [few, more] = GLANCE.map(&mut run);
     let grows = |few: f64, more: f64| more > GLANCE_MOST * few;
     let slow = more.micros > GLANCE_MICROS && grows(few.micros as f64, more.micros as f64);
@@ -105,5 +119,10 @@ impl Sink for Count {
 
 /// Fails with what [`judge`] and [`compare`] found.
 pub fn none_is_wrong(wrong: &[String]) {
-    assert!(wrong.is_empty(), "{} inputs cost too much:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} inputs cost too much:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

@@ -12,7 +12,12 @@ pub fn folders(root: &Path) -> Vec<(String, PathBuf)> {
         .unwrap_or_else(|e| panic!("{}: {e}", root.display()))
         .map(|entry| entry.expect("a readable folder"))
         .filter(|entry| entry.path().is_dir())
-        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+        .map(|entry| {
+            (
+                entry.file_name().to_string_lossy().into_owned(),
+                entry.path(),
+            )
+        })
         .collect();
     folders.sort();
     folders

@@ -1,4 +1,5 @@
-//! Files with the expected output. `UPDATE=1 cargo test` rewrites them; review that with `git diff`.
+//! Files with the expected output. `UPDATE=1 cargo test` rewrites them; review that with
+//! `git diff`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,7 +9,8 @@ pub fn updating() -> bool {
     std::env::var_os("UPDATE").is_some_and(|v| v == "1")
 }
 
-/// Compares `got` with the file, or rewrites that; a missing file counts as empty. `None` when they agree.
+/// Compares `got` with the file, or rewrites that; a missing file counts as empty. `None` when they
+/// agree.
 pub fn compare(file: &Path, got: &[u8]) -> Option<String> {
     if updating() {
         let result = if got.is_empty() && file.exists() {
@@ -23,7 +25,10 @@ pub fn compare(file: &Path, got: &[u8]) -> Option<String> {
     let want = std::fs::read(file).unwrap_or_default();
     (want != got).then(|| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        format!("{name} (- expected, + came):\n{}", differences(&text(&want), &text(got)))
+        format!(
+            "{name} (- expected, + came):\n{}",
+            differences(&text(&want), &text(got))
+        )
     })
 }
 
@@ -36,11 +41,17 @@ const SHOWN: usize = 24;
 /// Characters shown of one line.
 const WIDTH: usize = 600;
 
-/// The lines that differ, as `diff` finds them: those outside the longest common subsequence of lines.
+/// The lines that differ, as `diff` finds them: those outside the longest common subsequence of
+/// lines.
 fn differences(want: &str, got: &str) -> String {
     let (a, b): (Vec<_>, Vec<_>) = (want.lines().collect(), got.lines().collect());
     let head = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-    let tail = a[head..].iter().rev().zip(b[head..].iter().rev()).take_while(|(x, y)| x == y).count();
+    let tail = a[head..]
+        .iter()
+        .rev()
+        .zip(b[head..].iter().rev())
+        .take_while(|(x, y)| x == y)
+        .count();
     let (x, y) = (&a[head..a.len() - tail], &b[head..b.len() - tail]);
     let mut out = String::new();
     let mut left = SHOWN;
@@ -50,7 +61,10 @@ fn differences(want: &str, got: &str) -> String {
             break;
         }
         left -= 1;
-        let cut = line.char_indices().nth(WIDTH).map_or(line, |(at, _)| &line[..at]);
+        let cut = line
+            .char_indices()
+            .nth(WIDTH)
+            .map_or(line, |(at, _)| &line[..at]);
         let _ = writeln!(out, "    {mark}{number}: {cut}");
     }
     if out.is_empty() {
@@ -63,13 +77,20 @@ fn changes<'t>(a: &[&'t str], b: &[&'t str], head: usize) -> Vec<(char, usize, &
     let removed = |i: usize| ('-', head + i + 1, a[i]);
     let added = |j: usize| ('+', head + j + 1, b[j]);
     if a.len() * b.len() > 1_000_000 {
-        return (0..a.len()).map(removed).chain((0..b.len()).map(added)).collect();
+        return (0..a.len())
+            .map(removed)
+            .chain((0..b.len()).map(added))
+            .collect();
     }
     // common[i][j]: how many lines a[i..] and b[j..] have in common, in order.
     let mut common = vec![vec![0_u32; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {
-            common[i][j] = if a[i] == b[j] { common[i + 1][j + 1] + 1 } else { common[i + 1][j].max(common[i][j + 1]) };
+            common[i][j] = if a[i] == b[j] {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
+            };
         }
     }
     let (mut i, mut j, mut out) = (0, 0, Vec::new());

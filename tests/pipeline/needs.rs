@@ -1,5 +1,6 @@
-//! What a test needs of the machine. Where that is missing, the test prints one line that says what to install, and passes;
-//! `tests/skipped` counts these lines at the end of `cargo test --workspace`. With `CI=true` a missing program fails the test.
+//! What a test needs of the machine. Where that is missing, the test prints one line that says what
+//! to install, and passes; `tests/skipped` counts these lines at the end of
+//! `cargo test --workspace`. With `CI=true` a missing program fails the test.
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 
@@ -8,7 +9,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// The programs beside bash and coreutils that tests run, and the packages of Debian that have them.
+/// The programs beside bash and coreutils that tests run, and the packages of Debian that have
+/// them.
 const PROGRAMS: [(&str, &str); 16] = [
     ("bwrap", "bubblewrap"),
     ("cmp", "diffutils"),
@@ -34,11 +36,18 @@ pub fn programs(programs: &[&str]) -> bool {
     are_installed(&name(), programs)
 }
 
-/// Whether the programs of [`PROGRAMS`] that `script` names are installed; reports in the name of `what` those that are not.
+/// Whether the programs of [`PROGRAMS`] that `script` names are installed; reports in the name of
+/// `what` those that are not.
 #[must_use]
 pub fn script(what: &str, script: &str) -> bool {
-    let words: BTreeSet<&str> = script.split(|c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c)).collect();
-    let named: Vec<&str> = PROGRAMS.iter().map(|(program, _)| *program).filter(|name| words.contains(name)).collect();
+    let words: BTreeSet<&str> = script
+        .split(|c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c))
+        .collect();
+    let named: Vec<&str> = PROGRAMS
+        .iter()
+        .map(|(program, _)| *program)
+        .filter(|name| words.contains(name))
+        .collect();
     are_installed(what, &named)
 }
 
@@ -59,7 +68,8 @@ pub fn skip(why: &str) {
     report(&name(), why);
 }
 
-/// A command that sends signals, with the arguments of kill(1). The shell's own, since kill(1) may be missing.
+/// A command that sends signals, with the arguments of kill(1). The shell's own, since kill(1) may
+/// be missing.
 pub fn kill() -> Command {
     let mut kill = Command::new("bash");
     kill.args(["-c", "kill \"$@\"", "kill"]);
@@ -68,8 +78,13 @@ pub fn kill() -> Command {
 
 fn are_installed(what: &str, programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_here = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    let missing: Vec<&str> = programs.iter().copied().filter(|program| !is_here(program)).collect();
+    let is_here =
+        |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let missing: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|program| !is_here(program))
+        .collect();
     if missing.is_empty() {
         return true;
     }
@@ -82,21 +97,32 @@ fn are_installed(what: &str, programs: &[&str]) -> bool {
     };
     let packages: BTreeSet<String> = missing.iter().map(package).collect();
     let packages = packages.into_iter().collect::<Vec<_>>().join(" ");
-    lacks(what, &format!("missing: {}; install {packages}", missing.join(", ")));
+    lacks(
+        what,
+        &format!("missing: {}; install {packages}", missing.join(", ")),
+    );
     false
 }
 
 fn lacks(test: &str, why: &str) {
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{test} cannot run: {why}");
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+        "{test} cannot run: {why}"
+    );
     report(test, why);
 }
 
-/// Writes the line past the test harness, which keeps the output of tests that pass, and adds it to the list of this run of cargo.
+/// Writes the line past the test harness, which keeps the output of tests that pass, and adds it to
+/// the list of this run of cargo.
 fn report(test: &str, why: &str) {
     let line = format!("SKIPPED {test}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
-    let list = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("skipped-{}", std::os::unix::process::parent_id()));
-    let list = std::fs::OpenOptions::new().create(true).append(true).open(list);
+    let list = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("skipped-{}", std::os::unix::process::parent_id()));
+    let list = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(list);
     let _ = list.and_then(|mut list| list.write_all(line.as_bytes()));
 }
 

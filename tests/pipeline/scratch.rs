@@ -8,15 +8,14 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-pub const ASK: &str =
-    "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts.tape --model demo --log $SCRATCH/log";
+pub const ASK: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts.tape --model demo --log $SCRATCH/log";
 /// The same conversation with calls that are text.
 pub const ASK_TAG: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts-tag.tape --tools-mode tag \
     --model demo --log $SCRATCH/log";
 pub const QUESTION: &str = "'We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?'";
 
-/// An empty folder, removed when the test ends, for the log of a run and the file of the tool that reserves; and the command line of
-/// react.
+/// An empty folder, removed when the test ends, for the log of a run and the file of the tool that
+/// reserves; and the command line of react.
 pub struct Scratch(pub PathBuf, pub &'static str);
 
 impl Scratch {
@@ -25,7 +24,8 @@ impl Scratch {
     }
 
     pub fn asking(ask: &'static str, test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("toolpipe-react-{}-{test}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("toolpipe-react-{}-{test}", std::process::id()));
         fs::create_dir_all(&path).expect("a folder for the test");
         Scratch(path, ask)
     }
@@ -36,15 +36,20 @@ impl Scratch {
 
     pub fn bash(&self, script: &str) -> Command {
         let mut bash = bins::bash(script, bins::root());
-        bash.env("SCRATCH", &self.0).env("TMPDIR", &self.0).env("RESERVATIONS", self.0.join("reservations"));
-        bash.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        bash.env("SCRATCH", &self.0)
+            .env("TMPDIR", &self.0)
+            .env("RESERVATIONS", self.0.join("reservations"));
+        bash.stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         bash
     }
 
     /// Status, standard output and standard error.
     pub fn run(&self, script: &str) -> (i32, String, String) {
         let output = self.bash(script).output().expect("bash runs");
-        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let [out, err] = [&output.stdout, &output.stderr]
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         (output.status.code().unwrap_or(-1), out, err)
     }
 }
@@ -60,12 +65,20 @@ pub fn wait_for(from: &mut impl Read, text: &str) {
     let mut seen = Vec::new();
     let mut byte = [0];
     while !seen.ends_with(text.as_bytes()) {
-        assert_eq!(from.read(&mut byte).expect("a pipe"), 1, "{}", String::from_utf8_lossy(&seen));
+        assert_eq!(
+            from.read(&mut byte).expect("a pipe"),
+            1,
+            "{}",
+            String::from_utf8_lossy(&seen)
+        );
         seen.push(byte[0]);
     }
 }
 
 pub fn kill(signal: &str, process: &str) {
-    let status = needs::kill().args([signal, "--", process]).status().expect("kill runs");
+    let status = needs::kill()
+        .args([signal, "--", process])
+        .status()
+        .expect("kill runs");
     assert!(status.success());
 }

@@ -1,8 +1,10 @@
-//! A test for each file or folder of fixtures, named after it, behind the command line of `cargo test`.
+//! A test for each file or folder of fixtures, named after it, behind the command line of
+//! `cargo test`.
 //!
-//! `cargo test --test cases NAME` runs the tests whose name contains NAME; `--exact`, `--skip NAME`, `--list` and `--test-threads N`
-//! work as usual. The crate for this, libtest-mimic, turns on clap's default features, so that the commands under test would be
-//! built otherwise than those that are shipped.
+//! `cargo test --test cases NAME` runs the tests whose name contains NAME; `--exact`,
+//! `--skip NAME`, `--list` and `--test-threads N` work as usual. The crate for this, libtest-mimic,
+//! turns on clap's default features, so that the commands under test would be built otherwise than
+//! those that are shipped.
 
 #![allow(clippy::print_stdout, reason = "the report of the tests")]
 
@@ -13,7 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Runs `check` on each of `all`, which come with their names, and reports what it finds wrong.
-pub fn run<T: Sync>(mut all: Vec<(String, T)>, check: impl Fn(&T) -> Vec<String> + Sync) -> ExitCode {
+pub fn run<T: Sync>(
+    mut all: Vec<(String, T)>,
+    check: impl Fn(&T) -> Vec<String> + Sync,
+) -> ExitCode {
     assert!(!all.is_empty(), "no fixtures");
     let count = all.len();
     let options = Options::typed();
@@ -26,10 +31,17 @@ pub fn run<T: Sync>(mut all: Vec<(String, T)>, check: impl Fn(&T) -> Vec<String>
     let (next, failures, start) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Instant::now());
     let work = || {
         while let Some((name, item)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let wrong = catch_unwind(AssertUnwindSafe(|| check(item))).unwrap_or_else(|_| vec!["panicked".to_owned()]);
-            println!("test {name} ... {}", if wrong.is_empty() { "ok" } else { "FAILED" });
+            let wrong = catch_unwind(AssertUnwindSafe(|| check(item)))
+                .unwrap_or_else(|_| vec!["panicked".to_owned()]);
+            println!(
+                "test {name} ... {}",
+                if wrong.is_empty() { "ok" } else { "FAILED" }
+            );
             if !wrong.is_empty() {
-                failures.lock().expect("no thread panics here").push((name, wrong));
+                failures
+                    .lock()
+                    .expect("no thread panics here")
+                    .push((name, wrong));
             }
         }
     };
@@ -46,7 +58,11 @@ pub fn run<T: Sync>(mut all: Vec<(String, T)>, check: impl Fn(&T) -> Vec<String>
         count - all.len(),
         start.elapsed().as_secs_f64()
     );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(101) }
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(101)
+    }
 }
 
 /// What was typed after `cargo test --test NAME`; options that mean nothing here have no effect.
@@ -63,15 +79,24 @@ struct Options {
 impl Options {
     fn typed() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut options = Options { threads, ..Options::default() };
-        let mut args = std::env::args().skip(1).flat_map(|arg| match arg.split_once('=') {
-            Some((option, value)) if option.starts_with("--") => vec![option.to_owned(), value.to_owned()],
-            _ => vec![arg],
-        });
+        let mut options = Options {
+            threads,
+            ..Options::default()
+        };
+        let mut args = std::env::args()
+            .skip(1)
+            .flat_map(|arg| match arg.split_once('=') {
+                Some((option, value)) if option.starts_with("--") => {
+                    vec![option.to_owned(), value.to_owned()]
+                }
+                _ => vec![arg],
+            });
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--skip" => options.skip.extend(args.next()),
-                "--test-threads" => options.threads = args.next().and_then(|n| n.parse().ok()).unwrap_or(threads),
+                "--test-threads" => {
+                    options.threads = args.next().and_then(|n| n.parse().ok()).unwrap_or(threads)
+                }
                 "--format" | "--color" | "--logfile" | "-Z" => drop(args.next()),
                 "--exact" => options.exact = true,
                 "--ignored" => options.ignored = true,
@@ -84,7 +109,15 @@ impl Options {
     }
 
     fn selects(&self, name: &str) -> bool {
-        let matches = |wanted: &String| if self.exact { name == wanted } else { name.contains(wanted.as_str()) };
-        !self.ignored && (self.names.is_empty() || self.names.iter().any(matches)) && !self.skip.iter().any(matches)
+        let matches = |wanted: &String| {
+            if self.exact {
+                name == wanted
+            } else {
+                name.contains(wanted.as_str())
+            }
+        };
+        !self.ignored
+            && (self.names.is_empty() || self.names.iter().any(matches))
+            && !self.skip.iter().any(matches)
     }
 }

@@ -68,11 +68,15 @@ pub const JSON: &[&str] = &[
 
 /// Every text of a dialect's row in the table that may be a marker, as the table writes them.
 pub fn markers(dialect: &Dialect) -> BTreeSet<String> {
-    let names: BTreeSet<&str> =
-        [dialect.name, dialect.models].into_iter().chain(dialect.aliases.iter().copied()).collect();
+    let names: BTreeSet<&str> = [dialect.name, dialect.models]
+        .into_iter()
+        .chain(dialect.aliases.iter().copied())
+        .collect();
     let row = format!("{dialect:?}");
     let is_marker = |text: &String| {
-        let signs = text.chars().any(|c| !c.is_alphanumeric() && !c.is_whitespace() && c != '_');
+        let signs = text
+            .chars()
+            .any(|c| !c.is_alphanumeric() && !c.is_whitespace() && c != '_');
         signs && text.len() <= LONGEST_MARKER && !names.contains(text.as_str())
     };
     literals(&row).into_iter().filter(is_marker).collect()
@@ -100,17 +104,28 @@ fn literals(text: &str) -> Vec<String> {
     out
 }
 
-/// A marker and some of its prefixes: without its last character, its first half, its first characters.
+/// A marker and some of its prefixes: without its last character, its first half, its first
+/// characters.
 pub fn prefixes(marker: &str) -> BTreeSet<&str> {
-    let ends: Vec<usize> = marker.char_indices().map(|(at, _)| at).chain([marker.len()]).collect();
+    let ends: Vec<usize> = marker
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([marker.len()])
+        .collect();
     let last = ends.len() - 1;
     let ends = [last, last - 1, last / 2, 2.min(last), 1.min(last)].map(|n| &marker[..ends[n]]);
-    ends.into_iter().filter(|prefix| !prefix.is_empty()).collect()
+    ends.into_iter()
+        .filter(|prefix| !prefix.is_empty())
+        .collect()
 }
 
 /// A dialect's call of the tool `f`: the text before its argument's value, and the text after it.
 pub fn written(dialect: &Dialect) -> (String, String) {
-    let call = dialect.calls(&[PromptCall { id: "call_1", name: "f", arguments: r#"{"x":"VALUE"}"# }]);
+    let call = dialect.calls(&[PromptCall {
+        id: "call_1",
+        name: "f",
+        arguments: r#"{"x":"VALUE"}"#,
+    }]);
     let (before, after) = call.split_once("VALUE").unwrap_or((&call, ""));
     (before.to_owned(), after.to_owned())
 }

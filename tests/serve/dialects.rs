@@ -1,4 +1,5 @@
-//! Calls that models write as text, through the three fronts: native calls for the client, and no marker in the text.
+//! Calls that models write as text, through the three fronts: native calls for the client, and no
+//! marker in the text.
 
 use crate::file::File;
 use crate::pipe::{Answered, Asked, answer};
@@ -21,17 +22,24 @@ fn upstream(text: &str, finish: &str) -> Vec<u8> {
         )
     };
     let letters: Vec<char> = text.chars().collect();
-    let deltas = letters.chunks(5).map(|piece| chunk(json!({"content": String::from_iter(piece)}), Value::Null));
+    let deltas = letters
+        .chunks(5)
+        .map(|piece| chunk(json!({"content": String::from_iter(piece)}), Value::Null));
     let begin = chunk(json!({"role": "assistant", "content": ""}), Value::Null);
     let end = chunk(json!({}), finish.into()) + "data: [DONE]\n\n";
-    std::iter::once(begin).chain(deltas).chain([end]).collect::<String>().into_bytes()
+    std::iter::once(begin)
+        .chain(deltas)
+        .chain([end])
+        .collect::<String>()
+        .into_bytes()
 }
 
 fn served(body: &[u8], asked: &Asked) -> Answered {
     answer(Api::OpenaiChat, [body], End::Eof, asked)
 }
 
-/// What a file of cases expects, as an answer; `None` where the result is not a text with complete calls.
+/// What a file of cases expects, as an answer; `None` where the result is not a text with complete
+/// calls.
 fn expected(want: &[String], finish: &str) -> Option<Choice> {
     let mut choice = Choice::default();
     for line in want {
@@ -43,9 +51,17 @@ fn expected(want: &[String], finish: &str) -> Option<Choice> {
                 let (name, rest) = rest.split_once(' ')?;
                 let (arguments, _id) = rest.rsplit_once(" #").unwrap_or((rest, ""));
                 // Arguments of several lines are written as a string.
-                let text = serde_json::from_str::<String>(arguments).unwrap_or_else(|_| arguments.to_owned());
-                let arguments = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object)?.to_string();
-                choice.calls.push(crate::reading::Call { name: name.to_owned(), arguments, ..Default::default() });
+                let text = serde_json::from_str::<String>(arguments)
+                    .unwrap_or_else(|_| arguments.to_owned());
+                let arguments = serde_json::from_str::<Value>(&text)
+                    .ok()
+                    .filter(Value::is_object)?
+                    .to_string();
+                choice.calls.push(crate::reading::Call {
+                    name: name.to_owned(),
+                    arguments,
+                    ..Default::default()
+                });
             }
             "retract" | "warning" => {}
             _ => return None,
@@ -63,7 +79,10 @@ fn expected(want: &[String], finish: &str) -> Option<Choice> {
 fn tools(file: &File, case: &crate::file::Case, folder: &Path) -> String {
     match file.header(case, "tools").unwrap_or("none") {
         "none" => {
-            let called = case.want.iter().filter_map(|line| line.strip_prefix("call ")?.split(' ').next());
+            let called = case
+                .want
+                .iter()
+                .filter_map(|line| line.strip_prefix("call ")?.split(' ').next());
             let names: BTreeSet<&str> = called.collect();
             let list: Vec<Value> = names
                 .into_iter()
@@ -83,7 +102,10 @@ fn compare(asked: &Asked, answered: &Answered, want: &Choice) -> Vec<String> {
     if got.ending != Ending::Clean {
         wrong.push(format!("the end is {:?}", got.ending));
     }
-    let mut first = content(asked.front, &got).into_iter().next().unwrap_or_default();
+    let mut first = content(asked.front, &got)
+        .into_iter()
+        .next()
+        .unwrap_or_default();
     for call in &mut first.calls {
         call.id.clear();
         call.is_finished = false;
@@ -98,37 +120,62 @@ fn compare(asked: &Asked, answered: &Answered, want: &Choice) -> Vec<String> {
 fn every_case_of_every_dialect_is_native_calls_on_every_front() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dialects");
     let (mut wrong, mut cases, mut calls) = (Vec::new(), 0, 0);
-    let mut paths: Vec<_> =
-        std::fs::read_dir(&folder).expect("a folder").map(|e| e.expect("an entry").path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|e| e.expect("an entry").path())
+        .collect();
     paths.sort();
-    for path in paths.iter().filter(|path| path.extension().is_some_and(|e| e == "cases")) {
-        let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+    for path in paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "cases"))
+    {
+        let stem = path
+            .file_stem()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
         let file = File::read(path);
         for case in &file.cases {
             let finish = file.header(case, "finish").unwrap_or("stop");
             if !["stop", "length", "tool_calls"].contains(&finish) {
                 continue;
             }
-            let Some(want) = expected(&case.want, finish) else { continue };
+            let Some(want) = expected(&case.want, finish) else {
+                continue;
+            };
             let body = upstream(&case.text, finish);
-            let prefill = file.header(case, "prefill").filter(|prefill| *prefill != "unknown");
+            let prefill = file
+                .header(case, "prefill")
+                .filter(|prefill| *prefill != "unknown");
             let by_name = file.header(case, "dialect").unwrap_or(&stem).to_owned();
-            let is_alike = !file.header(case, "auto").is_some_and(|auto| auto.starts_with("no "));
+            let is_alike = !file
+                .header(case, "auto")
+                .is_some_and(|auto| auto.starts_with("no "));
             cases += 1;
             calls += want.calls.len();
-            for dialect in [Some(by_name), is_alike.then(|| "auto".to_owned())].into_iter().flatten() {
+            for dialect in [Some(by_name), is_alike.then(|| "auto".to_owned())]
+                .into_iter()
+                .flatten()
+            {
                 for mut asked in Asked::all() {
                     asked.dialect.clone_from(&dialect);
-                    asked.prefill = prefill.map(|json| serde_json::from_str(json).expect("a JSON string"));
+                    asked.prefill =
+                        prefill.map(|json| serde_json::from_str(json).expect("a JSON string"));
                     asked.tools = Some(tools(&file, case, &folder));
-                    let name = format!("{stem}, {}, {dialect}, {:?} {:?}", case.name, asked.front, asked.form);
+                    let name = format!(
+                        "{stem}, {}, {dialect}, {:?} {:?}",
+                        case.name, asked.front, asked.form
+                    );
                     let found = compare(&asked, &served(&body, &asked), &want);
                     wrong.extend(found.into_iter().map(|why| format!("{name}: {why}")));
                 }
             }
         }
     }
-    assert!(cases > 500 && calls > 400, "only {cases} cases with {calls} calls");
+    assert!(
+        cases > 500 && calls > 400,
+        "only {cases} cases with {calls} calls"
+    );
     nothing(&wrong);
 }
 
@@ -139,15 +186,27 @@ fn calls_that_every_dialect_writes_are_native_calls_on_every_front() {
             "a": {"type": "integer"}, "s": {"type": "string"}, "l": {"type": "array", "items": {"type": "integer"}}}}}},
         {"type": "function", "function": {"name": "g", "parameters": {"type": "object", "properties": {}}}},
     ]);
-    let calls = [("f", r#"{"a":1,"s":"x \"y\" é","l":[1,-2]}"#), ("g", "{}"), ("f", r#"{"s":"{\"a\": 2}"}"#)];
-    let prompt: Vec<PromptCall<'_>> =
-        calls.iter().map(|(name, arguments)| PromptCall { id: "", name, arguments }).collect();
+    let calls = [
+        ("f", r#"{"a":1,"s":"x \"y\" é","l":[1,-2]}"#),
+        ("g", "{}"),
+        ("f", r#"{"s":"{\"a\": 2}"}"#),
+    ];
+    let prompt: Vec<PromptCall<'_>> = calls
+        .iter()
+        .map(|(name, arguments)| PromptCall {
+            id: "",
+            name,
+            arguments,
+        })
+        .collect();
     let wanted = |n: usize| Choice {
         calls: calls[..n]
             .iter()
             .map(|(name, arguments)| crate::reading::Call {
                 name: (*name).to_owned(),
-                arguments: serde_json::from_str::<Value>(arguments).expect("JSON").to_string(),
+                arguments: serde_json::from_str::<Value>(arguments)
+                    .expect("JSON")
+                    .to_string(),
                 ..Default::default()
             })
             .collect(),
@@ -165,7 +224,11 @@ fn calls_that_every_dialect_writes_are_native_calls_on_every_front() {
                 let mut want = wanted(n);
                 // White space around calls is text.
                 let got = read(&asked, &served(&body, &asked));
-                let text = got.choices.first().map(|c| c.text.clone()).unwrap_or_default();
+                let text = got
+                    .choices
+                    .first()
+                    .map(|c| c.text.clone())
+                    .unwrap_or_default();
                 if text.trim().is_empty() {
                     want.text = text;
                 }

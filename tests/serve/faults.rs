@@ -1,8 +1,10 @@
-//! An upstream that is lost at any byte: never a clean end, and no call that looks finished although its arguments had not all come.
+//! An upstream that is lost at any byte: never a clean end, and no call that looks finished
+//! although its arguments had not all come.
 //!
-//! A call looks finished to a client: on chat when its choice has a finish reason, and to the AI SDK as soon as its arguments are JSON;
-//! on Responses with the status `completed` in its `output_item.done`, which Codex runs at once; on Messages with the end of its block,
-//! until an `error` event stops Claude Code from running it (MadAppGang/claudish#246).
+//! A call looks finished to a client: on chat when its choice has a finish reason, and to the AI
+//! SDK as soon as its arguments are JSON; on Responses with the status `completed` in its
+//! `output_item.done`, which Codex runs at once; on Messages with the end of its block, until an
+//! `error` event stops Claude Code from running it (MadAppGang/claudish#246).
 
 use crate::pipe::{Asked, accumulated, answer, events};
 use crate::read::{content, read};
@@ -12,7 +14,8 @@ use crate::truth::truth;
 use answer::{Form, Front};
 use upstream::End;
 
-/// The streams that are cut at every byte, one for each API of a front; all others are cut at fewer places.
+/// The streams that are cut at every byte, one for each API of a front; all others are cut at fewer
+/// places.
 const AT_EVERY_BYTE: [&str; 3] = [
     "openai-chat/row-21-text-before-call.sse",
     "anthropic/row-22-thinking-before-call.sse",
@@ -20,9 +23,16 @@ const AT_EVERY_BYTE: [&str; 3] = [
 ];
 
 /// What is wrong with the answers to a body that ends after each of these numbers of bytes.
-fn cut(body: &Recorded, places: impl Iterator<Item = usize>, ends: &[End], wrong: &mut Vec<String>) {
+fn cut(
+    body: &Recorded,
+    places: impl Iterator<Item = usize>,
+    ends: &[End],
+    wrong: &mut Vec<String>,
+) {
     let whole = events(body.api, [&body.bytes[..]], End::Eof, None);
-    let asked: Vec<_> = Asked::all().map(|asked| (truth(&accumulated(&whole, &asked)), asked)).collect();
+    let asked: Vec<_> = Asked::all()
+        .map(|asked| (truth(&accumulated(&whole, &asked)), asked))
+        .collect();
     for at in places {
         for end in ends {
             let want = truth(&events(body.api, [&body.bytes[..at]], end.clone(), None)).ending;
@@ -33,7 +43,8 @@ fn cut(body: &Recorded, places: impl Iterator<Item = usize>, ends: &[End], wrong
     }
 }
 
-/// What is wrong with one of them. `want` is how the events end, and `complete` the answer to the whole body.
+/// What is wrong with one of them. `want` is how the events end, and `complete` the answer to the
+/// whole body.
 fn cut_at(
     body: &Recorded,
     at: usize,
@@ -55,17 +66,32 @@ fn cut_at(
     if *want == Ending::Clean {
         // The provider's end mark had come.
         let failed = complete.has_withdrawn && matches!(got.ending, Ending::Failed(_));
-        rule(got.ending == Ending::Clean || failed || complete.ending != Ending::Clean, "an end");
+        rule(
+            got.ending == Ending::Clean || failed || complete.ending != Ending::Clean,
+            "an end",
+        );
         return;
     }
-    rule(matches!(got.ending, Ending::Failed(_)), "a clean end, or none");
-    rule(got.choices.iter().all(|c| c.finish.is_none()), "a finish reason");
-    rule(asked.form == Form::Stream || answered.refused.is_some(), "a whole answer");
+    rule(
+        matches!(got.ending, Ending::Failed(_)),
+        "a clean end, or none",
+    );
+    rule(
+        got.choices.iter().all(|c| c.finish.is_none()),
+        "a finish reason",
+    );
+    rule(
+        asked.form == Form::Stream || answered.refused.is_some(),
+        "a whole answer",
+    );
     let whole = content(asked.front, complete);
     for (choice, whole) in content(asked.front, &got).iter().zip(&whole) {
         let known = choice.calls.iter().all(|call| whole.calls.contains(call));
         // A call that the upstream takes back later is not in the complete answer.
-        rule(known || complete.has_withdrawn, "a finished call that the upstream had not finished");
+        rule(
+            known || complete.has_withdrawn,
+            "a finished call that the upstream had not finished",
+        );
     }
 }
 
@@ -73,17 +99,33 @@ fn cut_at(
 fn a_call_is_finished_only_when_its_upstream_has_closed_it() {
     let mut wrong = Vec::new();
     let name = "openai-chat/row-21-text-before-call.sse";
-    let body = recorded().into_iter().find(|body| body.name == name).expect("the recorded body");
+    let body = recorded()
+        .into_iter()
+        .find(|body| body.name == name)
+        .expect("the recorded body");
     let text = String::from_utf8(body.bytes.clone()).expect("UTF-8");
     // All arguments have come here, and chat completions close a call with the finish reason alone.
-    let finish = text.find(r#""finish_reason":"tool_calls""#).expect("a finish reason");
-    let at = text[..finish].rfind("data:").expect("the frame of the finish reason");
+    let finish = text
+        .find(r#""finish_reason":"tool_calls""#)
+        .expect("a finish reason");
+    let at = text[..finish]
+        .rfind("data:")
+        .expect("the frame of the finish reason");
     for asked in Asked::all().filter(|asked| asked.form == Form::Stream) {
-        let answered = answer(body.api, [&body.bytes[..at]], End::Reset("reset".to_owned()), &asked).text();
+        let answered = answer(
+            body.api,
+            [&body.bytes[..at]],
+            End::Reset("reset".to_owned()),
+            &asked,
+        )
+        .text();
         let (call, end) = match asked.front {
             // The last brace makes JSON of the arguments, which the AI SDK runs.
             Front::Chat => (r#""tool_calls""#, r#"}"}}]}"#),
-            Front::Responses => (r#""function_call""#, "response.function_call_arguments.done"),
+            Front::Responses => (
+                r#""function_call""#,
+                "response.function_call_arguments.done",
+            ),
             Front::Messages => (r#""tool_use""#, "content_block_stop"),
         };
         let begun = answered.find(call).expect("a call that has begun");
@@ -97,9 +139,17 @@ fn a_call_is_finished_only_when_its_upstream_has_closed_it() {
 #[test]
 fn a_connection_that_is_lost_at_any_byte_never_ends_cleanly() {
     let (mut wrong, mut bodies) = (Vec::new(), 0);
-    for body in recorded().into_iter().filter(|body| AT_EVERY_BYTE.contains(&body.name.as_str())) {
+    for body in recorded()
+        .into_iter()
+        .filter(|body| AT_EVERY_BYTE.contains(&body.name.as_str()))
+    {
         bodies += 1;
-        cut(&body, 0..body.bytes.len(), &[End::Reset("the connection was reset".to_owned())], &mut wrong);
+        cut(
+            &body,
+            0..body.bytes.len(),
+            &[End::Reset("the connection was reset".to_owned())],
+            &mut wrong,
+        );
     }
     assert_eq!(bodies, AT_EVERY_BYTE.len());
     nothing(&wrong);
@@ -107,11 +157,20 @@ fn a_connection_that_is_lost_at_any_byte_never_ends_cleanly() {
 
 #[test]
 fn every_body_that_is_lost_somewhere_never_ends_cleanly() {
-    let ends = [End::Eof, End::Reset("reset".to_owned()), End::Timeout("no bytes for 60 s".to_owned())];
+    let ends = [
+        End::Eof,
+        End::Reset("reset".to_owned()),
+        End::Timeout("no bytes for 60 s".to_owned()),
+    ];
     let mut wrong = Vec::new();
     for body in recorded() {
         let step = (body.bytes.len() / 8).max(1);
-        cut(&body, (0..body.bytes.len()).step_by(step), &ends, &mut wrong);
+        cut(
+            &body,
+            (0..body.bytes.len()).step_by(step),
+            &ends,
+            &mut wrong,
+        );
     }
     nothing(&wrong);
 }

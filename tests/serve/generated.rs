@@ -1,5 +1,5 @@
-//! The laws over events that are made up: calls that interleave, odd ids, names that are missing, repeated ends, calls that are taken
-//! back, errors, and streams that end at any event.
+//! The laws over events that are made up: calls that interleave, odd ids, names that are missing,
+//! repeated ends, calls that are taken back, errors, and streams that end at any event.
 
 use crate::pipe::{Answered, Asked, accumulated, answer, answer_events};
 use crate::read::{differences_in_any_order, read};
@@ -47,13 +47,19 @@ fn call() -> impl Strategy<Value = Vec<String>> {
     (index, id, name, arguments(), 0..4_u8).prop_map(|(index, id, name, arguments, how)| {
         let mut head = format!("{{\"type\":\"tool_call_delta\",\"index\":{index}");
         let id = id.map_or_else(String::new, |id| format!(",\"tool_id\":{}", quoted(&id)));
-        let name = name.map_or_else(String::new, |name| format!(",\"tool_name\":{}", quoted(name)));
+        let name = name.map_or_else(String::new, |name| {
+            format!(",\"tool_name\":{}", quoted(name))
+        });
         let mut out = vec![format!("{head}{id}{name}}}")];
         if how == 1 {
             // Id and name come again with every piece.
             head = format!("{head}{id}{name}");
         }
-        out.extend(arguments.into_iter().map(|piece| format!("{head},\"arguments\":{}}}", quoted(piece))));
+        out.extend(
+            arguments
+                .into_iter()
+                .map(|piece| format!("{head},\"arguments\":{}}}", quoted(piece))),
+        );
         out.extend((how == 2).then(|| format!("{head},\"done\":true}}")));
         out
     })
@@ -61,7 +67,13 @@ fn call() -> impl Strategy<Value = Vec<String>> {
 
 /// An event of another kind.
 fn other() -> impl Strategy<Value = String> {
-    let text = prop_oneof![Just("Hello "), Just(""), Just("é\n"), Just("data: [DONE]\n\n"), Just("<tool_call>{}")];
+    let text = prop_oneof![
+        Just("Hello "),
+        Just(""),
+        Just("é\n"),
+        Just("data: [DONE]\n\n"),
+        Just("<tool_call>{}")
+    ];
     prop_oneof![
         4 => text.clone().prop_map(|text| format!("{{\"type\":\"content_delta\",\"text\":{}}}", quoted(text))),
         2 => text.clone().prop_map(|text| format!("{{\"type\":\"thinking\",\"text\":{}}}", quoted(text))),
@@ -74,8 +86,11 @@ fn other() -> impl Strategy<Value = String> {
 
 /// What goes wrong, or ends.
 fn end() -> impl Strategy<Value = Vec<String>> {
-    let finish = |reason: &str| format!("{{\"type\":\"stream_end\",\"finish_reason\":\"{reason}\"}}");
-    let error = r#"{"type":"error","source":"x","code":"c","message":"it broke","retryable":false}"#.to_owned();
+    let finish =
+        |reason: &str| format!("{{\"type\":\"stream_end\",\"finish_reason\":\"{reason}\"}}");
+    let error =
+        r#"{"type":"error","source":"x","code":"c","message":"it broke","retryable":false}"#
+            .to_owned();
     prop_oneof![
         5 => Just(vec![finish("tool_calls")]),
         5 => Just(vec![finish("stop")]),
@@ -93,18 +108,32 @@ fn end() -> impl Strategy<Value = Vec<String>> {
 /// Puts the calls and the other events together, each of these in its own order.
 fn stream() -> impl Strategy<Value = Vec<String>> {
     let others = prop::collection::vec(other(), 0..5);
-    (prop::collection::vec(call(), 0..4), others, any::<u64>(), end(), 0..12_u8, prop::option::weighted(0.15, 0..4_i64))
+    (
+        prop::collection::vec(call(), 0..4),
+        others,
+        any::<u64>(),
+        end(),
+        0..12_u8,
+        prop::option::weighted(0.15, 0..4_i64),
+    )
         .prop_map(|(calls, others, seed, end, cut, retract)| {
-            let mut queues: Vec<std::vec::IntoIter<String>> = calls.into_iter().map(Vec::into_iter).collect();
+            let mut queues: Vec<std::vec::IntoIter<String>> =
+                calls.into_iter().map(Vec::into_iter).collect();
             queues.push(others.into_iter());
-            let mut out = vec![r#"{"type":"stream_start","v":1,"api":"openai-chat","model":"m","id":"r"}"#.to_owned()];
+            let mut out = vec![
+                r#"{"type":"stream_start","v":1,"api":"openai-chat","model":"m","id":"r"}"#
+                    .to_owned(),
+            ];
             let mut state = seed | 1;
             // Calls mostly come one after the other.
             let together = seed % 3 == 0;
             while queues.iter().any(|queue| queue.len() > 0) {
                 state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
                 let last = queues.len() - 1;
-                let first = queues[..last].iter().position(|queue| queue.len() > 0).unwrap_or(last);
+                let first = queues[..last]
+                    .iter()
+                    .position(|queue| queue.len() > 0)
+                    .unwrap_or(last);
                 let at = if together {
                     (state >> 33) as usize % (last + 1)
                 } else if (state >> 33) % 4 == 0 {
@@ -129,21 +158,28 @@ fn stream() -> impl Strategy<Value = Vec<String>> {
         })
 }
 
-/// Whether a call was cut, and the answer is right as far as it goes: what comes behind that call has no place in a stream that a client
-/// reads in order, so that it is left out.
+/// Whether a call was cut, and the answer is right as far as it goes: what comes behind that call
+/// has no place in a stream that a client reads in order, so that it is left out.
 fn ends_at_a_cut_call(got: &Reading, want: &Reading) -> bool {
     let is_beginning = |got: &Choice, want: &Choice| {
         got.finish == want.finish
             && want.text.starts_with(&got.text)
             && want.reasoning.starts_with(&got.reasoning)
             && want.refusal.starts_with(&got.refusal)
-            && got.calls.iter().filter(|call| call.is_finished).all(|call| want.calls.contains(call))
+            && got
+                .calls
+                .iter()
+                .filter(|call| call.is_finished)
+                .all(|call| want.calls.contains(call))
     };
     let of = |number: u64| want.choices.iter().find(|choice| choice.number == number);
     want.choices.iter().any(Choice::is_cut)
         && got.wrong.is_empty()
         && got.ending == Ending::Clean
-        && got.choices.iter().all(|choice| of(choice.number).is_some_and(|want| is_beginning(choice, want)))
+        && got
+            .choices
+            .iter()
+            .all(|choice| of(choice.number).is_some_and(|want| is_beginning(choice, want)))
 }
 
 /// What is wrong with the answers to these events.
@@ -179,7 +215,8 @@ proptest! {
     }
 }
 
-/// A change of a recorded body: bytes at a place, here as a fraction of its length, are replaced by others.
+/// A change of a recorded body: bytes at a place, here as a fraction of its length, are replaced by
+/// others.
 fn change() -> impl Strategy<Value = (f64, usize, String)> {
     let put = prop_oneof![
         2 => Just(String::new()),

@@ -14,7 +14,10 @@ fn whole(body: &Recorded, asked: &Asked) -> Answered {
 }
 
 fn wanted(body: &Recorded, asked: &Asked) -> Reading {
-    truth(&accumulated(&events(body.api, [&body.bytes[..]], End::Eof, None), asked))
+    truth(&accumulated(
+        &events(body.api, [&body.bytes[..]], End::Eof, None),
+        asked,
+    ))
 }
 
 #[test]
@@ -25,7 +28,11 @@ fn every_body_keeps_the_rules_of_every_front_and_says_what_the_upstream_said() {
             let got = read(&asked, &whole(&body, &asked));
             let want = wanted(&body, &asked);
             let name = format!("{} {:?} {:?}", body.name, asked.front, asked.form);
-            wrong.extend(differences(&asked, &got, &want).into_iter().map(|why| format!("{name}: {why}")));
+            wrong.extend(
+                differences(&asked, &got, &want)
+                    .into_iter()
+                    .map(|why| format!("{name}: {why}")),
+            );
         }
     }
     nothing(&wrong);
@@ -51,12 +58,22 @@ fn a_stream_and_the_whole_answer_say_the_same() {
                 stream.id.clear();
                 stream.model.clear();
             }
-            let said = [&stream, &whole]
-                .map(|r| (content(front, r), r.usage, r.ending.clone(), r.id.clone(), r.model.clone()));
-            // A whole answer of Messages has no place for a call that was cut, whose input is an object.
+            let said = [&stream, &whole].map(|r| {
+                (
+                    content(front, r),
+                    r.usage,
+                    r.ending.clone(),
+                    r.id.clone(),
+                    r.model.clone(),
+                )
+            });
+            // A whole answer of Messages has no place for a call that was cut, whose input is an
+            // object.
             let order = [&stream, &whole].map(|r| {
-                let ordered =
-                    |c: &Choice| c.order[..c.order.len() - usize::from(c.is_cut() && !c.order.is_empty())].to_vec();
+                let ordered = |c: &Choice| {
+                    c.order[..c.order.len() - usize::from(c.is_cut() && !c.order.is_empty())]
+                        .to_vec()
+                };
                 r.choices.iter().map(ordered).collect::<Vec<_>>()
             });
             if said[0] != said[1] || order[0] != order[1] {
@@ -74,7 +91,14 @@ fn no_split_of_the_upstreams_bytes_shows() {
             let want = whole(&body, &asked);
             let pieces = |pieces: Vec<&[u8]>, how: &str| {
                 let got = answer(body.api, pieces, End::Eof, &asked);
-                assert!(got == want, "{} {:?} {how}:\n{}\nnot:\n{}", body.name, asked.front, got.text(), want.text());
+                assert!(
+                    got == want,
+                    "{} {:?} {how}:\n{}\nnot:\n{}",
+                    body.name,
+                    asked.front,
+                    got.text(),
+                    want.text()
+                );
             };
             pieces(body.bytes.chunks(1).collect(), "byte by byte");
             for seed in 0..2 {
@@ -92,17 +116,31 @@ fn what_a_front_writes_is_read_back_as_the_events_that_went_in() {
         for asked in Asked::all() {
             let answered = whole(&body, &asked);
             let want = wanted(&body, &asked);
-            let api = Api::from_name(asked.front.name()).expect("each front is an API of upstreams");
-            let back = if answered.refused.is_some() { continue } else { &answered.body };
+            let api =
+                Api::from_name(asked.front.name()).expect("each front is an API of upstreams");
+            let back = if answered.refused.is_some() {
+                continue;
+            } else {
+                &answered.body
+            };
             let lines = events(api, [&back[..]], End::Eof, None);
             // No request with tools: text stays text.
             let mut got = truth(&accumulated(&lines, &asked));
-            if want.choices.iter().all(|c| c.calls.iter().all(|call| call.is_finished)) {
-                got.usage = got
-                    .usage
-                    .map(|usage| crate::reading::Usage { cached: want.usage.unwrap_or_default().cached, ..usage });
+            if want
+                .choices
+                .iter()
+                .all(|c| c.calls.iter().all(|call| call.is_finished))
+            {
+                got.usage = got.usage.map(|usage| crate::reading::Usage {
+                    cached: want.usage.unwrap_or_default().cached,
+                    ..usage
+                });
                 let name = format!("{} {:?} {:?}", body.name, asked.front, asked.form);
-                wrong.extend(differences(&asked, &got, &want).into_iter().map(|why| format!("{name}: {why}")));
+                wrong.extend(
+                    differences(&asked, &got, &want)
+                        .into_iter()
+                        .map(|why| format!("{name}: {why}")),
+                );
                 read_back += 1;
             }
         }
@@ -117,7 +155,14 @@ fn events_through_a_pipe_give_the_same_bytes_as_the_machines_without_lines() {
         for asked in Asked::all() {
             let lines = events(body.api, [&body.bytes[..]], End::Eof, None);
             let (got, want) = (answer_events(&lines, &asked), whole(&body, &asked));
-            assert!(got == want, "{} {:?}:\n{}\nnot:\n{}", body.name, asked.front, got.text(), want.text());
+            assert!(
+                got == want,
+                "{} {:?}:\n{}\nnot:\n{}",
+                body.name,
+                asked.front,
+                got.text(),
+                want.text()
+            );
         }
     }
 }
@@ -132,7 +177,9 @@ fn every_piece_of_text_and_of_arguments_goes_out_as_it_comes() {
     };
     let call = |arguments: &str| {
         let arguments = event::quoted(arguments);
-        chunk(&format!("{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":{arguments}}}}}]}}"))
+        chunk(&format!(
+            "{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":{arguments}}}}}]}}"
+        ))
     };
     for front in Front::ALL {
         let asked = Asked::new(front, Form::Stream);
@@ -146,9 +193,14 @@ fn every_piece_of_text_and_of_arguments_goes_out_as_it_comes() {
         let begin = "{\"index\":0,\"id\":\"call_1\",\"type\":\"function\",\"function\":{\"name\":\"write\",\"arguments\":\"\"}}";
         body += &chunk(&format!("{{\"tool_calls\":[{begin}]}}"));
         let mut arguments = String::new();
-        for piece in
-            ["{\"path\":\"a.txt\",\"text\":\"One", " two", " three\\n", "four\",\"mode\":", "420", ",\"force\":true"]
-        {
+        for piece in [
+            "{\"path\":\"a.txt\",\"text\":\"One",
+            " two",
+            " three\\n",
+            "four\",\"mode\":",
+            "420",
+            ",\"force\":true",
+        ] {
             body += &call(piece);
             arguments += piece;
             let came = sent(&body, &asked).calls[0].arguments.clone();
@@ -163,6 +215,13 @@ fn every_piece_of_text_and_of_arguments_goes_out_as_it_comes() {
 
 /// What a client has read of a stream that goes on.
 fn sent(body: &str, asked: &Asked) -> Choice {
-    let answered = Answered { body: so_far(Api::OpenaiChat, body.as_bytes(), asked), ..Answered::default() };
-    read(asked, &answered).choices.first().cloned().unwrap_or_default()
+    let answered = Answered {
+        body: so_far(Api::OpenaiChat, body.as_bytes(), asked),
+        ..Answered::default()
+    };
+    read(asked, &answered)
+        .choices
+        .first()
+        .cloned()
+        .unwrap_or_default()
 }

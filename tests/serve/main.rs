@@ -1,5 +1,6 @@
-//! The laws of what `tc-serve` writes, from the bytes of an upstream to those of a client, with the machines in memory: every recorded
-//! body on every front, as a stream and whole. `chat.rs`, `responses.rs` and `messages.rs` are strict readers of the three APIs.
+//! The laws of what `tc-serve` writes, from the bytes of an upstream to those of a client, with the
+//! machines in memory: every recorded body on every front, as a stream and whole. `chat.rs`,
+//! `responses.rs` and `messages.rs` are strict readers of the three APIs.
 
 extern crate tag as toolpipe_tag;
 

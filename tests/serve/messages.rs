@@ -1,4 +1,5 @@
-//! A strict reader of `/v1/messages`, after what anthropic-sdk-python, anthropic-sdk-typescript and the AI SDK do with a stream.
+//! A strict reader of `/v1/messages`, after what anthropic-sdk-python, anthropic-sdk-typescript and
+//! the AI SDK do with a stream.
 
 use crate::frames::frames;
 use crate::prefix::Prefix;
@@ -18,7 +19,10 @@ pub fn stream(bytes: &[u8]) -> Reading {
                 let data = serde_json::from_str::<Value>(&data).unwrap_or(Value::Null);
                 // The SDKs drop an event without a name.
                 let named = frame.name.as_deref() == data["type"].as_str() && frame.name.is_some();
-                messages.reading.rule(named, format!("an event whose name is not its type: {data}"));
+                messages.reading.rule(
+                    named,
+                    format!("an event whose name is not its type: {data}"),
+                );
                 messages.event(&data);
             }
         }
@@ -54,13 +58,25 @@ impl Messages {
     fn event(&mut self, data: &Value) {
         let kind = text(data, "type");
         let r = &mut self.reading;
-        r.rule(r.ending == Ending::Open, format!("an event behind the end: {data}"));
-        r.rule(self.has_started || matches!(kind, "message_start" | "error"), format!("before message_start: {data}"));
+        r.rule(
+            r.ending == Ending::Open,
+            format!("an event behind the end: {data}"),
+        );
+        r.rule(
+            self.has_started || matches!(kind, "message_start" | "error"),
+            format!("before message_start: {data}"),
+        );
         let ended = r.choice(0).finish.is_some();
-        r.rule(!ended || matches!(kind, "message_stop" | "ping"), format!("behind message_delta: {data}"));
+        r.rule(
+            !ended || matches!(kind, "message_stop" | "ping"),
+            format!("behind message_delta: {data}"),
+        );
         match kind {
             "message_start" => self.start(&data["message"]),
-            "ping" => r.rule(*data == json!({"type": "ping"}), format!("a ping with more: {data}")),
+            "ping" => r.rule(
+                *data == json!({"type": "ping"}),
+                format!("a ping with more: {data}"),
+            ),
             "content_block_start" => self.block_start(data),
             "content_block_delta" => self.block_delta(data),
             "content_block_stop" => self.block_stop(data),
@@ -84,62 +100,120 @@ impl Messages {
 
     fn start(&mut self, message: &Value) {
         let r = &mut self.reading;
-        r.rule(!std::mem::replace(&mut self.has_started, true), "a second message_start");
-        r.rule(message["type"] == "message" && message["role"] == "assistant", format!("not a message: {message}"));
-        r.rule(message["content"] == json!([]), format!("content at the start: {message}"));
+        r.rule(
+            !std::mem::replace(&mut self.has_started, true),
+            "a second message_start",
+        );
+        r.rule(
+            message["type"] == "message" && message["role"] == "assistant",
+            format!("not a message: {message}"),
+        );
+        r.rule(
+            message["content"] == json!([]),
+            format!("content at the start: {message}"),
+        );
         for key in ["stop_reason", "stop_sequence"] {
-            r.rule(message.get(key).is_some_and(Value::is_null), format!("{key} at the start: {message}"));
+            r.rule(
+                message.get(key).is_some_and(Value::is_null),
+                format!("{key} at the start: {message}"),
+            );
         }
-        (r.id, r.model) = (text(message, "id").to_owned(), text(message, "model").to_owned());
+        (r.id, r.model) = (
+            text(message, "id").to_owned(),
+            text(message, "model").to_owned(),
+        );
         r.rule(!r.id.is_empty() && !r.model.is_empty(), "no id or model");
-        let numbers = count(message, &["usage", "input_tokens"]).zip(count(message, &["usage", "output_tokens"]));
-        r.rule(numbers.is_some(), format!("no counts at the start: {message}"));
+        let numbers = count(message, &["usage", "input_tokens"])
+            .zip(count(message, &["usage", "output_tokens"]));
+        r.rule(
+            numbers.is_some(),
+            format!("no counts at the start: {message}"),
+        );
         self.input = numbers.unwrap_or_default().0;
         self.cached = count(message, &["usage", "cache_read_input_tokens"]).unwrap_or_default();
     }
 
     fn block_start(&mut self, data: &Value) {
-        self.reading.rule(self.open.is_none(), format!("a block begins inside another: {data}"));
-        self.reading.rule(data["index"] == self.blocks, format!("an index that is not the next: {data}"));
+        self.reading.rule(
+            self.open.is_none(),
+            format!("a block begins inside another: {data}"),
+        );
+        self.reading.rule(
+            data["index"] == self.blocks,
+            format!("an index that is not the next: {data}"),
+        );
         let block = &data["content_block"];
         let by_provider = is_of_provider(text(block, "type"));
-        self.reading.rule(by_provider || !has_null(block), format!("null in a block: {data}"));
+        self.reading.rule(
+            by_provider || !has_null(block),
+            format!("null in a block: {data}"),
+        );
         let (kind, wanted) = match text(block, "type") {
             "text" => ("text", json!({"type": "text", "text": ""})),
-            "thinking" => ("thinking", json!({"type": "thinking", "thinking": "", "signature": ""})),
+            "thinking" => (
+                "thinking",
+                json!({"type": "thinking", "thinking": "", "signature": ""}),
+            ),
             "redacted_thinking" => ("redacted_thinking", block.clone()),
             "tool_use" => {
                 let (id, name) = (text(block, "id").to_owned(), text(block, "name").to_owned());
                 let wanted = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-                self.reading.choice(0).calls.push(Call { id, name, ..Call::default() });
+                self.reading.choice(0).calls.push(Call {
+                    id,
+                    name,
+                    ..Call::default()
+                });
                 ("tool_use", wanted)
             }
             "server_tool_use" => ("server_tool_use", block.clone()),
             _ if by_provider => ("of the provider", block.clone()),
             _ => return self.wrong(format!("a block of another type: {data}")),
         };
-        self.reading.rule(*block == wanted, format!("a block begins otherwise: {data}"));
-        self.reading.choice(0).order.push(text(block, "type").to_owned());
-        self.open = Some(Block { kind, bytes: 0, input: Prefix::default(), signed: kind == "redacted_thinking" });
+        self.reading.rule(
+            *block == wanted,
+            format!("a block begins otherwise: {data}"),
+        );
+        self.reading
+            .choice(0)
+            .order
+            .push(text(block, "type").to_owned());
+        self.open = Some(Block {
+            kind,
+            bytes: 0,
+            input: Prefix::default(),
+            signed: kind == "redacted_thinking",
+        });
     }
 
     fn block_delta(&mut self, data: &Value) {
-        let Some(block) = &mut self.open else { return self.wrong(format!("a delta for a closed block: {data}")) };
+        let Some(block) = &mut self.open else {
+            return self.wrong(format!("a delta for a closed block: {data}"));
+        };
         let delta = &data["delta"];
         let (kind, key) = match text(delta, "type") {
             "text_delta" => ("text", "text"),
             "thinking_delta" => ("thinking", "thinking"),
             "signature_delta" => ("thinking", "signature"),
             "citations_delta" if block.kind == "text" && delta["citation"].is_object() => return,
-            "input_json_delta" if block.kind == "server_tool_use" => ("server_tool_use", "partial_json"),
+            "input_json_delta" if block.kind == "server_tool_use" => {
+                ("server_tool_use", "partial_json")
+            }
             "input_json_delta" => ("tool_use", "partial_json"),
             _ => ("", ""),
         };
         let piece = text(delta, key);
-        self.reading.rule(data["index"] == self.blocks, format!("a delta for another block: {data}"));
-        self.reading.rule(block.kind == kind, format!("a delta of another type in a {} block: {data}", block.kind));
-        self.reading
-            .rule(!piece.is_empty() && !block.signed, format!("an empty delta, or one behind the signature: {data}"));
+        self.reading.rule(
+            data["index"] == self.blocks,
+            format!("a delta for another block: {data}"),
+        );
+        self.reading.rule(
+            block.kind == kind,
+            format!("a delta of another type in a {} block: {data}", block.kind),
+        );
+        self.reading.rule(
+            !piece.is_empty() && !block.signed,
+            format!("an empty delta, or one behind the signature: {data}"),
+        );
         block.bytes += piece.len();
         block.signed |= key == "signature";
         let choice = self.reading.choice(0);
@@ -154,7 +228,12 @@ impl Messages {
                 }
                 if kind == "tool_use" {
                     let choice = self.reading.choice(0);
-                    choice.calls.last_mut().expect("its block began").arguments.push_str(piece);
+                    choice
+                        .calls
+                        .last_mut()
+                        .expect("its block began")
+                        .arguments
+                        .push_str(piece);
                 }
             }
             _ => {}
@@ -162,12 +241,29 @@ impl Messages {
     }
 
     fn block_stop(&mut self, data: &Value) {
-        let Some(block) = self.open.take() else { return self.wrong(format!("no block is open: {data}")) };
-        self.reading.rule(data["index"] == self.blocks, format!("the end of another block: {data}"));
-        self.reading.rule(block.kind != "text" || block.bytes > 0, "an empty text block");
-        self.reading.rule(block.kind != "thinking" || block.bytes > 0, "an empty thinking block");
+        let Some(block) = self.open.take() else {
+            return self.wrong(format!("no block is open: {data}"));
+        };
+        self.reading.rule(
+            data["index"] == self.blocks,
+            format!("the end of another block: {data}"),
+        );
+        self.reading.rule(
+            block.kind != "text" || block.bytes > 0,
+            "an empty text block",
+        );
+        self.reading.rule(
+            block.kind != "thinking" || block.bytes > 0,
+            "an empty thinking block",
+        );
         self.blocks += 1;
-        if let Some(call) = self.reading.choice(0).calls.last_mut().filter(|_| block.kind == "tool_use") {
+        if let Some(call) = self
+            .reading
+            .choice(0)
+            .calls
+            .last_mut()
+            .filter(|_| block.kind == "tool_use")
+        {
             // A block that closes without a delta has the input of its start, `{}`.
             if call.arguments.is_empty() {
                 call.arguments = "{}".to_owned();
@@ -178,12 +274,20 @@ impl Messages {
 
     fn delta(&mut self, data: &Value) {
         let r = &mut self.reading;
-        r.rule(data["delta"].get("stop_sequence").is_some_and(Value::is_null), format!("no stop_sequence: {data}"));
+        r.rule(
+            data["delta"]
+                .get("stop_sequence")
+                .is_some_and(Value::is_null),
+            format!("no stop_sequence: {data}"),
+        );
         let finish = finish(&data["delta"]["stop_reason"]);
         r.rule(finish.is_some(), format!("an unknown stop reason: {data}"));
         // A cut call has no end of its block: Claude Code runs what has one.
         let is_cut = matches!(finish, Some(Finish::Length | Finish::Filter));
-        let closed = self.open.as_ref().is_none_or(|block| block.kind == "tool_use" && is_cut);
+        let closed = self
+            .open
+            .as_ref()
+            .is_none_or(|block| block.kind == "tool_use" && is_cut);
         r.rule(closed, "message_delta while a block is open");
         let usage = counts(&data["usage"], self.input, self.cached);
         r.rule(usage.is_some(), format!("no counts: {data}"));
@@ -212,19 +316,35 @@ fn counts(usage: &Value, input: u64, cached: u64) -> Option<Usage> {
     let output = count(usage, &["output_tokens"])?;
     let cached = count(usage, &["cache_read_input_tokens"]).unwrap_or(cached);
     let input = count(usage, &["input_tokens"]).unwrap_or(input) + cached;
-    Some(Usage { input, output, total: input + output, cached, reasoning: 0 })
+    Some(Usage {
+        input,
+        output,
+        total: input + output,
+        cached,
+        reasoning: 0,
+    })
 }
 
 /// Reads a whole answer.
 pub fn whole(bytes: &[u8]) -> Reading {
     let mut r = Reading::default();
     let Ok(message) = serde_json::from_slice::<Value>(bytes) else {
-        r.wrong.push(format!("no JSON: {}", String::from_utf8_lossy(bytes)));
+        r.wrong
+            .push(format!("no JSON: {}", String::from_utf8_lossy(bytes)));
         return r;
     };
-    r.rule(message["type"] == "message" && message["role"] == "assistant", "not a message");
-    r.rule(message.get("stop_sequence").is_some_and(Value::is_null), "no stop_sequence");
-    (r.id, r.model) = (text(&message, "id").to_owned(), text(&message, "model").to_owned());
+    r.rule(
+        message["type"] == "message" && message["role"] == "assistant",
+        "not a message",
+    );
+    r.rule(
+        message.get("stop_sequence").is_some_and(Value::is_null),
+        "no stop_sequence",
+    );
+    (r.id, r.model) = (
+        text(&message, "id").to_owned(),
+        text(&message, "model").to_owned(),
+    );
     r.rule(!r.id.is_empty() && !r.model.is_empty(), "no id or model");
     r.usage = counts(&message["usage"], 0, 0).filter(|_| message["usage"]["input_tokens"].is_u64());
     r.rule(r.usage.is_some(), "no counts");
@@ -237,7 +357,10 @@ pub fn whole(bytes: &[u8]) -> Reading {
     };
     for block in content {
         let by_provider = is_of_provider(text(block, "type"));
-        r.rule(!has_null(block) || block["type"] == "tool_use" || by_provider, format!("null in a block: {block}"));
+        r.rule(
+            !has_null(block) || block["type"] == "tool_use" || by_provider,
+            format!("null in a block: {block}"),
+        );
         let choice = r.choice(0);
         choice.order.push(text(block, "type").to_owned());
         match text(block, "type") {
@@ -252,7 +375,10 @@ pub fn whole(bytes: &[u8]) -> Reading {
             }),
             _ => r.rule(by_provider, format!("a block of another type: {block}")),
         }
-        r.rule(block["type"] != "text" || !text(block, "text").is_empty(), "an empty text block");
+        r.rule(
+            block["type"] != "text" || !text(block, "text").is_empty(),
+            "an empty text block",
+        );
     }
     r.check();
     r

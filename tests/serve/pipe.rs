@@ -1,4 +1,5 @@
-//! What `tc-serve` does between the upstream's bytes and the client's, with the same machines and without sockets.
+//! What `tc-serve` does between the upstream's bytes and the client's, with the same machines and
+//! without sockets.
 
 use accumulate::Accumulate;
 use answer::{AnswerOptions, Encoder, Failure, Form, Front};
@@ -41,14 +42,27 @@ impl Asked {
             include_usage: true,
             ..AnswerOptions::default()
         };
-        Asked { front, form, tools: None, dialect: "auto".to_owned(), prefill: Some(String::new()), options }
+        Asked {
+            front,
+            form,
+            tools: None,
+            dialect: "auto".to_owned(),
+            prefill: Some(String::new()),
+            options,
+        }
     }
 
-    /// How the text is read. A request without tools has a list without tools: no text becomes a call.
+    /// How the text is read. A request without tools has a list without tools: no text becomes a
+    /// call.
     fn streams(&self) -> Rc<Streams> {
-        let key = (self.dialect.clone(), self.tools.clone(), self.prefill.clone());
+        let key = (
+            self.dialect.clone(),
+            self.tools.clone(),
+            self.prefill.clone(),
+        );
         let make = || {
-            let tools = json::ToolList::read(self.tools.as_deref().unwrap_or("[]")).expect("a list of tools");
+            let tools = json::ToolList::read(self.tools.as_deref().unwrap_or("[]"))
+                .expect("a list of tools");
             let look = LOOKS.with_borrow_mut(|looks| {
                 let new = || Rc::new(tag::Look::new(&self.dialect).expect("dialects of the table"));
                 Rc::clone(looks.entry(self.dialect.clone()).or_insert_with(new))
@@ -66,7 +80,9 @@ impl Asked {
 
     /// Every front in both forms.
     pub fn all() -> impl Iterator<Item = Asked> {
-        Front::ALL.into_iter().flat_map(|front| [Form::Stream, Form::Whole].map(|form| Asked::new(front, form)))
+        Front::ALL
+            .into_iter()
+            .flat_map(|front| [Form::Stream, Form::Whole].map(|form| Asked::new(front, form)))
     }
 }
 
@@ -113,19 +129,48 @@ impl Pipe {
     }
 
     fn push(&mut self, event: &Event<'_>) {
-        let Pipe { chain, encoder, body } = self;
-        chain.push(event, &mut Written { event: Some(event), encoder, body });
+        let Pipe {
+            chain,
+            encoder,
+            body,
+        } = self;
+        chain.push(
+            event,
+            &mut Written {
+                event: Some(event),
+                encoder,
+                body,
+            },
+        );
     }
 
     fn finish(mut self, front: Front, form: Form) -> Answered {
-        let Pipe { chain, encoder, body } = &mut self;
-        chain.finish(&mut Written { event: None, encoder, body });
+        let Pipe {
+            chain,
+            encoder,
+            body,
+        } = &mut self;
+        chain.finish(&mut Written {
+            event: None,
+            encoder,
+            body,
+        });
         self.encoder.finish(&mut self.body);
         let failure = self.encoder.failure().cloned();
-        let refused = failure.as_ref().filter(|_| form == Form::Whole || !self.encoder.has_begun());
+        let refused = failure
+            .as_ref()
+            .filter(|_| form == Form::Whole || !self.encoder.has_begun());
         match refused {
-            Some(why) => Answered { body: front.failure(why), refused: Some(why.status), failure },
-            None => Answered { body: self.body, refused: None, failure },
+            Some(why) => Answered {
+                body: front.failure(why),
+                refused: Some(why.status),
+                failure,
+            },
+            None => Answered {
+                body: self.body,
+                refused: None,
+                failure,
+            },
         }
     }
 }
@@ -145,7 +190,8 @@ impl Sink for Written<'_> {
     }
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        self.encoder.push(&Event::of(payload, None, choice, None), self.body);
+        self.encoder
+            .push(&Event::of(payload, None, choice, None), self.body);
     }
 
     fn line(&mut self, _json: &str) {}
@@ -162,27 +208,53 @@ impl Sink for Decoded<'_> {
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         let event = Event::of(payload, None, choice, None);
-        self.pipe.get_or_insert_with(|| Pipe::new(self.asked, &event)).push(&event);
+        self.pipe
+            .get_or_insert_with(|| Pipe::new(self.asked, &event))
+            .push(&event);
     }
 
     fn line(&mut self, _json: &str) {}
 }
 
 /// The upstream's answer in these pieces, which ends so, to the client.
-pub fn answer<'a>(api: Api, pieces: impl IntoIterator<Item = &'a [u8]>, end: End, asked: &Asked) -> Answered {
+pub fn answer<'a>(
+    api: Api,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    end: End,
+    asked: &Asked,
+) -> Answered {
     let mut pipe = None;
     let mut stream = Stream::new(api, options(asked.tools.clone()));
     for piece in pieces {
-        stream.push(piece, &mut Decoded { asked, pipe: &mut pipe });
+        stream.push(
+            piece,
+            &mut Decoded {
+                asked,
+                pipe: &mut pipe,
+            },
+        );
     }
-    stream.finish(end, &mut Decoded { asked, pipe: &mut pipe });
-    pipe.expect("a stream has events").finish(asked.front, asked.form)
+    stream.finish(
+        end,
+        &mut Decoded {
+            asked,
+            pipe: &mut pipe,
+        },
+    );
+    pipe.expect("a stream has events")
+        .finish(asked.front, asked.form)
 }
 
 /// What the client has after these bytes of an upstream that goes on.
 pub fn so_far(api: Api, bytes: &[u8], asked: &Asked) -> Vec<u8> {
     let mut pipe = None;
-    Stream::new(api, options(asked.tools.clone())).push(bytes, &mut Decoded { asked, pipe: &mut pipe });
+    Stream::new(api, options(asked.tools.clone())).push(
+        bytes,
+        &mut Decoded {
+            asked,
+            pipe: &mut pipe,
+        },
+    );
     pipe.map_or_else(Vec::new, |pipe| pipe.body)
 }
 
@@ -191,10 +263,14 @@ pub fn answer_events<S: AsRef<str>>(lines: &[S], asked: &Asked) -> Answered {
     let mut scanner = Scanner::default();
     let mut pipe = None;
     for line in lines {
-        let event = scanner.read(line.as_ref()).unwrap_or_else(|e| panic!("{e}: {}", line.as_ref()));
-        pipe.get_or_insert_with(|| Pipe::new(asked, &event)).push(&event);
+        let event = scanner
+            .read(line.as_ref())
+            .unwrap_or_else(|e| panic!("{e}: {}", line.as_ref()));
+        pipe.get_or_insert_with(|| Pipe::new(asked, &event))
+            .push(&event);
     }
-    pipe.expect("a stream has events").finish(asked.front, asked.form)
+    pipe.expect("a stream has events")
+        .finish(asked.front, asked.form)
 }
 
 /// The events that the decoder makes of an upstream's answer.
@@ -214,13 +290,21 @@ pub fn events<'a>(
 
 /// The decoder's settings; what names a response without an id is the same each time.
 fn options(tools: Option<String>) -> StreamOptions {
-    StreamOptions { tools, id: Some("resp".to_owned()), ..StreamOptions::default() }
+    StreamOptions {
+        tools,
+        id: Some("resp".to_owned()),
+        ..StreamOptions::default()
+    }
 }
 
-/// The calls, the text and the end that the events mean: through the same machines, but as lines of a pipe, and without live deltas.
+/// The calls, the text and the end that the events mean: through the same machines, but as lines of
+/// a pipe, and without live deltas.
 pub fn accumulated<S: AsRef<str>>(lines: &[S], asked: &Asked) -> Vec<String> {
     let mut scanner = Scanner::default();
     let first = scanner.read(lines[0].as_ref()).expect("an event");
     let tagged = Collect::run(&mut asked.streams().begin(&first), lines);
-    Collect::run(&mut Accumulate::new(Rc::new(accumulate::Options::default())), &tagged)
+    Collect::run(
+        &mut Accumulate::new(Rc::new(accumulate::Options::default())),
+        &tagged,
+    )
 }

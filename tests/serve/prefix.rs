@@ -1,5 +1,5 @@
-//! Whether a text that grows is the beginning of a JSON object, byte by byte; apart from the scanner of the crate `json`, which is what
-//! the answers under test are made with.
+//! Whether a text that grows is the beginning of a JSON object, byte by byte; apart from the
+//! scanner of the crate `json`, which is what the answers under test are made with.
 
 /// What may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,11 @@ pub struct Prefix {
 
 impl Default for Prefix {
     fn default() -> Prefix {
-        Prefix { open: Vec::new(), next: Next::Start, text: String::new() }
+        Prefix {
+            open: Vec::new(),
+            next: Next::Start,
+            text: String::new(),
+        }
     }
 }
 
@@ -63,7 +67,10 @@ impl Prefix {
         for byte in more.bytes() {
             let Some(next) = self.step(byte) else {
                 let before = self.text.clone() + more;
-                return Err(format!("not the beginning of a JSON object: {before:?}, byte {:?}", byte as char));
+                return Err(format!(
+                    "not the beginning of a JSON object: {before:?}, byte {:?}",
+                    byte as char
+                ));
             };
             self.next = next;
         }
@@ -90,12 +97,17 @@ impl Prefix {
             (Next::Inside { key }, b'\\') => Next::Escape { key },
             (next @ Next::Inside { .. }, 0x20..) => next,
             (Next::Escape { key }, b'u') => Next::Hex { key, left: 4 },
-            (Next::Escape { key }, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Next::Inside { key },
+            (Next::Escape { key }, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                Next::Inside { key }
+            }
             (Next::Hex { key, left }, byte) if byte.is_ascii_hexdigit() => {
                 if left == 1 {
                     Next::Inside { key }
                 } else {
-                    Next::Hex { key, left: left - 1 }
+                    Next::Hex {
+                        key,
+                        left: left - 1,
+                    }
                 }
             }
             (Next::Word([first, rest @ ..]), byte) if byte == *first => {
@@ -106,7 +118,9 @@ impl Prefix {
                 }
             }
             (Next::Number(digits), byte) => return self.number(digits, byte),
-            (Next::Inside { .. } | Next::Escape { .. } | Next::Hex { .. } | Next::Word(_), _) => return None,
+            (Next::Inside { .. } | Next::Escape { .. } | Next::Hex { .. } | Next::Word(_), _) => {
+                return None;
+            }
             (next, _) if space => next,
             (Next::Start, b'{') | (Next::Value | Next::FirstItem, b'{') => {
                 self.open.push(b'}');
@@ -132,7 +146,9 @@ impl Prefix {
                     Next::Value
                 }
             }
-            (Next::Comma | Next::FirstKey | Next::FirstItem, b'}' | b']') if self.open.last() == Some(&byte) => {
+            (Next::Comma | Next::FirstKey | Next::FirstItem, b'}' | b']')
+                if self.open.last() == Some(&byte) =>
+            {
                 self.open.pop();
                 self.after()
             }
@@ -161,7 +177,11 @@ impl Prefix {
 
     /// What follows a value.
     fn after(&self) -> Next {
-        if self.open.is_empty() { Next::End } else { Next::Comma }
+        if self.open.is_empty() {
+            Next::End
+        } else {
+            Next::Comma
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! An answer of any front, read by the strict reader of its API, and compared with what it has to say.
+//! An answer of any front, read by the strict reader of its API, and compared with what it has to
+//! say.
 
 use crate::pipe::{Answered, Asked};
 use crate::reading::{Call, Choice, Ending, Finish, Reading, text};
@@ -29,13 +30,25 @@ fn refused(front: Front, answered: &Answered) -> Reading {
     let error = &body["error"];
     let status = answered.refused.unwrap_or_default();
     r.rule((400..600).contains(&status), format!("the status {status}"));
-    r.rule(error["message"].is_string(), format!("not an error: {}", answered.text()));
-    r.rule(!text(error, "type").is_empty(), format!("an error without a type: {}", answered.text()));
+    r.rule(
+        error["message"].is_string(),
+        format!("not an error: {}", answered.text()),
+    );
+    r.rule(
+        !text(error, "type").is_empty(),
+        format!("an error without a type: {}", answered.text()),
+    );
     match front {
-        Front::Messages => r.rule(body["type"] == "error", format!("not an error of this API: {body}")),
+        Front::Messages => r.rule(
+            body["type"] == "error",
+            format!("not an error of this API: {body}"),
+        ),
         _ => {
             for key in ["param", "code"] {
-                r.rule(error.get(key).is_some(), format!("an error without {key}: {body}"));
+                r.rule(
+                    error.get(key).is_some(),
+                    format!("an error without {key}: {body}"),
+                );
             }
         }
     }
@@ -43,8 +56,8 @@ fn refused(front: Front, answered: &Answered) -> Reading {
     r
 }
 
-/// What an answer says besides ids and the end, of the choices that the front has: those of the chat front, else the first. A refusal is
-/// text where the API has no place for it.
+/// What an answer says besides ids and the end, of the choices that the front has: those of the
+/// chat front, else the first. A refusal is text where the API has no place for it.
 pub fn content(front: Front, reading: &Reading) -> Vec<Choice> {
     let has = |c: &&Choice| front == Front::Chat || c.number == 0;
     let mut all: Vec<Choice> = reading.choices.iter().filter(has).cloned().collect();
@@ -63,7 +76,13 @@ pub fn content(front: Front, reading: &Reading) -> Vec<Choice> {
             choice.text = said;
         }
     }
-    all.retain(|c| *c != Choice { number: c.number, finish: c.finish, ..Choice::default() } || c.number == 0);
+    all.retain(|c| {
+        *c != Choice {
+            number: c.number,
+            finish: c.finish,
+            ..Choice::default()
+        } || c.number == 0
+    });
     all
 }
 
@@ -72,7 +91,8 @@ pub fn differences(asked: &Asked, got: &Reading, want: &Reading) -> Vec<String> 
     compare(asked, got, want, true)
 }
 
-/// The same without the order of calls: a call whose arguments need a repair goes out behind those that came meanwhile.
+/// The same without the order of calls: a call whose arguments need a repair goes out behind those
+/// that came meanwhile.
 pub fn differences_in_any_order(asked: &Asked, got: &Reading, want: &Reading) -> Vec<String> {
     compare(asked, got, want, false)
 }
@@ -84,7 +104,10 @@ fn compare(asked: &Asked, got: &Reading, want: &Reading, ordered: bool) -> Vec<S
     }
     let failed = matches!(want.ending, Ending::Failed(_));
     if failed != matches!(got.ending, Ending::Failed(_)) || got.ending == Ending::Open {
-        wrong.push(format!("the end is {:?}, to be {:?}", got.ending, want.ending));
+        wrong.push(format!(
+            "the end is {:?}, to be {:?}",
+            got.ending, want.ending
+        ));
     }
     if failed {
         if got.choices.iter().any(|c| c.finish.is_some()) && got.choices.len() < 2 {
@@ -95,16 +118,26 @@ fn compare(asked: &Asked, got: &Reading, want: &Reading, ordered: bool) -> Vec<S
     let (mut ours, mut theirs) = (content(asked.front, got), content(asked.front, want));
     if asked.front == Front::Messages {
         // The API's word for a refusal is that of the filter; the text says the same on each front.
-        for choice in ours.iter_mut().chain(&mut theirs).filter(|c| c.finish == Some(Finish::Filter)) {
+        for choice in ours
+            .iter_mut()
+            .chain(&mut theirs)
+            .filter(|c| c.finish == Some(Finish::Filter))
+        {
             choice.finish = Some(Finish::Stop);
         }
     }
     // An id that is made counts the calls before it, those that were taken back among them.
-    for choice in ours.iter_mut().chain(&mut theirs).filter(|_| want.has_withdrawn) {
+    for choice in ours
+        .iter_mut()
+        .chain(&mut theirs)
+        .filter(|_| want.has_withdrawn)
+    {
         choice.calls.iter_mut().for_each(|call| call.id.clear());
     }
     for choice in ours.iter_mut().chain(&mut theirs).filter(|_| !ordered) {
-        choice.calls.sort_by(|a, b| (&a.id, &a.name, &a.arguments).cmp(&(&b.id, &b.name, &b.arguments)));
+        choice
+            .calls
+            .sort_by(|a, b| (&a.id, &a.name, &a.arguments).cmp(&(&b.id, &b.name, &b.arguments)));
     }
     if ours != theirs {
         wrong.push(format!("came: {ours:?}\n  not: {theirs:?}"));

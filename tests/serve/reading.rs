@@ -1,4 +1,5 @@
-//! What a client understands of an answer, whatever the API it came in, and what the answer breaks of that API's rules.
+//! What a client understands of an answer, whatever the API it came in, and what the answer breaks
+//! of that API's rules.
 
 use serde_json::Value;
 
@@ -52,7 +53,8 @@ pub struct Call {
 impl Call {
     /// The arguments as a value, so that white space and escapes do not count.
     pub fn value(&self) -> Value {
-        serde_json::from_str(&self.arguments).unwrap_or_else(|_| Value::String(self.arguments.clone()))
+        serde_json::from_str(&self.arguments)
+            .unwrap_or_else(|_| Value::String(self.arguments.clone()))
     }
 }
 
@@ -92,7 +94,13 @@ impl Reading {
     pub fn choice(&mut self, number: u64) -> &mut Choice {
         let at = self.choices.partition_point(|c| c.number < number);
         if self.choices.get(at).is_none_or(|c| c.number != number) {
-            self.choices.insert(at, Choice { number, ..Choice::default() });
+            self.choices.insert(
+                at,
+                Choice {
+                    number,
+                    ..Choice::default()
+                },
+            );
         }
         &mut self.choices[at]
     }
@@ -104,14 +112,17 @@ impl Reading {
         }
     }
 
-    /// The rules that hold for every API: ids of calls are distinct and not empty, names are not empty, finished calls have an object, and
-    /// the finish reason fits the content.
+    /// The rules that hold for every API: ids of calls are distinct and not empty, names are not
+    /// empty, finished calls have an object, and the finish reason fits the content.
     pub fn check(&mut self) {
         let mut wrong = Vec::new();
         for choice in &self.choices {
             let mut rule = |holds: bool, what: String| (!holds).then(|| wrong.push(what));
             for (at, call) in choice.calls.iter().enumerate() {
-                rule(!call.id.is_empty() && !call.name.is_empty(), format!("call {at} has no id or no name"));
+                rule(
+                    !call.id.is_empty() && !call.name.is_empty(),
+                    format!("call {at} has no id or no name"),
+                );
                 rule(
                     choice.calls[..at].iter().all(|c| c.id != call.id),
                     format!("two calls have the id {:?}", call.id),
@@ -123,13 +134,23 @@ impl Reading {
             }
             let cut = matches!(choice.finish, Some(Finish::Length | Finish::Filter));
             let finished = choice.calls.iter().filter(|c| c.is_finished).count();
-            rule(choice.finish.is_none() || cut || finished == choice.calls.len(), "a cut call, but no cut".to_owned());
+            rule(
+                choice.finish.is_none() || cut || finished == choice.calls.len(),
+                "a cut call, but no cut".to_owned(),
+            );
             let fits = match choice.finish {
                 Some(Finish::ToolCalls) => finished > 0,
                 Some(Finish::Stop) => choice.calls.is_empty(),
                 _ => true,
             };
-            rule(fits, format!("the finish reason {:?} beside {} calls", choice.finish, choice.calls.len()));
+            rule(
+                fits,
+                format!(
+                    "the finish reason {:?} beside {} calls",
+                    choice.finish,
+                    choice.calls.len()
+                ),
+            );
         }
         self.wrong.extend(wrong);
     }
@@ -142,7 +163,9 @@ pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 
 /// The number at a path, in the counts of tokens.
 pub fn count(value: &Value, path: &[&str]) -> Option<u64> {
-    path.iter().try_fold(value, |value, key| value.get(key))?.as_u64()
+    path.iter()
+        .try_fold(value, |value, key| value.get(key))?
+        .as_u64()
 }
 
 /// Whether a value holds null anywhere.

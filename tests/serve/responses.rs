@@ -1,4 +1,5 @@
-//! A strict reader of `/v1/responses`, after what openai-python, openai-node, the AI SDK and Codex do with a stream.
+//! A strict reader of `/v1/responses`, after what openai-python, openai-node, the AI SDK and Codex
+//! do with a stream.
 
 use crate::frames::frames;
 use crate::prefix::Prefix;
@@ -20,13 +21,21 @@ pub fn stream(bytes: &[u8]) -> Reading {
         if responses.is_done {
             responses.wrong(format!("data behind [DONE]: {data}"));
         } else if data == "[DONE]" {
-            responses.reading.rule(responses.reading.ending != Ending::Open, "[DONE] before the end");
-            responses.reading.rule(frame.name.is_none(), "[DONE] has a name");
+            responses.reading.rule(
+                responses.reading.ending != Ending::Open,
+                "[DONE] before the end",
+            );
+            responses
+                .reading
+                .rule(frame.name.is_none(), "[DONE] has a name");
             responses.is_done = true;
         } else {
             let data = serde_json::from_str::<Value>(&data).unwrap_or(Value::Null);
             let named = frame.name.as_deref() == data["type"].as_str() && frame.name.is_some();
-            responses.reading.rule(named, format!("an event whose name is not its type: {data}"));
+            responses.reading.rule(
+                named,
+                format!("an event whose name is not its type: {data}"),
+            );
             responses.event(&data);
         }
     }
@@ -68,21 +77,32 @@ impl Responses {
     fn event(&mut self, data: &Value) {
         let kind = text(data, "type");
         let r = &mut self.reading;
-        r.rule(r.ending == Ending::Open, format!("an event behind the end: {data}"));
-        r.rule(data["sequence_number"] == self.sequence, format!("sequence_number is not {}: {data}", self.sequence));
+        r.rule(
+            r.ending == Ending::Open,
+            format!("an event behind the end: {data}"),
+        );
+        r.rule(
+            data["sequence_number"] == self.sequence,
+            format!("sequence_number is not {}: {data}", self.sequence),
+        );
         let first = match self.sequence {
             0 => kind == "response.created",
             1 => kind == "response.in_progress",
             _ => !matches!(kind, "response.created" | "response.in_progress"),
         };
         // A connection may be kept alive before the second event, too.
-        r.rule(first || kind == "keepalive", format!("event {} at its place: {data}", self.sequence));
+        r.rule(
+            first || kind == "keepalive",
+            format!("event {} at its place: {data}", self.sequence),
+        );
         self.sequence += 1;
         match kind {
             "response.created" | "response.in_progress" => self.begin(&data["response"]),
             "response.output_item.added" => self.added(data),
             "response.output_item.done" => self.done(data),
-            "response.completed" | "response.incomplete" | "response.failed" => self.end(kind, &data["response"]),
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                self.end(kind, &data["response"])
+            }
             "keepalive" => {}
             _ => self.inside(kind, data),
         }
@@ -94,12 +114,22 @@ impl Responses {
             response["object"] == "response" && response["created_at"].is_u64(),
             format!("not a response: {response}"),
         );
-        r.rule(response["status"] == "in_progress", format!("not in progress: {response}"));
-        r.rule(response["output"].as_array().is_some_and(Vec::is_empty), format!("output at the start: {response}"));
-        let (id, model) = (text(response, "id").to_owned(), text(response, "model").to_owned());
+        r.rule(
+            response["status"] == "in_progress",
+            format!("not in progress: {response}"),
+        );
+        r.rule(
+            response["output"].as_array().is_some_and(Vec::is_empty),
+            format!("output at the start: {response}"),
+        );
+        let (id, model) = (
+            text(response, "id").to_owned(),
+            text(response, "model").to_owned(),
+        );
         r.rule(!id.is_empty() && !model.is_empty(), "no id or model");
         r.rule(
-            r.id.is_empty() || (&r.id, &r.model, &self.created) == (&id, &model, &response["created_at"]),
+            r.id.is_empty()
+                || (&r.id, &r.model, &self.created) == (&id, &model, &response["created_at"]),
             "another id",
         );
         (r.id, r.model) = (id, model);
@@ -110,18 +140,32 @@ impl Responses {
         let item = &data["item"];
         let (id, kind) = (text(item, "id").to_owned(), text(item, "type").to_owned());
         let r = &mut self.reading;
-        r.rule(self.open.is_none(), format!("an item begins inside another: {data}"));
-        r.rule(data["output_index"] == self.items.len(), format!("output_index is not the item's place: {data}"));
+        r.rule(
+            self.open.is_none(),
+            format!("an item begins inside another: {data}"),
+        );
+        r.rule(
+            data["output_index"] == self.items.len(),
+            format!("output_index is not the item's place: {data}"),
+        );
         r.rule(
             !id.is_empty() && self.items.iter().all(|i| i["id"] != id.as_str()),
             format!("no id of its own: {data}"),
         );
         r.choice(0).order.push(kind.clone());
         if is_of_provider(&kind) {
-            self.open = Some(Item { id, kind, whole: Some(item.clone()), ..Item::default() });
+            self.open = Some(Item {
+                id,
+                kind,
+                whole: Some(item.clone()),
+                ..Item::default()
+            });
             return;
         }
-        r.rule(kind == "reasoning" || item["status"] == "in_progress", format!("an item begins otherwise: {data}"));
+        r.rule(
+            kind == "reasoning" || item["status"] == "in_progress",
+            format!("an item begins otherwise: {data}"),
+        );
         match kind.as_str() {
             "message" => {
                 r.rule(
@@ -129,48 +173,87 @@ impl Responses {
                     format!("not a message: {data}"),
                 );
             }
-            "reasoning" => r.rule(item["summary"].is_array(), format!("reasoning without a summary: {data}")),
-            "function_call" => r.rule(item["arguments"] == "", format!("arguments at the start: {data}")),
-            "custom_tool_call" => r.rule(item["input"] == "", format!("an input at the start: {data}")),
+            "reasoning" => r.rule(
+                item["summary"].is_array(),
+                format!("reasoning without a summary: {data}"),
+            ),
+            "function_call" => r.rule(
+                item["arguments"] == "",
+                format!("arguments at the start: {data}"),
+            ),
+            "custom_tool_call" => r.rule(
+                item["input"] == "",
+                format!("an input at the start: {data}"),
+            ),
             _ => r.rule(false, format!("an item of another type: {data}")),
         }
-        let (name, call_id) = (text(item, "name").to_owned(), text(item, "call_id").to_owned());
+        let (name, call_id) = (
+            text(item, "name").to_owned(),
+            text(item, "call_id").to_owned(),
+        );
         if kind.ends_with("_call") {
-            r.choice(0).calls.push(Call { id: call_id.clone(), name: name.clone(), ..Call::default() });
+            r.choice(0).calls.push(Call {
+                id: call_id.clone(),
+                name: name.clone(),
+                ..Call::default()
+            });
         }
-        self.open = Some(Item { id, kind, name, call_id, ..Item::default() });
+        self.open = Some(Item {
+            id,
+            kind,
+            name,
+            call_id,
+            ..Item::default()
+        });
     }
 
     /// An event of the item that is open.
     fn inside(&mut self, kind: &str, data: &Value) {
         let at = self.items.len();
-        let Some(item) = &mut self.open else { return self.wrong(format!("no item is open: {data}")) };
+        let Some(item) = &mut self.open else {
+            return self.wrong(format!("no item is open: {data}"));
+        };
         let r = &mut self.reading;
-        r.rule(data["item_id"] == item.id.as_str() && data["output_index"] == at, format!("of another item: {data}"));
+        r.rule(
+            data["item_id"] == item.id.as_str() && data["output_index"] == at,
+            format!("of another item: {data}"),
+        );
         r.rule(!has_null(data), format!("null in an event: {data}"));
         let (delta, place) = (text(data, "delta"), Value::from(item.parts.len()));
         let is_part = kind.contains("_part.")
             || matches!(kind.rsplit_once('.'), Some((k, _)) if k.ends_with("_text") || k == "response.refusal");
         if is_part {
-            let key = if kind.contains("summary") { "summary_index" } else { "content_index" };
+            let key = if kind.contains("summary") {
+                "summary_index"
+            } else {
+                "content_index"
+            };
             r.rule(data[key] == place, format!("{key} is not {place}: {data}"));
         }
-        r.rule(!kind.ends_with(".delta") || !delta.is_empty(), format!("an empty delta: {data}"));
+        r.rule(
+            !kind.ends_with(".delta") || !delta.is_empty(),
+            format!("an empty delta: {data}"),
+        );
         match (kind, item.kind.as_str(), &mut item.part) {
             ("response.content_part.added", "message", part @ None)
             | ("response.reasoning_summary_part.added", "reasoning", part @ None) => {
                 *part = Some((text(&data["part"], "type").to_owned(), String::new(), false));
-                let empty = text(&data["part"], "text").is_empty() && text(&data["part"], "refusal").is_empty();
+                let empty = text(&data["part"], "text").is_empty()
+                    && text(&data["part"], "refusal").is_empty();
                 r.rule(empty, format!("a part begins with text: {data}"));
             }
             ("response.content_part.added", "reasoning", part @ None) => {
                 *part = Some((text(&data["part"], "type").to_owned(), String::new(), false));
             }
-            ("response.output_text.delta", "message", Some((kind, text, false))) if kind == "output_text" => {
+            ("response.output_text.delta", "message", Some((kind, text, false)))
+                if kind == "output_text" =>
+            {
                 text.push_str(delta);
                 r.choice(0).text.push_str(delta);
             }
-            ("response.refusal.delta", "message", Some((kind, text, false))) if kind == "refusal" => {
+            ("response.refusal.delta", "message", Some((kind, text, false)))
+                if kind == "refusal" =>
+            {
                 text.push_str(delta);
                 r.choice(0).refusal.push_str(delta);
             }
@@ -180,7 +263,9 @@ impl Responses {
                 text.push_str(delta);
                 r.choice(0).reasoning.push_str(delta);
             }
-            ("response.reasoning_text.delta", "reasoning", Some((kind, text, false))) if kind == "reasoning_text" => {
+            ("response.reasoning_text.delta", "reasoning", Some((kind, text, false)))
+                if kind == "reasoning_text" =>
+            {
                 text.push_str(delta);
                 r.choice(0).reasoning.push_str(delta);
             }
@@ -193,7 +278,10 @@ impl Responses {
                 Some((kind, all, done @ false)),
             ) => {
                 let key = if kind == "refusal" { "refusal" } else { "text" };
-                r.rule(data[key] == all.as_str(), format!("another text than the deltas: {data}"));
+                r.rule(
+                    data[key] == all.as_str(),
+                    format!("another text than the deltas: {data}"),
+                );
                 *done = true;
             }
             ("response.content_part.done" | "response.reasoning_summary_part.done", _, part) => {
@@ -208,22 +296,39 @@ impl Responses {
                 r.rule(!all.is_empty(), "an empty part");
                 item.parts.push((kind, all));
             }
-            ("response.function_call_arguments.delta", "function_call", None) if item.sent.is_none() => {
+            ("response.function_call_arguments.delta", "function_call", None)
+                if item.sent.is_none() =>
+            {
                 if let Err(why) = item.arguments.push(delta) {
                     self.wrong(why);
                 }
             }
-            ("response.function_call_arguments.done", "function_call", None) if item.sent.is_none() => {
+            ("response.function_call_arguments.done", "function_call", None)
+                if item.sent.is_none() =>
+            {
                 let all = text(data, "arguments");
-                r.rule(data["name"] == item.name.as_str(), format!("another name: {data}"));
-                r.rule(all == item.arguments.text, format!("other arguments than the deltas: {data}"));
+                r.rule(
+                    data["name"] == item.name.as_str(),
+                    format!("another name: {data}"),
+                );
+                r.rule(
+                    all == item.arguments.text,
+                    format!("other arguments than the deltas: {data}"),
+                );
                 item.sent = Some(all.to_owned());
             }
-            ("response.custom_tool_call_input.delta", "custom_tool_call", None) if item.sent.is_none() => {
+            ("response.custom_tool_call_input.delta", "custom_tool_call", None)
+                if item.sent.is_none() =>
+            {
                 item.arguments.text.push_str(delta)
             }
-            ("response.custom_tool_call_input.done", "custom_tool_call", None) if item.sent.is_none() => {
-                r.rule(text(data, "input") == item.arguments.text, format!("another input than the deltas: {data}"));
+            ("response.custom_tool_call_input.done", "custom_tool_call", None)
+                if item.sent.is_none() =>
+            {
+                r.rule(
+                    text(data, "input") == item.arguments.text,
+                    format!("another input than the deltas: {data}"),
+                );
                 item.sent = Some(text(data, "input").to_owned());
             }
             _ => r.rule(false, format!("an event that cannot come here: {data}")),
@@ -231,40 +336,68 @@ impl Responses {
     }
 
     fn done(&mut self, data: &Value) {
-        let Some(open) = self.open.take() else { return self.wrong(format!("no item is open: {data}")) };
+        let Some(open) = self.open.take() else {
+            return self.wrong(format!("no item is open: {data}"));
+        };
         let item = &data["item"];
         let r = &mut self.reading;
         let same = item["id"] == open.id.as_str()
             && item["type"] == open.kind.as_str()
             && data["output_index"] == self.items.len();
-        r.rule(same && open.part.is_none(), format!("the end of another item: {data}"));
+        r.rule(
+            same && open.part.is_none(),
+            format!("the end of another item: {data}"),
+        );
         if let Some(whole) = &open.whole {
-            r.rule(item == whole, format!("another item than it began with: {data}"));
+            r.rule(
+                item == whole,
+                format!("another item than it began with: {data}"),
+            );
             self.items.push(item.clone());
             return;
         }
         let completed = item["status"] == "completed";
-        r.rule(completed || item["status"] == "incomplete" || open.kind == "reasoning", format!("no status: {data}"));
+        r.rule(
+            completed || item["status"] == "incomplete" || open.kind == "reasoning",
+            format!("no status: {data}"),
+        );
         if open.kind.ends_with("_call") {
-            let all = if open.kind == "function_call" { text(item, "arguments") } else { text(item, "input") };
+            let all = if open.kind == "function_call" {
+                text(item, "arguments")
+            } else {
+                text(item, "input")
+            };
             r.rule(
                 item["name"] == open.name.as_str() && item["call_id"] == open.call_id.as_str(),
                 format!("another call: {data}"),
             );
-            r.rule(all == open.arguments.text, format!("other arguments than the deltas: {data}"));
-            r.rule(!completed || open.sent.is_some(), format!("completed without a done: {data}"));
+            r.rule(
+                all == open.arguments.text,
+                format!("other arguments than the deltas: {data}"),
+            );
+            r.rule(
+                !completed || open.sent.is_some(),
+                format!("completed without a done: {data}"),
+            );
             let call = r.choice(0).calls.last_mut().expect("its item began");
             (call.arguments, call.is_finished) = (all.to_owned(), completed);
             if open.kind == "custom_tool_call" {
                 call.arguments = serde_json::json!({ "input": all }).to_string();
             }
         } else {
-            let parts = if open.kind == "reasoning" && item["content"].as_array().is_none_or(Vec::is_empty) {
+            let parts = if open.kind == "reasoning"
+                && item["content"].as_array().is_none_or(Vec::is_empty)
+            {
                 "summary"
             } else {
                 "content"
             };
-            let parts: Vec<&str> = item[parts].as_array().into_iter().flatten().map(part_text).collect();
+            let parts: Vec<&str> = item[parts]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(part_text)
+                .collect();
             r.rule(
                 parts.iter().eq(open.parts.iter().map(|(_, text)| text)),
                 format!("other parts than the events: {data}"),
@@ -276,22 +409,35 @@ impl Responses {
     fn end(&mut self, kind: &str, response: &Value) {
         let r = &mut self.reading;
         let status = kind.trim_start_matches("response.");
-        r.rule(response["status"] == status, format!("another status than {status}: {response}"));
+        r.rule(
+            response["status"] == status,
+            format!("another status than {status}: {response}"),
+        );
         r.rule(
             response["id"] == r.id.as_str() && response["created_at"] == self.created,
             format!("another id: {response}"),
         );
         if status == "failed" {
             let error = &response["error"];
-            r.rule(!text(error, "code").is_empty() && error["message"].is_string(), format!("no error: {response}"));
+            r.rule(
+                !text(error, "code").is_empty() && error["message"].is_string(),
+                format!("no error: {response}"),
+            );
             r.ending = Ending::Failed(text(error, "message").to_owned());
             return;
         }
         // A cut call has no `output_item.done`: Codex runs what has one.
         if let Some(open) = &self.open {
-            let item = response["output"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+            let item = response["output"]
+                .as_array()
+                .and_then(|all| all.last())
+                .cloned()
+                .unwrap_or_default();
             let same = item["id"] == open.id.as_str() && item["status"] == "incomplete";
-            r.rule(status == "incomplete" && open.kind.ends_with("_call") && same, "the end while an item is open");
+            r.rule(
+                status == "incomplete" && open.kind.ends_with("_call") && same,
+                "the end while an item is open",
+            );
             self.items.push(item);
         }
         r.rule(
@@ -301,15 +447,26 @@ impl Responses {
         r.usage = counts(&response["usage"]);
         r.rule(r.usage.is_some(), format!("incomplete usage: {response}"));
         r.choice(0).finish = finish(response);
-        r.rule(r.choices[0].finish.is_some(), format!("no reason: {response}"));
+        r.rule(
+            r.choices[0].finish.is_some(),
+            format!("no reason: {response}"),
+        );
         r.ending = Ending::Clean;
     }
 
     fn finish(mut self) -> Reading {
         if let Some(open) = self.open.take().filter(|open| open.kind.ends_with("_call")) {
-            self.reading.choice(0).calls.last_mut().expect("its item began").arguments = open.arguments.text;
+            self.reading
+                .choice(0)
+                .calls
+                .last_mut()
+                .expect("its item began")
+                .arguments = open.arguments.text;
         }
-        self.reading.rule(self.is_done || self.reading.ending == Ending::Open, "no [DONE]");
+        self.reading.rule(
+            self.is_done || self.reading.ending == Ending::Open,
+            "no [DONE]",
+        );
         self.reading.check();
         self.reading
     }
@@ -317,22 +474,36 @@ impl Responses {
 
 /// Whether an item of this type is one that the provider ran itself, such as a search.
 fn is_of_provider(kind: &str) -> bool {
-    !matches!(kind, "message" | "reasoning" | "function_call" | "custom_tool_call")
+    !matches!(
+        kind,
+        "message" | "reasoning" | "function_call" | "custom_tool_call"
+    )
 }
 
 fn part_text(part: &Value) -> &str {
-    if part["type"] == "refusal" { text(part, "refusal") } else { text(part, "text") }
+    if part["type"] == "refusal" {
+        text(part, "refusal")
+    } else {
+        text(part, "text")
+    }
 }
 
 fn finish(response: &Value) -> Option<Finish> {
     let is_call = |item: &Value| matches!(text(item, "type"), "function_call" | "custom_tool_call");
-    Some(match (text(response, "status"), text(&response["incomplete_details"], "reason")) {
-        ("completed", _) if response["output"].as_array()?.iter().any(is_call) => Finish::ToolCalls,
-        ("completed", _) => Finish::Stop,
-        ("incomplete", "max_output_tokens") => Finish::Length,
-        ("incomplete", "content_filter") => Finish::Filter,
-        _ => return None,
-    })
+    Some(
+        match (
+            text(response, "status"),
+            text(&response["incomplete_details"], "reason"),
+        ) {
+            ("completed", _) if response["output"].as_array()?.iter().any(is_call) => {
+                Finish::ToolCalls
+            }
+            ("completed", _) => Finish::Stop,
+            ("incomplete", "max_output_tokens") => Finish::Length,
+            ("incomplete", "content_filter") => Finish::Filter,
+            _ => return None,
+        },
+    )
 }
 
 fn counts(usage: &Value) -> Option<Usage> {
@@ -349,11 +520,18 @@ fn counts(usage: &Value) -> Option<Usage> {
 pub fn whole(bytes: &[u8]) -> Reading {
     let mut r = Reading::default();
     let Ok(response) = serde_json::from_slice::<Value>(bytes) else {
-        r.wrong.push(format!("no JSON: {}", String::from_utf8_lossy(bytes)));
+        r.wrong
+            .push(format!("no JSON: {}", String::from_utf8_lossy(bytes)));
         return r;
     };
-    r.rule(response["object"] == "response" && response["created_at"].is_u64(), "not a response");
-    (r.id, r.model) = (text(&response, "id").to_owned(), text(&response, "model").to_owned());
+    r.rule(
+        response["object"] == "response" && response["created_at"].is_u64(),
+        "not a response",
+    );
+    (r.id, r.model) = (
+        text(&response, "id").to_owned(),
+        text(&response, "model").to_owned(),
+    );
     r.rule(!r.id.is_empty() && !r.model.is_empty(), "no id or model");
     r.usage = counts(&response["usage"]);
     r.rule(r.usage.is_some(), "incomplete usage");
@@ -366,20 +544,38 @@ pub fn whole(bytes: &[u8]) -> Reading {
         match text(item, "type") {
             "message" => {
                 for part in item["content"].as_array().into_iter().flatten() {
-                    let into = if part["type"] == "refusal" { &mut choice.refusal } else { &mut choice.text };
+                    let into = if part["type"] == "refusal" {
+                        &mut choice.refusal
+                    } else {
+                        &mut choice.text
+                    };
                     into.push_str(part_text(part));
                 }
             }
             "reasoning" => {
-                for part in ["summary", "content"].iter().flat_map(|key| item[key].as_array()).flatten() {
+                for part in ["summary", "content"]
+                    .iter()
+                    .flat_map(|key| item[key].as_array())
+                    .flatten()
+                {
                     choice.reasoning.push_str(part_text(part));
                 }
             }
             "function_call" | "custom_tool_call" => {
                 let custom = || serde_json::json!({"input": item["input"]}).to_string();
-                let arguments = item["arguments"].as_str().map_or_else(custom, str::to_owned);
-                let (id, name) = (text(item, "call_id").to_owned(), text(item, "name").to_owned());
-                choice.calls.push(Call { id, name, arguments, is_finished: item["status"] == "completed" });
+                let arguments = item["arguments"]
+                    .as_str()
+                    .map_or_else(custom, str::to_owned);
+                let (id, name) = (
+                    text(item, "call_id").to_owned(),
+                    text(item, "name").to_owned(),
+                );
+                choice.calls.push(Call {
+                    id,
+                    name,
+                    arguments,
+                    is_finished: item["status"] == "completed",
+                });
             }
             // The provider ran it.
             _ => {}

@@ -24,8 +24,15 @@ pub fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
             }
             Kind::ToolCall => {
                 let (id, name) = (text("tool_id"), text("tool_name"));
-                let arguments = event.get("arguments").map_or_else(String::new, |a| a.text().to_owned());
-                let mut call = Call { id, name, arguments, is_finished: true };
+                let arguments = event
+                    .get("arguments")
+                    .map_or_else(String::new, |a| a.text().to_owned());
+                let mut call = Call {
+                    id,
+                    name,
+                    arguments,
+                    is_finished: true,
+                };
                 if let Some(error) = event.get("error") {
                     let sent = text("arguments_text");
                     match error.get_str("code").unwrap_or_default().as_ref() {
@@ -42,13 +49,23 @@ pub fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
             }
             Kind::Retract => {
                 let id = text("tool_id");
-                r.choice(number).calls.retain(|c| c.id != id || id.is_empty());
+                r.choice(number)
+                    .calls
+                    .retain(|c| c.id != id || id.is_empty());
                 r.has_withdrawn = true;
             }
             Kind::Error => r.ending = Ending::Failed(text("message")),
             Kind::SessionStats => {
-                let count = |key: &str| event.get(key).and_then(|n| n.i64()).and_then(|n| n.try_into().ok());
-                let (input, output) = (count("prompt_tokens").unwrap_or(0), count("completion_tokens").unwrap_or(0));
+                let count = |key: &str| {
+                    event
+                        .get(key)
+                        .and_then(|n| n.i64())
+                        .and_then(|n| n.try_into().ok())
+                };
+                let (input, output) = (
+                    count("prompt_tokens").unwrap_or(0),
+                    count("completion_tokens").unwrap_or(0),
+                );
                 r.usage = Some(Usage {
                     input,
                     output,
@@ -91,11 +108,13 @@ fn is_object(text: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(text).is_ok_and(|value| value.is_object())
 }
 
-/// The finish reason that fits the content: a cut stays a cut, and complete calls are what a client has to see.
+/// The finish reason that fits the content: a cut stays a cut, and complete calls are what a client
+/// has to see.
 fn fitting(choice: &Choice, finish: Finish) -> Finish {
     match finish {
         Finish::Length | Finish::Filter => finish,
-        // A call that cannot run, beside a reason that says that all is well: the client learns that something is missing.
+        // A call that cannot run, beside a reason that says that all is well: the client learns
+        // that something is missing.
         _ if choice.calls.iter().any(|c| !c.is_finished) => Finish::Length,
         _ if choice.calls.iter().any(|c| c.is_finished) => Finish::ToolCalls,
         _ => Finish::Stop,

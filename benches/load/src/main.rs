@@ -1,5 +1,6 @@
-//! What `tc-serve` costs under load: `load run` starts a mock upstream and the servers to compare, asks them in interleaved rounds, and
-//! prints a table. `benches/README.md` says what each figure means.
+//! What `tc-serve` costs under load: `load run` starts a mock upstream and the servers to compare,
+//! asks them in interleaved rounds, and prints a table. `benches/README.md` says what each figure
+//! means.
 
 mod ask;
 mod figures;
@@ -29,11 +30,16 @@ TC_SERVE names the command (default: target/release/tc-serve).";
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let done = runtime.block_on(tokio::task::LocalSet::new().run_until(async {
         match words.as_slice() {
             ["mock", port] => mock::serve(number(port) as u16).await,
-            ["proxy", port, upstream] => proxy::serve(number(port) as u16, number(upstream) as u16).await,
+            ["proxy", port, upstream] => {
+                proxy::serve(number(port) as u16, number(upstream) as u16).await
+            }
             ["run", rest @ ..] => rounds::run(&rounds::Plan::of(rest)).await,
             ["memory", rest @ ..] => memory::run(rest).await,
             ["stalled", rest @ ..] => stalled::run(rest).await,

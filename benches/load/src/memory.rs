@@ -24,11 +24,16 @@ pub async fn run(words: &[&str]) -> Result<(), String> {
     let held = || served.memory().unwrap_or_default();
     println!("start: {} KiB", held().0);
     // 100 pieces of 40 bytes in ten seconds: all streams are open at once.
-    let shape = Shape { events: 100, rate: 10, bytes: 40 };
+    let shape = Shape {
+        events: 100,
+        rate: 10,
+        bytes: 40,
+    };
     let port = served.port;
     let tasks: Vec<_> = (0..streams)
         .map(|n| {
-            // One a millisecond: a thousand pieces in one instant would measure this machine's burst, not the server.
+            // One a millisecond: a thousand pieces in one instant would measure this machine's
+            // burst, not the server.
             let begin = Instant::now() + Duration::from_nanos(1_000_000 * n);
             tokio::task::spawn_local(async move {
                 sleep_until(begin).await;
@@ -40,7 +45,11 @@ pub async fn run(words: &[&str]) -> Result<(), String> {
     for task in tasks {
         match task.await.map_err(|e| e.to_string())? {
             Ok(answer) => {
-                late += answer.lateness.iter().filter(|ns| **ns > 50_000_000).count();
+                late += answer
+                    .lateness
+                    .iter()
+                    .filter(|ns| **ns > 50_000_000)
+                    .count();
                 worst = worst.max(answer.lateness.iter().copied().max().unwrap_or(0));
             }
             Err(why) => wrong.push(why),
@@ -53,7 +62,11 @@ pub async fn run(words: &[&str]) -> Result<(), String> {
         wrong.len(),
         wrong.first().cloned().unwrap_or_default()
     );
-    let small = Shape { events: 1, rate: 0, bytes: 200 };
+    let small = Shape {
+        events: 1,
+        rate: 0,
+        bytes: 200,
+    };
     let places = Rc::new(Semaphore::new(32));
     let mut connections: Vec<_> = Vec::new();
     for _ in 0..32 {
@@ -76,7 +89,12 @@ pub async fn run(words: &[&str]) -> Result<(), String> {
         for task in tasks {
             task.await.map_err(|e| e.to_string())??;
         }
-        println!("{} requests: {} KiB, at most {} KiB", part * requests / 10, held().0, held().1);
+        println!(
+            "{} requests: {} KiB, at most {} KiB",
+            part * requests / 10,
+            held().0,
+            held().1
+        );
     }
     Ok(())
 }

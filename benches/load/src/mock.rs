@@ -1,6 +1,7 @@
-//! The mock upstream: OpenAI's chat completions. The model's name says what to answer: `EVENTS:RATE:BYTES`, that is how many pieces of
-//! text, how many a second (0: all at once), and how long each is. Each piece begins with the time at which it was written, and the
-//! answer ends with one tool call, so that every answer can be checked.
+//! The mock upstream: OpenAI's chat completions. The model's name says what to answer:
+//! `EVENTS:RATE:BYTES`, that is how many pieces of text, how many a second (0: all at once), and
+//! how long each is. Each piece begins with the time at which it was written, and the answer ends
+//! with one tool call, so that every answer can be checked.
 
 use crate::stamp;
 use bytes::Bytes;
@@ -39,7 +40,11 @@ impl Shape {
     fn of_model(model: &str) -> Shape {
         let mut parts = model.split(':').map(|part| part.parse().unwrap_or(1));
         let mut next = || parts.next().unwrap_or(1);
-        Shape { events: next(), rate: next(), bytes: next() as usize }
+        Shape {
+            events: next(),
+            rate: next(),
+            bytes: next() as usize,
+        }
     }
 }
 
@@ -47,7 +52,8 @@ impl Shape {
 static OPEN: AtomicU64 = AtomicU64::new(0);
 static CLOSED: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a stream until its body is dropped, which happens when it ends or its connection is closed.
+/// Counts a stream until its body is dropped, which happens when it ends or its connection is
+/// closed.
 struct OpenStream;
 
 impl OpenStream {
@@ -66,24 +72,44 @@ impl Drop for OpenStream {
 
 /// Serves until the process is ended. Prints a line when it listens.
 pub async fn serve(port: u16) -> Result<(), String> {
-    let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(|e| e.to_string())?;
-    println!("{}", listener.local_addr().map_err(|e| e.to_string())?.port());
+    let listener = TcpListener::bind(("127.0.0.1", port))
+        .await
+        .map_err(|e| e.to_string())?;
+    println!(
+        "{}",
+        listener.local_addr().map_err(|e| e.to_string())?.port()
+    );
     loop {
-        let Ok((socket, _)) = listener.accept().await else { continue };
+        let Ok((socket, _)) = listener.accept().await else {
+            continue;
+        };
         let _ = socket.set_nodelay(true);
         tokio::task::spawn_local(async move {
             let io = TokioIo::new(socket);
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service_fn(answer)).await;
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(io, service_fn(answer))
+                .await;
         });
     }
 }
 
-async fn answer(request: Request<Incoming>) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, Infallible> {
+async fn answer(
+    request: Request<Incoming>,
+) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, Infallible> {
     if request.uri().path() == "/open" {
-        let state = format!("{} {}", OPEN.load(Ordering::Relaxed), CLOSED.load(Ordering::Relaxed));
+        let state = format!(
+            "{} {}",
+            OPEN.load(Ordering::Relaxed),
+            CLOSED.load(Ordering::Relaxed)
+        );
         return Ok(Response::new(Full::new(Bytes::from(state)).boxed_unsync()));
     }
-    let body = request.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+    let body = request
+        .into_body()
+        .collect()
+        .await
+        .map(|b| b.to_bytes())
+        .unwrap_or_default();
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
     let shape = Shape::of_model(body["model"].as_str().unwrap_or_default());
     if body["stream"] != true {
@@ -93,7 +119,9 @@ async fn answer(request: Request<Incoming>) -> Result<Response<UnsyncBoxBody<Byt
             serde_json::json!(ARGUMENTS)
         );
         let response = Response::builder().header("content-type", "application/json");
-        return Ok(response.body(Full::new(whole.into()).boxed_unsync()).expect("a response"));
+        return Ok(response
+            .body(Full::new(whole.into()).boxed_unsync())
+            .expect("a response"));
     }
     let (mut sender, channel) = Channel::<Bytes>::new(64);
     tokio::task::spawn_local(async move {
@@ -103,7 +131,10 @@ async fn answer(request: Request<Incoming>) -> Result<Response<UnsyncBoxBody<Byt
                 tokio::time::sleep_until(begun + Duration::from_nanos(after)).await;
             }
             let text = piece(shape.bytes);
-            if send(&mut sender, &format!(r#"{{"content":"{text}"}}"#), "null").await.is_none() {
+            if send(&mut sender, &format!(r#"{{"content":"{text}"}}"#), "null")
+                .await
+                .is_none()
+            {
                 return;
             }
         }
@@ -114,7 +145,9 @@ async fn answer(request: Request<Incoming>) -> Result<Response<UnsyncBoxBody<Byt
         send(&mut sender, &call, "null").await;
         send(&mut sender, "{}", r#""tool_calls""#).await;
         let end = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":5,\"total_tokens\":14}}\n\ndata: [DONE]\n\n";
-        let _ = sender.send(Frame::data(Bytes::from_static(end.as_bytes()))).await;
+        let _ = sender
+            .send(Frame::data(Bytes::from_static(end.as_bytes())))
+            .await;
     });
     let response = Response::builder().header("content-type", "text/event-stream");
     let open = OpenStream::new();
@@ -123,7 +156,9 @@ async fn answer(request: Request<Incoming>) -> Result<Response<UnsyncBoxBody<Byt
         let _open = &open;
         frame
     });
-    Ok(response.body(body.map_err(|e| match e {}).boxed_unsync()).expect("a response"))
+    Ok(response
+        .body(body.map_err(|e| match e {}).boxed_unsync())
+        .expect("a response"))
 }
 
 /// A piece of text: the time, and filling.
@@ -135,7 +170,11 @@ fn piece(bytes: usize) -> String {
     text
 }
 
-async fn send(sender: &mut http_body_util::channel::Sender<Bytes>, delta: &str, finish: &str) -> Option<()> {
+async fn send(
+    sender: &mut http_body_util::channel::Sender<Bytes>,
+    delta: &str,
+    finish: &str,
+) -> Option<()> {
     let chunk = format!(
         "data: {{\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
     );

@@ -1,4 +1,5 @@
-//! Interleaved rounds: in each round every server gets the same work, one after the other, so that a busy machine disturbs all alike.
+//! Interleaved rounds: in each round every server gets the same work, one after the other, so that
+//! a busy machine disturbs all alike.
 
 use crate::ask::Connection;
 use crate::figures::{median, quantile};
@@ -22,7 +23,12 @@ pub struct Plan {
 impl Plan {
     /// Reads the words behind `run`.
     pub fn of(words: &[&str]) -> Plan {
-        let mut plan = Plan { rounds: 7, seconds: 2, others: Vec::new(), upstream: None };
+        let mut plan = Plan {
+            rounds: 7,
+            seconds: 2,
+            others: Vec::new(),
+            upstream: None,
+        };
         for pair in words.chunks(2) {
             match pair {
                 ["--rounds", n] => plan.rounds = number(n),
@@ -64,7 +70,11 @@ pub async fn run(plan: &Plan) -> Result<(), String> {
     let proxy = Server::start("byte-copying proxy", 1, &own(&["proxy", "0", &upstream])).await?;
     let served = Server::start("tc-serve", 1, &tc_serve(mock.port, &[])).await?;
     let mut servers = vec![mock, proxy, served];
-    servers.extend(plan.others.iter().map(|(name, port)| Server::running(name, *port)));
+    servers.extend(
+        plan.others
+            .iter()
+            .map(|(name, port)| Server::running(name, *port)),
+    );
     let mut records: Vec<Record> = servers.iter().map(|_| Record::default()).collect();
     for round in 0..=plan.rounds {
         for (server, record) in servers.iter().zip(&mut records) {
@@ -89,23 +99,45 @@ pub async fn run(plan: &Plan) -> Result<(), String> {
 
 /// Gives one server one round of each kind of work.
 async fn one_round(server: &Server, plan: &Plan, record: &mut Record) {
-    let small = Shape { events: 1, rate: 0, bytes: 200 };
+    let small = Shape {
+        events: 1,
+        rate: 0,
+        bytes: 200,
+    };
     let samples = constant_rate(server.port, small, 200, plan.seconds, &mut record.failures).await;
     record.whole.0.push(median(&samples));
     record.whole.1.extend(samples);
-    record.throughput.push(saturated(server.port, small, 32, plan.seconds, &mut record.failures).await);
-    let stream = Shape { events: 50 * plan.seconds, rate: 50, bytes: 40 };
+    record
+        .throughput
+        .push(saturated(server.port, small, 32, plan.seconds, &mut record.failures).await);
+    let stream = Shape {
+        events: 50 * plan.seconds,
+        rate: 50,
+        bytes: 40,
+    };
     let before = server.processor();
     let samples = streams(server.port, stream, 100, &mut record.failures).await;
-    if let Some(time) = server.processor().zip(before).map(|(after, before)| after - before) {
-        record.processor.push(time * 1e6 / (100 * stream.events) as f64);
+    if let Some(time) = server
+        .processor()
+        .zip(before)
+        .map(|(after, before)| after - before)
+    {
+        record
+            .processor
+            .push(time * 1e6 / (100 * stream.events) as f64);
     }
     record.event.0.push(median(&samples));
     record.event.1.extend(samples);
 }
 
 /// Whole answers, asked for at a constant rate whatever the server does; milliseconds each.
-async fn constant_rate(port: u16, shape: Shape, rate: u64, seconds: u64, failures: &mut Vec<String>) -> Vec<f64> {
+async fn constant_rate(
+    port: u16,
+    shape: Shape,
+    rate: u64,
+    seconds: u64,
+    failures: &mut Vec<String>,
+) -> Vec<f64> {
     let idle: Rc<RefCell<Vec<Connection>>> = Rc::default();
     let begun = Instant::now();
     let mut tasks = Vec::new();
@@ -127,7 +159,13 @@ async fn constant_rate(port: u16, shape: Shape, rate: u64, seconds: u64, failure
 }
 
 /// Answers a second, from connections that ask again at once.
-async fn saturated(port: u16, shape: Shape, connections: u64, seconds: u64, failures: &mut Vec<String>) -> f64 {
+async fn saturated(
+    port: u16,
+    shape: Shape,
+    connections: u64,
+    seconds: u64,
+    failures: &mut Vec<String>,
+) -> f64 {
     let end = Instant::now() + Duration::from_secs(seconds);
     let tasks = (0..connections).map(|_| {
         tokio::task::spawn_local(async move {
@@ -145,10 +183,16 @@ async fn saturated(port: u16, shape: Shape, connections: u64, seconds: u64, fail
 
 /// Streams at the same time; the milliseconds by which each piece was late.
 pub async fn streams(port: u16, shape: Shape, count: u64, failures: &mut Vec<String>) -> Vec<f64> {
-    let tasks = (0..count)
-        .map(|_| tokio::task::spawn_local(async move { Connection::open(port).await?.ask(shape, true).await }));
+    let tasks = (0..count).map(|_| {
+        tokio::task::spawn_local(
+            async move { Connection::open(port).await?.ask(shape, true).await },
+        )
+    });
     let answers = collect(tasks.collect(), failures).await;
-    answers.iter().flat_map(|answer| answer.lateness.iter().map(|ns| *ns as f64 / 1e6)).collect()
+    answers
+        .iter()
+        .flat_map(|answer| answer.lateness.iter().map(|ns| *ns as f64 / 1e6))
+        .collect()
 }
 
 async fn collect<T: 'static>(
@@ -173,10 +217,19 @@ fn report(servers: &[Server], records: &mut [Record]) {
         "| server | whole: added p50, p99 (ms) | answers/s | event: added p50, p99 (ms) | processor µs/event | failures |"
     );
     println!("| --- | --- | --- | --- | --- | --- |");
-    let (whole99, event99) = (quantile(&mut records[0].whole.1, 0.99), quantile(&mut records[0].event.1, 0.99));
+    let (whole99, event99) = (
+        quantile(&mut records[0].whole.1, 0.99),
+        quantile(&mut records[0].event.1, 0.99),
+    );
     for (server, record) in servers.iter().zip(records) {
-        let whole = (median(&record.whole.0) - base.0, quantile(&mut record.whole.1, 0.99) - whole99);
-        let event = (median(&record.event.0) - base.1, quantile(&mut record.event.1, 0.99) - event99);
+        let whole = (
+            median(&record.whole.0) - base.0,
+            quantile(&mut record.whole.1, 0.99) - whole99,
+        );
+        let event = (
+            median(&record.event.0) - base.1,
+            quantile(&mut record.event.1, 0.99) - event99,
+        );
         let (rate, processor) = (median(&record.throughput), median(&record.processor));
         println!(
             "| {} | {:.3}, {:.3} | {rate:.0} | {:.3}, {:.3} | {processor:.1} | {} |",
@@ -195,5 +248,8 @@ fn report(servers: &[Server], records: &mut [Record]) {
             "event_added_ms": [event.0, event.1], "processor_us_per_event": processor, "failures": record.failures.len(),
         }));
     }
-    println!("{}", serde_json::json!({"base_ms": {"whole": base.0, "event": base.1}, "servers": figures}));
+    println!(
+        "{}",
+        serde_json::json!({"base_ms": {"whole": base.0, "event": base.1}, "servers": figures})
+    );
 }

@@ -24,7 +24,11 @@ pub async fn run(words: &[&str]) -> Result<(), String> {
     let mut stalled = Vec::new();
     for _ in 0..readers {
         // Two megabytes at once: more than the buffers of the system between the two hold.
-        let shape = Shape { events, rate: 0, bytes: 1000 };
+        let shape = Shape {
+            events,
+            rate: 0,
+            bytes: 1000,
+        };
         let mut connection = Connection::narrow(served.port).await?;
         let answer = connection.begin(shape, true).await?;
         stalled.push((connection, answer));
@@ -47,10 +51,22 @@ async fn settled(server: &Server) {
 
 async fn measure(when: &str, server: &Server) -> Result<(), String> {
     let mut failures = Vec::new();
-    let mut late = streams(server.port, Shape { events: 150, rate: 50, bytes: 40 }, 100, &mut failures).await;
+    let mut late = streams(
+        server.port,
+        Shape {
+            events: 150,
+            rate: 50,
+            bytes: 40,
+        },
+        100,
+        &mut failures,
+    )
+    .await;
     let count = late.iter().filter(|ms| **ms > 50.0).count();
     let (p50, p99) = (quantile(&mut late, 0.5), quantile(&mut late, 0.99));
     let pieces = late.len();
     println!("{when}: {pieces} events, p50 {p50:.3} ms, p99 {p99:.3} ms, {count} later than 50 ms");
-    failures.first().map_or(Ok(()), |why| Err(format!("{} streams failed: {why}", failures.len())))
+    failures.first().map_or(Ok(()), |why| {
+        Err(format!("{} streams failed: {why}", failures.len()))
+    })
 }

@@ -39,7 +39,8 @@ impl Document {
         Ok(bytes)
     }
 
-    /// Prints the document for `command` on standard output; returns the status to end with. A reader that leaves is not an error.
+    /// Prints the document for `command` on standard output; returns the status to end with. A
+    /// reader that leaves is not an error.
     pub(crate) fn print(self, command: Command) -> Status {
         let name = command.get_name().to_owned();
         let printed = self.of(command).and_then(|bytes| {
@@ -56,9 +57,14 @@ impl Document {
     }
 }
 
-/// The man page. A command within the command gets a section of this page, which a page of its own would separate from it.
+/// The man page. A command within the command gets a section of this page, which a page of its own
+/// would separate from it.
 fn man(command: Command, bytes: &mut Vec<u8>) -> std::io::Result<()> {
-    let parts: Vec<_> = command.get_subcommands().filter(|part| !part.is_hide_set()).cloned().collect();
+    let parts: Vec<_> = command
+        .get_subcommands()
+        .filter(|part| !part.is_hide_set())
+        .cloned()
+        .collect();
     let name = command.get_name().to_owned();
     let page = clap_mangen::Man::new(command);
     if parts.is_empty() {
@@ -82,7 +88,10 @@ fn man(command: Command, bytes: &mut Vec<u8>) -> std::io::Result<()> {
         page.render_extra_section(&mut section)?;
         // A title within the section.
         bytes.extend(
-            String::from_utf8_lossy(&section).replace("\n.SH ", "\n.SS ").trim_start_matches(".SH SYNOPSIS\n").bytes(),
+            String::from_utf8_lossy(&section)
+                .replace("\n.SH ", "\n.SS ")
+                .trim_start_matches(".SH SYNOPSIS\n")
+                .bytes(),
         );
     }
     page.render_version_section(bytes)
@@ -95,20 +104,32 @@ mod tests {
 
     #[test]
     fn each_document_names_every_option() {
-        let command = || Command::new("sample").version("1").arg(Arg::new("tools").long("tools").help("The tools"));
+        let command = || {
+            Command::new("sample")
+                .version("1")
+                .arg(Arg::new("tools").long("tools").help("The tools"))
+        };
         for document in Document::value_variants() {
-            let text = String::from_utf8(document.of(command()).expect("a document")).expect("UTF-8");
+            let text =
+                String::from_utf8(document.of(command()).expect("a document")).expect("UTF-8");
             assert!(text.contains("tools"), "{document:?}: {text}");
         }
     }
 
     #[test]
     fn the_man_page_has_a_section_for_each_command_within_the_command() {
-        let part = Command::new("part").about("A part").arg(Arg::new("deep").long("deep").help("In depth"));
+        let part = Command::new("part")
+            .about("A part")
+            .arg(Arg::new("deep").long("deep").help("In depth"));
         let command = Command::new("sample").version("1").subcommand(part);
         let text = String::from_utf8(Document::Man.of(command).expect("a page")).expect("UTF-8");
         let (_, section) = text.split_once(".SH \"sample part\"\n").expect("a section");
-        assert!(section.contains("A part") && section.contains(".SS OPTIONS") && section.contains("deep"), "{text}");
+        assert!(
+            section.contains("A part")
+                && section.contains(".SS OPTIONS")
+                && section.contains("deep"),
+            "{text}"
+        );
         assert_eq!(text.matches(".TH ").count(), 1, "{text}");
     }
 }

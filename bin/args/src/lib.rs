@@ -16,27 +16,49 @@ use stdio::{Failure, Status};
 /// The options of every command that reads events.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
-    /// Leave out times (`t`, `timestamp`, `duration_ms`) from the events this command writes, so that runs can be compared
+    /// Leave out times (`t`, `timestamp`, `duration_ms`) from the events this command writes, so
+    /// that runs can be compared
     #[arg(long, help_heading = "Common options")]
     pub no_time: bool,
-    /// End with status 2 at the first line that is not an event, instead of passing it on as a warning
+    /// End with status 2 at the first line that is not an event, instead of passing it on as a
+    /// warning
     #[arg(long, help_heading = "Common options")]
     pub strict: bool,
     /// Longest line that is read, in bytes (K, M and G are understood)
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = bytes, help_heading = "Common options")]
     pub max_line: usize,
     /// Print the man page or the completions of a shell, and stop
-    #[arg(long, value_name = "DOCUMENT", value_enum, exclusive = true, help_heading = "Common options")]
+    #[arg(
+        long,
+        value_name = "DOCUMENT",
+        value_enum,
+        exclusive = true,
+        help_heading = "Common options"
+    )]
     generate: Option<Document>,
 }
 
 impl Common {
     /// The driver's settings for `command` over `files`.
     pub fn filter(&self, command: &'static str, files: Vec<PathBuf>) -> stdio::Filter {
-        let Common { no_time, strict, max_line, .. } = *self;
+        let Common {
+            no_time,
+            strict,
+            max_line,
+            ..
+        } = *self;
         let emit = stdio::Emit::Events;
         let (stop_when_settled, ignore_interrupts) = (false, false);
-        stdio::Filter { command, files, no_time, strict, max_line, emit, stop_when_settled, ignore_interrupts }
+        stdio::Filter {
+            command,
+            files,
+            no_time,
+            strict,
+            max_line,
+            emit,
+            stop_when_settled,
+            ignore_interrupts,
+        }
     }
 }
 
@@ -46,7 +68,10 @@ impl Common {
 /// What is wrong with the text, for a usage message.
 pub fn bytes(text: &str) -> Result<usize, String> {
     let size = unit::size(text).map_err(|e| e.to_string())?;
-    usize::try_from(size).ok().filter(|n| *n > 0).ok_or_else(|| UnitError::Range.to_string())
+    usize::try_from(size)
+        .ok()
+        .filter(|n| *n > 0)
+        .ok_or_else(|| UnitError::Range.to_string())
 }
 
 /// Reads the text file `path` and returns the result of `read`.
@@ -58,21 +83,23 @@ where
     Result<T, E>: anyhow::Context<T, E>,
 {
     let name = || path.display().to_string();
-    let bytes =
-        std::fs::read(path).map_err(|e| anyhow!("{e}, check the path and its permissions")).with_context(name)?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| anyhow!("not UTF-8, write the file as UTF-8")).with_context(name)?;
+    let bytes = std::fs::read(path)
+        .map_err(|e| anyhow!("{e}, check the path and its permissions"))
+        .with_context(name)?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| anyhow!("not UTF-8, write the file as UTF-8"))
+        .with_context(name)?;
     read(&text).with_context(name)
 }
 
-/// Runs a command: parses its arguments and ends with the status of `work`. A usage error is one line and status 2;
-/// [`Failure::Gone`] anywhere under an error is a silent 0.
+/// Runs a command: parses its arguments and ends with the status of `work`. A usage error is one
+/// line and status 2; [`Failure::Gone`] anywhere under an error is a silent 0.
 pub fn run<A: Parser>(work: impl FnOnce(A) -> anyhow::Result<Status>) -> ExitCode {
     run_with(|_| None, work)
 }
 
-/// As [`run`]. For an argument that the command does not have, `remedy` may return what to write instead; else a similar option is
-/// suggested.
+/// As [`run`]. For an argument that the command does not have, `remedy` may return what to write
+/// instead; else a similar option is suggested.
 pub fn run_with<A: Parser>(
     remedy: impl Fn(&str) -> Option<String>,
     work: impl FnOnce(A) -> anyhow::Result<Status>,
@@ -91,11 +118,14 @@ pub fn run_with<A: Parser>(
         return refuse(&text);
     }
     // Looked for before clap asks for the arguments that a command requires.
-    let parsed =
-        known.try_get_matches_from(typed).and_then(|mut matches| match matches.get_one::<Document>("generate") {
+    let parsed = known.try_get_matches_from(typed).and_then(|mut matches| {
+        match matches.get_one::<Document>("generate") {
             Some(document) => Ok(Err(*document)),
-            None => A::from_arg_matches_mut(&mut matches).map(Ok).map_err(|e| e.format(&mut A::command())),
-        });
+            None => A::from_arg_matches_mut(&mut matches)
+                .map(Ok)
+                .map_err(|e| e.format(&mut A::command())),
+        }
+    });
     let args = match parsed {
         Ok(Ok(args)) => args,
         Ok(Err(document)) => return ExitCode::from(document.print(A::command()).code()),
@@ -126,26 +156,47 @@ fn print(command: &str, e: &clap::Error) -> Status {
 
 /// The message for a long option behind one dash: clap would read `-model` as `-m odel`.
 fn single_dash(command: &clap::Command, typed: &[OsString]) -> Option<String> {
-    let words = typed.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--");
-    let name =
-        |word: &'_ str| word.strip_prefix('-')?.split('=').next().filter(|name| name.len() > 1).map(str::to_owned);
-    let long = |name: &String| command.get_arguments().any(|option| option.get_long() == Some(name));
+    let words = typed
+        .iter()
+        .skip(1)
+        .map(|word| word.to_str().unwrap_or_default())
+        .take_while(|word| *word != "--");
+    let name = |word: &'_ str| {
+        word.strip_prefix('-')?
+            .split('=')
+            .next()
+            .filter(|name| name.len() > 1)
+            .map(str::to_owned)
+    };
+    let long = |name: &String| {
+        command
+            .get_arguments()
+            .any(|option| option.get_long() == Some(name))
+    };
     let name = words.filter_map(name).find(long)?;
-    Some(format!("-{name}: did you mean '--{name}'? see '{} --help'", command.get_name()))
+    Some(format!(
+        "-{name}: did you mean '--{name}'? see '{} --help'",
+        command.get_name()
+    ))
 }
 
 /// The message for a usage error: clap's first paragraph on one line, and a remedy.
 fn usage(command: &str, e: &clap::Error, remedy: impl Fn(&str) -> Option<String>) -> String {
     let text = e.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
-    let words: Vec<_> = first.trim_start_matches("error: ").split_whitespace().collect();
+    let words: Vec<_> = first
+        .trim_start_matches("error: ")
+        .split_whitespace()
+        .collect();
     let what = words.join(" ");
     let what = what.trim_end_matches(',');
-    let unknown = context(e, ContextKind::InvalidArg).filter(|_| e.kind() == ErrorKind::UnknownArgument);
+    let unknown =
+        context(e, ContextKind::InvalidArg).filter(|_| e.kind() == ErrorKind::UnknownArgument);
     if let Some(remedy) = unknown.and_then(remedy) {
         return format!("{what}, {remedy}");
     }
-    match context(e, ContextKind::SuggestedArg).or_else(|| context(e, ContextKind::SuggestedValue)) {
+    match context(e, ContextKind::SuggestedArg).or_else(|| context(e, ContextKind::SuggestedValue))
+    {
         Some(similar) => format!("{what}, did you mean '{similar}'? see '{command} --help'"),
         None => format!("{what}, see '{command} --help'"),
     }
@@ -180,8 +231,13 @@ mod tests {
             let typed: Vec<&str> = ["it"].into_iter().chain(typed.iter().copied()).collect();
             let words: Vec<OsString> = typed.iter().map(OsString::from).collect();
             let remedy = |unknown: &str| (unknown == "--seed").then(|| "write --form".to_owned());
-            single_dash(&It::command(), &words)
-                .unwrap_or_else(|| usage("it", &It::try_parse_from(typed).expect_err("an error"), remedy))
+            single_dash(&It::command(), &words).unwrap_or_else(|| {
+                usage(
+                    "it",
+                    &It::try_parse_from(typed).expect_err("an error"),
+                    remedy,
+                )
+            })
         };
         assert_eq!(
             said(&["--modle", "x"]),
@@ -191,21 +247,42 @@ mod tests {
             said(&["--modle=x"]),
             "unexpected argument '--modle' found, did you mean '--model'? see 'it --help'"
         );
-        assert_eq!(said(&["--seed", "1"]), "unexpected argument '--seed' found, write --form");
-        assert_eq!(said(&["--zzz"]), "unexpected argument '--zzz' found, see 'it --help'");
-        assert_eq!(said(&["-model", "x"]), "-model: did you mean '--model'? see 'it --help'");
-        assert_eq!(said(&["-model=x"]), "-model: did you mean '--model'? see 'it --help'");
+        assert_eq!(
+            said(&["--seed", "1"]),
+            "unexpected argument '--seed' found, write --form"
+        );
+        assert_eq!(
+            said(&["--zzz"]),
+            "unexpected argument '--zzz' found, see 'it --help'"
+        );
+        assert_eq!(
+            said(&["-model", "x"]),
+            "-model: did you mean '--model'? see 'it --help'"
+        );
+        assert_eq!(
+            said(&["-model=x"]),
+            "-model: did you mean '--model'? see 'it --help'"
+        );
         assert_eq!(
             said(&["--form", "nativ"]),
             "invalid value 'nativ' for '--form <FORM>' [possible values: tag, native], did you mean 'native'? see 'it --help'"
         );
-        assert!(single_dash(&It::command(), &["it", "-mx", "--model", "--", "-model"].map(OsString::from)).is_none());
+        assert!(
+            single_dash(
+                &It::command(),
+                &["it", "-mx", "--model", "--", "-model"].map(OsString::from)
+            )
+            .is_none()
+        );
     }
 
     #[test]
     fn sizes_are_above_0() {
         assert_eq!(bytes("64M"), Ok(64 << 20));
-        assert_eq!(bytes("x").unwrap_err(), "not a number of bytes, such as 65536 or 64M");
+        assert_eq!(
+            bytes("x").unwrap_err(),
+            "not a number of bytes, such as 65536 or 64M"
+        );
         assert!(bytes("0").is_err() && bytes("-1").is_err());
     }
 }

@@ -11,8 +11,9 @@ use upstream::Api;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
 pub struct ProviderArgs {
-    /// The API of the server: openai-chat (or openai; the default, and what most servers have), openai-responses (responses), anthropic (claude),
-    /// gemini (google), ollama, mistral, cohere (env LLM_API)
+    /// The API of the server: openai-chat (or openai; the default, and what most servers have),
+    /// openai-responses (responses), anthropic (claude), gemini (google), ollama, mistral, cohere
+    /// (env LLM_API)
     #[arg(short, long, value_name = "NAME", value_parser = api)]
     pub api: Option<Api>,
     /// The address of the API, if it is not the provider's own (env LLM_BASE_URL)
@@ -42,14 +43,16 @@ pub struct ToolsModeArgs {
     /// How the model learns of the tools
     #[arg(long, value_name = "MODE", value_enum, default_value_t = ToolsModeChoice::Native)]
     pub tools_mode: ToolsModeChoice,
-    /// The form of tools and calls in tag mode (default tool-name-tag; 'tag-parse --list-dialects' lists all)
+    /// The form of tools and calls in tag mode (default tool-name-tag; 'tag-parse --list-dialects'
+    /// lists all)
     #[arg(short, long, value_name = "NAME")]
     pub dialect: Option<String>,
-    /// A file of dialects of your own for --dialect, or the tokenizer_config.json of a checkpoint that describes what it writes (see
-    /// docs/new-dialect.md); a single one is the default
+    /// A file of dialects of your own for --dialect, or the tokenizer_config.json of a checkpoint
+    /// that describes what it writes (see docs/new-dialect.md); a single one is the default
     #[arg(long, value_name = "FILE")]
     pub dialect_file: Option<PathBuf>,
-    /// The end of the prompt, which the model's text continues, such as $'<think>\n' where the server's template opens the reasoning
+    /// The end of the prompt, which the model's text continues, such as $'<think>\n' where the
+    /// server's template opens the reasoning
     #[arg(long, value_name = "TEXT")]
     pub prefill: Option<String>,
 }
@@ -58,10 +61,12 @@ pub struct ToolsModeArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Tools mode auto")]
 pub struct AutoArgs {
-    /// The allow-list: lines of PATTERN native|tag|none [DIALECT], where PATTERN matches API/MODEL (default ~/.config/toolpipe/tools-mode)
+    /// The allow-list: lines of PATTERN native|tag|none [DIALECT], where PATTERN matches API/MODEL
+    /// (default ~/.config/toolpipe/tools-mode)
     #[arg(long, value_name = "FILE")]
     pub tools_mode_file: Option<PathBuf>,
-    /// The folder with what was learned about models, or none (default ~/.cache/toolpipe/capabilities)
+    /// The folder with what was learned about models, or none (default
+    /// ~/.cache/toolpipe/capabilities)
     #[arg(long, value_name = "DIR")]
     pub capability_cache: Option<PathBuf>,
     /// How long an entry of that folder is valid
@@ -106,7 +111,8 @@ pub enum Fallback {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Replay and tapes")]
 pub struct ReplayArgs {
-    /// Replay a recorded body or a tape, and send nothing; may be given many times (- is standard input)
+    /// Replay a recorded body or a tape, and send nothing; may be given many times (- is standard
+    /// input)
     #[arg(short = 'r', long = "replay", value_name = "FILE", conflicts_with_all = ["tape", "tape_mode"])]
     pub files: Vec<PathBuf>,
     /// real: as fast as it was recorded, max: at once, N: N times as fast as it was recorded
@@ -166,7 +172,10 @@ fn speed(text: &str) -> Result<Speed, String> {
 
 fn resplit(text: &str) -> Result<Resplit, String> {
     match text.strip_prefix("random:") {
-        Some(seed) => seed.parse().map(Resplit::Random).map_err(|_| "the seed is not a whole number".to_owned()),
+        Some(seed) => seed
+            .parse()
+            .map(Resplit::Random)
+            .map_err(|_| "the seed is not a whole number".to_owned()),
         None => match text.parse() {
             Ok(n) if n > 0 => Ok(Resplit::Every(n)),
             _ => Err("not a number of bytes or random:SEED".to_owned()),
@@ -176,7 +185,10 @@ fn resplit(text: &str) -> Result<Resplit, String> {
 
 fn stall(text: &str) -> Result<Stall, String> {
     let stall = text.split_once(':').and_then(|(at, ms)| {
-        Some(Stall { at: at.parse().ok()?, time: Duration::from_millis(ms.parse::<u32>().ok()?.into()) })
+        Some(Stall {
+            at: at.parse().ok()?,
+            time: Duration::from_millis(ms.parse::<u32>().ok()?.into()),
+        })
     });
     stall.ok_or_else(|| "not BYTE:MS, such as 500:2000".to_owned())
 }
@@ -185,8 +197,8 @@ fn param(text: &str) -> Result<(String, serde_json::Value), String> {
     let Some((key, json)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
         return Err("not KEY=JSON, such as temperature=0".to_owned());
     };
-    let value =
-        serde_json::from_str(json).map_err(|_| format!("the value is not JSON; a text needs quotes: '{key}=\"…\"'"))?;
+    let value = serde_json::from_str(json)
+        .map_err(|_| format!("the value is not JSON; a text needs quotes: '{key}=\"…\"'"))?;
     Ok((key.to_owned(), value))
 }
 
@@ -200,7 +212,13 @@ mod tests {
         assert!(speed("0").is_err() && speed("nan").is_err() && speed("inf").is_err());
         assert_eq!(resplit("random:7"), Ok(Resplit::Random(7)));
         assert!(resplit("0").is_err());
-        assert_eq!(stall("5:20"), Ok(Stall { at: 5, time: Duration::from_millis(20) }));
+        assert_eq!(
+            stall("5:20"),
+            Ok(Stall {
+                at: 5,
+                time: Duration::from_millis(20)
+            })
+        );
         assert!(stall("5").is_err() && stall("5:-1").is_err());
         assert_eq!(param("a=[1]").unwrap().1, serde_json::json!([1]));
         assert!(param("a=b").unwrap_err().contains("quotes") && param("=1").is_err());

@@ -1,5 +1,6 @@
-//! `--tools-mode auto`: how this model learns of its tools. The allow-list decides first, then the cache, then the server's own list;
-//! where none of them has the model, the turn tries native calls.
+//! `--tools-mode auto`: how this model learns of its tools. The allow-list decides first, then the
+//! cache, then the server's own list; where none of them has the model, the turn tries native
+//! calls.
 
 mod allow;
 mod capabilities;
@@ -53,7 +54,8 @@ pub struct FormDecision {
 }
 
 impl FormDecision {
-    /// Whether the user made the decision in the allow-list. A server's refusal does not change such a decision.
+    /// Whether the user made the decision in the allow-list. A server's refusal does not change
+    /// such a decision.
     pub fn is_firm(&self) -> bool {
         self.source == "allow-list"
     }
@@ -69,7 +71,8 @@ pub struct AutoMode<'a> {
 }
 
 impl AutoMode<'_> {
-    /// Decides for a turn. A turn with a tape asks no server, because a replay must make the same request without one.
+    /// Decides for a turn. A turn with a tape asks no server, because a replay must make the same
+    /// request without one.
     ///
     /// # Errors
     /// As [`AutoMode::find`] and [`AutoMode::recorded`].
@@ -79,7 +82,9 @@ impl AutoMode<'_> {
         network: Option<&Network>,
         host: &impl Host,
     ) -> Result<FormDecision> {
-        let Some(recorder) = recorder else { return self.find(network, host, false).await };
+        let Some(recorder) = recorder else {
+            return self.find(network, host, false).await;
+        };
         let recorded = self.recorded(&recorder.borrow())?;
         match recorded {
             Some(decision) => Ok(decision),
@@ -91,12 +96,21 @@ impl AutoMode<'_> {
     ///
     /// # Errors
     /// An allow-list that cannot be read; if `must_reach`, a server that cannot be reached.
-    pub async fn find(&self, network: Option<&Network>, host: &impl Host, must_reach: bool) -> Result<FormDecision> {
+    pub async fn find(
+        &self,
+        network: Option<&Network>,
+        host: &impl Host,
+        must_reach: bool,
+    ) -> Result<FormDecision> {
         if let Some(decision) = self.allowed()? {
             return Ok(decision);
         }
         let of = |found: Capability, source| FormDecision {
-            form: if found.is_native { ToolsForm::Native } else { self.turn.tag() },
+            form: if found.is_native {
+                ToolsForm::Native
+            } else {
+                self.turn.tag()
+            },
             source,
             detail: found.detail,
         };
@@ -113,8 +127,8 @@ impl AutoMode<'_> {
             match listed {
                 Ok(Some(listed)) => return Ok(of(listed, "model-list")),
                 Err(unreachable) if must_reach => bail!(unreachable),
-                // A server that does not know the model decides nothing. A server that cannot be reached fails the turn too,
-                // and the turn reports that.
+                // A server that does not know the model decides nothing. A server that cannot be
+                // reached fails the turn too, and the turn reports that.
                 Ok(None) | Err(_) => {}
             }
         }
@@ -127,9 +141,16 @@ impl AutoMode<'_> {
     /// An allow-list that cannot be read, a request that cannot be made.
     fn recorded(&self, recorder: &Recorder) -> Result<Option<FormDecision>> {
         let allowed = self.allowed()?;
-        let tag = FormDecision { form: self.turn.tag(), source: "tape", detail: String::new() };
+        let tag = FormDecision {
+            form: self.turn.tag(),
+            source: "tape",
+            detail: String::new(),
+        };
         for decision in allowed.into_iter().chain([self.default(), tag]) {
-            let request = self.turn.request(RequestForm { tools: decision.form, is_whole: false })?;
+            let request = self.turn.request(RequestForm {
+                tools: decision.form,
+                is_whole: false,
+            })?;
             if recorder.has_answer(self.turn.model(), &request) {
                 return Ok(Some(decision));
             }
@@ -139,7 +160,11 @@ impl AutoMode<'_> {
 
     /// Remembers that the server refused tools, and its words.
     pub fn refused(&self, words: &str) {
-        self.learn(&Capability { is_native: false, source: "refused".to_owned(), detail: words.to_owned() });
+        self.learn(&Capability {
+            is_native: false,
+            source: "refused".to_owned(),
+            detail: words.to_owned(),
+        });
     }
 
     /// The decision as JSON, for people and scripts.
@@ -151,22 +176,34 @@ impl AutoMode<'_> {
         };
         let mut text = Vec::new();
         let mut o = Object::open(&mut text);
-        o.str("mode", mode).maybe_str("dialect", dialect).str("source", decision.source);
-        o.maybe_str("detail", Some(decision.detail.as_str()).filter(|d| !d.is_empty())).str("model", self.turn.model());
-        o.str("api", self.turn.provider.api.name()).str("base_url", &plain_url(self.turn.url()));
+        o.str("mode", mode)
+            .maybe_str("dialect", dialect)
+            .str("source", decision.source);
+        o.maybe_str(
+            "detail",
+            Some(decision.detail.as_str()).filter(|d| !d.is_empty()),
+        )
+        .str("model", self.turn.model());
+        o.str("api", self.turn.provider.api.name())
+            .str("base_url", &plain_url(self.turn.url()));
         o.close();
         String::from_utf8_lossy(&text).into_owned()
     }
 
     fn default(&self) -> FormDecision {
-        let detail =
-            "no source lists this model: the first turn tries native calls, and tags if the server refuses them";
-        FormDecision { form: ToolsForm::Native, source: "default", detail: detail.to_owned() }
+        let detail = "no source lists this model: the first turn tries native calls, and tags if the server refuses them";
+        FormDecision {
+            form: ToolsForm::Native,
+            source: "default",
+            detail: detail.to_owned(),
+        }
     }
 
     /// The decision of the allow-list.
     fn allowed(&self) -> Result<Option<FormDecision>> {
-        let Some(path) = &self.settings.list else { return Ok(None) };
+        let Some(path) = &self.settings.list else {
+            return Ok(None);
+        };
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(e)
@@ -175,7 +212,12 @@ impl AutoMode<'_> {
             {
                 return Ok(None);
             }
-            Err(e) => return Err(anyhow!("{}: {e}, check the path and its permissions", path.display())),
+            Err(e) => {
+                return Err(anyhow!(
+                    "{}: {e}, check the path and its permissions",
+                    path.display()
+                ));
+            }
         };
         let found = allow::look_up(
             path,
@@ -187,45 +229,69 @@ impl AutoMode<'_> {
             let form = match form {
                 AllowedForm::Native => ToolsForm::Native,
                 AllowedForm::None => ToolsForm::Nothing(self.turn.provider.dialect),
-                AllowedForm::Tag(Some(dialect)) if !self.settings.is_dialect_named => self.turn.tag_in(dialect),
+                AllowedForm::Tag(Some(dialect)) if !self.settings.is_dialect_named => {
+                    self.turn.tag_in(dialect)
+                }
                 AllowedForm::Tag(_) => self.turn.tag(),
             };
-            FormDecision { form, source: "allow-list", detail: format!("{}, line {line}", path.display()) }
+            FormDecision {
+                form,
+                source: "allow-list",
+                detail: format!("{}, line {line}", path.display()),
+            }
         }))
     }
 
     /// The server's own entry for the model, if it has one.
     ///
     /// # Errors
-    /// A sentence: the server cannot be reached, it does not answer the first question in time, or the key must not be sent to
-    /// it.
-    async fn listed(&self, network: &Network, host: &impl Host) -> Result<Option<Capability>, String> {
+    /// A sentence: the server cannot be reached, it does not answer the first question in time, or
+    /// the key must not be sent to it.
+    async fn listed(
+        &self,
+        network: &Network,
+        host: &impl Host,
+    ) -> Result<Option<Capability>, String> {
         let deadline = Instant::now() + PATIENCE.min(self.settings.patience);
         let is_near = self.turn.provider.route.is_local || self.turn.url().starts_with("http:");
-        for (asked, question) in questions(self.turn.provider.api, &self.turn.options, is_near).into_iter().enumerate()
+        for (asked, question) in questions(self.turn.provider.api, &self.turn.options, is_near)
+            .into_iter()
+            .enumerate()
         {
-            self.turn.provider.check(&question.request).map_err(|e| e.to_string())?;
+            self.turn
+                .provider
+                .check(&question.request)
+                .map_err(|e| e.to_string())?;
             host.note(Note::Request(&question.request));
-            let body = match tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER)).await {
-                Ok(Ok(body)) => body,
-                Ok(Err(error)) if asked == 0 => return Err(sentence(&error, None)),
-                Err(_) if asked == 0 => {
-                    let url = plain_url(&question.request.url);
-                    return Err(format!("no answer from {url} in time; check the address in --base-url"));
-                }
-                // The server answered an earlier question, so this is not an error. After a failure or the shared deadline it will
-                // not answer the next question either.
-                Ok(Err(_)) | Err(_) => return Ok(None),
-            };
+            let body =
+                match tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER))
+                    .await
+                {
+                    Ok(Ok(body)) => body,
+                    Ok(Err(error)) if asked == 0 => return Err(sentence(&error, None)),
+                    Err(_) if asked == 0 => {
+                        let url = plain_url(&question.request.url);
+                        return Err(format!(
+                            "no answer from {url} in time; check the address in --base-url"
+                        ));
+                    }
+                    // The server answered an earlier question, so this is not an error. After a
+                    // failure or the shared deadline it will not answer the next question either.
+                    Ok(Err(_)) | Err(_) => return Ok(None),
+                };
             let (is_native, detail) = match question.answer(body.as_deref()) {
                 Answer::Tells(is_native, detail) => (is_native, detail),
                 Answer::Nothing => continue,
                 Answer::Over => break,
             };
-            let listed = Capability { is_native, source: "model-list".to_owned(), detail };
+            let listed = Capability {
+                is_native,
+                source: "model-list".to_owned(),
+                detail,
+            };
             if !self.turn.provider.route.is_local {
-                // Only a remote server's answer is kept. A server on this machine is asked each time, because it answers at
-                // once and its models may change.
+                // Only a remote server's answer is kept. A server on this machine is asked each
+                // time, because it answers at once and its models may change.
                 self.learn(&listed);
             }
             return Ok(Some(listed));
@@ -235,7 +301,9 @@ impl AutoMode<'_> {
 
     fn learn(&self, capability: &Capability) {
         let (url, api) = (plain_url(self.turn.url()), self.turn.provider.api.name());
-        self.settings.capabilities.put(&self.key(), [&url, api, self.turn.model()], capability);
+        self.settings
+            .capabilities
+            .put(&self.key(), [&url, api, self.turn.model()], capability);
     }
 
     fn key(&self) -> String {

@@ -18,7 +18,8 @@ pub fn dialects(path: Option<&Path>) -> Result<Dialects> {
     Ok(dialects)
 }
 
-/// The dialect of tools in the prompt: the one that was named, or the only one of the user's file, or the default.
+/// The dialect of tools in the prompt: the one that was named, or the only one of the user's file,
+/// or the default.
 ///
 /// # Errors
 /// An unknown name, or a name in native mode, which has no use for it. `is_probe` allows that.
@@ -33,7 +34,8 @@ pub fn dialect(
     }
     match (named, dialects.own()) {
         (None, [own]) => Ok(own),
-        _ => dialect_named(dialects, named.unwrap_or(DEFAULT)).map_err(|why| anyhow!("--dialect: {why}")),
+        _ => dialect_named(dialects, named.unwrap_or(DEFAULT))
+            .map_err(|why| anyhow!("--dialect: {why}")),
     }
 }
 
@@ -42,5 +44,7 @@ pub fn dialect(
 /// # Errors
 /// An unknown name; the message tells how to list the names.
 pub fn dialect_named(dialects: &Dialects, name: &str) -> Result<&'static Dialect> {
-    dialects.named(name).ok_or_else(|| anyhow!("unknown dialect {name:?}, see 'tag-parse --list-dialects'"))
+    dialects
+        .named(name)
+        .ok_or_else(|| anyhow!("unknown dialect {name:?}, see 'tag-parse --list-dialects'"))
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use upstream::Request;
 use upstream::tape::Head;
 
-/// What surrounds a turn: where its events go, and what ends it from outside. A command that drops the future of a turn to end it
-/// needs no `stop`.
+/// What surrounds a turn: where its events go, and what ends it from outside. A command that drops
+/// the future of a turn to end it needs no `stop`.
 pub trait Host {
     /// What ends the turn from outside, such as a signal.
     type Stop;
@@ -17,8 +17,8 @@ pub trait Host {
     /// The command's name: the source of the events that a turn adds to those of the stream.
     fn command(&self) -> &'static str;
 
-    /// Sets the time of the events that follow, which came `at` this time after the request; `None` for events without a time.
-    /// `has_started` claims that the stream has an event.
+    /// Sets the time of the events that follow, which came `at` this time after the request; `None`
+    /// for events without a time. `has_started` claims that the stream has an event.
     fn set_time(&mut self, at: Option<Duration>, has_started: bool);
 
     /// Whether events and statistics have times.
@@ -48,8 +48,8 @@ pub trait Host {
     /// The reader left.
     fn stop(&self) -> impl Future<Output = Result<Self::Stop, Self::Failure>>;
 
-    /// What has ended the turn already, for work that never waits. Whether the reader left is looked at only if `and_reader`: that
-    /// may be a system call.
+    /// What has ended the turn already, for work that never waits. Whether the reader left is
+    /// looked at only if `and_reader`: that may be a system call.
     fn stopped(&self, and_reader: bool) -> Option<Result<Self::Stop, Self::Failure>>;
 
     /// Takes the id of the provider's response and the name of its API, before the first event.
@@ -71,7 +71,8 @@ pub trait Host {
     fn note(&self, note: Note<'_>);
 }
 
-/// Something for people, not for the stream. It may hold secrets, which a host that prints it takes out.
+/// Something for people, not for the stream. It may hold secrets, which a host that prints it takes
+/// out.
 #[derive(Clone, Copy, Debug)]
 pub enum Note<'n> {
     /// What everybody should read.

@@ -18,21 +18,27 @@ impl KeySource {
     /// The key; `None` if the source holds no key and `is_needed` is false.
     ///
     /// # Errors
-    /// One line that names the variable or the file: a key that is missing, or that cannot be the value of a header.
+    /// One line that names the variable or the file: a key that is missing, or that cannot be the
+    /// value of a header.
     pub fn key(&self, api: Api, is_needed: bool) -> Result<Option<String>> {
         let (key, origin) = match (&self.file, &self.variable) {
             (Some(file), _) => {
                 let text = std::fs::read_to_string(file);
-                let text =
-                    text.with_context(|| format!("{}: the key cannot be read, check the path", file.display()))?;
+                let text = text.with_context(|| {
+                    format!("{}: the key cannot be read, check the path", file.display())
+                })?;
                 (text, file.display().to_string())
             }
             (None, Some(name)) => {
-                let text = env::var(name)
-                    .map_err(|_| anyhow!("the environment has no {name}: export the key under that name"))?;
+                let text = env::var(name).map_err(|_| {
+                    anyhow!("the environment has no {name}: export the key under that name")
+                })?;
                 (text, name.clone())
             }
-            (None, None) => (env::var(api.key_env()).unwrap_or_default(), api.key_env().to_owned()),
+            (None, None) => (
+                env::var(api.key_env()).unwrap_or_default(),
+                api.key_env().to_owned(),
+            ),
         };
         let key = key.trim();
         if key.is_empty() && is_needed {
@@ -43,7 +49,9 @@ impl KeySource {
             );
         }
         if !key.bytes().all(|b| b.is_ascii_graphic()) {
-            bail!("the key in {origin} holds spaces or control characters, put the key alone there");
+            bail!(
+                "the key in {origin} holds spaces or control characters, put the key alone there"
+            );
         }
         Ok(Some(key.to_owned()).filter(|key| !key.is_empty()))
     }

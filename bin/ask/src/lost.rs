@@ -3,14 +3,16 @@
 use client::{Error, ErrorKind};
 use upstream::End;
 
-/// A sentence: what happened, and what to do about it. For a client of a service `server` is the name of the server that was asked, and the client
-/// knows no option.
+/// A sentence: what happened, and what to do about it. For a client of a service `server` is the
+/// name of the server that was asked, and the client knows no option.
 pub fn sentence(error: &Error, server: Option<&str>) -> String {
     if let Some(server) = server {
         return sentence_for_client(error.kind, &error.to_string(), server);
     }
     let remedy = match error.kind {
-        ErrorKind::ConnectTimeout => " (--connect-timeout); check the address in --base-url and the network",
+        ErrorKind::ConnectTimeout => {
+            " (--connect-timeout); check the address in --base-url and the network"
+        }
         ErrorKind::UnknownName => "; check the name in --base-url, and the network",
         ErrorKind::Refused => "; start the server, or correct the port in --base-url",
         ErrorKind::Unreachable => "; check the network",
@@ -29,26 +31,42 @@ pub fn sentence(error: &Error, server: Option<&str>) -> String {
     format!("{error}{remedy}")
 }
 
-/// What happened, with the name of the server. Of its address the client sees the host alone: the path may hold a secret.
+/// What happened, with the name of the server. Of its address the client sees the host alone: the
+/// path may hold a secret.
 fn sentence_for_client(kind: ErrorKind, what: &str, server: &str) -> String {
     let word = |word: &str| {
-        let Some(at) = ["http://", "https://"].iter().find_map(|scheme| word.find(scheme)) else {
+        let Some(at) = ["http://", "https://"]
+            .iter()
+            .find_map(|scheme| word.find(scheme))
+        else {
             return word.to_owned();
         };
         let end = word.trim_end_matches([':', ',', ';', ')']).len();
         format!("{}{server}{}", &word[..at], &word[end..])
     };
     let what = what.split(' ').map(word).collect::<Vec<_>>().join(" ");
-    let what = if what.contains(server) { what } else { format!("{server}: {what}") };
+    let what = if what.contains(server) {
+        what
+    } else {
+        format!("{server}: {what}")
+    };
     let is_address = kind.is_before_sending() && kind != ErrorKind::Forbidden;
-    let remedy = if is_address { "; tc-serve asks this server by its --base-url" } else { "" };
+    let remedy = if is_address {
+        "; tc-serve asks this server by its --base-url"
+    } else {
+        ""
+    };
     format!("{what}{remedy}")
 }
 
 /// The end of a stream whose bytes were lost by `error`. `server` is as for [`sentence`].
 pub fn end(error: &Error, server: Option<&str>) -> End {
     let sentence = sentence(error, server);
-    if error.is_timeout() { End::Timeout(sentence) } else { End::Reset(sentence) }
+    if error.is_timeout() {
+        End::Timeout(sentence)
+    } else {
+        End::Reset(sentence)
+    }
 }
 
 #[cfg(test)]
@@ -59,15 +77,30 @@ mod tests {
     fn a_client_reads_the_host_of_the_server_and_nothing_else_of_its_address() {
         let remedy = "; tc-serve asks this server by its --base-url";
         for (kind, message, want) in [
-            (ErrorKind::Refused, "no connection to http://h:1/v1/SECRET: refused", "no connection to h:1: refused"),
+            (
+                ErrorKind::Refused,
+                "no connection to http://h:1/v1/SECRET: refused",
+                "no connection to h:1: refused",
+            ),
             (
                 ErrorKind::Lost,
                 "the connection to https://h:1/key was lost: reset",
                 "the connection to h:1 was lost: reset",
             ),
-            (ErrorKind::Idle, "nothing came for 5s", "h:1: nothing came for 5s"),
+            (
+                ErrorKind::Idle,
+                "nothing came for 5s",
+                "h:1: nothing came for 5s",
+            ),
         ] {
-            let want = format!("{want}{}", if kind == ErrorKind::Refused { remedy } else { "" });
+            let want = format!(
+                "{want}{}",
+                if kind == ErrorKind::Refused {
+                    remedy
+                } else {
+                    ""
+                }
+            );
             assert_eq!(sentence_for_client(kind, message, "h:1"), want);
         }
     }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use upstream::tape::{Head, Tape, is_tape};
 use upstream::{Api, recognise};
 
-/// Recorded answers in the place of a provider: the first request gets the first, whatever it asks, the next request the next, and the
-/// request after the last begins again.
+/// Recorded answers in the place of a provider: the first request gets the first, whatever it asks,
+/// the next request the next, and the request after the last begins again.
 #[derive(Debug)]
 pub struct Playlist {
     answers: Vec<PlayedAnswer>,
@@ -30,7 +30,8 @@ pub struct PlayedAnswer {
 }
 
 impl Playlist {
-    /// Reads recorded bodies and tapes, and puts `faults` into each answer. `api` is that of bodies; without it a body shows its own.
+    /// Reads recorded bodies and tapes, and puts `faults` into each answer. `api` is that of
+    /// bodies; without it a body shows its own.
     ///
     /// # Errors
     /// One line that names the file: one that cannot be read, or whose API is unknown.
@@ -43,7 +44,12 @@ impl Playlist {
             } else {
                 std::fs::read(path)
             };
-            let bytes = bytes.map_err(|e| anyhow!("{}: {e}, check the path and its permissions", path.display()))?;
+            let bytes = bytes.map_err(|e| {
+                anyhow!(
+                    "{}: {e}, check the path and its permissions",
+                    path.display()
+                )
+            })?;
             read(&bytes, api, path, &mut answers)?;
         }
         for answer in &mut answers {
@@ -52,7 +58,10 @@ impl Playlist {
         if answers.is_empty() {
             bail!("--replay: the files hold no answer");
         }
-        Ok(Playlist { answers, next: Cell::new(0) })
+        Ok(Playlist {
+            answers,
+            next: Cell::new(0),
+        })
     }
 
     /// The models that were asked, each once.
@@ -74,30 +83,58 @@ impl Playlist {
     }
 }
 
-fn read(bytes: &[u8], api: Option<Api>, path: &Path, answers: &mut Vec<PlayedAnswer>) -> Result<()> {
+fn read(
+    bytes: &[u8],
+    api: Option<Api>,
+    path: &Path,
+    answers: &mut Vec<PlayedAnswer>,
+) -> Result<()> {
     if !is_tape(bytes) {
         let Some(api) = api.or_else(|| recognise(bytes, true)) else {
-            bail!("{}: the body does not show its API, name it with --api", path.display());
+            bail!(
+                "{}: the body does not show its API, name it with --api",
+                path.display()
+            );
         };
-        let head = Head { status: 200, ..Head::default() };
+        let head = Head {
+            status: 200,
+            ..Head::default()
+        };
         let recording = Recording::of_bytes(bytes.to_vec());
-        answers.push(PlayedAnswer { api, model: String::new(), head, recording });
+        answers.push(PlayedAnswer {
+            api,
+            model: String::new(),
+            head,
+            recording,
+        });
         return Ok(());
     }
-    let text = std::str::from_utf8(bytes).with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
-    for exchange in &Tape::read(text).with_context(|| path.display().to_string())?.exchanges {
+    let text = std::str::from_utf8(bytes)
+        .with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
+    for exchange in &Tape::read(text)
+        .with_context(|| path.display().to_string())?
+        .exchanges
+    {
         let Some(api) = Api::from_name(&exchange.api).or(api) else {
             let (path, line, name) = (path.display(), exchange.line, &exchange.api);
             bail!("{path}, line {line}: the API \"{name}\" is unknown, name it with --api");
         };
         let (head, recording) = (head(exchange.head.as_ref()), Recording::of(exchange));
-        answers.push(PlayedAnswer { api, model: exchange.model.clone(), head, recording });
+        answers.push(PlayedAnswer {
+            api,
+            model: exchange.model.clone(),
+            head,
+            recording,
+        });
     }
     Ok(())
 }
 
-/// The head of a recorded answer. A recording without a head comes from a connection that failed. It gets status 200, so that its body
-/// is read to the end, which reports the failure.
+/// The head of a recorded answer. A recording without a head comes from a connection that failed.
+/// It gets status 200, so that its body is read to the end, which reports the failure.
 pub fn head(recorded: Option<&Head>) -> Head {
-    recorded.cloned().unwrap_or(Head { status: 200, ..Head::default() })
+    recorded.cloned().unwrap_or(Head {
+        status: 200,
+        ..Head::default()
+    })
 }

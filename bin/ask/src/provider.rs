@@ -1,4 +1,5 @@
-//! What is the same for every turn with one provider: its address, its key, and the options that are fixed.
+//! What is the same for every turn with one provider: its address, its key, and the options that
+//! are fixed.
 
 use crate::dialect::{dialect, dialects};
 use crate::form::ToolsModeChoice;
@@ -62,19 +63,35 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Puts the options together. `recorded` is the API and the model of a tape. `is_probe` claims that no turn follows.
+    /// Puts the options together. `recorded` is the API and the model of a tape. `is_probe` claims
+    /// that no turn follows.
     ///
     /// # Errors
     /// One line that names the option and the remedy.
-    pub fn new(settings: &ProviderSettings, recorded: Option<(Api, String)>, is_probe: bool) -> Result<Provider> {
+    pub fn new(
+        settings: &ProviderSettings,
+        recorded: Option<(Api, String)>,
+        is_probe: bool,
+    ) -> Result<Provider> {
         let dialects = dialects(settings.dialect_file.as_deref())?;
-        let dialect = dialect(&dialects, settings.dialect.as_deref(), settings.tools_mode, is_probe)?;
+        let dialect = dialect(
+            &dialects,
+            settings.dialect.as_deref(),
+            settings.tools_mode,
+            is_probe,
+        )?;
         let (api, recorded_model) = recorded.unzip();
         let api = settings.api.or(api).unwrap_or(Api::OpenaiChat);
         let variable = |name: &str| std::env::var(name).ok();
-        let headers = settings.headers.iter().map(|typed| RequestHeader::read(typed, variable).map_err(refused));
+        let headers = settings
+            .headers
+            .iter()
+            .map(|typed| RequestHeader::read(typed, variable).map_err(refused));
         let headers: Vec<RequestHeader> = headers.collect::<Result<_>>()?;
-        let base_url = settings.base_url.clone().map(|url| with_path_of(url, api.base_url()));
+        let base_url = settings
+            .base_url
+            .clone()
+            .map(|url| with_path_of(url, api.base_url()));
         let route = Route::of(base_url.as_deref().unwrap_or(api.base_url()));
         // A server at an address of the user's may want no key, and a header may hold it.
         let is_provider = settings.base_url.is_none() && !route.is_local;
@@ -128,12 +145,16 @@ impl Provider {
 
     /// Whether the value of a header of the user's is secret.
     pub fn is_secret(&self, name: &str) -> bool {
-        self.headers.iter().any(|h| h.is_secret() && h.name.eq_ignore_ascii_case(name))
+        self.headers
+            .iter()
+            .any(|h| h.is_secret() && h.name.eq_ignore_ascii_case(name))
     }
 
     /// The headers that were typed, with their values.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (String, String)> {
-        self.headers.iter().map(|h| (h.name.clone(), h.value.clone()))
+        self.headers
+            .iter()
+            .map(|h| (h.name.clone(), h.value.clone()))
     }
 
     /// The options of a request that belongs to no turn, such as one for the list of models.
@@ -162,7 +183,10 @@ impl Provider {
 
     fn secrets(&self) -> Vec<String> {
         let in_headers = self.headers.iter().flat_map(RequestHeader::secrets);
-        in_headers.chain(secrets_in_url(&self.route.url)).chain(self.key.clone()).collect()
+        in_headers
+            .chain(secrets_in_url(&self.route.url))
+            .chain(self.key.clone())
+            .collect()
     }
 }
 

@@ -18,8 +18,8 @@ pub enum ResponseEnd<S> {
     Stopped(S),
 }
 
-/// Reads `body` to its end, or to the provider's end mark, and writes its events. They are flushed before a wait for bytes, and when
-/// the host finds it due while bytes come without a pause.
+/// Reads `body` to its end, or to the provider's end mark, and writes its events. They are flushed
+/// before a wait for bytes, and when the host finds it due while bytes come without a pause.
 ///
 /// # Errors
 /// The host's failures, also while nothing comes.
@@ -99,5 +99,7 @@ pub async fn write_events<H: Host>(
 }
 
 fn millis(time: Duration) -> Millis {
-    Millis { micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX) }
+    Millis {
+        micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
+    }
 }

@@ -1,5 +1,5 @@
-//! The attempts at one turn, until a part of an answer is written, the host stops it, the time is over or no further attempt is
-//! allowed.
+//! The attempts at one turn, until a part of an answer is written, the host stops it, the time is
+//! over or no further attempt is allowed.
 
 use crate::auto::{AutoMode, AutoSettings};
 use crate::form::ToolsForm;
@@ -12,8 +12,8 @@ use crate::trouble;
 use crate::turn::TurnDraft;
 use anyhow::{Context, Result};
 use client::{
-    AttemptPolicy, Attempts, Body, Error, Network, NextAttempt, PieceContent, Recorder, Recording, Response, Speed,
-    TimeLimits, Trouble, Wait,
+    AttemptPolicy, Attempts, Body, Error, Network, NextAttempt, PieceContent, Recorder, Recording,
+    Response, Speed, TimeLimits, Trouble, Wait,
 };
 use event::payload::Warning;
 use std::cell::RefCell;
@@ -68,15 +68,19 @@ enum AttemptEnd<S> {
 }
 
 impl<H: Host> Session<'_, H> {
-    /// Asks until a part of an answer is written or no further attempt is allowed, and writes the events. A turn that gives up
-    /// writes its trouble into the stream and returns no error.
+    /// Asks until a part of an answer is written or no further attempt is allowed, and writes the
+    /// events. A turn that gives up writes its trouble into the stream and returns no error.
     ///
     /// # Errors
     /// Failures of the host, a request that cannot be made.
     pub async fn run(mut self) -> Result<SessionEnd<H::Stop>> {
         let mut refusal = None;
         let stop = self.attempts(&mut refusal).await?;
-        Ok(SessionEnd { stop, recorded: self.recorded, refusal })
+        Ok(SessionEnd {
+            stop,
+            recorded: self.recorded,
+            refusal,
+        })
     }
 
     async fn attempts(&mut self, refusal: &mut Option<String>) -> Result<Option<H::Stop>> {
@@ -92,7 +96,10 @@ impl<H: Host> Session<'_, H> {
             let request = self.turn.request(form)?;
             let options = self.turn.stream_options(&request, attempts.number(), form);
             let played = self.playlist.map(Playlist::next);
-            let mut stream = Stream::new(played.map_or(self.turn.provider.api, |played| played.api), options);
+            let mut stream = Stream::new(
+                played.map_or(self.turn.provider.api, |played| played.api),
+                options,
+            );
             let stats = stream.stats();
             stats.retries = Some(u64::from(attempts.retries())).filter(|n| *n > 0);
             stats.fallbacks = Some(u64::from(attempts.fallbacks())).filter(|n| *n > 0);
@@ -100,7 +107,11 @@ impl<H: Host> Session<'_, H> {
                 AttemptEnd::Ended => {
                     let was_live = self.recorder.is_none() || !self.recorded.is_empty();
                     if let Some(refusal) = refusal.as_deref().filter(|_| was_live) {
-                        AutoMode { settings: self.auto, turn: self.turn }.refused(refusal);
+                        AutoMode {
+                            settings: self.auto,
+                            turn: self.turn,
+                        }
+                        .refused(refusal);
                     }
                     return Ok(None);
                 }
@@ -108,7 +119,9 @@ impl<H: Host> Session<'_, H> {
                 AttemptEnd::Failed(trouble) => trouble,
             };
             self.host.set_time(None, false);
-            let fits = |wait: &Wait| deadline.is_none_or(|deadline| Instant::now() + self.scaled(wait.time) < deadline);
+            let fits = |wait: &Wait| {
+                deadline.is_none_or(|deadline| Instant::now() + self.scaled(wait.time) < deadline)
+            };
             let next = attempts.after(&trouble, fits);
             match next {
                 NextAttempt::Tagged(words) => {
@@ -119,18 +132,29 @@ impl<H: Host> Session<'_, H> {
                     *refusal = Some(words);
                 }
                 NextAttempt::Whole => {
-                    self.host.note(Note::Detail("streaming is refused; asking for the whole answer at once"));
+                    self.host.note(Note::Detail(
+                        "streaming is refused; asking for the whole answer at once",
+                    ));
                     form.is_whole = true;
                 }
                 NextAttempt::GiveUp(advice) => {
                     let redactor = self.turn.redactor();
-                    trouble::write(&trouble, advice.as_deref(), redactor, &mut stream, self.host.sink());
+                    trouble::write(
+                        &trouble,
+                        advice.as_deref(),
+                        redactor,
+                        &mut stream,
+                        self.host.sink(),
+                    );
                     return Ok(None);
                 }
                 NextAttempt::Again(wait) => {
                     self.announce(&trouble, &wait);
                     self.host.flush().await?;
-                    let limits = TimeLimits { idle: None, deadline };
+                    let limits = TimeLimits {
+                        idle: None,
+                        deadline,
+                    };
                     tokio::select! {
                         biased;
                         stop = self.host.stop() => {
@@ -160,16 +184,24 @@ impl<H: Host> Session<'_, H> {
         self.host.sink().write(0, &warning.into());
     }
 
-    /// Reports a wait before it begins. A long wait becomes a warning in the stream and a message to the person. A short wait,
-    /// or the message of one that a replay shortens, is a detail.
+    /// Reports a wait before it begins. A long wait becomes a warning in the stream and a message
+    /// to the person. A short wait, or the message of one that a replay shortens, is a detail.
     fn announce(&mut self, trouble: &Trouble, wait: &Wait) {
-        let message = format!("{}; asking again {}", trouble::message(trouble), wait.when());
+        let message = format!(
+            "{}; asking again {}",
+            trouble::message(trouble),
+            wait.when()
+        );
         let message = self.turn.redactor().text(&message).into_owned();
         if wait.is_announced() {
             self.warn("retry_wait", &message);
         }
         let is_important = wait.is_announced() && self.scaled(wait.time) == wait.time;
-        self.host.note(if is_important { Note::Important(&message) } else { Note::Detail(&message) });
+        self.host.note(if is_important {
+            Note::Important(&message)
+        } else {
+            Note::Detail(&message)
+        });
     }
 
     /// A wait between attempts. Without a network, it follows the speed of the replay.
@@ -189,7 +221,10 @@ impl<H: Host> Session<'_, H> {
         deadline: Option<Instant>,
     ) -> Result<AttemptEnd<H::Stop>> {
         let (turn, provider) = (self.turn, &self.turn.provider);
-        if let Some(PlayedAnswer { head, recording, .. }) = played {
+        if let Some(PlayedAnswer {
+            head, recording, ..
+        }) = played
+        {
             drop(request);
             let mut body = Body::of_recording(recording.clone(), self.speed);
             return Ok(self.answer(head.clone(), &mut body, stream).await?.0);
@@ -201,18 +236,31 @@ impl<H: Host> Session<'_, H> {
                 Ok(Some(exchange)) => {
                     self.host.note(Note::Detail("the tape answers"));
                     let mut body = Body::of_recording(Recording::of(&exchange), self.speed);
-                    return Ok(self.answer(head(exchange.head.as_ref()), &mut body, stream).await?.0);
+                    return Ok(self
+                        .answer(head(exchange.head.as_ref()), &mut body, stream)
+                        .await?
+                        .0);
                 }
                 Ok(None) => {}
                 Err(miss) => return Ok(AttemptEnd::Failed(Trouble::Miss(miss))),
             }
             let is_secret = |name: &str| provider.is_secret(name);
-            recording = Some(recorder.borrow().begin(provider.api, turn.model(), &request, is_secret));
+            recording = Some(recorder.borrow().begin(
+                provider.api,
+                turn.model(),
+                &request,
+                is_secret,
+            ));
         }
-        let network = self.network.context("neither a network nor a tape that answers")?;
+        let network = self
+            .network
+            .context("neither a network nor a tape that answers")?;
         self.host.flush().await?;
         self.host.note(Note::Request(&request));
-        let limits = TimeLimits { idle: Some(self.connection.idle_timeout), deadline };
+        let limits = TimeLimits {
+            idle: Some(self.connection.idle_timeout),
+            deadline,
+        };
         let answered = tokio::select! {
             biased;
             answered = network.send(request, limits, recording) => answered,
@@ -243,7 +291,8 @@ impl<H: Host> Session<'_, H> {
         body: &mut Body,
         stream: &mut Stream,
     ) -> Result<(AttemptEnd<H::Stop>, Option<Error>), H::Failure> {
-        self.host.note(Note::At(&format!("HTTP {}", head.status), Some(head.after)));
+        self.host
+            .note(Note::At(&format!("HTTP {}", head.status), Some(head.after)));
         self.host.answered(&head);
         let end = if (200..300).contains(&head.status) {
             write_events(body, stream, self.host).await?
@@ -251,16 +300,23 @@ impl<H: Host> Session<'_, H> {
             match self.error_body(body).await? {
                 (_, Err(stop)) => ResponseEnd::Stopped(stop),
                 (bytes, Ok(lost)) => {
-                    // A server may repeat the key that it was sent. The text is redacted before it is shortened, because a part
-                    // of a key is not recognised.
-                    let text = self.turn.redactor().text(&String::from_utf8_lossy(&bytes)).into_owned();
+                    // A server may repeat the key that it was sent. The text is redacted before it
+                    // is shortened, because a part of a key is not recognised.
+                    let text = self
+                        .turn
+                        .redactor()
+                        .text(&String::from_utf8_lossy(&bytes))
+                        .into_owned();
                     return Ok((AttemptEnd::Failed(Trouble::Refused(head, text)), lost));
                 }
             }
         };
         Ok(match end {
             ResponseEnd::Ended(lost) => (AttemptEnd::Ended, lost),
-            ResponseEnd::Lost(error) => (AttemptEnd::Failed(Trouble::Lost(error.clone())), Some(error)),
+            ResponseEnd::Lost(error) => (
+                AttemptEnd::Failed(Trouble::Lost(error.clone())),
+                Some(error),
+            ),
             ResponseEnd::Stopped(stop) => {
                 self.end(stream, End::Cancelled);
                 (AttemptEnd::Stopped(stop), None)
@@ -268,9 +324,12 @@ impl<H: Host> Session<'_, H> {
         })
     }
 
-    /// Reads the body of an error until it ends, is lost or reaches `ERROR_BODY`. Returns the bytes, with the error that cut
-    /// them, if one did, or what stopped the reading.
-    async fn error_body(&mut self, body: &mut Body) -> Result<(Vec<u8>, Result<Option<Error>, H::Stop>), H::Failure> {
+    /// Reads the body of an error until it ends, is lost or reaches `ERROR_BODY`. Returns the
+    /// bytes, with the error that cut them, if one did, or what stopped the reading.
+    async fn error_body(
+        &mut self,
+        body: &mut Body,
+    ) -> Result<(Vec<u8>, Result<Option<Error>, H::Stop>), H::Failure> {
         let mut bytes = vec![];
         loop {
             let is_due = self.host.is_due();
@@ -284,7 +343,9 @@ impl<H: Host> Session<'_, H> {
             };
             match next {
                 Err(stop) => return Ok((bytes, Err(stop?))),
-                Ok(PieceContent::Bytes(more)) if bytes.len() < ERROR_BODY => bytes.extend_from_slice(more),
+                Ok(PieceContent::Bytes(more)) if bytes.len() < ERROR_BODY => {
+                    bytes.extend_from_slice(more)
+                }
                 Ok(PieceContent::Bytes(_) | PieceContent::End) => return Ok((bytes, Ok(None))),
                 Ok(PieceContent::Lost(error)) => return Ok((bytes, Ok(Some(error)))),
             }

@@ -1,6 +1,8 @@
 //! What was typed, with what the environment adds, as the settings of a provider.
 
-use crate::args::{AutoArgs, ConnectionArgs, Fallback, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs};
+use crate::args::{
+    AutoArgs, ConnectionArgs, Fallback, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs,
+};
 use crate::auto::{AutoSettings, Capabilities};
 use crate::key::KeySource;
 use crate::provider::ProviderSettings;
@@ -17,7 +19,8 @@ use upstream::Api;
 pub struct ConnectionSettings {
     /// How often a request is sent again.
     pub retries: u32,
-    /// Whether that is done after a lost connection alone: see [`client::AttemptPolicy::only_lost`].
+    /// Whether that is done after a lost connection alone: see
+    /// [`client::AttemptPolicy::only_lost`].
     pub only_lost: bool,
     /// The longest time for everything.
     pub timeout: Option<Duration>,
@@ -57,18 +60,25 @@ impl ProviderArgs {
         connection: &ConnectionArgs,
         max_frame: usize,
     ) -> Result<ProviderSettings> {
-        let api = match (self.api, text("LLM_API")) {
-            (Some(api), _) => Some(api),
-            (None, Some(name)) => Some(
-                Api::from_name(&name).ok_or_else(|| anyhow!("LLM_API: unknown API {name:?}, see --api in '--help'"))?,
-            ),
-            (None, None) => None,
-        };
+        let api =
+            match (self.api, text("LLM_API")) {
+                (Some(api), _) => Some(api),
+                (None, Some(name)) => Some(Api::from_name(&name).ok_or_else(|| {
+                    anyhow!("LLM_API: unknown API {name:?}, see --api in '--help'")
+                })?),
+                (None, None) => None,
+            };
         Ok(ProviderSettings {
             api,
-            base_url: self.base_url.or_else(|| text("LLM_BASE_URL")).filter(|url| !url.is_empty()),
+            base_url: self
+                .base_url
+                .or_else(|| text("LLM_BASE_URL"))
+                .filter(|url| !url.is_empty()),
             model: self.model.or_else(|| text("LLM_MODEL")),
-            key: KeySource { file: self.api_key_file, variable: self.api_key_env },
+            key: KeySource {
+                file: self.api_key_file,
+                variable: self.api_key_env,
+            },
             headers: self.headers,
             params: self.params,
             tools_mode: tools.tools_mode,
@@ -93,8 +103,13 @@ impl AutoArgs {
         AutoSettings {
             is_list_named: self.tools_mode_file.is_some(),
             list: self.tools_mode_file.or_else(list),
-            capabilities: Capabilities { folder: cache, time_to_live: self.capability_ttl },
-            patience: connection.idle_timeout.min(connection.timeout.unwrap_or(Duration::MAX)),
+            capabilities: Capabilities {
+                folder: cache,
+                time_to_live: self.capability_ttl,
+            },
+            patience: connection
+                .idle_timeout
+                .min(connection.timeout.unwrap_or(Duration::MAX)),
             is_dialect_named: tools.dialect.is_some(),
         }
     }
@@ -117,29 +132,53 @@ impl ConnectionArgs {
 impl ReplayArgs {
     /// What goes wrong in a replay.
     pub fn faults(&self) -> Faults {
-        let ReplayArgs { resplit, cut_at, stall_at, error_at, dup_at, .. } = *self;
-        Faults { resplit, cut_at, stall_at, error_at, dup_at }
+        let ReplayArgs {
+            resplit,
+            cut_at,
+            stall_at,
+            error_at,
+            dup_at,
+            ..
+        } = *self;
+        Faults {
+            resplit,
+            cut_at,
+            stall_at,
+            error_at,
+            dup_at,
+        }
     }
 
     /// The tape, from the command line or the environment.
     ///
     /// # Errors
-    /// An unknown mode in the environment; a mode without a tape, which would send requests that nobody wants.
+    /// An unknown mode in the environment; a mode without a tape, which would send requests that
+    /// nobody wants.
     pub fn tape(&self) -> Result<Option<TapeSettings>> {
         let (mode, origin) = match (self.tape_mode, variable("LLM_TAPE_MODE")) {
             (Some(mode), _) => (Some(mode), "--tape-mode"),
             (None, Some(word)) => {
                 let word = word.to_string_lossy();
-                let mode = TapeModeArg::from_str(&word, false)
-                    .map_err(|_| anyhow!("LLM_TAPE_MODE: {word:?} is not replay, record or auto"))?;
+                let mode = TapeModeArg::from_str(&word, false).map_err(|_| {
+                    anyhow!("LLM_TAPE_MODE: {word:?} is not replay, record or auto")
+                })?;
                 (Some(mode), "LLM_TAPE_MODE")
             }
             (None, None) => (None, ""),
         };
-        match (self.tape.clone().or_else(|| variable("LLM_TAPE").map(PathBuf::from)), mode) {
-            (Some(path), _) if path.as_os_str().is_empty() => bail!("--tape: the file has no name, write --tape FILE"),
+        match (
+            self.tape
+                .clone()
+                .or_else(|| variable("LLM_TAPE").map(PathBuf::from)),
+            mode,
+        ) {
+            (Some(path), _) if path.as_os_str().is_empty() => {
+                bail!("--tape: the file has no name, write --tape FILE")
+            }
             (Some(path), mode) => Ok(Some((path, mode.unwrap_or(TapeModeArg::Replay).into()))),
-            (None, Some(_)) => bail!("{origin} needs a tape: name one with --tape FILE, or export LLM_TAPE"),
+            (None, Some(_)) => {
+                bail!("{origin} needs a tape: name one with --tape FILE, or export LLM_TAPE")
+            }
             (None, None) => Ok(None),
         }
     }
@@ -164,10 +203,14 @@ fn text(name: &str) -> Option<String> {
     variable(name)?.into_string().ok()
 }
 
-/// The folder `toolpipe` in one of the user's: in the one that the variable `name` holds if that is an absolute path, else in `usual` in
-/// the home folder.
+/// The folder `toolpipe` in one of the user's: in the one that the variable `name` holds if that is
+/// an absolute path, else in `usual` in the home folder.
 fn folder(name: &str, usual: &str) -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let folder = absolute(name).or_else(|| Some(absolute("HOME")?.join(usual)))?;
     Some(folder.join("toolpipe"))
 }

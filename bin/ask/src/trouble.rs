@@ -17,13 +17,21 @@ pub fn message(trouble: &Trouble) -> Cow<'_, str> {
 }
 
 /// Ends the stream with this trouble as its error. `advice` follows the provider's message.
-pub fn write(trouble: &Trouble, advice: Option<&str>, redactor: &Redactor, stream: &mut Stream, sink: &mut dyn Sink) {
+pub fn write(
+    trouble: &Trouble,
+    advice: Option<&str>,
+    redactor: &Redactor,
+    stream: &mut Stream,
+    sink: &mut dyn Sink,
+) {
     match trouble {
         Trouble::Lost(error) => stream.finish(end(error, stream.server()), sink),
         Trouble::Refused(head, _) if (300..400).contains(&head.status) => {
             let to = redactor.url(head.header("location").unwrap_or("nowhere"));
             let message = match stream.server() {
-                Some(server) => format!("{server} redirects to another address, which is not followed"),
+                Some(server) => {
+                    format!("{server} redirects to another address, which is not followed")
+                }
                 None => format!(
                     "HTTP {}: redirected to {to}, which is not followed; if it is right, give it as --base-url",
                     head.status

@@ -8,7 +8,9 @@ use redact::Redactor;
 use serde_json::Value;
 use std::sync::Arc;
 use tag::Dialect;
-use upstream::{Api, Conversation, InboundRequest, Request, RequestOptions, StreamOptions, Target, request};
+use upstream::{
+    Api, Conversation, InboundRequest, Request, RequestOptions, StreamOptions, Target, request,
+};
 
 /// What one turn asks for, besides its conversation.
 #[derive(Clone, Debug)]
@@ -27,7 +29,8 @@ pub struct TurnOptions {
     pub headers: Vec<(String, String)>,
     /// Whether to ask for a stream.
     pub streams: bool,
-    /// The name of an answer to which the provider gives no id; without one it is made of the request.
+    /// The name of an answer to which the provider gives no id; without one it is made of the
+    /// request.
     pub id: Option<String>,
     /// Whether the ids of output items go along, see [`StreamOptions::item_ids`].
     pub item_ids: bool,
@@ -85,7 +88,10 @@ impl TurnDraft {
         let mut turn = TurnDraft {
             provider,
             options,
-            form: RequestForm { is_whole: false, tools: ToolsForm::Native },
+            form: RequestForm {
+                is_whole: false,
+                tools: ToolsForm::Native,
+            },
             details: false,
             conversation: Conversation::default(),
             id,
@@ -102,7 +108,8 @@ impl TurnDraft {
     /// Checks that a model is named.
     ///
     /// # Errors
-    /// When neither the provider's settings, nor the options, nor a tape, nor a request of the log names one.
+    /// When neither the provider's settings, nor the options, nor a tape, nor a request of the log
+    /// names one.
     pub fn check_model(&self) -> Result<()> {
         if self.options.model.is_empty() {
             bail!("no model: name one with --model, or export LLM_MODEL");
@@ -110,27 +117,40 @@ impl TurnDraft {
         Ok(())
     }
 
-    /// Takes what a `request` event of the log, of a client that speaks `api`, asks for where the settings leave it open: the model, the tools
-    /// with the choice among them, and settings, which get the names of the provider's API. Returns a sentence for each reason for which
-    /// settings were left out.
+    /// Takes what a `request` event of the log, of a client that speaks `api`, asks for where the
+    /// settings leave it open: the model, the tools with the choice among them, and settings, which
+    /// get the names of the provider's API. Returns a sentence for each reason for which settings
+    /// were left out.
     pub fn fill_in(&mut self, api: Api, request: &InboundRequest) -> Vec<String> {
         // A client waits behind this event.
         self.details = true;
         let options = &mut self.options;
         if options.model.is_empty() || self.provider.model().is_none() {
-            options.model = request.model.clone().unwrap_or(std::mem::take(&mut options.model));
+            options.model = request
+                .model
+                .clone()
+                .unwrap_or(std::mem::take(&mut options.model));
         }
         let typed_tools = options.tools.is_some();
-        let tools = options.tools.get_or_insert_with(|| request.tools.clone().unwrap_or_default());
+        let tools = options
+            .tools
+            .get_or_insert_with(|| request.tools.clone().unwrap_or_default());
         // An empty list reports that no name in the text is a tool.
         self.tools = Some(tools.openai(|_| true));
-        // Providers refuse a choice without tools, and the name of a tool that is not among those that were typed chooses nothing.
+        // Providers refuse a choice without tools, and the name of a tool that is not among those
+        // that were typed chooses nothing.
         let has_tools = tools.iter().next().is_some();
-        let is_usable = |choice: &String| !typed_tools || matches!(choice.as_str(), "auto" | "none" | "required");
+        let is_usable = |choice: &String| {
+            !typed_tools || matches!(choice.as_str(), "auto" | "none" | "required")
+        };
         if options.tool_choice.is_none() && has_tools {
             options.tool_choice = request.tool_choice.clone().filter(is_usable);
         }
-        let target = Target { api: self.provider.api, url: &self.provider.route.url, model: &options.model };
+        let target = Target {
+            api: self.provider.api,
+            url: &self.provider.route.url,
+            model: &options.model,
+        };
         let (mut params, left_out) = request.parameters_for(api, &target);
         // A choice with a setting beside it is the client's own, and goes with the client's tools.
         params.retain(|(name, _)| name != "tool_choice" || (!typed_tools && has_tools));
@@ -147,11 +167,15 @@ impl TurnDraft {
         self.tag_in(self.provider.dialect)
     }
 
-    /// The tools in the prompt, in `dialect`. With the tool choice `none` the tools are left out instead: nothing in a prompt prevents
-    /// a call, and whatever looks like a call must stay text.
+    /// The tools in the prompt, in `dialect`. With the tool choice `none` the tools are left out
+    /// instead: nothing in a prompt prevents a call, and whatever looks like a call must stay text.
     pub fn tag_in(&self, dialect: &'static Dialect) -> ToolsForm {
         let is_none = self.options.tool_choice.as_deref() == Some("none");
-        if is_none { ToolsForm::Nothing(dialect) } else { ToolsForm::Tag(dialect) }
+        if is_none {
+            ToolsForm::Nothing(dialect)
+        } else {
+            ToolsForm::Tag(dialect)
+        }
     }
 
     /// Whether there are tools to learn of.
@@ -178,7 +202,10 @@ impl TurnDraft {
     /// Takes a question that follows the conversation; returns it as a chat message.
     pub fn ask(&mut self, question: &str) -> String {
         self.conversation.push_user(question);
-        format!("{{\"role\":\"user\",\"content\":{}}}", event::quoted(question))
+        format!(
+            "{{\"role\":\"user\",\"content\":{}}}",
+            event::quoted(question)
+        )
     }
 
     /// How often the model has answered since the last user's message.
@@ -204,10 +231,14 @@ impl TurnDraft {
     /// The request in this form.
     ///
     /// # Errors
-    /// When the conversation is empty or cannot be put into the API's shape, or a secret would be sent unprotected.
+    /// When the conversation is empty or cannot be put into the API's shape, or a secret would be
+    /// sent unprotected.
     pub fn request(&self, form: RequestForm) -> Result<Request> {
         let stream = self.options.stream && !form.is_whole;
-        let mut options = RequestOptions { stream, ..self.options.clone() };
+        let mut options = RequestOptions {
+            stream,
+            ..self.options.clone()
+        };
         match form.tools {
             ToolsForm::Native => {}
             ToolsForm::Tag(dialect) => options.dialect = Some(dialect),
@@ -219,7 +250,12 @@ impl TurnDraft {
     }
 
     /// The options of the stream that answers `request`.
-    pub fn stream_options(&self, request: &Request, attempt: u32, form: RequestForm) -> StreamOptions {
+    pub fn stream_options(
+        &self,
+        request: &Request,
+        attempt: u32,
+        form: RequestForm,
+    ) -> StreamOptions {
         let (tools_mode, dialect) = match (form.tools, &self.tools) {
             (ToolsForm::Tag(dialect), _) => ("tag", Some(dialect)),
             (ToolsForm::Native, Some(_)) => ("native", None),

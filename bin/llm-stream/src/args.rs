@@ -44,7 +44,8 @@ pub struct Args {
     #[arg(conflicts_with = "files")]
     pub prompt: Option<String>,
 
-    /// Report each request's address, its status, retries and waits, and the time to the first event on standard error
+    /// Report each request's address, its status, retries and waits, and the time to the first
+    /// event on standard error
     #[arg(short, long)]
     pub verbose: bool,
     #[command(flatten)]
@@ -79,7 +80,8 @@ pub struct RequestArgs {
     /// Ask for the whole answer at once; the events are the same
     #[arg(long)]
     pub no_stream: bool,
-    /// Stop with an `error` event `max_steps` when the model has answered N times since the last user's message
+    /// Stop with an `error` event `max_steps` when the model has answered N times since the last
+    /// user's message
     #[arg(long, value_name = "N")]
     pub max_steps: Option<usize>,
     /// Print the request's body, and its address on standard error; send nothing, and need no key

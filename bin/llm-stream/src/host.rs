@@ -1,4 +1,5 @@
-//! A turn in this command: its events go to standard output, and a signal or a reader that leaves ends it.
+//! A turn in this command: its events go to standard output, and a signal or a reader that leaves
+//! ends it.
 
 use crate::output::Out;
 use crate::watch::Watch;
@@ -12,7 +13,8 @@ use tokio::time::Instant;
 /// The longest time that events stay in the buffer, and that a reader's leaving goes unnoticed.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// Writes the events of one stream after the other. `t` counts from the first bytes of a stream with an event.
+/// Writes the events of one stream after the other. `t` counts from the first bytes of a stream
+/// with an event.
 pub struct StdoutHost<'o> {
     watch: &'o Watch,
     out: &'o mut Out,
@@ -27,7 +29,14 @@ pub struct StdoutHost<'o> {
 impl<'o> StdoutHost<'o> {
     /// `name` (as JSON) is that of every stream that follows.
     pub fn new(watch: &'o Watch, out: &'o mut Out, name: Option<&'o str>) -> StdoutHost<'o> {
-        StdoutHost { watch, out, name, begin: None, t: None, pulse: None }
+        StdoutHost {
+            watch,
+            out,
+            name,
+            begin: None,
+            t: None,
+            pulse: None,
+        }
     }
 }
 
@@ -44,7 +53,10 @@ impl Host for StdoutHost<'_> {
         if !has_started {
             self.begin = at;
         }
-        let t = at.zip(self.begin).filter(|_| self.has_times()).map(|(at, begin)| at.saturating_sub(begin));
+        let t = at
+            .zip(self.begin)
+            .filter(|_| self.has_times())
+            .map(|(at, begin)| at.saturating_sub(begin));
         self.t = t.map(millis);
     }
 
@@ -115,7 +127,13 @@ mod tests {
 
     #[test]
     fn times_have_at_most_three_decimals() {
-        for (micros, text) in [(0, "0"), (1_500, "1.5"), (2_000, "2"), (100_000, "100"), (7, "0.007")] {
+        for (micros, text) in [
+            (0, "0"),
+            (1_500, "1.5"),
+            (2_000, "2"),
+            (100_000, "100"),
+            (7, "0.007"),
+        ] {
             assert_eq!(millis(Duration::from_micros(micros)), text);
         }
     }

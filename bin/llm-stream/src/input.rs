@@ -27,20 +27,28 @@ impl InputContent {
     /// Reports what was read.
     pub fn report(&self, messages: &Messages) {
         match (&self.text, self.conversation.messages.len()) {
-            (Some(text), _) => messages.verbose(format_args!("standard input: text, {} bytes", text.len())),
+            (Some(text), _) => {
+                messages.verbose(format_args!("standard input: text, {} bytes", text.len()))
+            }
             (None, 0) => {}
-            (None, count) => messages.verbose(format_args!("standard input: a log, {count} messages")),
+            (None, count) => {
+                messages.verbose(format_args!("standard input: a log, {count} messages"))
+            }
         }
     }
 }
 
-/// Reads standard input to its end. Returns nothing where it is a terminal or a signal ended the wait. Lines of a log that are not
-/// events become warnings, which `warn` gets.
+/// Reads standard input to its end. Returns nothing where it is a terminal or a signal ended the
+/// wait. Lines of a log that are not events become warnings, which `warn` gets.
 ///
 /// # Errors
-/// Under `--strict` the first such line; a message that is longer than `--max-line`; text that cannot be sent whole; failures of
-/// standard input.
-pub fn read(options: &Filter, signals: &Signals, warn: &mut dyn FnMut(&Warning)) -> Result<InputContent> {
+/// Under `--strict` the first such line; a message that is longer than `--max-line`; text that
+/// cannot be sent whole; failures of standard input.
+pub fn read(
+    options: &Filter,
+    signals: &Signals,
+    warn: &mut dyn FnMut(&Warning),
+) -> Result<InputContent> {
     if std::io::stdin().is_terminal() {
         return Ok(InputContent::default());
     }
@@ -49,9 +57,9 @@ pub fn read(options: &Filter, signals: &Signals, warn: &mut dyn FnMut(&Warning))
     let patience = Patience::new();
     while let Some(block) = input.block(Some(signals), &mut || Ok(()))? {
         match block {
-            Block::Lines(lines) => {
-                lines.split_inclusive(|b| *b == b'\n').for_each(|line| log.line(line, options.max_line))
-            }
+            Block::Lines(lines) => lines
+                .split_inclusive(|b| *b == b'\n')
+                .for_each(|line| log.line(line, options.max_line)),
             Block::TooLong(start, length) => log.bad(start, length, TOO_LONG),
         }
         if !log.has_object && log.text.len() > options.max_line {
@@ -62,15 +70,28 @@ pub fn read(options: &Filter, signals: &Signals, warn: &mut dyn FnMut(&Warning))
     if signals.seen().is_some() {
         return Ok(InputContent::default());
     }
-    if let Some(BadInput { number, .. }) = log.bad.iter().find(|bad| bad.what == TOO_LONG && may_be_message(&bad.start))
+    if let Some(BadInput { number, .. }) = log
+        .bad
+        .iter()
+        .find(|bad| bad.what == TOO_LONG && may_be_message(&bad.start))
     {
-        bail!("standard input, line {number}: longer than --max-line, so a message would be missing; raise --max-line");
+        bail!(
+            "standard input, line {number}: longer than --max-line, so a message would be missing; raise --max-line"
+        );
     }
     if !log.has_object && !options.strict {
-        return Ok(InputContent { text: log.text(options.max_line)?, ..InputContent::default() });
+        return Ok(InputContent {
+            text: log.text(options.max_line)?,
+            ..InputContent::default()
+        });
     }
     let request = request::last(&log.text);
-    log.conversation(options, warn).map(|conversation| InputContent { conversation, request, text: None })
+    log.conversation(options, warn)
+        .map(|conversation| InputContent {
+            conversation,
+            request,
+            text: None,
+        })
 }
 
 /// The question: the prompt, and the text on standard input after it.
@@ -84,7 +105,8 @@ pub fn question(prompt: Option<&str>, text: Option<String>) -> Option<String> {
 
 const TOO_LONG: &str = "longer than --max-line";
 
-/// The lines so far. One that cannot be kept leaves an empty line, so that the numbers of the others stay right.
+/// The lines so far. One that cannot be kept leaves an empty line, so that the numbers of the
+/// others stay right.
 #[derive(Default)]
 struct InputLog {
     text: String,
@@ -103,7 +125,10 @@ struct BadInput {
 
 impl InputLog {
     fn line(&mut self, line: &[u8], max_line: usize) {
-        let line = line.strip_prefix("\u{feff}".as_bytes()).filter(|_| self.lines == 0).unwrap_or(line);
+        let line = line
+            .strip_prefix("\u{feff}".as_bytes())
+            .filter(|_| self.lines == 0)
+            .unwrap_or(line);
         let bare = line.strip_suffix(b"\n").unwrap_or(line);
         match std::str::from_utf8(line) {
             _ if bare.len() > max_line => self.bad(bare, bare.len() as u64, TOO_LONG),
@@ -119,11 +144,20 @@ impl InputLog {
     fn bad(&mut self, start: &[u8], length: u64, what: &str) {
         self.lines += 1;
         self.text.push('\n');
-        self.bad.push(BadInput { number: self.lines, start: start.to_vec(), length, what: what.to_owned() });
+        self.bad.push(BadInput {
+            number: self.lines,
+            start: start.to_vec(),
+            length,
+            what: what.to_owned(),
+        });
     }
 
     /// The messages of a log. `warn` gets a warning for each line that is not an event.
-    fn conversation(mut self, options: &Filter, warn: &mut dyn FnMut(&Warning)) -> Result<Conversation> {
+    fn conversation(
+        mut self,
+        options: &Filter,
+        warn: &mut dyn FnMut(&Warning),
+    ) -> Result<Conversation> {
         let (conversation, problems) = Conversation::read(&self.text);
         let lines: Vec<&str> = self.text.lines().collect();
         let written = lines.iter().filter(|line| !line.trim().is_empty()).count();
@@ -131,24 +165,48 @@ impl InputLog {
             stdio::message("llm-stream", NO_EVENT);
         }
         for problem in problems {
-            let line = usize::try_from(problem.line - 1).ok().and_then(|at| lines.get(at).copied()).unwrap_or_default();
+            let line = usize::try_from(problem.line - 1)
+                .ok()
+                .and_then(|at| lines.get(at).copied())
+                .unwrap_or_default();
             let (start, length) = (line.into(), line.len() as u64);
-            self.bad.push(BadInput { number: problem.line, start, length, what: problem.what });
+            self.bad.push(BadInput {
+                number: problem.line,
+                start,
+                length,
+                what: problem.what,
+            });
         }
         self.bad.sort_by_key(|bad| bad.number);
         let mut seen = BadLines::default();
-        for BadInput { number, start, length, what } in &self.bad {
-            let bad = BadLine { file: "standard input", number: *number, start, length: *length, what };
+        for BadInput {
+            number,
+            start,
+            length,
+            what,
+        } in &self.bad
+        {
+            let bad = BadLine {
+                file: "standard input",
+                number: *number,
+                start,
+                length: *length,
+                what,
+            };
             seen.warn(options, bad, &mut *warn)?;
         }
         Ok(conversation)
     }
 
-    /// The text; `None` if it is only white space. Line ends at its end do not count, as in the shell's `$(…)`.
+    /// The text; `None` if it is only white space. Line ends at its end do not count, as in the
+    /// shell's `$(…)`.
     fn text(self, max_line: usize) -> Result<Option<String>> {
         if let Some(BadInput { number, what, .. }) = self.bad.first() {
-            let remedy =
-                if what == TOO_LONG { "raise it" } else { "convert it first, as with iconv -f LATIN1 -t UTF-8" };
+            let remedy = if what == TOO_LONG {
+                "raise it"
+            } else {
+                "convert it first, as with iconv -f LATIN1 -t UTF-8"
+            };
             bail!("standard input, line {number}: {what}, {remedy}");
         }
         let text = self.text.trim_end_matches(['\n', '\r']);
@@ -156,14 +214,16 @@ impl InputLog {
             return Ok(None);
         }
         if text.len() > max_line {
-            bail!("standard input: text of more than {max_line} bytes, raise --max-line or give less of it");
+            bail!(
+                "standard input: text of more than {max_line} bytes, raise --max-line or give less of it"
+            );
         }
         Ok(Some(text.to_owned()))
     }
 }
 
-/// Whether a line that begins with `start` may be a message of the conversation, or its request: an object that does not begin as another event
-/// does.
+/// Whether a line that begins with `start` may be a message of the conversation, or its request: an
+/// object that does not begin as another event does.
 fn may_be_message(start: &[u8]) -> bool {
     let start = start.trim_ascii_start();
     match start.strip_prefix(br#"{"type":""#) {

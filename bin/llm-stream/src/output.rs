@@ -21,7 +21,13 @@ pub struct Out {
 impl Out {
     /// `no_time` leaves times out of the events.
     pub fn new(no_time: bool, messages: Messages) -> Out {
-        Out { stdout: Output::new(), no_time, messages, failed: None, errors: Errors::passed("llm-stream") }
+        Out {
+            stdout: Output::new(),
+            no_time,
+            messages,
+            failed: None,
+            errors: Errors::passed("llm-stream"),
+        }
     }
 
     /// Whether times are left out.
@@ -72,7 +78,13 @@ impl Out {
     }
 
     /// Writes an event of the stream `stream` (as JSON) and of `choice`, at the time `t`.
-    pub fn write(&mut self, stream: Option<&str>, choice: u32, t: Option<&str>, event: &Payload<'_>) {
+    pub fn write(
+        &mut self,
+        stream: Option<&str>,
+        choice: u32,
+        t: Option<&str>,
+        event: &Payload<'_>,
+    ) {
         if self.failed.is_none() {
             let buffer = self.stdout.buffer();
             payload::line(buffer, event, stream, choice, t);

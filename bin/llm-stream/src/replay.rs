@@ -46,19 +46,30 @@ pub struct ReplaySettings {
     pub is_verbose: bool,
 }
 
-/// Writes the events of all files: 2 when any `error` event was written or a file could not be read, else 0.
+/// Writes the events of all files: 2 when any `error` event was written or a file could not be
+/// read, else 0.
 ///
 /// # Errors
-/// One line for a mistake in the arguments, and for a file that does not exist; failures of standard output.
+/// One line for a mistake in the arguments, and for a file that does not exist; failures of
+/// standard output.
 pub fn replay(settings: &ReplaySettings) -> Result<Status> {
     for path in settings.files.iter().filter(|path| *path != Path::new("-")) {
         // Before anything is written: a wrong name should not cost half of the work.
         std::fs::metadata(path).map_err(|e| unreadable(path, e))?;
     }
     let dialects = dialects(settings.dialect_file.as_deref())?;
-    let dialect = dialect(&dialects, settings.dialect.as_deref(), settings.tools_mode, false)?;
+    let dialect = dialect(
+        &dialects,
+        settings.dialect.as_deref(),
+        settings.tools_mode,
+        false,
+    )?;
     let max_frame = Some(settings.max_frame);
-    let mut options = StreamOptions { prefill: settings.prefill.clone(), max_frame, ..StreamOptions::default() };
+    let mut options = StreamOptions {
+        prefill: settings.prefill.clone(),
+        max_frame,
+        ..StreamOptions::default()
+    };
     if settings.tools_mode == ToolsModeChoice::Tag {
         options.tools_mode = Some("tag".to_owned());
         options.dialect = Some(dialect.name.to_owned());
@@ -67,7 +78,13 @@ pub fn replay(settings: &ReplaySettings) -> Result<Status> {
     let messages = Messages::new(settings.is_verbose, settings.no_time, Redactor::default());
     runtime()?.block_on(async {
         let (watch, out) = (Watch::new()?, Out::new(settings.no_time, messages));
-        let mut replay = ReplayRun { settings, options, watch, out, status: Status::Done };
+        let mut replay = ReplayRun {
+            settings,
+            options,
+            watch,
+            out,
+            status: Status::Done,
+        };
         for path in &settings.files {
             if let Err(e) = replay.file(path).await {
                 if e.is::<Failure>() {
@@ -81,12 +98,19 @@ pub fn replay(settings: &ReplaySettings) -> Result<Status> {
             }
         }
         replay.out.flush()?;
-        Ok(if replay.status == Status::Done && replay.out.has_error() { Status::Error } else { replay.status })
+        Ok(if replay.status == Status::Done && replay.out.has_error() {
+            Status::Error
+        } else {
+            replay.status
+        })
     })
 }
 
 fn unreadable(path: &Path, e: io::Error) -> anyhow::Error {
-    anyhow::anyhow!("{}: {e}, check the path and its permissions", path.display())
+    anyhow::anyhow!(
+        "{}: {e}, check the path and its permissions",
+        path.display()
+    )
 }
 
 /// Opens the body at `path`.
@@ -111,11 +135,18 @@ impl ReplayRun<'_> {
     async fn file(&mut self, path: &Path) -> Result<()> {
         let name = event::quoted(&path.to_string_lossy());
         let mut body = open(path).map_err(|e| unreadable(path, e))?;
-        let Some(start) = self.ahead(&mut body, path, |bytes| !bytes.is_empty()).await? else { return Ok(()) };
+        let Some(start) = self
+            .ahead(&mut body, path, |bytes| !bytes.is_empty())
+            .await?
+        else {
+            return Ok(());
+        };
         if is_tape(start) {
-            let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else { return Ok(()) };
-            let text =
-                std::str::from_utf8(bytes).with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
+            let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else {
+                return Ok(());
+            };
+            let text = std::str::from_utf8(bytes)
+                .with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
             let tape = Tape::read(text).with_context(|| path.display().to_string())?;
             for exchange in &tape.exchanges {
                 let status = exchange.head.as_ref().map_or(0, |head| head.status);
@@ -135,25 +166,37 @@ impl ReplayRun<'_> {
         let api = match self.settings.api {
             Some(api) => api,
             None => {
-                let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes, false).is_some();
-                let Some(start) = self.ahead(&mut body, path, known).await? else { return Ok(()) };
+                let known =
+                    |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes, false).is_some();
+                let Some(start) = self.ahead(&mut body, path, known).await? else {
+                    return Ok(());
+                };
                 let Some(api) = recognise(start, true) else {
-                    bail!("{}: the body does not show its API, name it with --api", path.display());
+                    bail!(
+                        "{}: the body does not show its API, name it with --api",
+                        path.display()
+                    );
                 };
                 api
             }
         };
-        self.out.messages().verbose(format_args!("{}: {}", path.display(), api.name()));
+        self.out
+            .messages()
+            .verbose(format_args!("{}: {}", path.display(), api.name()));
         let body = if self.settings.faults.any() {
-            let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else { return Ok(()) };
+            let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else {
+                return Ok(());
+            };
             self.recorded(Recording::of_bytes(bytes.to_vec()))
         } else {
             Body::of_file(body)
         };
-        self.write(body, Stream::new(api, self.options.clone()), &name).await
+        self.write(body, Stream::new(api, self.options.clone()), &name)
+            .await
     }
 
-    /// Reads on in `body` until `enough` is true of all that was read, or the file ends; `None` when a signal comes first.
+    /// Reads on in `body` until `enough` is true of all that was read, or the file ends; `None`
+    /// when a signal comes first.
     async fn ahead<'b>(
         &mut self,
         body: &'b mut FileBody,
@@ -184,13 +227,27 @@ impl ReplayRun<'_> {
     /// One exchange of a tape.
     async fn exchange(&mut self, exchange: &Exchange, name: &str) -> Result<()> {
         let Some(api) = Api::from_name(&exchange.api).or(self.settings.api) else {
-            bail!("line {} of the tape: the API \"{}\" is unknown, name it with --api", exchange.line, exchange.api);
+            bail!(
+                "line {} of the tape: the API \"{}\" is unknown, name it with --api",
+                exchange.line,
+                exchange.api
+            );
         };
         let model = Some(exchange.model.clone()).filter(|m| !m.is_empty());
-        let mut options = StreamOptions { model, ..self.options.clone() };
+        let mut options = StreamOptions {
+            model,
+            ..self.options.clone()
+        };
         if options.tools_mode.is_none() {
             options.tools = asked(&exchange.request.body);
-            options.tools_mode = Some(if options.tools.is_some() { "native" } else { "none" }.to_owned());
+            options.tools_mode = Some(
+                if options.tools.is_some() {
+                    "native"
+                } else {
+                    "none"
+                }
+                .to_owned(),
+            );
         }
         let mut stream = Stream::new(api, options);
         let recording = Recording::of(exchange);

@@ -22,7 +22,8 @@ impl Args {
     /// The task, with its settings.
     ///
     /// # Errors
-    /// One line for options that contradict each other, and for an invalid variable of the environment.
+    /// One line for options that contradict each other, and for an invalid variable of the
+    /// environment.
     pub fn task(self) -> Result<Task> {
         if !self.replay.files.is_empty() {
             return Ok(Task::Replay(Box::new(self.replay_settings())));
@@ -62,8 +63,15 @@ impl Args {
         let filter = self.common.filter("llm-stream", vec![]);
         let (request, connection) = (self.request, self.connection);
         Ok(AskSettings {
-            auto: self.auto.settings.settings(&request.tools_mode, &connection),
-            provider: request.provider.settings(&request.tools_mode, &connection, filter.max_line)?,
+            auto: self
+                .auto
+                .settings
+                .settings(&request.tools_mode, &connection),
+            provider: request.provider.settings(
+                &request.tools_mode,
+                &connection,
+                filter.max_line,
+            )?,
             connection: connection.settings(),
             prompt: self.prompt,
             system: request.system,

@@ -36,7 +36,8 @@ impl Interrupt {
 pub struct Watch {
     signals: Signals,
     wake: UnixStream,
-    /// Never written to; an error on it means that the reader left. `None` when standard output is a file, which has no reader.
+    /// Never written to; an error on it means that the reader left. `None` when standard output is
+    /// a file, which has no reader.
     stdout: Option<pipe::Sender>,
 }
 
@@ -47,11 +48,25 @@ impl Watch {
     /// [`Failure::Limit`] when the system has no more file descriptors.
     pub fn new() -> Result<Watch, Failure> {
         let signals = Signals::new()?;
-        let wake = signals.as_fd().try_clone_to_owned().and_then(|fd| UnixStream::from_std(StdStream::from(fd)));
-        let wake = wake.map_err(|error| Failure::Limit { what: "signals cannot be watched", error })?;
+        let wake = signals
+            .as_fd()
+            .try_clone_to_owned()
+            .and_then(|fd| UnixStream::from_std(StdStream::from(fd)));
+        let wake = wake.map_err(|error| Failure::Limit {
+            what: "signals cannot be watched",
+            error,
+        })?;
         // Unchecked, since the check would make it non-blocking for all processes that share it.
-        let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(pipe::Sender::from_owned_fd_unchecked).ok();
-        Ok(Watch { signals, wake, stdout })
+        let stdout = io::stdout()
+            .as_fd()
+            .try_clone_to_owned()
+            .and_then(pipe::Sender::from_owned_fd_unchecked)
+            .ok();
+        Ok(Watch {
+            signals,
+            wake,
+            stdout,
+        })
     }
 
     /// The signals, for reading standard input before the runtime waits for anything.
@@ -72,10 +87,11 @@ impl Watch {
         }
     }
 
-    /// What has happened already, for work that never waits. Whether the reader left is looked at only if `and_reader`: that is a
-    /// system call.
+    /// What has happened already, for work that never waits. Whether the reader left is looked at
+    /// only if `and_reader`: that is a system call.
     pub fn seen(&self, and_reader: bool) -> Option<Interrupt> {
-        let gone = || (and_reader && stdio::reader_gone(Some(Duration::ZERO))).then_some(Interrupt::Gone);
+        let gone =
+            || (and_reader && stdio::reader_gone(Some(Duration::ZERO))).then_some(Interrupt::Gone);
         self.signal().map(Interrupt::Signal).or_else(gone)
     }
 
@@ -106,6 +122,12 @@ impl Watch {
 pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     // Together with the commands that use its signals, tokio panics where it has no files for them.
     stdio::check_descriptors(8)?;
-    let limit = |error| Failure::Limit { what: "the runtime cannot be started", error };
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)
+    let limit = |error| Failure::Limit {
+        what: "the runtime cannot be started",
+        error,
+    };
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(limit)
 }

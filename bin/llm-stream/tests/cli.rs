@@ -18,7 +18,15 @@ fn dry(args: &[&str], log: &str) -> serde_json::Value {
     let mut command = command(&["--dry-run", "--model", "m"]);
     command.args(args);
     let ran = run_with(command, log);
-    assert_eq!((ran.status, ran.stdout.lines().count(), ran.stderr.lines().count()), (0, 1, 1), "{ran:?}");
+    assert_eq!(
+        (
+            ran.status,
+            ran.stdout.lines().count(),
+            ran.stderr.lines().count()
+        ),
+        (0, 1, 1),
+        "{ran:?}"
+    );
     assert!(ran.stderr.starts_with("llm-stream: POST http"), "{ran:?}");
     serde_json::from_str(&ran.stdout).unwrap()
 }
@@ -32,41 +40,98 @@ fn the_log_comes_before_the_prompt_and_needs_no_key_to_be_shown() {
         .iter()
         .map(|m| (m["role"].as_str().unwrap(), m["content"].as_str().unwrap()))
         .collect();
-    assert_eq!(messages, [("system", "Be brief."), ("user", "one"), ("assistant", "eins"), ("user", "two")]);
-    assert_eq!((&body["model"], &body["stream"]), (&json!("m"), &json!(true)));
-    let body =
-        dry(&["--system", "Rhyme.", "--param", "temperature=0.50", "--param", "stop=[\"x\"]", "--no-stream", "hi"], "");
+    assert_eq!(
+        messages,
+        [
+            ("system", "Be brief."),
+            ("user", "one"),
+            ("assistant", "eins"),
+            ("user", "two")
+        ]
+    );
+    assert_eq!(
+        (&body["model"], &body["stream"]),
+        (&json!("m"), &json!(true))
+    );
+    let body = dry(
+        &[
+            "--system",
+            "Rhyme.",
+            "--param",
+            "temperature=0.50",
+            "--param",
+            "stop=[\"x\"]",
+            "--no-stream",
+            "hi",
+        ],
+        "",
+    );
     assert_eq!(body["messages"][0]["content"], "Rhyme.");
-    assert_eq!((body["temperature"].to_string().as_str(), &body["stop"]), ("0.50", &json!(["x"])), "digits stay");
+    assert_eq!(
+        (body["temperature"].to_string().as_str(), &body["stop"]),
+        ("0.50", &json!(["x"])),
+        "digits stay"
+    );
     assert_ne!(body["stream"], true);
-    for api in ["openai-responses", "anthropic", "gemini", "ollama", "mistral", "cohere"] {
+    for api in [
+        "openai-responses",
+        "anthropic",
+        "gemini",
+        "ollama",
+        "mistral",
+        "cohere",
+    ] {
         let body = dry(&["--api", api, "hi"], LOG);
-        assert!(body.to_string().contains("eins") && !body.to_string().contains("earlier turn"), "{api} {body}");
+        assert!(
+            body.to_string().contains("eins") && !body.to_string().contains("earlier turn"),
+            "{api} {body}"
+        );
     }
 }
 
 #[test]
 fn tools_go_to_the_provider_without_their_commands() {
-    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let schema =
+        json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     let tools = json!([
         {"type": "function", "function": {"name": "a", "description": "A", "parameters": schema}, "exec": {"command": ["/bin/a"]}},
         {"name": "b", "input_schema": schema, "exec": {"command": ["/bin/b", "{city}"]}},
         {"name": "c", "inputSchema": schema},
     ]);
     let file = File::new("tools.json", tools.to_string());
-    let body = dry(&["--tools", file.path(), "--tool-choice", "required", "hi"], "");
-    let names: Vec<_> =
-        body["tools"].as_array().unwrap().iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();
-    assert_eq!((names, &body["tools"][1]["function"]["parameters"]), (vec!["a", "b", "c"], &schema));
+    let body = dry(
+        &["--tools", file.path(), "--tool-choice", "required", "hi"],
+        "",
+    );
+    let names: Vec<_> = body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        (names, &body["tools"][1]["function"]["parameters"]),
+        (vec!["a", "b", "c"], &schema)
+    );
     assert!(!body.to_string().contains("/bin/") && body["tool_choice"] == "required");
     // A filter that comes after has them from the stream.
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
     let start = run(asking(&server, &["--tools", file.path(), "hi"])).event("stream_start");
-    assert_eq!((&start["tools"], &start["tools_mode"]), (&body["tools"], &json!("native")));
-    for (text, says) in [("nonsense", "not JSON"), ("7", "array of tools"), ("[{}]", "tool 1")] {
+    assert_eq!(
+        (&start["tools"], &start["tools_mode"]),
+        (&body["tools"], &json!("native"))
+    );
+    for (text, says) in [
+        ("nonsense", "not JSON"),
+        ("7", "array of tools"),
+        ("[{}]", "tool 1"),
+    ] {
         let file = File::new("bad-tools.json", text);
         let ran = run(command(&["--model", "m", "--tools", file.path(), "hi"]));
-        assert!(ran.refusal().contains(says) && ran.stderr.contains(file.path()), "{ran:?}");
+        assert!(
+            ran.refusal().contains(says) && ran.stderr.contains(file.path()),
+            "{ran:?}"
+        );
     }
 }
 
@@ -74,20 +139,42 @@ fn tools_go_to_the_provider_without_their_commands() {
 fn the_prompt_is_written_out_first_so_that_the_log_is_whole() {
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["zwei"]))]);
     let ran = run_with(asking(&server, &["two \"q\""]), LOG);
-    assert_eq!(ran.events()[0], json!({"type": "message", "message": {"role": "user", "content": "two \"q\""}}));
-    assert_eq!(server.asked()[0].body["messages"].as_array().unwrap().len(), 4);
+    assert_eq!(
+        ran.events()[0],
+        json!({"type": "message", "message": {"role": "user", "content": "two \"q\""}})
+    );
+    assert_eq!(
+        server.asked()[0].body["messages"].as_array().unwrap().len(),
+        4
+    );
     // Without a prompt nothing is added.
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
-    assert!(run_with(asking(&server, &[]), LOG).stdout.starts_with("{\"type\":\"stream_start\""));
+    assert!(
+        run_with(asking(&server, &[]), LOG)
+            .stdout
+            .starts_with("{\"type\":\"stream_start\"")
+    );
 }
 
 #[test]
 fn a_model_that_has_answered_often_enough_is_not_asked() {
     let server = Server::new(vec![vec![]]);
     let ran = run_with(asking(&server, &["--max-steps", "1"]), LOG);
-    assert_eq!((ran.status, ran.types().as_str(), server.asked().len()), (2, "error", 0));
-    assert_eq!((&ran.event("error")["code"], &ran.event("error")["retryable"]), (&json!("max_steps"), &json!(false)));
-    for args in [&["--max-steps", "2"][..], &["--max-steps", "1", "a new question"]] {
+    assert_eq!(
+        (ran.status, ran.types().as_str(), server.asked().len()),
+        (2, "error", 0)
+    );
+    assert_eq!(
+        (
+            &ran.event("error")["code"],
+            &ran.event("error")["retryable"]
+        ),
+        (&json!("max_steps"), &json!(false))
+    );
+    for args in [
+        &["--max-steps", "2"][..],
+        &["--max-steps", "1", "a new question"],
+    ] {
         let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
         assert_eq!(run_with(asking(&server, args), LOG).status, 0);
     }
@@ -105,21 +192,34 @@ fn a_bad_line_of_the_log_is_told_and_lost_nowhere() {
         .filter(|e| e["type"] == "warning")
         .map(|e| (e["line"].clone(), e["raw"].clone()))
         .collect();
-    assert_eq!(warnings, [(json!(5), json!("nonsense")), (json!(6), json!("{\"type\":\"message\"}"))]);
+    assert_eq!(
+        warnings,
+        [
+            (json!(5), json!("nonsense")),
+            (json!(6), json!("{\"type\":\"message\"}"))
+        ]
+    );
     assert!(ran.stderr.contains("standard input, line 5") && ran.stderr.lines().count() == 2);
     let ran = run_with(asking(&server, &["--strict", "hi"]), &log);
     assert!(ran.refusal().contains("line 5"), "{ran:?}");
-    // A message that is too long to be read is missed by the model: it is not asked. Any other event is not.
+    // A message that is too long to be read is missed by the model: it is not asked. Any other
+    // event is not.
     let long = "x".repeat(300);
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
     let log = format!("{LOG}{{\"role\":\"user\",\"content\":\"{long}\"}}\n");
     let ran = run_with(asking(&server, &["--max-line", "300", "hi"]), &log);
     assert!(
-        ran.refusal().contains("longer than --max-line, so a message would be missing") && server.asked().is_empty()
+        ran.refusal()
+            .contains("longer than --max-line, so a message would be missing")
+            && server.asked().is_empty()
     );
     let log = format!("{LOG}{{\"type\":\"tool_result\",\"output\":\"{long}\"}}\nplain {long}\n");
     let ran = run_with(asking(&server, &["--max-line", "300", "hi"]), &log);
-    assert_eq!((ran.status, ran.types().matches("warning").count()), (0, 2), "{ran:?}");
+    assert_eq!(
+        (ran.status, ran.types().matches("warning").count()),
+        (0, 2),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -131,11 +231,41 @@ fn a_mistake_is_one_line_with_the_remedy() {
             "use one of openai-chat, openai-responses, anthropic, gemini, ollama, mistral, cohere",
         ),
         (&["--model", "m", "hi"], "export OPENAI_API_KEY"),
-        (&["--model", "m", "--tools", "/not/there", "hi"], "/not/there: No such file"),
-        (&["--model", "m", "--tools-mode", "tag", "--dialect", "nonsense", "hi"], "tag-parse --list-dialects"),
-        (&["--model", "m", "--dialect", "tool-name-tag", "hi"], "--tools-mode tag"),
-        (&["--tools-mode", "tag", "--dialect", "nonsense", "--replay", "/"], "tag-parse --list-dialects"),
-        (&["--model", "m", "--base-url", "http://127.0.0.1:1"], "give a PROMPT"),
+        (
+            &["--model", "m", "--tools", "/not/there", "hi"],
+            "/not/there: No such file",
+        ),
+        (
+            &[
+                "--model",
+                "m",
+                "--tools-mode",
+                "tag",
+                "--dialect",
+                "nonsense",
+                "hi",
+            ],
+            "tag-parse --list-dialects",
+        ),
+        (
+            &["--model", "m", "--dialect", "tool-name-tag", "hi"],
+            "--tools-mode tag",
+        ),
+        (
+            &[
+                "--tools-mode",
+                "tag",
+                "--dialect",
+                "nonsense",
+                "--replay",
+                "/",
+            ],
+            "tag-parse --list-dialects",
+        ),
+        (
+            &["--model", "m", "--base-url", "http://127.0.0.1:1"],
+            "give a PROMPT",
+        ),
         (&["--model", "m", "--param", "x", "hi"], "KEY=JSON"),
         (&["--model", "m", "--retries", "many", "hi"], "--retries"),
         (&["--nonsense"], "llm-stream --help"),
@@ -195,7 +325,11 @@ fn help_names_every_option_of_the_design() {
     ] {
         assert!(help.contains(option), "{option}");
     }
-    assert!(run(command(&["--version"])).stdout.starts_with("llm-stream 0."));
+    assert!(
+        run(command(&["--version"]))
+            .stdout
+            .starts_with("llm-stream 0.")
+    );
 }
 
 #[test]
@@ -207,27 +341,66 @@ fn bodies_replay_one_after_the_other_under_their_paths() {
     );
     let ran = run(command(&["--replay", one.path(), "--replay", two.path()]));
     assert_eq!((ran.status, ran.text().as_str()), (0, "abc"));
-    let of = |stream: &str| ran.events().iter().filter(|e| e["stream"] == stream).count();
-    assert_eq!((of(one.path()), of(two.path()), ran.stdout.lines().count()), (4, 3, 7));
-    assert!(ran.events().iter().all(|e| e["t"].is_null()), "nobody knows the times");
+    let of = |stream: &str| {
+        ran.events()
+            .iter()
+            .filter(|e| e["stream"] == stream)
+            .count()
+    };
+    assert_eq!(
+        (of(one.path()), of(two.path()), ran.stdout.lines().count()),
+        (4, 3, 7)
+    );
+    assert!(
+        ran.events().iter().all(|e| e["t"].is_null()),
+        "nobody knows the times"
+    );
     // A body with --api is read as that API's; a body that does not show its API needs the option.
-    assert_eq!(run(command(&["--api", "anthropic", "--replay", one.path()])).event("stream_start")["api"], "anthropic");
+    assert_eq!(
+        run(command(&["--api", "anthropic", "--replay", one.path()])).event("stream_start")["api"],
+        "anthropic"
+    );
     let other = File::new("other", "\n\n");
-    assert!(run(command(&["--replay", other.path()])).refusal().contains("--api"));
+    assert!(
+        run(command(&["--replay", other.path()]))
+            .refusal()
+            .contains("--api")
+    );
     // An error in a stream makes the status 2, and the other streams are there.
     let bad = File::new("bad.sse", "data: {\"error\":{\"message\":\"no\"}}\n\n");
-    let ran = run(command(&["--api", "openai-chat", "--replay", bad.path(), "--replay", one.path()]));
-    assert_eq!((ran.status, ran.text().as_str(), ran.stderr.as_str()), (2, "ab", ""));
+    let ran = run(command(&[
+        "--api",
+        "openai-chat",
+        "--replay",
+        bad.path(),
+        "--replay",
+        one.path(),
+    ]));
+    assert_eq!(
+        (ran.status, ran.text().as_str(), ran.stderr.as_str()),
+        (2, "ab", "")
+    );
 }
 
 #[test]
 fn a_full_disk_is_told() {
     let file = File::new("full.sse", chat(&["a"]));
-    for args in [&["--replay", file.path()][..], &["--dry-run", "--model", "m", "hi"]] {
+    for args in [
+        &["--replay", file.path()][..],
+        &["--dry-run", "--model", "m", "hi"],
+    ] {
         let mut command = command(args);
-        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        command.stdout(
+            std::fs::File::options()
+                .write(true)
+                .open("/dev/full")
+                .unwrap(),
+        );
         let ran = run(command);
-        assert!(ran.refusal().contains("standard output: No space left"), "{ran:?}");
+        assert!(
+            ran.refusal().contains("standard output: No space left"),
+            "{ran:?}"
+        );
     }
 }
 
@@ -238,7 +411,10 @@ fn a_body_replays_from_standard_input_as_it_comes() {
     let (first, rest) = body.split_at(body.find("\n\n").unwrap() + 2);
     let mut command = command(&["--replay", "-"]);
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
-    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let (mut stdin, mut stdout) = (
+        child.stdin.take().unwrap(),
+        BufReader::new(child.stdout.take().unwrap()),
+    );
     stdin.write_all(first.as_bytes()).unwrap();
     until(&mut stdout, "\"a\"");
     stdin.write_all(rest.as_bytes()).unwrap();
@@ -258,23 +434,42 @@ fn faults_are_put_into_a_replay() {
     };
     let plain = replay(&[]);
     for resplit in ["1", "7", "random:1", "random:2"] {
-        assert_eq!(replay(&["--resplit", resplit]).stdout, plain.stdout, "{resplit}");
+        assert_eq!(
+            replay(&["--resplit", resplit]).stdout,
+            plain.stdout,
+            "{resplit}"
+        );
     }
     let second = body.find("\n\n").unwrap() + 2;
     let at = second.to_string();
-    for (args, code) in [(["--cut-at", &at], "ended before"), (["--error-at", &at], "--error-at")] {
+    for (args, code) in [
+        (["--cut-at", &at], "ended before"),
+        (["--error-at", &at], "--error-at"),
+    ] {
         let ran = replay(&args);
         assert_eq!(
-            (ran.status, ran.text().as_str(), &ran.event("stream_end")["finish_reason"]),
+            (
+                ran.status,
+                ran.text().as_str(),
+                &ran.event("stream_end")["finish_reason"]
+            ),
             (2, "Grü", &json!("cut"))
         );
-        assert!(ran.event("error")["message"].as_str().unwrap().contains(code));
+        assert!(
+            ran.event("error")["message"]
+                .as_str()
+                .unwrap()
+                .contains(code)
+        );
     }
     assert_eq!(replay(&["--dup-at", "3"]).text(), "GrüGrüße");
     let began = std::time::Instant::now();
     let ran = replay(&["--stall-at", &format!("{second}:150")]);
     assert_eq!(ran.stdout, plain.stdout);
-    assert!(began.elapsed().as_millis() >= 150, "a stall is real at any speed");
+    assert!(
+        began.elapsed().as_millis() >= 150,
+        "a stall is real at any speed"
+    );
 }
 
 #[test]
@@ -292,10 +487,28 @@ fn a_tape_replays_at_its_recorded_times() {
     );
     let ran = run(command(&["--replay", tape.path()]));
     let times: Vec<_> = ran.events().iter().map(|e| e["t"].to_string()).collect();
-    assert_eq!((ran.status, times.join(" ").as_str()), (0, "0 0 0.5 0.5 0.5"), "{ran:?}");
-    assert_eq!(ran.event("session_stats")["first_event_ms"].to_string(), "11");
-    assert_eq!(ran.event("stream_start")["tools"][0]["function"]["name"], "f");
-    assert!(!run(command(&["--replay", tape.path(), "--no-time"])).stdout.contains("\"t\""));
-    // At real speed the same is written; after the end mark the command does not wait for the end of the connection.
-    assert_eq!(run(command(&["--replay", tape.path(), "--speed", "real"])).stdout, ran.stdout);
+    assert_eq!(
+        (ran.status, times.join(" ").as_str()),
+        (0, "0 0 0.5 0.5 0.5"),
+        "{ran:?}"
+    );
+    assert_eq!(
+        ran.event("session_stats")["first_event_ms"].to_string(),
+        "11"
+    );
+    assert_eq!(
+        ran.event("stream_start")["tools"][0]["function"]["name"],
+        "f"
+    );
+    assert!(
+        !run(command(&["--replay", tape.path(), "--no-time"]))
+            .stdout
+            .contains("\"t\"")
+    );
+    // At real speed the same is written; after the end mark the command does not wait for the end
+    // of the connection.
+    assert_eq!(
+        run(command(&["--replay", tape.path(), "--speed", "real"])).stdout,
+        ran.stdout
+    );
 }

@@ -38,11 +38,17 @@ const STREAMS: [(Api, &str); 3] = [
     ),
 ];
 
-/// What must have been written when the first `length` bytes came and then the connection was lost; and whether the end mark
-/// was among them, so that nothing was lost. `id` is the name that the request gives a response whose own did not come.
+/// What must have been written when the first `length` bytes came and then the connection was lost;
+/// and whether the end mark was among them, so that nothing was lost. `id` is the name that the
+/// request gives a response whose own did not come.
 fn expected(api: Api, body: &[u8], length: usize, id: &str) -> (Vec<String>, bool) {
     let (model, tools_mode, id) = (Some("m".into()), Some("none".into()), Some(id.into()));
-    let options = StreamOptions { model, tools_mode, id, ..StreamOptions::default() };
+    let options = StreamOptions {
+        model,
+        tools_mode,
+        id,
+        ..StreamOptions::default()
+    };
     let mut stream = Stream::new(api, options);
     let mut out = Collect::default();
     stream.push(&body[..length], &mut out);
@@ -50,15 +56,21 @@ fn expected(api: Api, body: &[u8], length: usize, id: &str) -> (Vec<String>, boo
     (out.lines, !stream.failed())
 }
 
-/// Runs the command against a server that sends so much and then breaks off: with an RST, or by a close in the middle of a body
-/// whose length was announced.
+/// Runs the command against a server that sends so much and then breaks off: with an RST, or by a
+/// close in the middle of a body whose length was announced.
 fn broken(api: Api, body: &[u8], length: usize, reset: bool) -> Ran {
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len() + 1);
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
+        body.len() + 1
+    );
     let mut steps = vec![Step::Send([head.as_bytes(), &body[..length]].concat())];
     if reset {
         steps.push(Step::Reset);
     }
-    run(asking(&Server::new(vec![steps]), &["--api", api.name(), "--retries", "0", "Hi"]))
+    run(asking(
+        &Server::new(vec![steps]),
+        &["--api", api.name(), "--retries", "0", "Hi"],
+    ))
 }
 
 fn at_every_byte(part: usize) {
@@ -66,7 +78,10 @@ fn at_every_byte(part: usize) {
         let body = text.as_bytes();
         for length in (part..=body.len()).step_by(2) {
             let ran = broken(api, body, length, false);
-            let id = ran.event("stream_start")["id"].as_str().unwrap_or_default().to_owned();
+            let id = ran.event("stream_start")["id"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             let (lines, whole) = expected(api, body, length, &id);
             let got: Vec<&str> = ran.stdout.lines().skip(1).collect();
             let kinds = |lines: &[&str]| {
@@ -78,21 +93,38 @@ fn at_every_byte(part: usize) {
             };
             let want: Vec<&str> = lines.iter().map(String::as_str).collect();
             assert_eq!(kinds(&got), kinds(&want), "{api:?} {length}");
-            assert_eq!(ran.status, if whole { 0 } else { 2 }, "{api:?} {length} {ran:?}");
+            assert_eq!(
+                ran.status,
+                if whole { 0 } else { 2 },
+                "{api:?} {length} {ran:?}"
+            );
             if !whole {
-                assert_eq!(ran.event("error")["code"], "disconnected", "{api:?} {length}");
+                assert_eq!(
+                    ran.event("error")["code"],
+                    "disconnected",
+                    "{api:?} {length}"
+                );
                 assert_eq!(ran.event("stream_end")["finish_reason"], "cut");
             }
-            // An RST also takes away what the command has not read yet, so only a beginning is sure.
+            // An RST also takes away what the command has not read yet, so only a beginning is
+            // sure.
             let ran = broken(api, body, length, true);
             if ran.status == 0 {
                 assert!(whole);
                 continue;
             }
-            assert_eq!((ran.status, &ran.event("error")["code"]), (2, &"disconnected".into()), "{api:?} {length}");
+            assert_eq!(
+                (ran.status, &ran.event("error")["code"]),
+                (2, &"disconnected".into()),
+                "{api:?} {length}"
+            );
             assert_eq!(ran.event("stream_end")["finish_reason"], "cut");
             let all = expected(api, body, body.len(), &id).0;
-            let got = ran.stdout.lines().skip(1).filter(|l| !l.contains("\"stream_end\"") && !l.contains("\"error\""));
+            let got = ran
+                .stdout
+                .lines()
+                .skip(1)
+                .filter(|l| !l.contains("\"stream_end\"") && !l.contains("\"error\""));
             assert!(
                 got.zip(&all).all(|(got, want)| got == want
                     || got.contains("\"session_stats\"")

@@ -13,12 +13,21 @@ const SIGNALS: [(&str, i32); 2] = [("-INT", 130), ("-TERM", 143)];
 /// Starts a replay of these files; gives its standard input, which stays open, and its output.
 fn start(args: &[&str]) -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let mut child = command(args).stdin(Stdio::piped()).spawn().unwrap();
-    let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let (stdin, stdout) = (
+        child.stdin.take().unwrap(),
+        BufReader::new(child.stdout.take().unwrap()),
+    );
     (child, stdin, stdout)
 }
 
 fn signal(child: &Child, signal: &str) {
-    assert!(kill().args([signal, &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        kill()
+            .args([signal, &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// A tape of `n` answers, each with a pause of an hour after its first event.
@@ -33,7 +42,8 @@ fn slow_tape(n: usize) -> String {
     vec![exchange; n].join("\n")
 }
 
-/// That the first body ended is seen on standard output, so the command is waiting for the second, or is about to.
+/// That the first body ended is seen on standard output, so the command is waiting for the second,
+/// or is about to.
 #[test]
 fn a_replay_that_waits_for_a_body_ends_at_a_signal() {
     let body = chat(&["a"]);
@@ -55,7 +65,11 @@ fn a_replay_that_waits_for_a_body_ends_at_a_signal() {
             until(&mut stdout, "stream_end");
             signal(&child, name);
             let ran = finish(child, Some(stdout));
-            assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (status, "", ""), "{args:?} {input:?}");
+            assert_eq!(
+                (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+                (status, "", ""),
+                "{args:?} {input:?}"
+            );
         }
     }
 }
@@ -64,12 +78,21 @@ fn a_replay_that_waits_for_a_body_ends_at_a_signal() {
 fn a_named_pipe_that_nobody_writes_ends_at_a_signal() {
     let first = File::new("interrupt-before.sse", chat(&["a"]));
     let pipe = File(std::env::temp_dir().join(format!("llm-stream-{}-pipe", std::process::id())));
-    assert!(Command::new("mkfifo").arg(pipe.path()).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(pipe.path())
+            .status()
+            .unwrap()
+            .success()
+    );
     let (child, _stdin, mut stdout) = start(&["--replay", first.path(), "--replay", pipe.path()]);
     until(&mut stdout, "stream_end");
     signal(&child, "-INT");
     let ran = finish(child, Some(stdout));
-    assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (130, "", ""));
+    assert_eq!(
+        (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+        (130, "", "")
+    );
 }
 
 #[test]
@@ -79,37 +102,64 @@ fn the_open_stream_is_closed_and_no_further_one_begins() {
     let tape = File::new("interrupt.tape", slow_tape(3));
     for (name, status) in SIGNALS {
         let (child, mut stdin, mut stdout) = start(&["--replay", "-", "--replay", next.path()]);
-        stdin.write_all(&body.as_bytes()[..body.find("\n\n").unwrap() + 2]).unwrap();
+        stdin
+            .write_all(&body.as_bytes()[..body.find("\n\n").unwrap() + 2])
+            .unwrap();
         until(&mut stdout, "content_delta");
         signal(&child, name);
         let ran = finish(child, Some(stdout));
-        assert_eq!((ran.status, ran.types().as_str()), (status, "stream_end"), "{ran:?}");
+        assert_eq!(
+            (ran.status, ran.types().as_str()),
+            (status, "stream_end"),
+            "{ran:?}"
+        );
         assert_eq!(ran.event("stream_end")["finish_reason"], "cancelled");
 
-        let (child, _stdin, mut stdout) =
-            start(&["--no-time", "--speed", "real", "--replay", tape.path(), "--replay", next.path()]);
+        let (child, _stdin, mut stdout) = start(&[
+            "--no-time",
+            "--speed",
+            "real",
+            "--replay",
+            tape.path(),
+            "--replay",
+            next.path(),
+        ]);
         until(&mut stdout, "content_delta");
         signal(&child, name);
         let ran = finish(child, Some(stdout));
-        assert_eq!((ran.status, ran.types().as_str()), (status, "stream_end"), "{ran:?}");
+        assert_eq!(
+            (ran.status, ran.types().as_str()),
+            (status, "stream_end"),
+            "{ran:?}"
+        );
         assert_eq!(ran.event("stream_end")["finish_reason"], "cancelled");
     }
 }
 
-/// The signal comes when all bytes of a stream have been read and its output waits for the reader: the stream keeps its own end.
+/// The signal comes when all bytes of a stream have been read and its output waits for the reader:
+/// the stream keeps its own end.
 #[test]
 fn a_signal_at_the_end_of_a_stream_begins_no_other() {
     let pieces: Vec<&str> = vec!["x"; 600];
     let body = chat(&pieces);
     assert!(body.len() < 64 << 10, "it is read at once");
-    let files = [1, 2, 3].map(|n| File::new(&format!("interrupt-{n}-{}.sse", "long".repeat(40)), &body));
-    let args: Vec<&str> = files.iter().flat_map(|file| ["--replay", file.path()]).collect();
+    let files =
+        [1, 2, 3].map(|n| File::new(&format!("interrupt-{n}-{}.sse", "long".repeat(40)), &body));
+    let args: Vec<&str> = files
+        .iter()
+        .flat_map(|file| ["--replay", file.path()])
+        .collect();
     for (name, status) in SIGNALS {
         let (child, _stdin, mut stdout) = start(&args);
         until(&mut stdout, "content_delta");
         signal(&child, name);
         let ran = finish(child, Some(stdout));
-        assert_eq!((ran.status, ran.stdout.matches("stream_start").count()), (status, 0), "{}", ran.stderr);
+        assert_eq!(
+            (ran.status, ran.stdout.matches("stream_start").count()),
+            (status, 0),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(ran.stdout.matches("stream_end").count(), 1);
     }
 }

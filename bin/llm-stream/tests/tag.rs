@@ -20,25 +20,62 @@ const LOG: &str = concat!(
 fn the_tools_are_in_the_prompt_and_the_stream_says_so() {
     let tools = File::new("tag-tools.json", TOOLS);
     for dialect in [None, Some("tool-name-tag")] {
-        let server = Server::new(vec![answer("200 OK", SSE, &chat(&["<tool name=\"f\">{}</tool>"]))]);
-        let mut command =
-            asking(&server, &["--tools-mode", "tag", "--tools", tools.path(), "--tool-choice", "required"]);
+        let server = Server::new(vec![answer(
+            "200 OK",
+            SSE,
+            &chat(&["<tool name=\"f\">{}</tool>"]),
+        )]);
+        let mut command = asking(
+            &server,
+            &[
+                "--tools-mode",
+                "tag",
+                "--tools",
+                tools.path(),
+                "--tool-choice",
+                "required",
+            ],
+        );
         command.args(dialect.into_iter().flat_map(|name| ["--dialect", name]));
-        command.args(["--param", "parallel_tool_calls=false", "--prefill", "<think>\n"]);
+        command.args([
+            "--param",
+            "parallel_tool_calls=false",
+            "--prefill",
+            "<think>\n",
+        ]);
         let ran = run_with(command, LOG);
-        assert_eq!((ran.status, ran.text().as_str()), (0, "<tool name=\"f\">{}</tool>"), "{ran:?}");
+        assert_eq!(
+            (ran.status, ran.text().as_str()),
+            (0, "<tool name=\"f\">{}</tool>"),
+            "{ran:?}"
+        );
         let asked = server.asked().remove(0).body;
         for absent in ["tools", "tool_choice", "parallel_tool_calls"] {
             assert!(asked.get(absent).is_none(), "{asked}");
         }
         let messages = asked["messages"].as_array().unwrap();
-        let roles: Vec<_> = messages.iter().map(|m| m["role"].as_str().unwrap()).collect();
+        let roles: Vec<_> = messages
+            .iter()
+            .map(|m| m["role"].as_str().unwrap())
+            .collect();
         assert_eq!(roles, ["system", "user", "assistant", "user"]);
-        assert!(messages[0]["content"].as_str().unwrap().contains("F."), "{asked}");
-        assert_eq!(messages[2], json!({"role": "assistant", "content": "<tool name=\"f\">{\"n\":1}</tool>"}));
+        assert!(
+            messages[0]["content"].as_str().unwrap().contains("F."),
+            "{asked}"
+        );
+        assert_eq!(
+            messages[2],
+            json!({"role": "assistant", "content": "<tool name=\"f\">{\"n\":1}</tool>"})
+        );
         let start = ran.event("stream_start");
-        assert_eq!((&start["tools_mode"], &start["dialect"]), (&json!("tag"), &json!("tool-name-tag")));
-        assert_eq!((&start["tools"][0]["function"]["name"], &start["prefill"]), (&json!("f"), &json!("<think>\n")));
+        assert_eq!(
+            (&start["tools_mode"], &start["dialect"]),
+            (&json!("tag"), &json!("tool-name-tag"))
+        );
+        assert_eq!(
+            (&start["tools"][0]["function"]["name"], &start["prefill"]),
+            (&json!("f"), &json!("<think>\n"))
+        );
     }
 }
 
@@ -46,10 +83,27 @@ fn the_tools_are_in_the_prompt_and_the_stream_says_so() {
 fn what_no_tool_may_answer_stays_text() {
     let tools = File::new("none-tools.json", TOOLS);
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
-    let ran = run(asking(&server, &["--tools-mode", "tag", "--tools", tools.path(), "--tool-choice", "none", "hi"]));
+    let ran = run(asking(
+        &server,
+        &[
+            "--tools-mode",
+            "tag",
+            "--tools",
+            tools.path(),
+            "--tool-choice",
+            "none",
+            "hi",
+        ],
+    ));
     let start = ran.event("stream_start");
-    assert_eq!((&start["tools_mode"], &start["dialect"]), (&json!("none"), &Value::Null));
-    assert_eq!(server.asked()[0].body["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&start["tools_mode"], &start["dialect"]),
+        (&json!("none"), &Value::Null)
+    );
+    assert_eq!(
+        server.asked()[0].body["messages"].as_array().unwrap().len(),
+        1
+    );
 }
 
 #[test]
@@ -74,8 +128,14 @@ fn a_recorded_body_replays_as_a_stream_of_tag_mode() {
             "<think>",
         ]));
         let start = ran.event("stream_start");
-        assert_eq!((ran.status, &start["tools_mode"], &start["dialect"]), (0, &json!("tag"), &json!("tool-name-tag")));
-        assert_eq!((&start["tools"][0]["function"]["name"], &start["prefill"]), (&json!("f"), &json!("<think>")));
+        assert_eq!(
+            (ran.status, &start["tools_mode"], &start["dialect"]),
+            (0, &json!("tag"), &json!("tool-name-tag"))
+        );
+        assert_eq!(
+            (&start["tools"][0]["function"]["name"], &start["prefill"]),
+            (&json!("f"), &json!("<think>"))
+        );
         let start = run(command(&["--replay", file.path()])).event("stream_start");
         assert_ne!(start["tools_mode"], "tag");
     }

@@ -14,7 +14,8 @@ struct Tape(PathBuf);
 
 impl Tape {
     fn new(name: &str) -> Tape {
-        let path = std::env::temp_dir().join(format!("llm-stream-{}-{name}.tape", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("llm-stream-{}-{name}.tape", std::process::id()));
         let _ = std::fs::remove_file(&path);
         Tape(path)
     }
@@ -49,7 +50,11 @@ fn what_was_recorded_plays_to_the_byte_times_included() {
     let tape = Tape::new("same");
     let body = chat(&["Grü", "ße"]);
     let server = Server::new(vec![
-        answer("429 Too Many Requests", "retry-after-ms: 1\r\n", "{\"error\":{\"message\":\"later\"}}"),
+        answer(
+            "429 Too Many Requests",
+            "retry-after-ms: 1\r\n",
+            "{\"error\":{\"message\":\"later\"}}",
+        ),
         vec![
             sse_head(),
             Step::Send(body.as_bytes()[..90].to_vec()),
@@ -58,7 +63,11 @@ fn what_was_recorded_plays_to_the_byte_times_included() {
         ],
     ]);
     let live = run(tape.with(Some(&server), "record", &["Hi"]));
-    assert_eq!((live.status, live.text().as_str()), (0, "Grüße"), "{live:?}");
+    assert_eq!(
+        (live.status, live.text().as_str()),
+        (0, "Grüße"),
+        "{live:?}"
+    );
     for speed in ["max", "real", "4"] {
         let played = run(tape.with(None, "replay", &["--speed", speed, "Hi"]));
         assert_eq!((played.status, &played.stdout), (0, &live.stdout));
@@ -80,22 +89,37 @@ fn a_loop_of_turns_goes_onto_one_tape_and_a_request_finds_its_answer() {
     let tape = Tape::new("turns");
     for question in ["one", "two"] {
         let server = Server::new(vec![answer("200 OK", SSE, &chat(&[question]))]);
-        assert_eq!(run(tape.with(Some(&server), "record", &[question])).status, 0);
+        assert_eq!(
+            run(tape.with(Some(&server), "record", &[question])).status,
+            0
+        );
     }
     let text = tape.text();
     assert_eq!(text.matches("{\"tape\":1,").count(), 2);
-    assert!(text.contains("\n\n{\"tape\""), "a person sees where a turn begins: {text}");
+    assert!(
+        text.contains("\n\n{\"tape\""),
+        "a person sees where a turn begins: {text}"
+    );
     for question in ["two", "one", "two"] {
         assert_eq!(run(tape.with(None, "replay", &[question])).text(), question);
     }
     // Sampling does not count, nor does what surrounds the request.
-    assert_eq!(run(tape.with(None, "replay", &["--param", "temperature=0", "one"])).text(), "one");
+    assert_eq!(
+        run(tape.with(None, "replay", &["--param", "temperature=0", "one"])).text(),
+        "one"
+    );
     let miss = run(tape.with(None, "replay", &["three"]));
     assert_eq!(miss.status, 2);
     let error = miss.event("error");
-    assert_eq!((&error["code"], &error["retryable"]), (&"tape_miss".into(), &false.into()));
+    assert_eq!(
+        (&error["code"], &error["retryable"]),
+        (&"tape_miss".into(), &false.into())
+    );
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("differs first at messages[0].content: \"three\" here, \"t"), "{message}");
+    assert!(
+        message.contains("differs first at messages[0].content: \"three\" here, \"t"),
+        "{message}"
+    );
     assert!(miss.types().ends_with("error stream_end"));
 }
 
@@ -108,10 +132,20 @@ fn auto_asks_once_and_keeps_no_failure() {
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["ok"])), vec![]]);
     let first = run(tape.with(Some(&server), "auto", &["--no-time", "Hi"]));
     let second = run(tape.with(Some(&server), "auto", &["--no-time", "Hi"]));
-    assert_eq!((first.status, &first.stdout, server.asked().len()), (0, &second.stdout, 1));
+    assert_eq!(
+        (first.status, &first.stdout, server.asked().len()),
+        (0, &second.stdout, 1)
+    );
     // What is on the tape needs no key, what is not does.
-    assert_eq!(run(tape.with(None, "auto", &["--no-time", "Hi"])).stdout, first.stdout);
-    assert!(run(tape.with(None, "auto", &["another"])).refusal().contains("OPENAI_API_KEY"));
+    assert_eq!(
+        run(tape.with(None, "auto", &["--no-time", "Hi"])).stdout,
+        first.stdout
+    );
+    assert!(
+        run(tape.with(None, "auto", &["another"]))
+            .refusal()
+            .contains("OPENAI_API_KEY")
+    );
 }
 
 #[test]
@@ -119,8 +153,11 @@ fn a_turn_that_was_stopped_is_not_recorded() {
     let tape = Tape::new("stopped");
     let body = chat(&["a"]);
     let (closed, is_closed) = std::sync::mpsc::channel();
-    let server =
-        Server::new(vec![vec![sse_head(), Step::Send(body.as_bytes()[..120].to_vec()), Step::UntilClosed(closed)]]);
+    let server = Server::new(vec![vec![
+        sse_head(),
+        Step::Send(body.as_bytes()[..120].to_vec()),
+        Step::UntilClosed(closed),
+    ]]);
     let mut child = tape.with(Some(&server), "record", &["Hi"]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     until(&mut stdout, "content_delta");
@@ -136,14 +173,24 @@ fn failures_are_played_too() {
     let body = chat(&["a", "b"]);
     let first = body.find("\n\n").unwrap() + 2;
     let server = Server::new(vec![vec![Step::Send(
-        format!("HTTP/1.1 200 OK\r\n{SSE}content-length: 9999\r\n\r\n{}", &body[..first]).into(),
+        format!(
+            "HTTP/1.1 200 OK\r\n{SSE}content-length: 9999\r\n\r\n{}",
+            &body[..first]
+        )
+        .into(),
     )]]);
     let live = run(tape.with(Some(&server), "record", &["--no-time", "Hi"]));
     let played = run(tape.with(None, "replay", &["--no-time", "Hi"]));
     assert_eq!((live.status, played.status), (2, 2));
     assert!(tape.text().contains(",\"end\",\"reset\"]"));
     assert_eq!(live.types(), played.types());
-    assert_eq!((played.event("error")["code"].as_str(), played.text().as_str()), (Some("disconnected"), "a"));
+    assert_eq!(
+        (
+            played.event("error")["code"].as_str(),
+            played.text().as_str()
+        ),
+        (Some("disconnected"), "a")
+    );
 }
 
 #[test]
@@ -152,20 +199,36 @@ fn no_credential_gets_onto_a_tape() {
     let canary = "sk-proj-C4n4ry0123456789abcdef";
     let mut server = Server::new(vec![answer(
         "200 OK",
-        &format!("{SSE}set-cookie: s={canary}\r\nx-request-id: {canary}\r\nopenai-organization: org-canary\r\n"),
+        &format!(
+            "{SSE}set-cookie: s={canary}\r\nx-request-id: {canary}\r\nopenai-organization: org-canary\r\n"
+        ),
         &chat(&[&format!("your key is {canary}, is it not?"), "C4n4ry"]),
     )]);
     server.url += &format!("/v1?key={canary}");
     let mut command = tape.with(
         Some(&server),
         "record",
-        &["--header", "X-Api-Key: $HIDDEN", "--system", canary, &format!("I use {canary}")],
+        &[
+            "--header",
+            "X-Api-Key: $HIDDEN",
+            "--system",
+            canary,
+            &format!("I use {canary}"),
+        ],
     );
-    command.env("OPENAI_API_KEY", canary).env("HIDDEN", "another-C4n4ry-key");
+    command
+        .env("OPENAI_API_KEY", canary)
+        .env("HIDDEN", "another-C4n4ry-key");
     assert_eq!(run(command).status, 0);
-    assert!(server.asked()[0].body.to_string().contains(canary), "the provider gets what was typed");
+    assert!(
+        server.asked()[0].body.to_string().contains(canary),
+        "the provider gets what was typed"
+    );
     let text = tape.text();
-    assert!(!text.contains(canary) && !text.contains("another-C4n4ry") && !text.contains("org-canary"), "{text}");
+    assert!(
+        !text.contains(canary) && !text.contains("another-C4n4ry") && !text.contains("org-canary"),
+        "{text}"
+    );
     for path in [
         "request.headers.authorization",
         "request.headers.x-api-key",
@@ -177,7 +240,11 @@ fn no_credential_gets_onto_a_tape() {
         assert!(text.contains(&format!("\"{path}\"")), "{path}: {text}");
     }
     // The same turn finds its answer although both were changed on the tape.
-    let played = run(tape.with(None, "replay", &["--system", canary, &format!("I use {canary}")]));
+    let played = run(tape.with(
+        None,
+        "replay",
+        &["--system", canary, &format!("I use {canary}")],
+    ));
     assert_eq!(played.status, 0, "{played:?}");
     assert!(played.text().contains("your key is [redacted], is it not?"));
 }
@@ -185,11 +252,17 @@ fn no_credential_gets_onto_a_tape() {
 #[test]
 fn a_turn_that_fell_back_plays_as_it_was() {
     let tape = Tape::new("fallback");
-    let body =
-        "{\"id\":\"r\",\"choices\":[{\"index\":0,\"message\":{\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}";
-    let server = Server::new(vec![answer("405 Method Not Allowed", "", ""), answer("200 OK", JSON, body)]);
+    let body = "{\"id\":\"r\",\"choices\":[{\"index\":0,\"message\":{\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}";
+    let server = Server::new(vec![
+        answer("405 Method Not Allowed", "", ""),
+        answer("200 OK", JSON, body),
+    ]);
     let live = run(tape.with(Some(&server), "record", &["Hi"]));
-    assert_eq!((live.status, &live.event("stream_start")["fallback"]), (0, &"sync".into()), "{live:?}");
+    assert_eq!(
+        (live.status, &live.event("stream_start")["fallback"]),
+        (0, &"sync".into()),
+        "{live:?}"
+    );
     assert_eq!(run(tape.with(None, "replay", &["Hi"])).stdout, live.stdout);
 }
 
@@ -203,14 +276,26 @@ fn a_bad_tape_is_refused_by_its_line() {
         ("nonsense", "not a JSON value"),
     ] {
         std::fs::write(&tape.0, format!("# mine\n{header}{line}\n")).unwrap();
-        for command in [tape.with(None, "replay", &["Hi"]), command(&["--replay", tape.path()])] {
+        for command in [
+            tape.with(None, "replay", &["Hi"]),
+            command(&["--replay", tape.path()]),
+        ] {
             let ran = run(command);
             let refusal = ran.refusal();
-            assert!(refusal.contains(says) && refusal.contains("line 3") && refusal.contains(tape.path()), "{refusal}");
+            assert!(
+                refusal.contains(says)
+                    && refusal.contains("line 3")
+                    && refusal.contains(tape.path()),
+                "{refusal}"
+            );
         }
     }
     let none = Tape::new("none");
-    assert!(run(none.with(None, "replay", &["Hi"])).refusal().contains("--tape-mode record"));
+    assert!(
+        run(none.with(None, "replay", &["Hi"]))
+            .refusal()
+            .contains("--tape-mode record")
+    );
 }
 
 #[test]
@@ -220,17 +305,33 @@ fn a_mode_without_a_tape_asks_nobody() {
         let mut command = asking(&server, args);
         command.envs(variables.iter().copied());
         let ran = run(command);
-        assert!(ran.refusal().contains(says), "{args:?} {variables:?}: {}", ran.stderr);
+        assert!(
+            ran.refusal().contains(says),
+            "{args:?} {variables:?}: {}",
+            ran.stderr
+        );
         assert!(server.asked().is_empty(), "{args:?} {variables:?}");
     };
     for mode in ["replay", "record", "auto"] {
         refused(&["--tape-mode", mode, "Hi"], &[], "--tape FILE");
-        refused(&["--tape-mode", mode, "--dry-run", "Hi"], &[], "--tape FILE");
+        refused(
+            &["--tape-mode", mode, "--dry-run", "Hi"],
+            &[],
+            "--tape FILE",
+        );
         refused(&["--tape-mode", mode, "--probe"], &[], "--tape FILE");
         refused(&["Hi"], &[("LLM_TAPE_MODE", mode)], "--tape FILE");
-        refused(&["Hi"], &[("LLM_TAPE_MODE", mode), ("LLM_TAPE", "")], "--tape FILE");
+        refused(
+            &["Hi"],
+            &[("LLM_TAPE_MODE", mode), ("LLM_TAPE", "")],
+            "--tape FILE",
+        );
     }
-    refused(&["Hi"], &[("LLM_TAPE_MODE", "offline")], "not replay, record or auto");
+    refused(
+        &["Hi"],
+        &[("LLM_TAPE_MODE", "offline")],
+        "not replay, record or auto",
+    );
     refused(&["--tape", "", "Hi"], &[], "--tape");
     // --replay sends nothing, so the variables for requests do not matter.
     let body = File::new("mode.sse", chat(&["a"]));
@@ -243,7 +344,11 @@ fn a_mode_without_a_tape_asks_nobody() {
         .text(),
         "a"
     );
-    refused(&["--replay", body.path(), "--tape-mode", "record"], &[], "--tape-mode");
+    refused(
+        &["--replay", body.path(), "--tape-mode", "record"],
+        &[],
+        "--tape-mode",
+    );
     // An empty variable is one that is not set.
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["live"]))]);
     let mut command = asking(&server, &["Hi"]);

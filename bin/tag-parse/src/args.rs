@@ -7,22 +7,25 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use tag::{Dialects, Look, Options};
 
-/// Read the tool calls that a model wrote as text in a stream, and emit them as `tool_call_delta` events.
+/// Read the tool calls that a model wrote as text in a stream, and emit them as `tool_call_delta`
+/// events.
 ///
-/// Every event passes, but the text of the answer is parsed: calls become `tool_call_delta` events while the model is still
-/// writing them, reasoning becomes `thinking`, and other text stays as it is. An invalid call stays text, with a `warning`.
+/// Every event passes, but the text of the answer is parsed: calls become `tool_call_delta` events
+/// while the model is still writing them, reasoning becomes `thinking`, and other text stays as it
+/// is. An invalid call stays text, with a `warning`.
 #[derive(Debug, Parser)]
 #[command(name = "tag-parse", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// The dialect of calls, or several with commas between, or auto: the dialect that `stream_start` names, and all dialects where
-    /// it names none
-    /// [default: the dialect of --dialect-file where it has one, else auto]
+    /// The dialect of calls, or several with commas between, or auto: the dialect that
+    /// `stream_start` names, and all dialects where it names none [default: the dialect of
+    /// --dialect-file where it has one, else auto]
     #[arg(short, long, value_name = "NAME[,NAME…]")]
     dialect: Option<String>,
-    /// A file of dialects of your own, or the tokenizer_config.json of a checkpoint that describes what it writes (see
-    /// docs/new-dialect.md). --dialect and `stream_start` can name its dialects, and auto tries them too
+    /// A file of dialects of your own, or the tokenizer_config.json of a checkpoint that describes
+    /// what it writes (see docs/new-dialect.md). --dialect and `stream_start` can name its
+    /// dialects, and auto tries them too
     #[arg(long, value_name = "FILE")]
     dialect_file: Option<PathBuf>,
     /// Which streams are read; text of the others passes unread
@@ -31,9 +34,10 @@ pub struct Args {
     /// The tools that may be called [default: those that `stream_start` lists]
     #[arg(short, long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
-    /// The end of the prompt that the text continues, such as '<think>', or '' when the prompt opened nothing [default: that of
-    /// `stream_start`]. Where it is not known, the text may begin inside reasoning in many dialects: up to 256 bytes are held back
-    /// until that is clear, and a call is complete only at the end of the stream
+    /// The end of the prompt that the text continues, such as '<think>', or '' when the prompt
+    /// opened nothing [default: that of `stream_start`]. Where it is not known, the text may begin
+    /// inside reasoning in many dialects: up to 256 bytes are held back until that is clear, and a
+    /// call is complete only at the end of the stream
     #[arg(long, value_name = "TEXT")]
     pub prefill: Option<String>,
     /// Report markup that leaked into recorded text, and write nothing else
@@ -42,7 +46,8 @@ pub struct Args {
     /// With --lint: write nothing; the status gives the answer
     #[arg(short, long, requires = "lint")]
     pub quiet: bool,
-    /// List the dialects, one a line between tabs: name, other names, models, a call with \n for its line ends, and where it is defined
+    /// List the dialects, one a line between tabs: name, other names, models, a call with \n for
+    /// its line ends, and where it is defined
     #[arg(long, conflicts_with_all = ["files", "when", "tools", "prefill", "quiet"])]
     pub list_dialects: bool,
     #[command(flatten)]
@@ -79,7 +84,11 @@ impl Args {
         let dialects = self.dialects()?;
         let names = self.names(&dialects);
         Ok(Options {
-            look: if names == "auto" { None } else { Some(Rc::new(look(&dialects, names)?)) },
+            look: if names == "auto" {
+                None
+            } else {
+                Some(Rc::new(look(&dialects, names)?))
+            },
             dialects,
             always: self.when == When::Always,
             needs_tools: false,

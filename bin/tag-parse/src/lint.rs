@@ -12,7 +12,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let lint = Lint::new(&args.look()?);
     let mut input = Input::open(&args.files, args.common.max_line)?;
     let signals = Signals::new().ok();
-    let mut report = LintReport { out: Output::new(), findings: 0, quiet: args.quiet, failed: None };
+    let mut report = LintReport {
+        out: Output::new(),
+        findings: 0,
+        quiet: args.quiet,
+        failed: None,
+    };
     loop {
         let file = input.now();
         let mut recorded = Recorded::new(&lint);
@@ -23,17 +28,26 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                 // Of a line that is too long the beginning is searched.
                 Block::TooLong(start, _) => start,
             };
-            for line in lines.strip_suffix(b"\n").unwrap_or(lines).split(|c| *c == b'\n') {
+            for line in lines
+                .strip_suffix(b"\n")
+                .unwrap_or(lines)
+                .split(|c| *c == b'\n')
+            {
                 number += 1;
                 let line = String::from_utf8_lossy(line);
-                recorded.line(number, line.trim_end_matches('\r'), &mut |at, finding| report.add(&file, at, &finding));
+                recorded.line(number, line.trim_end_matches('\r'), &mut |at, finding| {
+                    report.add(&file, at, &finding)
+                });
             }
             if report.is_settled() {
                 return Ok(Status::No);
             }
         }
         recorded.finish(&mut |at, finding| report.add(&file, at, &finding));
-        if signals.as_ref().is_some_and(|s| s.seen().is_some()) || report.is_settled() || !input.advance() {
+        if signals.as_ref().is_some_and(|s| s.seen().is_some())
+            || report.is_settled()
+            || !input.advance()
+        {
             break;
         }
     }
@@ -59,7 +73,12 @@ impl LintReport {
         if self.quiet {
             return;
         }
-        let Finding { marker, meaning, excerpt, .. } = finding;
+        let Finding {
+            marker,
+            meaning,
+            excerpt,
+            ..
+        } = finding;
         let line = format!("{file}:{number}: {marker} ({meaning}): {excerpt}\n");
         if self.failed.is_none() {
             self.failed = self.out.put(line.as_bytes()).err();

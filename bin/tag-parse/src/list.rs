@@ -3,8 +3,8 @@
 use stdio::{Failure, Output};
 use tag::Dialects;
 
-/// Writes the list: a heading, and between tabs a dialect's name, its other names, the models that write it, a call, and where
-/// the dialect is defined.
+/// Writes the list: a heading, and between tabs a dialect's name, its other names, the models that
+/// write it, a call, and where the dialect is defined.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -21,5 +21,7 @@ pub fn print(dialects: &Dialects) -> Result<(), Failure> {
 
 /// A column's text on one line.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t")
+    text.replace('\\', "\\\\")
+        .replace('\n', "\\n")
+        .replace('\t', "\\t")
 }

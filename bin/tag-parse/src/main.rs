@@ -22,6 +22,9 @@ fn work(args: Args) -> anyhow::Result<Status> {
         return lint::run(&args);
     }
     let streams = Streams::new(args.options()?);
-    let outcome = stdio::filter(&args.filter(), &mut Demux::new(move |first| streams.begin(first)))?;
+    let outcome = stdio::filter(
+        &args.filter(),
+        &mut Demux::new(move |first| streams.begin(first)),
+    )?;
     Ok(outcome.status(Status::Done))
 }

@@ -9,37 +9,47 @@ use stdio::Emit;
 
 /// Merge the deltas of a stream into whole tool calls and the assistant's message.
 ///
-/// Every event passes, but the `tool_call_delta` events are merged into one `tool_call` event a call, written as soon as the
-/// call is complete, and the assistant's `message` is written just before `stream_end`.
+/// Every event passes, but the `tool_call_delta` events are merged into one `tool_call` event a
+/// call, written as soon as the call is complete, and the assistant's `message` is written just
+/// before `stream_end`.
 #[derive(Debug, Parser)]
 #[command(name = "tc-accumulate", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// Validate arguments against the JSON Schemas of this tools file; without it the tools that `stream_start` lists
+    /// Validate arguments against the JSON Schemas of this tools file; without it the tools that
+    /// `stream_start` lists
     #[arg(short, long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
-    /// When a call is written: once its arguments have closed, once the provider closed its block or a later call began, or
-    /// once the stream has ended without an error
+    /// When a call is written: once its arguments have closed, once the provider closed its block
+    /// or a later call began, or once the stream has ended without an error
     #[arg(long, value_enum, value_name = "LEVEL", default_value = "balanced")]
     pub emit_on: Level,
-    /// What is repaired in arguments that are not valid JSON: nothing, or their syntax (every edit is listed; a text that was cut is never repaired)
+    /// What is repaired in arguments that are not valid JSON: nothing, or their syntax (every edit
+    /// is listed; a text that was cut is never repaired)
     #[arg(long, value_enum, value_name = "WHAT", default_value = "syntax")]
     pub repair: Repair,
     /// Pass the deltas, too
     #[arg(long)]
     pub keep_deltas: bool,
-    /// Write `tool_call_partial` events: the best reading of the arguments so far, for user interfaces
+    /// Write `tool_call_partial` events: the best reading of the arguments so far, for user
+    /// interfaces
     #[arg(long)]
     pub partial: bool,
     /// Write events, or one whole response for each stream, in a provider's shape
-    #[arg(long = "as", value_enum, value_name = "SHAPE", default_value = "events")]
+    #[arg(
+        long = "as",
+        value_enum,
+        value_name = "SHAPE",
+        default_value = "events"
+    )]
     pub shape: As,
     #[command(flatten)]
     pub common: args::Common,
 }
 
-/// How many bytes may be kept beside the text of a message of `--max-line`: places of calls and of choices.
+/// How many bytes may be kept beside the text of a message of `--max-line`: places of calls and of
+/// choices.
 const BESIDE_TEXT: usize = 1 << 20;
 
 const EXAMPLES: &str = "\

@@ -11,7 +11,10 @@ use stdio::{Demux, Status};
 fn main() -> ExitCode {
     ::args::run(|args: Args| {
         let options = Rc::new(args.options()?);
-        let outcome = stdio::filter(&args.filter(), &mut Demux::new(move |_| Accumulate::new(Rc::clone(&options))))?;
+        let outcome = stdio::filter(
+            &args.filter(),
+            &mut Demux::new(move |_| Accumulate::new(Rc::clone(&options))),
+        )?;
         Ok(outcome.status(Status::Done))
     })
 }

@@ -9,8 +9,9 @@ use stdio::Emit;
 
 /// Is there a tool call in this stream?
 ///
-/// Passes every event through and adds one `decision` event to each stream, as early as the checker can. The exit status is
-/// the answer: 0 if any stream calls a tool, 1 if none does, 3 if a stream failed before that was decided, or if the input has no events.
+/// Passes every event through and adds one `decision` event to each stream, as early as the checker
+/// can. The exit status is the answer: 0 if any stream calls a tool, 1 if none does, 3 if a stream
+/// failed before that was decided, or if the input has no events.
 #[derive(Debug, Parser)]
 #[command(name = "tc-detect", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
@@ -18,10 +19,12 @@ pub struct Args {
     pub files: Vec<PathBuf>,
     #[arg(short, long, value_name = "NAME", default_value = "full", help = checkers::help())]
     pub checker: String,
-    /// The largest risk that a no of auto is wrong, such as 0.5% or 0.005; with 0 it waits for the end
+    /// The largest risk that a no of auto is wrong, such as 0.5% or 0.005; with 0 it waits for the
+    /// end
     #[arg(long, value_name = "SHARE", default_value = "0.5%")]
     pub risk: Risk,
-    /// Count live streams in this file, and let auto decide by them too; replayed streams and files of events never do
+    /// Count live streams in this file, and let auto decide by them too; replayed streams and files
+    /// of events never do
     #[arg(long, value_name = "FILE", conflicts_with = "quiet")]
     pub learn: Option<PathBuf>,
     /// Write nothing, and stop reading as soon as the answer is known
@@ -58,13 +61,24 @@ pub const STDIN: &str = "/dev/stdin";
 impl Args {
     /// What counts as a call.
     pub fn calls(&self) -> CallFilter {
-        CallFilter { name: self.name.as_deref().map(Glob::new) }
+        CallFilter {
+            name: self.name.as_deref().map(Glob::new),
+        }
     }
 
-    /// Whether to read on after a stream that calls no tool: with several inputs, and in a file, which has no upstream that should stop.
+    /// Whether to read on after a stream that calls no tool: with several inputs, and in a file,
+    /// which has no upstream that should stop.
     pub fn others(&self) -> bool {
-        let file = |path: &PathBuf| if path.as_os_str() == "-" { Path::new(STDIN).is_file() } else { path.is_file() };
-        self.files.len() > 1 || self.files.iter().any(file) || (self.files.is_empty() && Path::new(STDIN).is_file())
+        let file = |path: &PathBuf| {
+            if path.as_os_str() == "-" {
+                Path::new(STDIN).is_file()
+            } else {
+                path.is_file()
+            }
+        };
+        self.files.len() > 1
+            || self.files.iter().any(file)
+            || (self.files.is_empty() && Path::new(STDIN).is_file())
     }
 
     /// Whether an input is a file, which holds streams of the past.

@@ -1,4 +1,5 @@
-//! `--then CMD` and `--else CMD`: pipes the whole stream, from its first event, into the command that the decision chooses.
+//! `--then CMD` and `--else CMD`: pipes the whole stream, from its first event, into the command
+//! that the decision chooses.
 
 use detect::Detect;
 use event::payload::line;
@@ -26,24 +27,32 @@ impl Commands {
     /// When one of them is empty: its streams would be lost.
     pub fn new(then: Option<String>, or_else: Option<String>) -> anyhow::Result<Self> {
         for (option, command) in [("--then", &then), ("--else", &or_else)] {
-            if command.as_deref().is_some_and(|command| command.trim().is_empty()) {
+            if command
+                .as_deref()
+                .is_some_and(|command| command.trim().is_empty())
+            {
                 anyhow::bail!(
                     "{option} has no command, write one behind it, such as {option} tc-view, or leave the option out"
                 );
             }
         }
-        Ok(Commands { then: then.map(Into::into), or_else: or_else.map(Into::into), failed: Rc::default() })
+        Ok(Commands {
+            then: then.map(Into::into),
+            or_else: or_else.map(Into::into),
+            failed: Rc::default(),
+        })
     }
 
-    /// The status of the first command that failed: its own, 128 plus the signal that ended it, or the status of an error if it
-    /// cannot be started.
+    /// The status of the first command that failed: its own, 128 plus the signal that ended it, or
+    /// the status of an error if it cannot be started.
     pub fn failed(&self) -> Option<u8> {
         self.failed.get()
     }
 
     fn ended(&self, command: &str, status: ExitStatus) {
         let code = match (status.code(), status.signal()) {
-            // 141 and SIGPIPE mean that the reader of the command's output has left, which is not a failure.
+            // 141 and SIGPIPE mean that the reader of the command's output has left, which is not a
+            // failure.
             (Some(0 | 141), _) | (None, Some(SIGPIPE)) => return,
             (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
             (None, signal) => {
@@ -77,10 +86,17 @@ pub struct Branch {
 impl Branch {
     /// Wraps the machine of one stream.
     pub fn new(detect: Detect, commands: Commands, no_time: bool) -> Self {
-        Branch { detect, commands, target: Target::Undecided(Vec::new()), stream: None, no_time }
+        Branch {
+            detect,
+            commands,
+            target: Target::Undecided(Vec::new()),
+            stream: None,
+            no_time,
+        }
     }
 
-    /// Keeps the lines of one event until the decision is made. Then chooses the target, and sends all lines there.
+    /// Keeps the lines of one event until the decision is made. Then chooses the target, and sends
+    /// all lines there.
     fn send(&mut self, lines: &[u8], out: &mut dyn Sink) {
         if let Target::Undecided(kept) = &mut self.target {
             kept.extend_from_slice(lines);
@@ -95,16 +111,28 @@ impl Branch {
     }
 
     fn choose(&self, decided: bool) -> Target {
-        let Some(command) = (if decided { &self.commands.then } else { &self.commands.or_else }) else {
+        let Some(command) = (if decided {
+            &self.commands.then
+        } else {
+            &self.commands.or_else
+        }) else {
             return Target::Stdout;
         };
-        match Command::new("sh").args(["-c", command]).stdin(Stdio::piped()).spawn() {
+        match Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::piped())
+            .spawn()
+        {
             Ok(child) => Target::Child(child, Rc::clone(command)),
             Err(e) => {
-                self.commands.failed.set(self.commands.failed().or(Some(Status::Error.code())));
+                self.commands
+                    .failed
+                    .set(self.commands.failed().or(Some(Status::Error.code())));
                 stdio::message(
                     "tc-detect",
-                    &format!("cannot start sh for '{command}': {e}, the stream goes to standard output"),
+                    &format!(
+                        "cannot start sh for '{command}': {e}, the stream goes to standard output"
+                    ),
                 );
                 Target::Stdout
             }
@@ -114,9 +142,12 @@ impl Branch {
     fn put(&mut self, lines: &[u8], out: &mut dyn Sink) {
         match &mut self.target {
             // A command may stop reading before the end: that is not a failure.
-            Target::Child(child, _) => {
-                drop(child.stdin.as_mut().map(|stdin| stdin.write_all(lines).and_then(|()| stdin.flush())))
-            }
+            Target::Child(child, _) => drop(
+                child
+                    .stdin
+                    .as_mut()
+                    .map(|stdin| stdin.write_all(lines).and_then(|()| stdin.flush())),
+            ),
             _ => {
                 for line in String::from_utf8_lossy(lines).lines() {
                     out.line(line);
@@ -125,8 +156,8 @@ impl Branch {
         }
     }
 
-    /// Ends the stream: closes the input of its command and waits for the command. Without a decision, the kept lines go to
-    /// standard output.
+    /// Ends the stream: closes the input of its command and waits for the command. Without a
+    /// decision, the kept lines go to standard output.
     fn close(&mut self, out: &mut dyn Sink) {
         if let Target::Undecided(kept) = &mut self.target {
             let kept = std::mem::take(kept);
@@ -151,7 +182,12 @@ impl Machine for Branch {
         }
         let t = event.t().map(Raw::text).filter(|_| !self.no_time);
         let raw = event.raw();
-        let mut spool = Spool { lines: Vec::new(), raw: &raw, stream: self.stream.as_deref(), t };
+        let mut spool = Spool {
+            lines: Vec::new(),
+            raw: &raw,
+            stream: self.stream.as_deref(),
+            t,
+        };
         self.detect.push(event, &mut spool);
         let lines = spool.lines;
         self.send(&lines, out);
@@ -161,7 +197,12 @@ impl Machine for Branch {
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
-        let mut spool = Spool { lines: Vec::new(), raw: "", stream: self.stream.as_deref(), t: None };
+        let mut spool = Spool {
+            lines: Vec::new(),
+            raw: "",
+            stream: self.stream.as_deref(),
+            t: None,
+        };
         self.detect.finish(&mut spool);
         let lines = spool.lines;
         self.send(&lines, out);

@@ -7,25 +7,42 @@ use detect::{CHECKERS, CallFilter, Checkers, Factory, Risk, Settings};
 use std::rc::Rc;
 
 /// The name of the adapter and how it decides.
-const COMMAND: (&str, &str) = ("cmd:COMMAND", "any command that reads events and exits 0 or 1");
+const COMMAND: (&str, &str) = (
+    "cmd:COMMAND",
+    "any command that reads events and exits 0 or 1",
+);
 
 fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    CHECKERS.iter().map(|row| (row.name, row.help)).chain([COMMAND])
+    CHECKERS
+        .iter()
+        .map(|row| (row.name, row.help))
+        .chain([COMMAND])
 }
 
 /// The help of `--checker`.
 pub fn help() -> String {
-    let checkers: Vec<_> = all().map(|(name, help)| format!("{name} ({help})")).collect();
+    let checkers: Vec<_> = all()
+        .map(|(name, help)| format!("{name} ({help})"))
+        .collect();
     format!("Who decides: {}", checkers.join(", "))
 }
 
-/// The checkers of that name, which count live streams where `learning` is given; `calls` decides what counts as a call.
+/// The checkers of that name, which count live streams where `learning` is given; `calls` decides
+/// what counts as a call.
 ///
 /// # Errors
-/// When the name is unknown; the message lists all names. When the file of `--learn` is not a table, or another checker should learn.
-pub fn find(name: &str, calls: &CallFilter, risk: Risk, learning: Option<&Learning>) -> anyhow::Result<Checkers> {
+/// When the name is unknown; the message lists all names. When the file of `--learn` is not a
+/// table, or another checker should learn.
+pub fn find(
+    name: &str,
+    calls: &CallFilter,
+    risk: Risk,
+    learning: Option<&Learning>,
+) -> anyhow::Result<Checkers> {
     let usual = named(name, calls, &Settings { risk, table: None })?;
-    let Some(learning) = learning else { return Ok(usual) };
+    let Some(learning) = learning else {
+        return Ok(usual);
+    };
     if name != "auto" && !name.starts_with("auto:") {
         bail!("--learn: {name} does not learn, use --checker auto");
     }
@@ -39,7 +56,9 @@ pub fn find(name: &str, calls: &CallFilter, risk: Risk, learning: Option<&Learni
 fn named(name: &str, calls: &CallFilter, settings: &Settings) -> anyhow::Result<Checkers> {
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {
-            bail!("--checker cmd: has no command, write one behind it, such as 'cmd:grep -q tool_call_delta'");
+            bail!(
+                "--checker cmd: has no command, write one behind it, such as 'cmd:grep -q tool_call_delta'"
+            );
         }
         let command = command.to_owned();
         let factory: Factory = Rc::new(move || Box::new(Command::start(&command)));

@@ -14,8 +14,9 @@ use std::rc::Rc;
 /// When no such descriptor is open, or its file cannot be opened for writing.
 pub fn open(fd: u32) -> anyhow::Result<Rc<RefCell<File>>> {
     let open = File::options().append(true).open(format!("/dev/fd/{fd}"));
-    let file =
-        open.map_err(|e| anyhow::anyhow!("--decide-fd {fd}: {e}, open it in the shell, as in {fd}>decisions.ndjson"))?;
+    let file = open.map_err(|e| {
+        anyhow::anyhow!("--decide-fd {fd}: {e}, open it in the shell, as in {fd}>decisions.ndjson")
+    })?;
     Ok(Rc::new(RefCell::new(file)))
 }
 
@@ -30,7 +31,12 @@ pub struct Diversion {
 impl Diversion {
     /// Wraps the machine of one stream.
     pub fn new(detect: Detect, target: Rc<RefCell<File>>, no_time: bool) -> Self {
-        Diversion { detect, target, stream: None, no_time }
+        Diversion {
+            detect,
+            target,
+            stream: None,
+            no_time,
+        }
     }
 }
 
@@ -40,11 +46,24 @@ impl Machine for Diversion {
             self.stream = event.stream().map(|s| s.text().to_owned());
         }
         let t = event.t().map(|t| t.text()).filter(|_| !self.no_time);
-        self.detect.push(event, &mut Fork { out, target: &self.target, stream: self.stream.as_deref(), t });
+        self.detect.push(
+            event,
+            &mut Fork {
+                out,
+                target: &self.target,
+                stream: self.stream.as_deref(),
+                t,
+            },
+        );
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
-        self.detect.finish(&mut Fork { out, target: &self.target, stream: self.stream.as_deref(), t: None });
+        self.detect.finish(&mut Fork {
+            out,
+            target: &self.target,
+            stream: self.stream.as_deref(),
+            t: None,
+        });
     }
 
     fn settled(&self) -> bool {
@@ -72,7 +91,10 @@ impl Sink for Fork<'_> {
         line(&mut text, payload, self.stream, choice, self.t);
         text.push(b'\n');
         if let Err(e) = self.target.borrow_mut().write_all(&text) {
-            stdio::message("tc-detect", &format!("--decide-fd: {e}, a decision is lost, check what reads it"));
+            stdio::message(
+                "tc-detect",
+                &format!("--decide-fd: {e}, a decision is lost, check what reads it"),
+            );
         }
     }
 

@@ -28,12 +28,18 @@ pub struct Learning {
 }
 
 impl Learning {
-    /// Of the file at `path`, which need not exist yet. Without live streams it is checked, but neither used nor written.
+    /// Of the file at `path`, which need not exist yet. Without live streams it is checked, but
+    /// neither used nor written.
     pub fn new(path: &Path, is_live: bool) -> Self {
-        Learning { path: path.to_owned(), is_live, added: Rc::default() }
+        Learning {
+            path: path.to_owned(),
+            is_live,
+            added: Rc::default(),
+        }
     }
 
-    /// The table that is compiled in, together with the counts of the file if there can be live streams.
+    /// The table that is compiled in, together with the counts of the file if there can be live
+    /// streams.
     ///
     /// # Errors
     /// When the file is not a regular one, cannot be read, is too long, or is not a table.
@@ -51,24 +57,32 @@ impl Learning {
         self.is_live
     }
 
-    /// Lets live streams use `learned` and count; replayed ones get `usual`, so that they stay reproducible. A replayed stream has the
-    /// name of its file.
+    /// Lets live streams use `learned` and count; replayed ones get `usual`, so that they stay
+    /// reproducible. A replayed stream has the name of its file.
     pub fn checkers(&self, usual: Checkers, learned: Checkers) -> Checkers {
         let (added, is_live) = (Rc::clone(&self.added), self.is_live);
         Rc::new(move |first| -> Factory {
             if !is_live || first.stream().is_some() {
                 return usual(first);
             }
-            let (factory, first, added) = (learned(first), first.raw().into_owned(), Rc::clone(&added));
+            let (factory, first, added) =
+                (learned(first), first.raw().into_owned(), Rc::clone(&added));
             Rc::new(move || {
-                let observer = event::Scanner::default().read(&first).map(|first| Observer::new(&first)).ok();
-                Box::new(Counted { checker: factory(), observer, added: Rc::clone(&added) })
+                let observer = event::Scanner::default()
+                    .read(&first)
+                    .map(|first| Observer::new(&first))
+                    .ok();
+                Box::new(Counted {
+                    checker: factory(),
+                    observer,
+                    added: Rc::clone(&added),
+                })
             })
         })
     }
 
-    /// Adds the streams of this run to the file. Other processes wait meanwhile, so that no count is lost; the file is replaced as a
-    /// whole, so that a full disk leaves the old one.
+    /// Adds the streams of this run to the file. Other processes wait meanwhile, so that no count
+    /// is lost; the file is replaced as a whole, so that a full disk leaves the old one.
     ///
     /// # Errors
     /// When the file cannot be read or written; then it is as it was.
@@ -85,11 +99,16 @@ impl Learning {
         };
         regular(&path)?;
         regular(&beside(".lock"))?;
-        let lock = File::options().create(true).append(true).open(beside(".lock")).and_then(|lock| {
-            flock(&lock, FlockOperation::LockExclusive)?;
-            Ok(lock)
-        });
-        let lock = lock.with_context(|| format!("{}: cannot be locked", beside(".lock").display()))?;
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .open(beside(".lock"))
+            .and_then(|lock| {
+                flock(&lock, FlockOperation::LockExclusive)?;
+                Ok(lock)
+            });
+        let lock =
+            lock.with_context(|| format!("{}: cannot be locked", beside(".lock").display()))?;
         let mut table = read(&path)?;
         table.merge(&added);
         let temporary = beside(".tmp"); // the lock lets one process at a time write it
@@ -97,7 +116,10 @@ impl Learning {
         drop(lock);
         written.map_err(|e| {
             drop(std::fs::remove_file(&temporary));
-            anyhow!("{}: {e}; what was learned in this run is lost", path.display())
+            anyhow!(
+                "{}: {e}; what was learned in this run is lost",
+                path.display()
+            )
         })
     }
 }
@@ -120,7 +142,8 @@ fn replace(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
     std::fs::rename(temporary, path)
 }
 
-/// The file that a symbolic link leads to, which need not exist; other paths as they are. The lock and the new file belong beside it.
+/// The file that a symbolic link leads to, which need not exist; other paths as they are. The lock
+/// and the new file belong beside it.
 fn followed(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -130,8 +153,8 @@ fn followed(path: &Path) -> PathBuf {
     path
 }
 
-/// Refuses what is not a regular file before it is opened: a pipe would wait for a writer, and a device would be replaced by a file.
-/// `None`: nothing has this name yet.
+/// Refuses what is not a regular file before it is opened: a pipe would wait for a writer, and a
+/// device would be replaced by a file. `None`: nothing has this name yet.
 fn regular(path: &Path) -> Result<Option<Metadata>> {
     match path.metadata() {
         Ok(metadata) if metadata.is_file() => Ok(Some(metadata)),
@@ -149,13 +172,20 @@ fn read(path: &Path) -> Result<Table> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
     match read {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Table::default()), // it was removed meanwhile
+        // It was removed meanwhile.
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Table::default()),
         // A part may end inside a character, so that its length is not known.
-        Err(e) if e.kind() != ErrorKind::InvalidData || path.metadata().is_ok_and(|file| file.len() <= MAX_BYTES) => {
+        Err(e)
+            if e.kind() != ErrorKind::InvalidData
+                || path.metadata().is_ok_and(|file| file.len() <= MAX_BYTES) =>
+        {
             return Err(e).with_context(|| cannot_be_read(path));
         }
         Ok(bytes) if bytes as u64 <= MAX_BYTES => {}
-        _ => bail!("{}: longer than 1 MiB, so it is not a table of auto; name another file", path.display()),
+        _ => bail!(
+            "{}: longer than 1 MiB, so it is not a table of auto; name another file",
+            path.display()
+        ),
     }
     Table::parse(&text).with_context(|| format!("{}: not a table of auto", path.display()))
 }

@@ -24,13 +24,23 @@ fn main() -> ExitCode {
     ::args::run(detect_calls)
 }
 
-/// Asks the checker about every stream, writes its decisions where the user wants them, and returns the answer as the status.
+/// Asks the checker about every stream, writes its decisions where the user wants them, and returns
+/// the answer as the status.
 fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     let answers = Answers::default();
-    let learning = args.learn.as_deref().map(|path| Learning::new(path, !args.is_past()));
+    let learning = args
+        .learn
+        .as_deref()
+        .map(|path| Learning::new(path, !args.is_past()));
     let checkers = checkers::find(&args.checker, &args.calls(), args.risk, learning.as_ref())?;
-    if learning.as_ref().is_some_and(|learning| !learning.is_live()) {
-        stdio::message("tc-detect", "--learn: nothing is learned from a recording; pipe live streams into tc-detect");
+    if learning
+        .as_ref()
+        .is_some_and(|learning| !learning.is_live())
+    {
+        stdio::message(
+            "tc-detect",
+            "--learn: nothing is learned from a recording; pipe live streams into tc-detect",
+        );
     }
     if !leave_out_recordings(&mut args, &answers) {
         return Ok(Status::Undecided);
@@ -38,19 +48,25 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     let name: Rc<str> = args.checker.as_str().into();
     let detect = {
         let (answers, others) = (answers.clone(), args.others());
-        move |first: &Event<'_>| Detect::new(Rc::clone(&name), checkers(first), answers.clone(), first).followed(others)
+        move |first: &Event<'_>| {
+            Detect::new(Rc::clone(&name), checkers(first), answers.clone(), first).followed(others)
+        }
     };
     let (filter, no_time) = (args.filter(), args.common.no_time);
     let mut failed = None;
     let (outcome, events) = if args.then.is_some() || args.or_else.is_some() {
         let commands = branch::Commands::new(args.then, args.or_else)?;
         let ends = commands.clone();
-        let ran = run(&filter, move |first| Branch::new(detect(first), commands.clone(), no_time))?;
+        let ran = run(&filter, move |first| {
+            Branch::new(detect(first), commands.clone(), no_time)
+        })?;
         failed = ends.failed();
         ran
     } else if let Some(fd) = args.decide_fd {
         let target = divert::open(fd)?;
-        run(&filter, move |first| Diversion::new(detect(first), Rc::clone(&target), no_time))?
+        run(&filter, move |first| {
+            Diversion::new(detect(first), Rc::clone(&target), no_time)
+        })?
     } else {
         run(&filter, detect)?
     };
@@ -85,20 +101,24 @@ fn run<M: Machine>(
     Ok((outcome, machines.events()))
 }
 
-/// Takes recordings out of the operands, each with a message; they count as undecided. `false`: no input is left.
+/// Takes recordings out of the operands, each with a message; they count as undecided. `false`: no
+/// input is left.
 fn leave_out_recordings(args: &mut Args, answers: &Answers) -> bool {
     if args.files.is_empty() {
         args.files.push(PathBuf::from("-"));
     }
     args.files.retain(|path| {
         let stdin = path == Path::new("-");
-        let Some(what) = recorded(if stdin { Path::new(args::STDIN) } else { path }) else { return true };
+        let Some(what) = recorded(if stdin { Path::new(args::STDIN) } else { path }) else {
+            return true;
+        };
         let (name, file) = if stdin {
             ("standard input".into(), "FILE".into())
         } else {
             (path.display().to_string(), path.display().to_string())
         };
-        let text = format!("{name}: {what}, not events; run: llm-stream --replay {file} | tc-detect");
+        let text =
+            format!("{name}: {what}, not events; run: llm-stream --replay {file} | tc-detect");
         stdio::message("tc-detect", &text);
         answers.undecided();
         false

@@ -15,7 +15,11 @@ const END: &str = r#"{"type":"stream_end","finish_reason":"tool_calls"}"#;
 
 fn detect(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tc-detect"));
-    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -44,7 +48,11 @@ fn the_status_is_the_answer() {
     let unnamed = r#"{"type":"tool_call_delta","index":0,"tool_id":"a"}"#;
     for (args, events, status) in [
         (&["-q"][..], &[START, TEXT, CALL, END][..], 0),
-        (&["-q", "--checker", "first-chunk"], &[START, TEXT, CALL, END], 1),
+        (
+            &["-q", "--checker", "first-chunk"],
+            &[START, TEXT, CALL, END],
+            1,
+        ),
         (&["-q", "-c", "lookahead:5"], &[START, TEXT, CALL, END], 1),
         (&["-q", "-c", "lookahead:50"], &[START, TEXT, CALL, END], 0),
         (&["-q", "--name", "read_*"], &[START, CALL, END], 0),
@@ -56,17 +64,50 @@ fn the_status_is_the_answer() {
         (&["-q"], &[other, other_end, START, CALL, END], 0),
         (&["-q"], &[other, other_end, START, TEXT, cut], 3),
         (&["-q"], &[], 3),
-        (&["-q"], &[r#"{"type":"message","message":{"role":"user","content":"x"}}"#], 1),
-        (&["-q", "-c", "cmd:case $(cat) in *tool_call_delta*) ;; *) exit 1 ;; esac"], &[START, TEXT, CALL, END], 0),
-        (&["-q", "-c", "cmd:case $(cat) in *no_such_thing*) ;; *) exit 1 ;; esac"], &[START, TEXT, CALL, END], 1),
+        (
+            &["-q"],
+            &[r#"{"type":"message","message":{"role":"user","content":"x"}}"#],
+            1,
+        ),
+        (
+            &[
+                "-q",
+                "-c",
+                "cmd:case $(cat) in *tool_call_delta*) ;; *) exit 1 ;; esac",
+            ],
+            &[START, TEXT, CALL, END],
+            0,
+        ),
+        (
+            &[
+                "-q",
+                "-c",
+                "cmd:case $(cat) in *no_such_thing*) ;; *) exit 1 ;; esac",
+            ],
+            &[START, TEXT, CALL, END],
+            1,
+        ),
         (&["-q", "-c", "cmd:exit 7"], &[START, TEXT, END], 3),
         (&["-q"], &[START, TEXT, END, START, CALL, END], 0),
         (&[], &[START, nothing, END], 1),
-        (&["-c", "first-chunk"], &[START, nothing, TEXT, CALL, END], 1),
-        (&["-c", "first-chunk", "--name", "read_*"], &[START, unnamed, CALL, END], 0),
+        (
+            &["-c", "first-chunk"],
+            &[START, nothing, TEXT, CALL, END],
+            1,
+        ),
+        (
+            &["-c", "first-chunk", "--name", "read_*"],
+            &[START, unnamed, CALL, END],
+            0,
+        ),
     ] {
         let out = run(args, &lines(events));
-        assert_eq!(out.status.code(), Some(status), "{args:?} {events:?}: {}", text(&out.stderr));
+        assert_eq!(
+            out.status.code(),
+            Some(status),
+            "{args:?} {events:?}: {}",
+            text(&out.stderr)
+        );
         assert!(!args.contains(&"-q") || out.stdout.is_empty());
     }
 }
@@ -80,8 +121,10 @@ const WRITTEN: [&str; 3] = [
 
 #[test]
 fn a_call_that_is_written_as_text_counts() {
-    let native = r#"{"type":"stream_start","v":1,"tools_mode":"native","dialect":"hermes","prefill":""}"#;
-    let react = r#"{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"react","prefill":""}"#;
+    let native =
+        r#"{"type":"stream_start","v":1,"tools_mode":"native","dialect":"hermes","prefill":""}"#;
+    let react =
+        r#"{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"react","prefill":""}"#;
     let tools = r#"{"type":"stream_start","v":1,"tools":[{"type":"function","function":{"name":"g"}}],"prefill":""}"#;
     let quoted = r#"{"type":"content_delta","text":"`<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>`"}"#;
     let [a, b, c] = WRITTEN;
@@ -97,9 +140,18 @@ fn a_call_that_is_written_as_text_counts() {
         (&[], &[START, TEXT], 3),
     ] {
         let out = run(&[&["-q", "-c", "tag"], args].concat(), &lines(events));
-        assert_eq!(out.status.code(), Some(status), "{args:?} {events:?}: {}", text(&out.stderr));
+        assert_eq!(
+            out.status.code(),
+            Some(status),
+            "{args:?} {events:?}: {}",
+            text(&out.stderr)
+        );
     }
-    assert_eq!(run(&["-q"], &lines(&[START, a, b, c, END])).status.code(), Some(1), "text is text for all others");
+    assert_eq!(
+        run(&["-q"], &lines(&[START, a, b, c, END])).status.code(),
+        Some(1),
+        "text is text for all others"
+    );
     // The decision is made at the delta that completes the name, and is the answer.
     let mut child = detect(&["-q", "-c", "tag"]).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -113,7 +165,9 @@ fn one_decision_is_added_before_its_event_and_the_rest_passes() {
     let odd = r#" { "unknown" : 1, "type":"x" } "#;
     let input = lines(&[START, odd, "", TEXT, CALL, END]);
     let out = run(&["--no-time"], &input);
-    let (added, passed): (Vec<_>, Vec<_>) = text(&out.stdout).lines().partition(|l| l.contains("\"decision\""));
+    let (added, passed): (Vec<_>, Vec<_>) = text(&out.stdout)
+        .lines()
+        .partition(|l| l.contains("\"decision\""));
     assert_eq!(passed.join("\n") + "\n", input);
     assert_eq!(
         added,
@@ -122,17 +176,28 @@ fn one_decision_is_added_before_its_event_and_the_rest_passes() {
         ]
     );
     let again = run(&["--no-time"], text(&out.stdout));
-    assert_eq!(text(&again.stdout), text(&out.stdout), "a stream that is detected twice has one decision still");
+    assert_eq!(
+        text(&again.stdout),
+        text(&out.stdout),
+        "a stream that is detected twice has one decision still"
+    );
 }
 
 #[test]
 fn a_no_to_the_first_stream_of_a_file_is_not_the_answer() {
-    let path = |n: u8| std::env::temp_dir().join(format!("tc-detect-{n}-{}.ndjson", std::process::id()));
+    let path =
+        |n: u8| std::env::temp_dir().join(format!("tc-detect-{n}-{}.ndjson", std::process::id()));
     let (no, both) = (path(1), path(2));
     std::fs::write(&no, lines(&[START, TEXT, END])).unwrap();
     std::fs::write(&both, lines(&[START, TEXT, END, START, CALL, END])).unwrap();
     for checker in ["full", "first-chunk"] {
-        let status = |files: &[&std::path::Path]| detect(&["-q", "-c", checker]).args(files).status().unwrap().code();
+        let status = |files: &[&std::path::Path]| {
+            detect(&["-q", "-c", checker])
+                .args(files)
+                .status()
+                .unwrap()
+                .code()
+        };
         assert_eq!(status(&[&no]), Some(1), "{checker}");
         assert_eq!(status(&[&both]), Some(0), "{checker}");
         assert_eq!(status(&[&no, &both]), Some(0), "{checker}");
@@ -169,26 +234,58 @@ fn decisions_go_to_a_descriptor_of_their_own() {
         file.display()
     );
     let input = lines(&[START, TEXT, END]);
-    let out = Command::new("bash").args(["-c", &script]).env("INPUT", &input).output().unwrap();
-    assert_eq!((text(&out.stdout), out.status.code()), (input.as_str(), Some(1)), "{}", text(&out.stderr));
+    let out = Command::new("bash")
+        .args(["-c", &script])
+        .env("INPUT", &input)
+        .output()
+        .unwrap();
+    assert_eq!(
+        (text(&out.stdout), out.status.code()),
+        (input.as_str(), Some(1)),
+        "{}",
+        text(&out.stderr)
+    );
     let decisions = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     assert!(
-        decisions.starts_with(r#"{"type":"decision","tool_call":false"#) && decisions.lines().count() == 1,
+        decisions.starts_with(r#"{"type":"decision","tool_call":false"#)
+            && decisions.lines().count() == 1,
         "{decisions}"
     );
 }
 
 #[test]
 fn the_whole_stream_goes_into_the_chosen_command() {
-    for (events, first) in [(&[START, TEXT, CALL, END][..], "then"), (&[START, TEXT, END], "else")] {
-        let out = run(&["--no-time", "--then", "echo then; cat", "--else", "echo else; cat"], &lines(events));
-        let mut got: Vec<_> = text(&out.stdout).lines().filter(|l| !l.contains("\"decision\"")).collect();
+    for (events, first) in [
+        (&[START, TEXT, CALL, END][..], "then"),
+        (&[START, TEXT, END], "else"),
+    ] {
+        let out = run(
+            &[
+                "--no-time",
+                "--then",
+                "echo then; cat",
+                "--else",
+                "echo else; cat",
+            ],
+            &lines(events),
+        );
+        let mut got: Vec<_> = text(&out.stdout)
+            .lines()
+            .filter(|l| !l.contains("\"decision\""))
+            .collect();
         assert_eq!(got.remove(0), first);
         assert_eq!(got, events);
     }
-    let out = run(&["--no-time", "--then", "cat >/dev/null"], &lines(&[START, TEXT, END]));
-    assert_eq!(text(&out.stdout).lines().count(), 4, "without --else the stream passes");
+    let out = run(
+        &["--no-time", "--then", "cat >/dev/null"],
+        &lines(&[START, TEXT, END]),
+    );
+    assert_eq!(
+        text(&out.stdout).lines().count(),
+        4,
+        "without --else the stream passes"
+    );
 }
 
 #[test]
@@ -208,9 +305,18 @@ fn the_status_of_a_command_that_fails_counts() {
         (&["--then", "kill -PIPE $$"], &yes, 0),
     ] {
         let out = run(args, input);
-        assert_eq!(out.status.code(), Some(status), "{args:?} {input}: {}", text(&out.stderr));
+        assert_eq!(
+            out.status.code(),
+            Some(status),
+            "{args:?} {input}: {}",
+            text(&out.stderr)
+        );
         let said = text(&out.stderr);
-        assert_eq!(said.contains("was ended by signal: 9"), status == 137, "{said}");
+        assert_eq!(
+            said.contains("was ended by signal: 9"),
+            status == 137,
+            "{said}"
+        );
     }
 }
 
@@ -223,9 +329,16 @@ fn quiet_reports_the_errors_that_it_swallows() {
     let said = "tc-detect: llm-stream: the key\\u{1b} is wrong (http_401)\n";
     assert_eq!((text(&out.stdout), text(&out.stderr)), ("", said));
     let out = run(&[], &lines(&[START, error, cut]));
-    assert_eq!(text(&out.stderr), "", "it passes, so whoever reads it sees it");
+    assert_eq!(
+        text(&out.stderr),
+        "",
+        "it passes, so whoever reads it sees it"
+    );
     let out = run(&["-q"], &lines(&[error]).repeat(30));
-    assert_eq!((text(&out.stderr).lines().count(), out.status.code()), (10, Some(3)));
+    assert_eq!(
+        (text(&out.stderr).lines().count(), out.status.code()),
+        (10, Some(3))
+    );
 }
 
 #[test]
@@ -241,18 +354,43 @@ fn recordings_are_no_events() {
     ] {
         let path = format!("{fixtures}{file}");
         for args in [&["-q"][..], &[], &["--then", "cat", "--else", "cat"]] {
-            let out = detect(args).arg(&path).stdin(Stdio::null()).output().unwrap();
+            let out = detect(args)
+                .arg(&path)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
             let said = text(&out.stderr);
-            assert_eq!((out.status.code(), text(&out.stdout)), (Some(3), ""), "{file} {said}");
-            assert!(said.lines().count() == 1 && said.contains(&format!("llm-stream --replay {path} |")), "{said}");
+            assert_eq!(
+                (out.status.code(), text(&out.stdout)),
+                (Some(3), ""),
+                "{file} {said}"
+            );
+            assert!(
+                said.lines().count() == 1
+                    && said.contains(&format!("llm-stream --replay {path} |")),
+                "{said}"
+            );
         }
         let stdin = std::fs::File::open(&path).unwrap();
         let out = detect(&["-q"]).stdin(stdin).output().unwrap();
-        assert!(out.status.code() == Some(3) && text(&out.stderr).contains("run: llm-stream --replay FILE"), "{file}");
+        assert!(
+            out.status.code() == Some(3)
+                && text(&out.stderr).contains("run: llm-stream --replay FILE"),
+            "{file}"
+        );
         // A pipe cannot be read twice, so an input without events is reported at its end.
-        let out = run(&["-q", "--max-line", "1G"], &std::fs::read_to_string(&path).unwrap());
-        let is_told = out.status.code() == Some(3) && text(&out.stderr).contains("llm-stream --replay FILE");
-        assert_eq!(is_told, !file.contains("anthropic/whole"), "{file}: {}", text(&out.stderr));
+        let out = run(
+            &["-q", "--max-line", "1G"],
+            &std::fs::read_to_string(&path).unwrap(),
+        );
+        let is_told =
+            out.status.code() == Some(3) && text(&out.stderr).contains("llm-stream --replay FILE");
+        assert_eq!(
+            is_told,
+            !file.contains("anthropic/whole"),
+            "{file}: {}",
+            text(&out.stderr)
+        );
     }
     let tape = format!("{fixtures}tapes/huts.tape");
     let events = std::env::temp_dir().join(format!("tc-detect-3-{}.ndjson", std::process::id()));
@@ -262,15 +400,29 @@ fn recordings_are_no_events() {
         assert_eq!(out.status.code(), Some(status), "{}", text(&out.stderr));
     }
     // An event may be longer than the part that is looked at.
-    let long = format!(r#"{{"type":"stream_start","v":1,"tools":[{{"response":"{}"}}]}}"#, "x".repeat(100_000));
+    let long = format!(
+        r#"{{"type":"stream_start","v":1,"tools":[{{"response":"{}"}}]}}"#,
+        "x".repeat(100_000)
+    );
     std::fs::write(&events, lines(&[&long, CALL, END])).unwrap();
-    assert_eq!(detect(&["-q"]).arg(&events).status().unwrap().code(), Some(0));
+    assert_eq!(
+        detect(&["-q"]).arg(&events).status().unwrap().code(),
+        Some(0)
+    );
     // Events of this format are never read as those of a provider, whatever they begin with.
     let error = r#"{"type":"error","source":"x","code":"y","message":"z"}"#;
-    for with in [&[r#"{"type":"custom"}"#, error, START, CALL, END][..], &[error, START, CALL, END]] {
+    for with in [
+        &[r#"{"type":"custom"}"#, error, START, CALL, END][..],
+        &[error, START, CALL, END],
+    ] {
         std::fs::write(&events, lines(with)).unwrap();
         let out = detect(&["-q"]).arg(&events).output().unwrap();
-        assert_eq!(out.status.code(), Some(2), "an error and a call: {}", text(&out.stderr));
+        assert_eq!(
+            out.status.code(),
+            Some(2),
+            "an error and a call: {}",
+            text(&out.stderr)
+        );
     }
     std::fs::remove_file(&events).unwrap();
 }
@@ -278,10 +430,22 @@ fn recordings_are_no_events() {
 #[test]
 fn mistakes_are_one_line_and_status_2() {
     for (args, words) in [
-        (&["--checker", "psychic"][..], "unknown checker 'psychic', use one of: full"),
-        (&["--checker", "lookahead:many"], "unknown checker 'lookahead:many'"),
-        (&["no-such-file.ndjson"], "no-such-file.ndjson: No such file or directory"),
-        (&["--checker", "tags"], "lookahead:N, auto, auto:RISK, tag, cmd:COMMAND"),
+        (
+            &["--checker", "psychic"][..],
+            "unknown checker 'psychic', use one of: full",
+        ),
+        (
+            &["--checker", "lookahead:many"],
+            "unknown checker 'lookahead:many'",
+        ),
+        (
+            &["no-such-file.ndjson"],
+            "no-such-file.ndjson: No such file or directory",
+        ),
+        (
+            &["--checker", "tags"],
+            "lookahead:N, auto, auto:RISK, tag, cmd:COMMAND",
+        ),
         (&["--checker", "cmd:"], "--checker cmd: has no command"),
         (&["--checker", "cmd: "], "--checker cmd: has no command"),
         (&["--then", ""], "--then has no command"),
@@ -293,14 +457,22 @@ fn mistakes_are_one_line_and_status_2() {
         let out = run(args, "{\"type\":\"x\"}\nnot json\n");
         let err = text(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{args:?}");
-        assert!(err.starts_with("tc-detect: ") && err.contains(words) && err.lines().count() == 1, "{args:?}: {err}");
+        assert!(
+            err.starts_with("tc-detect: ") && err.contains(words) && err.lines().count() == 1,
+            "{args:?}: {err}"
+        );
     }
 }
 
 #[test]
 fn a_bad_line_is_carried_by_a_warning() {
     let mut child = detect(&["--no-time"]).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"{\"type\":\"x\"}\nnot json\n\xff\xfe\n{\"type\":\"y\"").unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"{\"type\":\"x\"}\nnot json\n\xff\xfe\n{\"type\":\"y\"")
+        .unwrap();
     let out = child.wait_with_output().unwrap();
     let got: Vec<_> = text(&out.stdout).lines().collect();
     assert_eq!(got.len(), 4, "{got:?}");
@@ -309,8 +481,16 @@ fn a_bad_line_is_carried_by_a_warning() {
             && got[1].contains(r#""raw":"not json""#)
             && got[1].contains(r#""line":2"#)
     );
-    assert!(got[2].contains(r#""raw_base64":"//4=""#), "bytes that are no text are kept too: {}", got[2]);
-    assert!(got[3].contains(r#""raw":"{\"type\":\"y\"""#), "a cut last line: {}", got[3]);
+    assert!(
+        got[2].contains(r#""raw_base64":"//4=""#),
+        "bytes that are no text are kept too: {}",
+        got[2]
+    );
+    assert!(
+        got[3].contains(r#""raw":"{\"type\":\"y\"""#),
+        "a cut last line: {}",
+        got[3]
+    );
     assert_eq!(text(&out.stderr).lines().count(), 3);
 }
 
@@ -318,14 +498,23 @@ fn a_bad_line_is_carried_by_a_warning() {
 fn help_runs_and_may_be_cut_short() {
     let mut child = detect(&["--help"]).spawn().unwrap();
     let mut help = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut help).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut help)
+        .unwrap();
     assert!(help.contains("Examples:") && help.contains("--checker"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
 fn an_interrupt_ends_it_although_its_upstream_goes_on() {
-    let mut endless = Command::new("yes").arg(TEXT).stdout(Stdio::piped()).spawn().unwrap();
+    let mut endless = Command::new("yes")
+        .arg(TEXT)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tc-detect"))
         .stdin(endless.stdout.take().unwrap())
         .stdout(Stdio::piped())
@@ -334,7 +523,13 @@ fn an_interrupt_ends_it_although_its_upstream_goes_on() {
     let mut stdout = child.stdout.take().unwrap();
     let mut block = vec![0; 1 << 16];
     assert!(stdout.read(&mut block).unwrap() > 0, "it is at work");
-    assert!(needs::kill().args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        needs::kill()
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     while stdout.read(&mut block).unwrap() > 0 {}
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let _ = endless.wait(); // it ends by SIGPIPE
@@ -343,7 +538,11 @@ fn an_interrupt_ends_it_although_its_upstream_goes_on() {
 /// The counts of `text` in a table: streams with a call after text, and streams without a call.
 fn counted(path: &std::path::Path) -> String {
     let table = std::fs::read_to_string(path).unwrap_or_default();
-    table.lines().find(|line| line.starts_with("text ")).unwrap_or("text 0 0").to_owned()
+    table
+        .lines()
+        .find(|line| line.starts_with("text "))
+        .unwrap_or("text 0 0")
+        .to_owned()
 }
 
 #[test]
@@ -355,34 +554,67 @@ fn auto_learns_from_live_streams_alone() {
     let end = r#"{"type":"stream_end","finish_reason":"stop"}"#;
     let cut = r#"{"type":"stream_end","finish_reason":"cut"}"#;
 
-    run(&learn, &lines(&[START, TEXT, CALL, END, START, TEXT, end, START, TEXT, cut]));
-    assert_eq!(counted(&file), "text 1 1", "a stream that failed does not count");
+    run(
+        &learn,
+        &lines(&[START, TEXT, CALL, END, START, TEXT, end, START, TEXT, cut]),
+    );
+    assert_eq!(
+        counted(&file),
+        "text 1 1",
+        "a stream that failed does not count"
+    );
 
     let named = r#"{"type":"stream_start","stream":"a.sse","v":1}"#;
     let named_text = TEXT.replace('}', r#","stream":"a.sse"}"#);
-    run(&learn, &lines(&[named, &named_text, r#"{"type":"stream_end","stream":"a.sse","finish_reason":"stop"}"#]));
+    run(
+        &learn,
+        &lines(&[
+            named,
+            &named_text,
+            r#"{"type":"stream_end","stream":"a.sse","finish_reason":"stop"}"#,
+        ]),
+    );
     let events = folder.join("events.ndjson");
     std::fs::write(&events, lines(&[START, TEXT, end])).unwrap();
     let mut with_file = learn.to_vec();
     with_file.push(events.to_str().unwrap());
-    for (args, stdin) in [(&with_file[..], "/dev/null".as_ref()), (&learn, events.as_path())] {
-        let out = detect(args).stdin(std::fs::File::open(stdin).unwrap()).output().unwrap();
+    for (args, stdin) in [
+        (&with_file[..], "/dev/null".as_ref()),
+        (&learn, events.as_path()),
+    ] {
+        let out = detect(args)
+            .stdin(std::fs::File::open(stdin).unwrap())
+            .output()
+            .unwrap();
         let said = "tc-detect: --learn: nothing is learned from a recording; pipe live streams into tc-detect\n";
         assert_eq!((text(&out.stderr), out.status.code()), (said, Some(1)));
     }
-    assert_eq!(counted(&file), "text 1 1", "a replayed stream and a file of events do not count");
+    assert_eq!(
+        counted(&file),
+        "text 1 1",
+        "a replayed stream and a file of events do not count"
+    );
 
     let children: Vec<_> = (0..8)
         .map(|_| {
             let mut child = detect(&learn).spawn().unwrap();
-            child.stdin.take().unwrap().write_all(lines(&[START, TEXT, end]).as_bytes()).unwrap();
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(lines(&[START, TEXT, end]).as_bytes())
+                .unwrap();
             child
         })
         .collect();
     for child in children {
         assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
     }
-    assert_eq!(counted(&file), "text 1 9", "no process loses the counts of another");
+    assert_eq!(
+        counted(&file),
+        "text 1 9",
+        "no process loses the counts of another"
+    );
 
     let limited = format!(
         "ulimit -f 0; trap '' XFSZ; exec {} --checker auto --learn {}",
@@ -396,18 +628,36 @@ fn auto_learns_from_live_streams_alone() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(lines(&[START, TEXT, end]).as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(lines(&[START, TEXT, end]).as_bytes())
+        .unwrap();
     let out = child.wait_with_output().unwrap();
-    assert!(text(&out.stderr).contains("--learn ") && out.status.code() == Some(1), "{}", text(&out.stderr));
-    assert_eq!(counted(&file), "text 1 9", "a full disk leaves the old file");
+    assert!(
+        text(&out.stderr).contains("--learn ") && out.status.code() == Some(1),
+        "{}",
+        text(&out.stderr)
+    );
+    assert_eq!(
+        counted(&file),
+        "text 1 9",
+        "a full disk leaves the old file"
+    );
 
     std::fs::write(&file, "text one two\n").unwrap();
     let out = run(&learn, &lines(&[START, TEXT, end]));
-    assert!(out.status.code() == Some(2) && text(&out.stderr).contains("line 1: a count"), "{}", text(&out.stderr));
+    assert!(
+        out.status.code() == Some(2) && text(&out.stderr).contains("line 1: a count"),
+        "{}",
+        text(&out.stderr)
+    );
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A call that is written as text was a call: else `auto` would learn that such a model never calls.
+/// A call that is written as text was a call: else `auto` would learn that such a model never
+/// calls.
 #[test]
 fn a_call_in_the_text_is_learned_as_a_call() {
     let folder = std::env::temp_dir().join(format!("tc-detect-learn-text-{}", std::process::id()));
@@ -415,7 +665,10 @@ fn a_call_in_the_text_is_learned_as_a_call() {
     let file = folder.join("mine.table");
     let call = r#"{"type":"content_delta","text":"Yes. <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"}"#;
     let end = r#"{"type":"stream_end","finish_reason":"stop"}"#;
-    run(&["--checker", "auto", "--learn", file.to_str().unwrap()], &lines(&[START, call, end, START, TEXT, end]));
+    run(
+        &["--checker", "auto", "--learn", file.to_str().unwrap()],
+        &lines(&[START, call, end, START, TEXT, end]),
+    );
     assert_eq!(counted(&file), "text 1 1");
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -425,15 +678,31 @@ fn what_is_learned_goes_into_regular_files_alone() {
     let folder = std::env::temp_dir().join(format!("tc-detect-regular-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("folder")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap();
-    assert!(Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(folder.join("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
     std::os::unix::fs::symlink("pipe", folder.join("link")).unwrap();
     // Only root makes devices: this one is like /dev/null.
     let mut names = vec!["folder", "socket", "pipe", "link"];
-    let made = Command::new("mknod").arg(folder.join("device")).args(["c", "1", "3"]).output();
-    names.extend(made.is_ok_and(|out| out.status.success()).then_some("device"));
+    let made = Command::new("mknod")
+        .arg(folder.join("device"))
+        .args(["c", "1", "3"])
+        .output();
+    names.extend(
+        made.is_ok_and(|out| out.status.success())
+            .then_some("device"),
+    );
     let list = || {
-        let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap());
-        let mut kinds: Vec<_> = entries.map(|e| (e.file_name(), e.file_type().unwrap())).collect();
+        let entries = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap());
+        let mut kinds: Vec<_> = entries
+            .map(|e| (e.file_name(), e.file_type().unwrap()))
+            .collect();
         kinds.sort_by(|a, b| a.0.cmp(&b.0));
         kinds
     };
@@ -442,10 +711,20 @@ fn what_is_learned_goes_into_regular_files_alone() {
         let path = folder.join(name);
         let learn = ["--checker", "auto", "--learn", path.to_str().unwrap()];
         let out = run(&learn, &lines(&[START, TEXT, CALL, END]));
-        let said = format!("tc-detect: --learn {}: not a regular file; name a file\n", path.display());
-        assert_eq!((text(&out.stderr), out.status.code()), (said.as_str(), Some(2)));
+        let said = format!(
+            "tc-detect: --learn {}: not a regular file; name a file\n",
+            path.display()
+        );
+        assert_eq!(
+            (text(&out.stderr), out.status.code()),
+            (said.as_str(), Some(2))
+        );
     }
-    assert_eq!(list(), before, "all are as they were, and nothing is beside them");
+    assert_eq!(
+        list(),
+        before,
+        "all are as they were, and nothing is beside them"
+    );
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -460,7 +739,11 @@ fn a_learned_file_is_replaced_where_its_link_leads_and_keeps_its_permissions() {
     let learn = ["--checker", "auto", "--learn", link.to_str().unwrap()];
     let live = lines(&[START, TEXT, CALL, END]);
     run(&learn, &live);
-    assert_eq!(counted(&target), "text 1 0", "a link may lead to a file that does not exist yet");
+    assert_eq!(
+        counted(&target),
+        "text 1 0",
+        "a link may lead to a file that does not exist yet"
+    );
     for mode in [0o600, 0o664] {
         std::fs::set_permissions(&target, PermissionsExt::from_mode(mode)).unwrap();
         // What a killed process left is removed; a link in its place is not written through.
@@ -468,7 +751,10 @@ fn a_learned_file_is_replaced_where_its_link_leads_and_keeps_its_permissions() {
         std::fs::write(folder.join("victim"), "old").unwrap();
         let out = run(&learn, &live);
         assert_eq!((text(&out.stderr), out.status.code()), ("", Some(0)));
-        assert_eq!(target.metadata().unwrap().permissions().mode() & 0o7777, mode);
+        assert_eq!(
+            target.metadata().unwrap().permissions().mode() & 0o7777,
+            mode
+        );
         assert_eq!(std::fs::read(folder.join("victim")).unwrap(), b"old");
     }
     assert_eq!(counted(&target), "text 3 0");
@@ -487,22 +773,35 @@ fn a_learned_file_has_a_largest_length_and_largest_counts() {
     for (content, problem) in [
         (long.clone().into_bytes(), None),
         ((long.clone() + "#").into_bytes(), Some("longer than 1 MiB")),
-        ((long[..(1 << 20) - 1].to_owned() + "#\u{e9}").into_bytes(), Some("longer than 1 MiB")),
+        (
+            (long[..(1 << 20) - 1].to_owned() + "#\u{e9}").into_bytes(),
+            Some("longer than 1 MiB"),
+        ),
         (b"text 1 2 # \xff".to_vec(), Some("cannot be read")),
     ] {
         std::fs::write(&file, content).unwrap();
         let out = run(&learn, &live);
         let said = text(&out.stderr);
         let Some(problem) = problem else {
-            assert_eq!((counted(&file).as_str(), said, out.status.code()), ("text 2 2", "", Some(0)));
+            assert_eq!(
+                (counted(&file).as_str(), said, out.status.code()),
+                ("text 2 2", "", Some(0))
+            );
             continue;
         };
-        assert!(out.status.code() == Some(2) && said.lines().count() == 1 && said.contains(problem), "{said}");
+        assert!(
+            out.status.code() == Some(2) && said.lines().count() == 1 && said.contains(problem),
+            "{said}"
+        );
     }
     let most = 1_u64 << 50;
     std::fs::write(&file, format!("text {most} 0\n")).unwrap();
     for _ in 0..2 {
-        assert_eq!(text(&run(&learn, &live).stderr), "", "it reads what it wrote");
+        assert_eq!(
+            text(&run(&learn, &live).stderr),
+            "",
+            "it reads what it wrote"
+        );
         assert_eq!(counted(&file), format!("text {most} 0"));
     }
     std::fs::remove_file(file.with_extension("table.lock")).unwrap();
@@ -513,11 +812,21 @@ fn a_learned_file_has_a_largest_length_and_largest_counts() {
 fn only_auto_learns() {
     for (args, words) in [
         (&["--learn", "x"][..], "--learn: full does not learn"),
-        (&["-c", "auto", "--learn", "x", "--name", "f"], "--learn: counts calls of all tools"),
-        (&["-c", "auto", "--risk", "2"], "a risk is a share from 0 to 1"),
+        (
+            &["-c", "auto", "--learn", "x", "--name", "f"],
+            "--learn: counts calls of all tools",
+        ),
+        (
+            &["-c", "auto", "--risk", "2"],
+            "a risk is a share from 0 to 1",
+        ),
         (&["-c", "auto:2"], "unknown checker 'auto:2'"),
     ] {
         let out = run(args, "");
-        assert!(out.status.code() == Some(2) && text(&out.stderr).contains(words), "{args:?}: {}", text(&out.stderr));
+        assert!(
+            out.status.code() == Some(2) && text(&out.stderr).contains(words),
+            "{args:?}: {}",
+            text(&out.stderr)
+        );
     }
 }

@@ -4,8 +4,9 @@ use clap::{Parser, Subcommand};
 
 /// How good is a checker of tool calls?
 ///
-/// Runs checkers over recorded streams whose truth is known, and prints how often each is right and how early it decides. A corpus
-/// is a file `index.ndjson` with one line for each recording, or the folder that holds one.
+/// Runs checkers over recorded streams whose truth is known, and prints how often each is right and
+/// how early it decides. A corpus is a file `index.ndjson` with one line for each recording, or the
+/// folder that holds one.
 #[derive(Debug, Parser)]
 #[group(skip)]
 #[command(

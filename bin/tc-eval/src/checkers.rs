@@ -29,7 +29,11 @@ pub struct Args {
 /// Reads how long a command may take: a time above 0.
 fn patience(text: &str) -> Result<Duration, String> {
     let time = event::unit::time(text).map_err(|e| e.to_string())?;
-    if time.is_zero() { Err("it must be above 0".to_owned()) } else { Ok(time) }
+    if time.is_zero() {
+        Err("it must be above 0".to_owned())
+    } else {
+        Ok(time)
+    }
 }
 
 /// A checker by its name.
@@ -43,9 +47,12 @@ pub enum Checker {
 /// The checkers that `--checker` names, then those of `--decisions`, each with its name in reports.
 ///
 /// # Errors
-/// When a name is unknown (the message lists all names), a file of decisions cannot be opened, or its name is that of another checker.
+/// When a name is unknown (the message lists all names), a file of decisions cannot be opened, or
+/// its name is that of another checker.
 pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
-    let named = names.iter().map(|name| Ok((name.clone(), find_one(name, args.checker_timeout)?)));
+    let named = names
+        .iter()
+        .map(|name| Ok((name.clone(), find_one(name, args.checker_timeout)?)));
     let mut found = named.collect::<Result<Vec<_>>>()?;
     for named in &args.decisions {
         let decisions = Decisions::open(named)?;
@@ -61,7 +68,9 @@ pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
 fn find_one(name: &str, patience: Duration) -> Result<Checker> {
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {
-            bail!("--checker cmd: has no command, write one behind it, such as 'cmd:python3 mine.py'");
+            bail!(
+                "--checker cmd: has no command, write one behind it, such as 'cmd:python3 mine.py'"
+            );
         }
         return Ok(Checker::Outside(Box::new(Commands::new(command, patience))));
     }
@@ -69,7 +78,10 @@ fn find_one(name: &str, patience: Duration) -> Result<Checker> {
         return Ok(Checker::BuiltIn);
     }
     let names: Vec<_> = CHECKERS.iter().map(|row| row.name).collect();
-    bail!("unknown checker '{name}', use one of: {}, cmd:COMMAND", names.join(", "))
+    bail!(
+        "unknown checker '{name}', use one of: {}, cmd:COMMAND",
+        names.join(", ")
+    )
 }
 
 fn is_built_in(name: &str) -> bool {

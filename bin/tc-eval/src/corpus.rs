@@ -7,7 +7,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The longest line of an index, in bytes. A label holds at most the tools of a request; a longer line is a file of another kind.
+/// The longest line of an index, in bytes. A label holds at most the tools of a request; a longer
+/// line is a file of another kind.
 const MAX_LINE: u64 = 16 << 20;
 
 /// The name of an index in its folder.
@@ -26,30 +27,48 @@ pub struct Entry {
     pub path: PathBuf,
 }
 
-/// Reads the labels of `corpus` in order, one line at a time. `corpus` is an index, the folder that holds one, or `-` for an index on
-/// standard input. Recordings are relative to the folder of the index, and to the current folder for `-`.
+/// Reads the labels of `corpus` in order, one line at a time. `corpus` is an index, the folder that
+/// holds one, or `-` for an index on standard input. Recordings are relative to the folder of the
+/// index, and to the current folder for `-`.
 ///
 /// # Errors
-/// When the index cannot be opened. A line that is not a label is an error in its place, and the next line follows; a line of more
-/// than 16 MiB, and a failed read, are the last item.
+/// When the index cannot be opened. A line that is not a label is an error in its place, and the
+/// next line follows; a line of more than 16 MiB, and a failed read, are the last item.
 pub fn entries(corpus: &Path) -> Result<Entries> {
     let name: Arc<str> = corpus.to_string_lossy().into();
     let (reader, folder): (Box<dyn Read + Send>, PathBuf) = if corpus == Path::new("-") {
         stdio::check_input()?;
         (Box::new(std::io::stdin()), PathBuf::new())
     } else {
-        let index = if corpus.is_dir() { corpus.join(INDEX) } else { corpus.to_owned() };
+        let index = if corpus.is_dir() {
+            corpus.join(INDEX)
+        } else {
+            corpus.to_owned()
+        };
         let file = File::open(&index).map_err(|e| missing(corpus, &index, &e))?;
-        (Box::new(file), index.parent().map(Path::to_owned).unwrap_or_default())
+        (
+            Box::new(file),
+            index.parent().map(Path::to_owned).unwrap_or_default(),
+        )
     };
     let reader = BufReader::with_capacity(64 << 10, reader);
-    Ok(Entries { name, folder, reader, buffer: Vec::new(), line: 0, has_ended: false })
+    Ok(Entries {
+        name,
+        folder,
+        reader,
+        buffer: Vec::new(),
+        line: 0,
+        has_ended: false,
+    })
 }
 
 fn missing(corpus: &Path, index: &Path, e: &std::io::Error) -> anyhow::Error {
     let index = index.display();
     if corpus.is_dir() && e.kind() == std::io::ErrorKind::NotFound {
-        return anyhow!("{}: the folder holds no {INDEX}; make one with tc-eval label", corpus.display());
+        return anyhow!(
+            "{}: the folder holds no {INDEX}; make one with tc-eval label",
+            corpus.display()
+        );
     }
     anyhow!("{index}: {e}; check the path and its permissions")
 }
@@ -66,19 +85,28 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// The same labels as a part of the corpus in the folder `root`: recordings are relative to it, and it names the corpus, so that
-    /// the parts of a corpus count as one.
+    /// The same labels as a part of the corpus in the folder `root`: recordings are relative to it,
+    /// and it names the corpus, so that the parts of a corpus count as one.
     pub fn of_root(self, root: &Path) -> Self {
-        Entries { name: root.to_string_lossy().into(), folder: root.to_owned(), ..self }
+        Entries {
+            name: root.to_string_lossy().into(),
+            folder: root.to_owned(),
+            ..self
+        }
     }
 
     /// Reads the next line into the buffer; `false` at the end.
     fn read(&mut self) -> Result<bool> {
         self.buffer.clear();
-        let read = (&mut self.reader).take(MAX_LINE + 1).read_until(b'\n', &mut self.buffer);
+        let read = (&mut self.reader)
+            .take(MAX_LINE + 1)
+            .read_until(b'\n', &mut self.buffer);
         let read = read.map_err(|e| anyhow!("{e}; check the path and its permissions"))?;
         if read as u64 > MAX_LINE {
-            bail!("longer than {} MiB; an index has one label a line", MAX_LINE >> 20);
+            bail!(
+                "longer than {} MiB; an index has one label a line",
+                MAX_LINE >> 20
+            );
         }
         // Some editors begin a file with a byte order mark.
         if self.line == 1 && self.buffer.starts_with("\u{feff}".as_bytes()) {
@@ -97,7 +125,12 @@ impl Entries {
             bail!("the label has no id; write \"id\":\"NAME\"");
         }
         let path = self.folder.join(&label.file);
-        Ok(Entry { corpus: Arc::clone(&self.name), line: self.line, label, path })
+        Ok(Entry {
+            corpus: Arc::clone(&self.name),
+            line: self.line,
+            label,
+            path,
+        })
     }
 }
 

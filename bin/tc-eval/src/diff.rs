@@ -61,8 +61,8 @@ Examples:
 
 The exit status is 0 if the recordings mean the same, and 1 if they differ.";
 
-/// Compares two recordings by their meaning, and writes the first difference, or all of them. The status is [`Status::No`] if they
-/// differ.
+/// Compares two recordings by their meaning, and writes the first difference, or all of them. The
+/// status is [`Status::No`] if they differ.
 ///
 /// # Errors
 /// What is wrong with the arguments or a file.
@@ -85,18 +85,27 @@ pub fn diff(args: &Args) -> Result<Status> {
     let (a, b) = (recording(&args.a)?, recording(&args.b)?);
     let found = differences(&a, &b, &settings, if args.all { usize::MAX } else { 1 });
     write(args, &found)?;
-    Ok(if found.is_empty() { Status::Done } else { Status::No })
+    Ok(if found.is_empty() {
+        Status::Done
+    } else {
+        Status::No
+    })
 }
 
 /// All of the file at `path`, or of standard input.
 fn bytes(path: &Path) -> Result<Vec<u8>> {
     if path != Path::new("-") {
         let unreadable = |e| anyhow!("{e}; check the path and its permissions");
-        return std::fs::read(path).map_err(unreadable).with_context(|| path.display().to_string());
+        return std::fs::read(path)
+            .map_err(unreadable)
+            .with_context(|| path.display().to_string());
     }
     stdio::check_input()?;
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
+    std::io::stdin()
+        .lock()
+        .read_to_end(&mut bytes)
+        .context("standard input")?;
     Ok(bytes)
 }
 
@@ -111,7 +120,10 @@ fn write(args: &Args, found: &[Difference]) -> Result<()> {
             }
         }
         Form::Json => {
-            let found: Result<Vec<Value>, _> = found.iter().map(|difference| entry(difference, names)).collect();
+            let found: Result<Vec<Value>, _> = found
+                .iter()
+                .map(|difference| entry(difference, names))
+                .collect();
             let report = json!({"a": names[0], "b": names[1], "equal": found.as_ref().is_ok_and(Vec::is_empty), "differences": found?});
             out.put(format!("{}\n", event::safe_json(&report.to_string())).as_bytes())?;
         }

@@ -4,18 +4,19 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is being written beside the one that it will replace. A full disk, a signal or a second writer leaves the old file
-/// whole; of two writers the last to finish wins.
+/// A file that is being written beside the one that it will replace. A full disk, a signal or a
+/// second writer leaves the old file whole; of two writers the last to finish wins.
 #[derive(Debug)]
 pub struct Draft {
     file: BufWriter<File>,
-    /// Where it is, and the name that it gets. `None` for what is not an ordinary file (a pipe, /dev/stdout), which is written to
-    /// directly.
+    /// Where it is, and the name that it gets. `None` for what is not an ordinary file (a pipe,
+    /// /dev/stdout), which is written to directly.
     rename: Option<(PathBuf, PathBuf)>,
 }
 
 impl Draft {
-    /// Begins a file that will be `path`. A symbolic link is followed; permissions of a file that is replaced are kept.
+    /// Begins a file that will be `path`. A symbolic link is followed; permissions of a file that
+    /// is replaced are kept.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -26,9 +27,12 @@ impl Draft {
             let file = BufWriter::new(OpenOptions::new().write(true).open(&target)?);
             return Ok(Draft { file, rename: None });
         }
-        let name = target.file_name().ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
+        let name = target
+            .file_name()
+            .ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
         for attempt in 0_u32.. {
-            // The name of the file comes first, so that a draft that a killed process left explains itself.
+            // The name of the file comes first, so that a draft that a killed process left explains
+            // itself.
             let mut draft = name.to_owned();
             draft.push(format!(".{}-{attempt}.draft", std::process::id()));
             let draft = target.with_file_name(draft);
@@ -36,7 +40,10 @@ impl Draft {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {}
                 Err(e) => return Err(e),
                 Ok(file) => {
-                    let this = Draft { file: BufWriter::new(file), rename: Some((draft, target)) };
+                    let this = Draft {
+                        file: BufWriter::new(file),
+                        rename: Some((draft, target)),
+                    };
                     if let Some(meta) = existing {
                         this.file.get_ref().set_permissions(meta.permissions())?;
                     }

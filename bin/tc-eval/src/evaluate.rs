@@ -34,16 +34,19 @@ pub struct Args {
     /// Files `index.ndjson`, or folders that hold one; `-` is an index on standard input
     #[arg(required = true)]
     pub corpora: Vec<PathBuf>,
-    /// A checker of tc-detect, or cmd:COMMAND; may be given several times [default: first-chunk, lookahead:200, full, auto]
+    /// A checker of tc-detect, or cmd:COMMAND; may be given several times [default: first-chunk,
+    /// lookahead:200, full, auto]
     #[arg(short, long = "checker", value_name = "NAME")]
     pub checkers: Vec<String>,
     /// Where the recordings are, as one corpus of this name [default: the folder of each index]
     #[arg(long, value_name = "FOLDER")]
     pub root: Option<PathBuf>,
-    /// Evaluate only streams whose id, api, provider, model, source or tag matches; of several all must match
+    /// Evaluate only streams whose id, api, provider, model, source or tag matches; of several all
+    /// must match
     #[arg(long, value_name = "FIELD=GLOB")]
     pub only: Vec<Only>,
-    /// Read each stream again with bytes and deltas in pieces of N, and mark answers that differ; may be given several times
+    /// Read each stream again with bytes and deltas in pieces of N, and mark answers that differ;
+    /// may be given several times
     #[arg(long, value_name = "N|random:SEED")]
     pub resplit: Vec<Split>,
     /// Show the checkers each stream as tag-parse passes it
@@ -75,13 +78,15 @@ const DEFAULT: [&str; 4] = ["first-chunk", "lookahead:200", "full", "auto"];
 /// More threads than this gain nothing that their memory is worth.
 const MOST_JOBS: usize = 16;
 
-/// Runs the checkers and writes the report: 2 when a recording could not be read, else as the report's requirements say. With
-/// `--partial`, writes the counts.
+/// Runs the checkers and writes the report: 2 when a recording could not be read, else as the
+/// report's requirements say. With `--partial`, writes the counts.
 ///
 /// # Errors
 /// What is wrong with the arguments, a corpus or a checker.
 pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
-    let (names, checkers) = find(&checkers(&args.checkers)?, &args.outside)?.into_iter().unzip();
+    let (names, checkers) = find(&checkers(&args.checkers)?, &args.outside)?
+        .into_iter()
+        .unzip();
     let plan = Plan {
         checkers: names,
         splits: args.resplit.clone(),
@@ -92,15 +97,28 @@ pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
         table: args.table.as_deref().map(table).transpose()?,
     };
     let mut run = Run::new(args, &plan)?;
-    let mut feed = Feed::new(&args.corpora, args.root.as_deref(), &args.only, checkers, 1 + plan.splits.len())?;
+    let mut feed = Feed::new(
+        &args.corpora,
+        args.root.as_deref(),
+        &args.only,
+        checkers,
+        1 + plan.splits.len(),
+    )?;
     let work = |meter: &mut Result<Meter<'_>>, job| measure(meter, job);
-    parallel::in_order(jobs(args.jobs), || feed.next(), || Meter::new(&plan), work, |done| run.take(done))?;
+    parallel::in_order(
+        jobs(args.jobs),
+        || feed.next(),
+        || Meter::new(&plan),
+        work,
+        |done| run.take(done),
+    )?;
     let ended = feed.finish();
     if args.partial {
         ended?;
         return run.finish();
     }
-    // The other checkers have their report, but a baseline of a checker that failed would accept that.
+    // The other checkers have their report, but a baseline of a checker that failed would accept
+    // that.
     if ended.is_err() {
         run.baseline.discard();
     }
@@ -154,16 +172,28 @@ impl<'r> Run<'r> {
     fn new(args: &'r Args, plan: &'r Plan) -> Result<Self> {
         let corpora = match &args.root {
             Some(root) => vec![root.to_string_lossy().into_owned()],
-            None => args.corpora.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+            None => args
+                .corpora
+                .iter()
+                .map(|path| path.to_string_lossy().into_owned())
+                .collect(),
         };
         let has_report = !args.list && !args.partial;
         Ok(Run {
             args,
             plan,
-            counts: Partial::new(env!("CARGO_PKG_VERSION"), Tally::showing(&plan.checkers, args.baseline.show)),
+            counts: Partial::new(
+                env!("CARGO_PKG_VERSION"),
+                Tally::showing(&plan.checkers, args.baseline.show),
+            ),
             baseline: Baseline::open(&args.baseline, &plan.checkers, &corpora)?,
             progress: Progress::new(),
-            report: output::Output::open(&args.output, &plan.checkers, args.baseline.baseline.is_some(), has_report)?,
+            report: output::Output::open(
+                &args.output,
+                &plan.checkers,
+                args.baseline.baseline.is_some(),
+                has_report,
+            )?,
             out: Output::new(),
             unlabelled: 0,
             unreadable: 0,
@@ -198,15 +228,25 @@ impl<'r> Run<'r> {
 
     fn finish(mut self) -> Result<Status> {
         if self.unlabelled > 0 {
-            let (count, streams) = (self.unlabelled, if self.unlabelled == 1 { "stream was" } else { "streams were" });
-            let text = format!("{count} {streams} left out, with no answer in the label; write has_tool_call");
+            let (count, streams) = (
+                self.unlabelled,
+                if self.unlabelled == 1 {
+                    "stream was"
+                } else {
+                    "streams were"
+                },
+            );
+            let text = format!(
+                "{count} {streams} left out, with no answer in the label; write has_tool_call"
+            );
             self.progress.message(&text);
         }
         self.progress.end();
         let baseline = self.baseline.finish()?;
         if self.args.partial {
-            // The part is whole, and counts what could not be read: merge ends with 2 for it. A part may be empty, since engines for
-            // clusters start a process for an empty partition, too.
+            // The part is whole, and counts what could not be read: merge ends with 2 for it. A
+            // part may be empty, since engines for clusters start a process for an empty partition,
+            // too.
             self.out.put(self.counts.line()?.as_bytes())?;
             self.out.put(b"\n")?;
             self.out.flush()?;
@@ -216,9 +256,16 @@ impl<'r> Run<'r> {
         if tally.streams() == 0 && self.unreadable == 0 {
             bail!("no stream was measured; name a corpus with labels, and see --only");
         }
-        let report = Report { baseline, ..Report::of(tally) };
+        let report = Report {
+            baseline,
+            ..Report::of(tally)
+        };
         let status = self.report.write(report, &mut self.out)?;
-        Ok(if self.unreadable > 0 { Status::Error } else { status })
+        Ok(if self.unreadable > 0 {
+            Status::Error
+        } else {
+            status
+        })
     }
 }
 
@@ -228,8 +275,13 @@ impl<'r> Run<'r> {
 /// When one is named twice.
 pub fn checkers(named: &[String]) -> Result<Vec<String>> {
     if named.is_empty() {
-        let is_known = |name: &&str| detect::checkers(name, &detect::CallFilter::default()).is_some();
-        return Ok(DEFAULT.into_iter().filter(is_known).map(str::to_owned).collect());
+        let is_known =
+            |name: &&str| detect::checkers(name, &detect::CallFilter::default()).is_some();
+        return Ok(DEFAULT
+            .into_iter()
+            .filter(is_known)
+            .map(str::to_owned)
+            .collect());
     }
     for (at, name) in named.iter().enumerate() {
         if named[..at].contains(name) {
@@ -241,6 +293,10 @@ pub fn checkers(named: &[String]) -> Result<Vec<String>> {
 
 /// The number of threads.
 fn jobs(asked: Option<u16>) -> usize {
-    let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_JOBS);
+    let available = || {
+        std::thread::available_parallelism()
+            .map_or(1, NonZeroUsize::get)
+            .min(MOST_JOBS)
+    };
     asked.map_or_else(available, usize::from)
 }

@@ -1,4 +1,5 @@
-//! Shows where a checker decided on one stream: the event, the bytes of the recording that caused it, and what came later.
+//! Shows where a checker decided on one stream: the event, the bytes of the recording that caused
+//! it, and what came later.
 
 mod found;
 mod json;
@@ -78,7 +79,10 @@ pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
     let explanation = Explanation::new(&entry, &plan, &measured)?;
     let text = match args.format {
         Form::Text => words::lines(&explanation),
-        Form::Json => format!("{}\n", event::safe_json(&json::object(&explanation).to_string())),
+        Form::Json => format!(
+            "{}\n",
+            event::safe_json(&json::object(&explanation).to_string())
+        ),
     };
     let mut out = Output::new();
     out.put(text.as_bytes())?;
@@ -95,7 +99,9 @@ fn find(corpus: &Path, id: &str) -> Result<Entry> {
         match entry {
             Ok(entry) if entry.label.id == id => return Ok(entry),
             Ok(entry) => {
-                if similar.len() < 3 && (entry.label.id.contains(id) || id.contains(&entry.label.id)) {
+                if similar.len() < 3
+                    && (entry.label.id.contains(id) || id.contains(&entry.label.id))
+                {
                     similar.push(entry.label.id);
                 }
             }
@@ -103,20 +109,28 @@ fn find(corpus: &Path, id: &str) -> Result<Entry> {
         }
     }
     if let Some(e) = unusable {
-        return Err(e.context(format!("no stream has the id '{id}', but a line cannot be read")));
+        return Err(e.context(format!(
+            "no stream has the id '{id}', but a line cannot be read"
+        )));
     }
     let corpus = corpus.display();
     if similar.is_empty() {
         bail!("{corpus}: no stream has the id '{id}'; tc-eval --list shows all ids");
     }
-    bail!("{corpus}: no stream has the id '{id}', did you mean '{}'?", similar.join("', '"))
+    bail!(
+        "{corpus}: no stream has the id '{id}', did you mean '{}'?",
+        similar.join("', '")
+    )
 }
 
 /// A recording without a label.
 fn recording(args: &Args) -> Result<Entry> {
     let path = &args.path;
     if path.is_dir() || is_index(path)? {
-        bail!("{}: this is a corpus; name one of its streams with --stream ID", path.display());
+        bail!(
+            "{}: this is a corpus; name one of its streams with --stream ID",
+            path.display()
+        );
     }
     let name = path.to_string_lossy().into_owned();
     if args.part.is_none() {
@@ -134,27 +148,40 @@ fn recording(args: &Args) -> Result<Entry> {
         dialect: args.recording.dialect.clone(),
         ..Label::default()
     };
-    Ok(Entry { corpus: Arc::from(""), line: 0, label, path: path.clone() })
+    Ok(Entry {
+        corpus: Arc::from(""),
+        line: 0,
+        label,
+        path: path.clone(),
+    })
 }
 
 /// How many streams the recording holds.
 fn streams(args: &Args) -> Result<u64> {
     let settings = args.recording.settings();
     let mut streams = 0;
-    each_event_of_file(&args.path, &mut Vec::new(), &settings, &mut |_, origin| streams = streams.max(origin.part))?;
+    each_event_of_file(&args.path, &mut Vec::new(), &settings, &mut |_, origin| {
+        streams = streams.max(origin.part)
+    })?;
     Ok(streams)
 }
 
 /// Whether the first line of a file is a label.
 fn is_index(path: &Path) -> Result<bool> {
     let unreadable = |e| anyhow!("{e}; check the path and its permissions");
-    std::fs::metadata(path).map_err(unreadable).with_context(|| path.display().to_string())?;
+    std::fs::metadata(path)
+        .map_err(unreadable)
+        .with_context(|| path.display().to_string())?;
     let first = entries(path)?.next();
     Ok(matches!(first, Some(Ok(_))))
 }
 
 /// The names of the checkers, and the judges of those outside of this process.
-fn judgings(named: &[String], outside: &checkers::Args, entry: &Entry) -> Result<(Vec<String>, Judgings)> {
+fn judgings(
+    named: &[String],
+    outside: &checkers::Args,
+    entry: &Entry,
+) -> Result<(Vec<String>, Judgings)> {
     let mut names = Vec::new();
     let mut judges = Vec::new();
     for (name, checker) in checkers::find(named, outside)? {

@@ -1,4 +1,5 @@
-//! Learns the table of the checker `auto` from corpora, and tests such tables on streams that they were not learned from.
+//! Learns the table of the checker `auto` from corpora, and tests such tables on streams that they
+//! were not learned from.
 
 mod folds;
 mod streams;
@@ -22,7 +23,8 @@ pub struct Args {
     /// Write the table to this file instead of to standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "folds")]
     pub output: Option<PathBuf>,
-    /// Test tables instead: split the sources into N parts, and learn the table for each from the others
+    /// Test tables instead: split the sources into N parts, and learn the table for each from the
+    /// others
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub folds: Option<u64>,
     /// A checker to test [default: auto]
@@ -42,8 +44,19 @@ pub struct Args {
 /// What is wrong with the arguments, a corpus, a recording or the output.
 pub fn fit(args: &Args, common: &args::Common) -> Result<Status> {
     if let Some(count) = args.folds {
-        let checkers = if args.checkers.is_empty() { vec!["auto".to_owned()] } else { args.checkers.clone() };
-        let test = FoldedTest { checkers, folds: Folds { count, seed: args.seed }, hide_tools: args.hide_tools };
+        let checkers = if args.checkers.is_empty() {
+            vec!["auto".to_owned()]
+        } else {
+            args.checkers.clone()
+        };
+        let test = FoldedTest {
+            checkers,
+            folds: Folds {
+                count,
+                seed: args.seed,
+            },
+            hide_tools: args.hide_tools,
+        };
         return test.run(&args.corpora, common);
     }
     let mut table = Table::default();
@@ -54,8 +67,12 @@ pub fn fit(args: &Args, common: &args::Common) -> Result<Status> {
     })?;
     let text = table.to_string();
     match &args.output {
-        Some(path) => write(path, &text)
-            .with_context(|| format!("{}; check the space and the permissions there", path.display()))?,
+        Some(path) => write(path, &text).with_context(|| {
+            format!(
+                "{}; check the space and the permissions there",
+                path.display()
+            )
+        })?,
         None => {
             let mut out = Output::new();
             out.put(text.as_bytes())?;

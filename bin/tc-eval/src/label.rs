@@ -18,8 +18,8 @@ use tag::lint::Lint;
 
 /// The arguments of this subcommand.
 ///
-/// The proposals come from a reading of the whole stream. They count only after a person has confirmed them: until then
-/// `has_tool_call` is null, and an evaluation leaves the stream out.
+/// The proposals come from a reading of the whole stream. They count only after a person has
+/// confirmed them: until then `has_tool_call` is null, and an evaluation leaves the stream out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,10 +32,12 @@ pub struct Args {
     /// The API of bodies; without it each body shows its API
     #[arg(short, long, value_name = "API", value_parser = crate::read::api)]
     pub api: Option<upstream::Api>,
-    /// The dialect in which the models of the recordings write calls as text; without it calls are native
+    /// The dialect in which the models of the recordings write calls as text; without it calls are
+    /// native
     #[arg(short, long, value_name = "NAME")]
     pub dialect: Option<String>,
-    /// Add the proposals to this index; labels that it has stay as they are [default: standard output]
+    /// Add the proposals to this index; labels that it has stay as they are [default: standard
+    /// output]
     #[arg(long, value_name = "INDEX")]
     pub output: Option<PathBuf>,
     /// Ask on the terminal about each label of the named indexes that is not confirmed
@@ -51,9 +53,16 @@ pub fn label(args: &Args) -> Result<Status> {
     let lint = Lint::new(&tag::Look::new("auto")?);
     if args.confirm {
         for path in &args.files {
-            let path = if path.is_dir() { path.join("index.ndjson") } else { path.clone() };
+            let path = if path.is_dir() {
+                path.join("index.ndjson")
+            } else {
+                path.clone()
+            };
             if !path.is_file() {
-                bail!("{}: no index; make one with tc-eval label RECORDING --output {0}", path.display());
+                bail!(
+                    "{}: no index; make one with tc-eval label RECORDING --output {0}",
+                    path.display()
+                );
             }
             confirm::confirm(&path, &lint)?;
         }
@@ -62,8 +71,15 @@ pub fn label(args: &Args) -> Result<Status> {
     let mut proposals = Proposals::new(args)?;
     let skipped = proposals.add_all(args, &lint)?;
     if skipped > 0 {
-        let files = if skipped == 1 { "1 file" } else { &format!("{skipped} files") };
-        stdio::message("tc-eval", &format!("{files} of the folders cannot be read as recordings, and got no label"));
+        let files = if skipped == 1 {
+            "1 file"
+        } else {
+            &format!("{skipped} files")
+        };
+        stdio::message(
+            "tc-eval",
+            &format!("{files} of the folders cannot be read as recordings, and got no label"),
+        );
     }
     proposals.finish()
 }
@@ -85,15 +101,37 @@ struct Proposals {
 impl Proposals {
     fn new(args: &Args) -> Result<Self> {
         let index = args.output.as_deref().map(Index::open).transpose()?;
-        let parent = args.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let folder = parent.canonicalize().with_context(|| format!("{}: no such folder; make it", parent.display()))?;
+        let parent = args
+            .output
+            .as_deref()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new(""));
+        let parent = if parent.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            parent
+        };
+        let folder = parent
+            .canonicalize()
+            .with_context(|| format!("{}: no such folder; make it", parent.display()))?;
         let (mut known, mut ids) = (BTreeMap::new(), BTreeSet::new());
-        for (line, label) in index.as_ref().map(Index::labels).transpose()?.unwrap_or_default() {
+        for (line, label) in index
+            .as_ref()
+            .map(Index::labels)
+            .transpose()?
+            .unwrap_or_default()
+        {
             ids.insert(label.id.clone());
             known.insert((label.file.clone(), label.part.unwrap_or(1)), (line, label));
         }
-        Ok(Proposals { index, folder, known, ids, made: Vec::new(), changed: 0 })
+        Ok(Proposals {
+            index,
+            folder,
+            known,
+            ids,
+            made: Vec::new(),
+            changed: 0,
+        })
     }
 
     /// Adds the streams of all recordings; returns how many files of folders are not recordings.
@@ -103,7 +141,12 @@ impl Proposals {
             tag::Look::new(names).context("--dialect")?;
         }
         let tools_mode = args.dialect.as_ref().map(|_| "tag".to_owned());
-        let settings = ReadSettings { api, tools_mode, dialect: args.dialect.clone(), ..ReadSettings::default() };
+        let settings = ReadSettings {
+            api,
+            tools_mode,
+            dialect: args.dialect.clone(),
+            ..ReadSettings::default()
+        };
         let mut skipped = 0;
         for Candidate { path, is_named } in candidates(&args.files)? {
             match seen::read(&path, &settings, lint) {
@@ -119,7 +162,10 @@ impl Proposals {
         let file = relative(path, &self.folder)?;
         for seen in streams {
             if let Some((line, label)) = self.known.get(&(file.clone(), seen.part)) {
-                let is_same = label.sha256.as_ref().is_none_or(|known| *known == seen.sha256);
+                let is_same = label
+                    .sha256
+                    .as_ref()
+                    .is_none_or(|known| *known == seen.sha256);
                 if let (false, Some(index)) = (is_same, &mut self.index) {
                     self.changed += 1;
                     index.set(*line, again(seen)?);
@@ -131,16 +177,26 @@ impl Proposals {
                 Some(index) => index.add(&label),
                 None => self.made.push(label.clone()),
             }
-            self.known.insert((file.clone(), seen.part), (usize::MAX, label));
+            self.known
+                .insert((file.clone(), seen.part), (usize::MAX, label));
         }
         Ok(())
     }
 
     fn propose(&mut self, file: &str, seen: &Seen, has_parts: bool) -> Label {
-        let stem = file.rsplit_once('.').filter(|(stem, _)| !stem.is_empty() && !stem.ends_with('/'));
-        let part = if has_parts { format!("/{}", seen.part) } else { String::new() };
+        let stem = file
+            .rsplit_once('.')
+            .filter(|(stem, _)| !stem.is_empty() && !stem.ends_with('/'));
+        let part = if has_parts {
+            format!("/{}", seen.part)
+        } else {
+            String::new()
+        };
         // Two recordings may differ in their extension alone.
-        let names = [format!("{}{part}", stem.map_or(file, |(stem, _)| stem)), format!("{file}{part}")];
+        let names = [
+            format!("{}{part}", stem.map_or(file, |(stem, _)| stem)),
+            format!("{file}{part}"),
+        ];
         let free = names.iter().find(|id| !self.ids.contains(*id)).cloned();
         let id = free.unwrap_or_else(|| format!("{file}{part} {}", seen.sha256));
         self.ids.insert(id.clone());
@@ -163,8 +219,15 @@ impl Proposals {
 
     fn finish(mut self) -> Result<Status> {
         if self.changed > 0 {
-            let labels = if self.changed == 1 { "1 label has" } else { &format!("{} labels have", self.changed) };
-            stdio::message("tc-eval", &format!("{labels} another recording now and must be confirmed again"));
+            let labels = if self.changed == 1 {
+                "1 label has"
+            } else {
+                &format!("{} labels have", self.changed)
+            };
+            stdio::message(
+                "tc-eval",
+                &format!("{labels} another recording now and must be confirmed again"),
+            );
         }
         if let Some(index) = &mut self.index {
             index.write()?;
@@ -193,13 +256,25 @@ fn again(seen: &Seen) -> Result<Vec<(&'static str, Value)>> {
 
 /// `path` as seen from `folder`, with `/` between names.
 fn relative(path: &Path, folder: &Path) -> Result<String> {
-    let path = path.canonicalize().with_context(|| format!("{}: check the path", path.display()))?;
-    let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
-    let up = folder.components().skip(shared).map(|_| Component::ParentDir);
+    let path = path
+        .canonicalize()
+        .with_context(|| format!("{}: check the path", path.display()))?;
+    let shared = path
+        .components()
+        .zip(folder.components())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let up = folder
+        .components()
+        .skip(shared)
+        .map(|_| Component::ParentDir);
     let down = path.components().skip(shared);
     let relative: PathBuf = up.chain(down).collect();
     let Some(text) = relative.to_str() else {
-        bail!("{}: the name is not UTF-8, and an index is; rename the file", path.display());
+        bail!(
+            "{}: the name is not UTF-8, and an index is; rename the file",
+            path.display()
+        );
     };
     Ok(text.to_owned())
 }

@@ -20,19 +20,26 @@ use source::Source;
 use std::path::Path;
 use upstream::{LOOKED_AT, RecordingForm};
 
-/// Gives each event of the recording to `take`, in order. `bytes` is the whole file; `path` is for messages.
+/// Gives each event of the recording to `take`, in order. `bytes` is the whole file; `path` is for
+/// messages.
 ///
-/// The events of a body or a tape have no `stream` and no `t`; those of a log are as they were written. Lines of a log that are not
-/// events are skipped, unless the settings are strict.
+/// The events of a body or a tape have no `stream` and no `t`; those of a log are as they were
+/// written. Lines of a log that are not events are skipped, unless the settings are strict.
 ///
 /// # Errors
-/// When the file is neither a body of a known API nor a tape nor a log, or has no stream of the number `part`.
-pub fn each_event(path: &Path, bytes: &[u8], settings: &ReadSettings, take: &mut Take<'_>) -> Result<()> {
+/// When the file is neither a body of a known API nor a tape nor a log, or has no stream of the
+/// number `part`.
+pub fn each_event(
+    path: &Path,
+    bytes: &[u8],
+    settings: &ReadSettings,
+    take: &mut Take<'_>,
+) -> Result<()> {
     read(Source::of_bytes(bytes), settings, take).with_context(|| path.display().to_string())
 }
 
-/// As [`each_event`], of the file at `path`. A file of more than 1 MiB is read in pieces, but for a tape, which is read whole.
-/// `buffer` is memory that calls share.
+/// As [`each_event`], of the file at `path`. A file of more than 1 MiB is read in pieces, but for a
+/// tape, which is read whole. `buffer` is memory that calls share.
 ///
 /// # Errors
 /// As [`each_event`], and when the file cannot be read.
@@ -42,8 +49,11 @@ pub fn each_event_of_file(
     settings: &ReadSettings,
     take: &mut Take<'_>,
 ) -> Result<()> {
-    let source = Source::open(path, buffer).map_err(|e| anyhow!("{e}; check the path and its permissions"));
-    source.and_then(|source| read(source, settings, take)).with_context(|| path.display().to_string())
+    let source =
+        Source::open(path, buffer).map_err(|e| anyhow!("{e}; check the path and its permissions"));
+    source
+        .and_then(|source| read(source, settings, take))
+        .with_context(|| path.display().to_string())
 }
 
 fn read(mut source: Source<'_>, settings: &ReadSettings, take: &mut Take<'_>) -> Result<()> {
@@ -52,9 +62,13 @@ fn read(mut source: Source<'_>, settings: &ReadSettings, take: &mut Take<'_>) ->
         RecordingForm::Log => log::read(source, settings, take)?,
         RecordingForm::Body => {
             let start = source.start();
-            let api = settings.api.or_else(|| upstream::recognise(&start[..start.len().min(LOOKED_AT)], true));
+            let api = settings
+                .api
+                .or_else(|| upstream::recognise(&start[..start.len().min(LOOKED_AT)], true));
             let Some(api) = api else {
-                bail!("neither a body that shows its API nor a tape nor a log of events; name the API of a body");
+                bail!(
+                    "neither a body that shows its API nor a tape nor a log of events; name the API of a body"
+                );
             };
             body::read(source, api, settings, take)?;
             1
@@ -62,7 +76,11 @@ fn read(mut source: Source<'_>, settings: &ReadSettings, take: &mut Take<'_>) ->
     };
     match settings.part {
         Some(part) if !(1..=parts).contains(&part) => {
-            let streams = if parts == 1 { "1 stream".to_owned() } else { format!("{parts} streams") };
+            let streams = if parts == 1 {
+                "1 stream".to_owned()
+            } else {
+                format!("{parts} streams")
+            };
             bail!("part {part} does not exist; the file has {streams}")
         }
         _ => Ok(()),

@@ -22,17 +22,34 @@ pub type TakeReading<'t> = dyn FnMut(&Event<'_>) + 't;
 impl FullReading {
     /// A reading that takes calls out of the text of streams of tag mode.
     pub fn new() -> Self {
-        let options = Rc::new(accumulate::Options { keep_deltas: true, ..accumulate::Options::default() });
-        FullReading { tag: Streams::new(tag::Options::default()), options, open: HashMap::new() }
+        let options = Rc::new(accumulate::Options {
+            keep_deltas: true,
+            ..accumulate::Options::default()
+        });
+        FullReading {
+            tag: Streams::new(tag::Options::default()),
+            options,
+            open: HashMap::new(),
+        }
     }
 
-    /// Takes the next event of the recording, and gives what a pipe of the two commands would write for it.
+    /// Takes the next event of the recording, and gives what a pipe of the two commands would write
+    /// for it.
     pub fn push(&mut self, event: &Event<'_>, origin: Origin, take: &mut TakeReading<'_>) {
         if origin.part == 0 {
             return;
         }
-        let pipe = self.open.entry(origin.part).or_insert_with(|| machine(&self.tag, &self.options, event));
-        pipe.push(event, &mut Out { event: Some(event), take });
+        let pipe = self
+            .open
+            .entry(origin.part)
+            .or_insert_with(|| machine(&self.tag, &self.options, event));
+        pipe.push(
+            event,
+            &mut Out {
+                event: Some(event),
+                take,
+            },
+        );
         if event.kind() == Kind::StreamEnd {
             self.open.remove(&origin.part);
         }
@@ -46,15 +63,23 @@ impl FullReading {
     }
 }
 
-/// The machine of the stream that `first` begins. `tag-parse` would also read a stream without `tools_mode`; a recorded body has none,
-/// and its calls are native.
-fn machine(tag: &Streams, options: &Rc<accumulate::Options>, first: &Event<'_>) -> Box<dyn Machine> {
+/// The machine of the stream that `first` begins. `tag-parse` would also read a stream without
+/// `tools_mode`; a recorded body has none, and its calls are native.
+fn machine(
+    tag: &Streams,
+    options: &Rc<accumulate::Options>,
+    first: &Event<'_>,
+) -> Box<dyn Machine> {
     let options = Rc::clone(options);
-    let mode = (first.kind() == Kind::StreamStart).then(|| StreamStart::read(first).tools_mode).flatten();
+    let mode = (first.kind() == Kind::StreamStart)
+        .then(|| StreamStart::read(first).tools_mode)
+        .flatten();
     if mode.is_none_or(|mode| mode.str() != "tag") {
         return Box::new(Accumulate::new(options));
     }
-    Box::new(Chain::new(tag.begin(first), move |_: &Event<'_>| Accumulate::new(Rc::clone(&options))))
+    Box::new(Chain::new(tag.begin(first), move |_: &Event<'_>| {
+        Accumulate::new(Rc::clone(&options))
+    }))
 }
 
 struct Out<'o, 'e, 't> {

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 pub struct Candidate {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether the user named it, and not the folder that holds it. Of a folder, files of other kinds are skipped.
+    /// Whether the user named it, and not the folder that holds it. Of a folder, files of other
+    /// kinds are skipped.
     pub is_named: bool,
 }
 
-/// The files of `paths` in the order of their names: a file is itself, a folder is walked. Of a folder, hidden files, indexes, links to
-/// folders and what is not an ordinary file (a pipe would never end) are left out, and so is a log `NAME.events.ndjson` beside
-/// `NAME.sse`, `.ndjson` or `.json`, since it was made of that body.
+/// The files of `paths` in the order of their names: a file is itself, a folder is walked. Of a
+/// folder, hidden files, indexes, links to folders and what is not an ordinary file (a pipe would
+/// never end) are left out, and so is a log `NAME.events.ndjson` beside `NAME.sse`, `.ndjson` or
+/// `.json`, since it was made of that body.
 ///
 /// # Errors
 /// When a path does not exist, or a folder cannot be read.
@@ -24,7 +26,10 @@ pub fn candidates(paths: &[PathBuf]) -> Result<Vec<Candidate>> {
         if path.is_dir() {
             walk(path, &mut out)?;
         } else {
-            out.push(Candidate { path: path.clone(), is_named: true });
+            out.push(Candidate {
+                path: path.clone(),
+                is_named: true,
+            });
         }
     }
     Ok(out)
@@ -44,7 +49,12 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
 }
 
 fn walk(folder: &Path, out: &mut Vec<Candidate>) -> Result<()> {
-    let unreadable = |e: std::io::Error| anyhow!("{}: {e}; check the path and its permissions", folder.display());
+    let unreadable = |e: std::io::Error| {
+        anyhow!(
+            "{}: {e}; check the path and its permissions",
+            folder.display()
+        )
+    };
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         entries.push(entry.map_err(unreadable)?);
@@ -54,19 +64,30 @@ fn walk(folder: &Path, out: &mut Vec<Candidate>) -> Result<()> {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
         let kind = entry.file_type().map_err(unreadable)?;
-        if name.starts_with('.') || name == "index.ndjson" || name.ends_with(".draft") || is_made(&path, &name) {
+        if name.starts_with('.')
+            || name == "index.ndjson"
+            || name.ends_with(".draft")
+            || is_made(&path, &name)
+        {
             continue;
         }
         if kind.is_dir() {
             walk(&path, out)?;
         } else if path.is_file() {
-            out.push(Candidate { path, is_named: false });
+            out.push(Candidate {
+                path,
+                is_named: false,
+            });
         }
     }
     Ok(())
 }
 
 fn is_made(path: &Path, name: &str) -> bool {
-    let Some(stem) = name.strip_suffix(".events.ndjson") else { return false };
-    ["sse", "ndjson", "json"].iter().any(|end| path.with_file_name(format!("{stem}.{end}")).is_file())
+    let Some(stem) = name.strip_suffix(".events.ndjson") else {
+        return false;
+    };
+    ["sse", "ndjson", "json"]
+        .iter()
+        .any(|end| path.with_file_name(format!("{stem}.{end}")).is_file())
 }

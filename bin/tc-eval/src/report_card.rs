@@ -12,8 +12,8 @@ use event::payload::{ContentDelta, StreamStart};
 use event::{Event, Kind, Text};
 use score::Label;
 use score::deviation::{
-    Card, Deviation, DeviationFinder, DeviationPlace, GroupKey, LEAKED_MARKUP, REASONING_IN_TEXT, card_changes,
-    card_forms,
+    Card, Deviation, DeviationFinder, DeviationPlace, GroupKey, LEAKED_MARKUP, REASONING_IN_TEXT,
+    card_changes, card_forms,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -66,7 +66,11 @@ pub struct Args {
 pub fn report_card(args: &Args) -> Result<Status> {
     let expected = args.expect.as_deref().map(saved::read).transpose()?;
     let api = args.api;
-    let mut maker = CardMaker { card: Card::default(), lint: Lint::new(&tag::Look::new("auto")?), skipped: 0 };
+    let mut maker = CardMaker {
+        card: Card::default(),
+        lint: Lint::new(&tag::Look::new("auto")?),
+        skipped: 0,
+    };
     for path in &args.files {
         if is_corpus(path) {
             maker.corpus(path, api)?;
@@ -89,18 +93,26 @@ pub fn report_card(args: &Args) -> Result<Status> {
         Form::Json => card_forms::json(&lines),
         Form::Markdown => card_forms::markdown(&lines),
     };
-    let differences = expected.map(|expected| card_changes(&expected, &lines)).unwrap_or_default();
+    let differences = expected
+        .map(|expected| card_changes(&expected, &lines))
+        .unwrap_or_default();
     if args.expect.is_some() && args.format == Form::Text {
         // Of a card that is checked, what changed is all that matters.
         out = differences.iter().map(|line| format!("{line}\n")).collect();
     } else {
-        differences.iter().for_each(|line| stdio::message("tc-eval", line));
+        differences
+            .iter()
+            .for_each(|line| stdio::message("tc-eval", line));
     }
     stdio::check_output()?;
     let mut stdout = stdio::Output::new();
     stdout.put(out.as_bytes())?;
     stdout.flush()?;
-    Ok(if differences.is_empty() { Status::Done } else { Status::No })
+    Ok(if differences.is_empty() {
+        Status::Done
+    } else {
+        Status::No
+    })
 }
 
 /// Whether `path` is an index, or a folder that holds one.
@@ -156,7 +168,10 @@ impl CardMaker {
 
     fn recordings(&mut self, path: &Path, api: Option<Api>) -> Result<()> {
         for Candidate { path, is_named } in candidates(&[path.to_owned()])? {
-            let settings = ReadSettings { api, ..ReadSettings::default() };
+            let settings = ReadSettings {
+                api,
+                ..ReadSettings::default()
+            };
             match self.recording(&path, &settings, None) {
                 Err(_) if !is_named => self.skipped += 1,
                 result => result?,
@@ -165,7 +180,12 @@ impl CardMaker {
         Ok(())
     }
 
-    fn recording(&mut self, path: &Path, settings: &ReadSettings, label: Option<&Label>) -> Result<()> {
+    fn recording(
+        &mut self,
+        path: &Path,
+        settings: &ReadSettings,
+        label: Option<&Label>,
+    ) -> Result<()> {
         let bytes = recordings::bytes(path)?;
         let notes = notes(&bytes, settings);
         let mut open: HashMap<u64, OpenStream> = HashMap::new();
@@ -210,8 +230,14 @@ impl CardMaker {
         }
         if !stream.is_tag_mode {
             for finding in self.lint.search(&stream.text) {
-                let is_reasoning = ["think", "reason"].iter().any(|word| finding.marker.to_lowercase().contains(word));
-                let deviation = if is_reasoning { REASONING_IN_TEXT } else { LEAKED_MARKUP };
+                let is_reasoning = ["think", "reason"]
+                    .iter()
+                    .any(|word| finding.marker.to_lowercase().contains(word));
+                let deviation = if is_reasoning {
+                    REASONING_IN_TEXT
+                } else {
+                    LEAKED_MARKUP
+                };
                 stream.finder.note(deviation, stream.place);
             }
         }
@@ -225,19 +251,24 @@ impl CardMaker {
                 key.api.clone_from(api);
             }
         }
-        self.card.add(key, &path.to_string_lossy(), part, &stream.finder.finish());
+        self.card
+            .add(key, &path.to_string_lossy(), part, &stream.finder.finish());
     }
 }
 
 impl OpenStream {
     /// Takes the next event as the stream has it.
     fn push(&mut self, event: &Event<'_>, offset: u64) {
-        self.place = DeviationPlace { event: self.place.event + 1, offset };
+        self.place = DeviationPlace {
+            event: self.place.event + 1,
+            offset,
+        };
         self.finder.push(event, offset);
         match event.kind() {
             Kind::StreamStart => {
                 let start = StreamStart::read(event);
-                let text = |text: Option<Text<'_>>| text.map(|t| t.str().into_owned()).unwrap_or_default();
+                let text =
+                    |text: Option<Text<'_>>| text.map(|t| t.str().into_owned()).unwrap_or_default();
                 (self.key.api, self.key.model) = (text(start.api), text(start.model));
                 self.is_tag_mode = text(start.tools_mode) == "tag";
             }
@@ -254,13 +285,16 @@ impl OpenStream {
     }
 }
 
-/// What the bytes of each stream of a recording show, by its number. A log has no bytes of a provider.
+/// What the bytes of each stream of a recording show, by its number. A log has no bytes of a
+/// provider.
 fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, Notes> {
     let mut out: BTreeMap<u64, Notes> = BTreeMap::new();
     match RecordingForm::of(bytes) {
         RecordingForm::Log => {}
         RecordingForm::Body => {
-            let api = settings.api.or_else(|| upstream::recognise(&bytes[..bytes.len().min(LOOKED_AT)], true));
+            let api = settings
+                .api
+                .or_else(|| upstream::recognise(&bytes[..bytes.len().min(LOOKED_AT)], true));
             if let Some(api) = api {
                 let notes = out.entry(1).or_default();
                 frames::search(bytes, api, &mut |deviation, at| note(notes, deviation, at));
@@ -268,12 +302,18 @@ fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, Notes> {
         }
         RecordingForm::Tape => {
             // What is wrong with a tape is reported where its events are read.
-            let tape = std::str::from_utf8(bytes).ok().and_then(|text| Tape::read(text).ok());
+            let tape = std::str::from_utf8(bytes)
+                .ok()
+                .and_then(|text| Tape::read(text).ok());
             for (part, exchange) in (1..).zip(tape.iter().flat_map(|tape| &tape.exchanges)) {
-                let Some(api) = Api::from_name(&exchange.api) else { continue };
+                let Some(api) = Api::from_name(&exchange.api) else {
+                    continue;
+                };
                 let notes = out.entry(part).or_default();
                 // The places of a tape are its lines, and not the bytes that were received.
-                frames::search(&exchange.body(), api, &mut |deviation, _| note(notes, deviation, 0));
+                frames::search(&exchange.body(), api, &mut |deviation, _| {
+                    note(notes, deviation, 0)
+                });
             }
         }
     }
@@ -283,6 +323,12 @@ fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, Notes> {
 /// Keeps the first place of each deviation, since a body can show one in each of its lines.
 fn note(notes: &mut Notes, deviation: &'static Deviation, at: usize) {
     if notes.iter().all(|(known, _)| *known != deviation) {
-        notes.push((deviation, DeviationPlace { event: 0, offset: at as u64 }));
+        notes.push((
+            deviation,
+            DeviationPlace {
+                event: 0,
+                offset: at as u64,
+            },
+        ));
     }
 }

@@ -25,14 +25,17 @@ impl std::str::FromStr for Split {
 }
 
 impl Split {
-    /// The sizes of the pieces. `key` makes the sizes of two streams differ, and those of one stream the same in each run.
+    /// The sizes of the pieces. `key` makes the sizes of two streams differ, and those of one
+    /// stream the same in each run.
     pub fn sizes(self, key: &str) -> Sizes {
         let state = match self {
             Split::Every(_) => 0,
             // FNV-1a, see http://www.isthe.com/chongo/tech/comp/fnv/
-            Split::Random(seed) => key.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-            }),
+            Split::Random(seed) => key
+                .bytes()
+                .fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+                    (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+                }),
         };
         Sizes { split: self, state }
     }

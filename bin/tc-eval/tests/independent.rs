@@ -1,5 +1,6 @@
-//! Every number of a report is computed again from the list of answers, by `independent/check.py` with scikit-learn, scipy and
-//! statsmodels. Where Python has no such libraries the test reports that it is skipped (`.ci/run` installs them).
+//! Every number of a report is computed again from the list of answers, by `independent/check.py`
+//! with scikit-learn, scipy and statsmodels. Where Python has no such libraries the test reports
+//! that it is skipped (`.ci/run` installs them).
 
 #[path = "../../../tests/pipeline/needs.rs"]
 mod needs;
@@ -17,14 +18,20 @@ fn python() -> Option<PathBuf> {
         ran.is_ok_and(|ran| ran.status.success())
     };
     let installed = root().join("target/statistics/bin/python");
-    [installed, PathBuf::from("python3")].into_iter().find(has_libraries)
+    [installed, PathBuf::from("python3")]
+        .into_iter()
+        .find(has_libraries)
 }
 
 #[test]
 fn other_libraries_compute_the_same_numbers() {
     let found = python();
     let libraries = "Python with numpy, scipy, scikit-learn and statsmodels";
-    if !needs::installed(found.is_some(), libraries, "pip install them into target/statistics as .ci/run does") {
+    if !needs::installed(
+        found.is_some(),
+        libraries,
+        "pip install them into target/statistics as .ci/run does",
+    ) {
         return;
     }
     let python = found.unwrap_or_default();
@@ -35,7 +42,16 @@ fn other_libraries_compute_the_same_numbers() {
         let checkers = ["-c", "first-chunk", "-c", "lookahead:200", "-c", "full"];
         folder.run(&[&[corpus], &checkers[..], more].concat())
     };
-    assert_eq!(run(&["--save-baseline", "baseline.ndjson", "--output", "first.json"]).status, Some(0));
+    assert_eq!(
+        run(&[
+            "--save-baseline",
+            "baseline.ndjson",
+            "--output",
+            "first.json"
+        ])
+        .status,
+        Some(0)
+    );
     // Some answers of the earlier run were others, in both directions.
     let changed: Vec<String> = folder
         .read("baseline.ndjson")
@@ -64,12 +80,15 @@ fn other_libraries_compute_the_same_numbers() {
             .unwrap()
     };
     let ran = check("report.json");
-    let printed = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    let printed =
+        String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{printed}");
     assert!(printed.contains(" numbers compared, 0 differ"), "{printed}");
 
     // One number that is wrong is found.
-    let report = folder.read("report.json").replacen(r#""fixed": "#, r#""fixed": 1"#, 1);
+    let report = folder
+        .read("report.json")
+        .replacen(r#""fixed": "#, r#""fixed": 1"#, 1);
     folder.write("wrong.json", report);
     assert_eq!(check("wrong.json").status.code(), Some(1));
 }

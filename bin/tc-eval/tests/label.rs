@@ -9,7 +9,10 @@ use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-const UNKNOWN_APIS: [&str; 2] = ["streams/cohere/error-body.json", "streams/openai-chat/html-page.sse"];
+const UNKNOWN_APIS: [&str; 2] = [
+    "streams/cohere/error-body.json",
+    "streams/openai-chat/html-page.sse",
+];
 
 fn chunk(delta: &str, finish: &str) -> String {
     let choice = format!(r#"{{"index":0,"delta":{delta},"finish_reason":{finish}}}"#);
@@ -19,18 +22,32 @@ fn chunk(delta: &str, finish: &str) -> String {
 fn call(city: &str) -> String {
     let text = chunk(r#"{"role":"assistant","content":"I look.\n"}"#, "null");
     let function = format!(r#"{{"name":"get_weather","arguments":"{{\"city\":\"{city}\"}}"}}"#);
-    let call =
-        chunk(&format!(r#"{{"tool_calls":[{{"index":0,"id":"a","type":"function","function":{function}}}]}}"#), "null");
-    format!("{text}{call}{}data: [DONE]\n\n", chunk("{}", "\"tool_calls\""))
+    let call = chunk(
+        &format!(
+            r#"{{"tool_calls":[{{"index":0,"id":"a","type":"function","function":{function}}}]}}"#
+        ),
+        "null",
+    );
+    format!(
+        "{text}{call}{}data: [DONE]\n\n",
+        chunk("{}", "\"tool_calls\"")
+    )
 }
 
 fn answer(text: &str) -> String {
-    let text = chunk(&format!(r#"{{"role":"assistant","content":"{text}"}}"#), "null");
+    let text = chunk(
+        &format!(r#"{{"role":"assistant","content":"{text}"}}"#),
+        "null",
+    );
     format!("{text}{}data: [DONE]\n\n", chunk("{}", "\"stop\""))
 }
 
 fn index(folder: &Folder) -> Vec<Value> {
-    folder.read("rec/index.ndjson").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    folder
+        .read("rec/index.ndjson")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
 }
 
 /// Runs the command on a terminal of its own, on which these lines are typed.
@@ -48,10 +65,22 @@ except OSError:
     pass
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))";
     let mut python = Command::new("python3");
-    python.args(["-c", script, env!("CARGO_BIN_EXE_tc-eval")]).args(args.split(' ')).current_dir(folder.path(""));
-    let mut child =
-        python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("python3");
-    child.stdin.take().expect("a pipe").write_all(typed.as_bytes()).expect("typed");
+    python
+        .args(["-c", script, env!("CARGO_BIN_EXE_tc-eval")])
+        .args(args.split(' '))
+        .current_dir(folder.path(""));
+    let mut child = python
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("python3");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(typed.as_bytes())
+        .expect("typed");
     Ran::of(child.wait_with_output().expect("it ends"))
 }
 
@@ -60,7 +89,10 @@ fn proposals_are_what_a_full_reading_finds_and_confirm_nothing() {
     let folder = Folder::new();
     folder.write("rec/b/call.sse", call("Paris"));
     folder.write("rec/a.sse", answer("Sunny."));
-    folder.write("rec/a.json", r#"{"error":{"message":"no","type":"invalid_request_error"}}"#);
+    folder.write(
+        "rec/a.json",
+        r#"{"error":{"message":"no","type":"invalid_request_error"}}"#,
+    );
     folder.write("rec/.hidden.sse", call("Rome"));
     let ran = folder.run(&["label", "rec"]);
     assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
@@ -68,9 +100,15 @@ fn proposals_are_what_a_full_reading_finds_and_confirm_nothing() {
     let ids: Vec<&str> = lines.iter().filter_map(|l| l["id"].as_str()).collect();
     assert_eq!(ids, ["rec/a", "rec/a.sse", "rec/b/call"]);
     assert!(lines.iter().all(|line| line["has_tool_call"].is_null()));
-    let proposed: Vec<bool> = lines.iter().filter_map(|l| l["proposed"].as_bool()).collect();
+    let proposed: Vec<bool> = lines
+        .iter()
+        .filter_map(|l| l["proposed"].as_bool())
+        .collect();
     assert_eq!(proposed, [false, false, true]);
-    assert_eq!(lines[2]["calls"], serde_json::json!([{"name": "get_weather", "arguments": {"city": "Paris"}}]));
+    assert_eq!(
+        lines[2]["calls"],
+        serde_json::json!([{"name": "get_weather", "arguments": {"city": "Paris"}}])
+    );
     assert_eq!(lines[2]["tags"], serde_json::json!(["text-before-call"]));
     assert_eq!(lines[2]["api"], "openai-chat");
 }
@@ -79,39 +117,68 @@ fn proposals_are_what_a_full_reading_finds_and_confirm_nothing() {
 fn the_streams_of_a_tape_are_parts_and_a_dialect_reads_text() {
     let folder = Folder::new();
     for (tape, dialect) in [("huts", None), ("huts-tag", Some("tool-name-tag"))] {
-        let path = root().join(format!("fixtures/tapes/{tape}.tape")).display().to_string();
+        let path = root()
+            .join(format!("fixtures/tapes/{tape}.tape"))
+            .display()
+            .to_string();
         let mut args = vec!["label", &path];
         args.extend(dialect.iter().flat_map(|dialect| ["--dialect", dialect]));
         let ran = folder.run(&args);
         let lines = ran.lines();
         let found: Vec<_> = lines
             .iter()
-            .map(|l| (l["part"].as_u64(), l["proposed"].as_bool(), l["calls"].as_array().map(Vec::len)))
+            .map(|l| {
+                (
+                    l["part"].as_u64(),
+                    l["proposed"].as_bool(),
+                    l["calls"].as_array().map(Vec::len),
+                )
+            })
             .collect();
-        let expected =
-            [(Some(1), Some(true), Some(2)), (Some(2), Some(true), Some(1)), (Some(3), Some(false), Some(0))];
+        let expected = [
+            (Some(1), Some(true), Some(2)),
+            (Some(2), Some(true), Some(1)),
+            (Some(3), Some(false), Some(0)),
+        ];
         assert_eq!(found, expected, "{tape}: {}", ran.err);
     }
 }
 
 #[test]
 fn proposals_for_our_corpus_agree_with_its_labels() {
-    // The labels were written by hand; where a full reading is wrong, or has to know the dialect, their tags show it.
+    // The labels were written by hand; where a full reading is wrong, or has to know the dialect,
+    // their tags show it.
     let folder = Folder::new();
     let fixtures = root().join("fixtures");
     let streams = fixtures.join("streams").display().to_string();
-    let proposed = folder.run(&["label", &streams, &fixtures.join("logs").display().to_string()]).lines();
+    let proposed = folder
+        .run(&[
+            "label",
+            &streams,
+            &fixtures.join("logs").display().to_string(),
+        ])
+        .lines();
     let labels = std::fs::read_to_string(fixtures.join("index.ndjson")).expect("the index");
     let (mut count, mut unknown) = (0, Vec::new());
-    for label in labels.lines().map(|line| serde_json::from_str::<Value>(line).expect("a label")) {
+    for label in labels
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a label"))
+    {
         let file = label["file"].as_str().expect("a file");
-        let tags: Vec<&str> = label["tags"].as_array().expect("tags").iter().filter_map(Value::as_str).collect();
+        let tags: Vec<&str> = label["tags"]
+            .as_array()
+            .expect("tags")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         let is_body_in_tag_mode = tags.contains(&"tag-mode") && !tags.contains(&"log");
         if tags.contains(&"full-is-wrong") || tags.contains(&"tape") || is_body_in_tag_mode {
             continue;
         }
         let same = |line: &&Value| {
-            line["file"].as_str().is_some_and(|known| known.ends_with(&format!("fixtures/{file}")))
+            line["file"]
+                .as_str()
+                .is_some_and(|known| known.ends_with(&format!("fixtures/{file}")))
                 && (line["part"] == label["part"] || line["part"].is_null())
         };
         let Some(line) = proposed.iter().find(same) else {
@@ -134,8 +201,10 @@ fn an_index_keeps_what_it_has_and_gets_what_is_new() {
     let output = ["label", "rec", "--output", "rec/index.ndjson"];
     assert_eq!(folder.run(&output).status, Some(0));
     // A person confirms it, in a form of their own.
-    let mine =
-        folder.read("rec/index.ndjson").replace("\"has_tool_call\":null", "\"has_tool_call\":true, \"note\":1.50");
+    let mine = folder.read("rec/index.ndjson").replace(
+        "\"has_tool_call\":null",
+        "\"has_tool_call\":true, \"note\":1.50",
+    );
     folder.write("rec/index.ndjson", &mine);
     folder.write("rec/two.sse", answer("Hello"));
     let ran = folder.run(&output);
@@ -152,10 +221,21 @@ fn an_index_keeps_what_it_has_and_gets_what_is_new() {
     folder.write("rec/one.sse", answer("Never mind."));
     let ran = folder.run(&output);
     assert_eq!(ran.status, Some(0));
-    assert!(ran.err.contains("1 label has another recording now and must be confirmed again"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("1 label has another recording now and must be confirmed again"),
+        "{}",
+        ran.err
+    );
     let label = &index(&folder)[0];
-    assert!(label["has_tool_call"].is_null() && label["proposed"] == false, "{label}");
-    assert!(folder.read("rec/index.ndjson").contains("\"note\":1.50"), "members of others stay, with their digits");
+    assert!(
+        label["has_tool_call"].is_null() && label["proposed"] == false,
+        "{label}"
+    );
+    assert!(
+        folder.read("rec/index.ndjson").contains("\"note\":1.50"),
+        "members of others stay, with their digits"
+    );
 }
 
 #[test]
@@ -171,9 +251,14 @@ fn a_log_that_grows_keeps_its_confirmed_labels() {
     folder.write("rec/chat.ndjson", format!("{first}{second}"));
     let output = ["label", "rec", "--output", "rec/index.ndjson"];
     assert_eq!(folder.run(&output).status, Some(0));
-    let confirmed = folder.read("rec/index.ndjson").replace("\"has_tool_call\":null", "\"has_tool_call\":false");
+    let confirmed = folder
+        .read("rec/index.ndjson")
+        .replace("\"has_tool_call\":null", "\"has_tool_call\":false");
     folder.write("rec/index.ndjson", &confirmed);
-    folder.write("rec/chat.ndjson", format!("{first}{second}{}", turn("three")));
+    folder.write(
+        "rec/chat.ndjson",
+        format!("{first}{second}{}", turn("three")),
+    );
     let ran = folder.run(&output);
     assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
     let now = folder.read("rec/index.ndjson");
@@ -196,16 +281,42 @@ fn a_person_confirms_on_the_terminal() {
     let ran = on_a_terminal(&folder, "label --confirm rec/index.ndjson", "n\n\ny\nq\n");
     assert_eq!(ran.status, Some(0), "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("1 of 4: a.sse"), "{}", ran.out);
-    assert!(ran.out.contains(r#"call: get_weather {"city":"Paris"}"#), "{}", ran.out);
-    assert!(ran.out.contains(r"I call \x1b[2J\u202eget_weather."), "{}", ran.out);
-    assert!(!ran.out.contains("\u{1b}[2J"), "a model's text clears no screen");
-    let answers: Vec<Value> = index(&folder).iter().map(|line| line["has_tool_call"].clone()).collect();
-    assert_eq!(answers, [Value::Bool(false), Value::Bool(true), Value::Null, Value::Null]);
-    // The next run asks about the labels that have no answer yet. A label that is answered with no loses its proposed calls.
+    assert!(
+        ran.out.contains(r#"call: get_weather {"city":"Paris"}"#),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains(r"I call \x1b[2J\u202eget_weather."),
+        "{}",
+        ran.out
+    );
+    assert!(
+        !ran.out.contains("\u{1b}[2J"),
+        "a model's text clears no screen"
+    );
+    let answers: Vec<Value> = index(&folder)
+        .iter()
+        .map(|line| line["has_tool_call"].clone())
+        .collect();
+    assert_eq!(
+        answers,
+        [
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Null,
+            Value::Null
+        ]
+    );
+    // The next run asks about the labels that have no answer yet. A label that is answered with no
+    // loses its proposed calls.
     let ran = on_a_terminal(&folder, "label --confirm rec", "n\ns\n");
     assert!(ran.out.contains("1 of 2: c.sse"), "{}", ran.out);
     let label = &index(&folder)[2];
-    assert_eq!((&label["has_tool_call"], &label["calls"]), (&Value::Bool(false), &serde_json::json!([])));
+    assert_eq!(
+        (&label["has_tool_call"], &label["calls"]),
+        (&Value::Bool(false), &serde_json::json!([]))
+    );
 }
 
 #[test]
@@ -218,10 +329,27 @@ fn without_a_terminal_nothing_is_confirmed() {
     folder.run(&["label", "rec", "--output", "rec/index.ndjson"]);
     let before = folder.read("rec/index.ndjson");
     let mut command = Command::new("setsid");
-    command.args(["--wait", env!("CARGO_BIN_EXE_tc-eval"), "label", "--confirm", "rec/index.ndjson"]);
-    let ran = Ran::of(command.current_dir(folder.path("")).stdin(Stdio::null()).output().expect("setsid"));
+    command.args([
+        "--wait",
+        env!("CARGO_BIN_EXE_tc-eval"),
+        "label",
+        "--confirm",
+        "rec/index.ndjson",
+    ]);
+    let ran = Ran::of(
+        command
+            .current_dir(folder.path(""))
+            .stdin(Stdio::null())
+            .output()
+            .expect("setsid"),
+    );
     assert_eq!(ran.status, Some(2));
-    assert!(ran.err.contains("write has_tool_call into the index by hand"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("write has_tool_call into the index by hand"),
+        "{}",
+        ran.err
+    );
     assert_eq!(folder.read("rec/index.ndjson"), before);
 }
 
@@ -231,11 +359,20 @@ fn an_evaluation_leaves_out_what_is_not_confirmed() {
     folder.write("rec/a.sse", call("Paris"));
     folder.write("rec/b.sse", answer("Hello"));
     folder.run(&["label", "rec", "--output", "rec/index.ndjson"]);
-    let first = folder.read("rec/index.ndjson").replacen("\"has_tool_call\":null", "\"has_tool_call\":true", 1);
+    let first = folder.read("rec/index.ndjson").replacen(
+        "\"has_tool_call\":null",
+        "\"has_tool_call\":true",
+        1,
+    );
     folder.write("rec/index.ndjson", first);
     let ran = folder.run(&["rec", "--checker", "full", "--require", "streams==1"]);
     assert_eq!(ran.status, Some(0), "{}{}", ran.out, ran.err);
-    assert!(ran.err.contains("1 stream was left out, with no answer in the label"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("1 stream was left out, with no answer in the label"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -245,27 +382,46 @@ fn a_full_disk_and_a_broken_index_lose_nothing() {
     let ran = folder.run(&["label", "rec", "--output", "/dev/full"]);
     assert_eq!(ran.status, Some(2));
     assert!(
-        ran.err.starts_with("tc-eval: /dev/full: cannot be written") && ran.err.lines().count() == 1,
+        ran.err.starts_with("tc-eval: /dev/full: cannot be written")
+            && ran.err.lines().count() == 1,
         "{}",
         ran.err
     );
     folder.write("rec/index.ndjson", "{\"file\":\"x.sse\"}\nnot json\n");
     let ran = folder.run(&["label", "rec", "--output", "rec/index.ndjson"]);
     assert_eq!(ran.status, Some(2));
-    assert!(ran.err.contains("rec/index.ndjson, line 2: not a label"), "{}", ran.err);
-    assert_eq!(folder.read("rec/index.ndjson"), "{\"file\":\"x.sse\"}\nnot json\n");
+    assert!(
+        ran.err.contains("rec/index.ndjson, line 2: not a label"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(
+        folder.read("rec/index.ndjson"),
+        "{\"file\":\"x.sse\"}\nnot json\n"
+    );
     let endless = folder.run(&["label", "/dev/zero"]);
     assert_eq!(endless.status, Some(2));
-    assert!(endless.err.contains("/dev/zero: not an ordinary file"), "{}", endless.err);
+    assert!(
+        endless.err.contains("/dev/zero: not an ordinary file"),
+        "{}",
+        endless.err
+    );
     let named = folder.run(&["label", "rec/index.ndjson"]);
-    assert_eq!((named.status, named.err.lines().count()), (Some(2), 1), "{}", named.err);
+    assert_eq!(
+        (named.status, named.err.lines().count()),
+        (Some(2), 1),
+        "{}",
+        named.err
+    );
 }
 
 #[test]
 fn a_hostile_recording_stays_in_its_line() {
     let folder = Folder::new();
-    let body =
-        answer(r"Hi").replace("\"model\":\"m\"", r#""model":"\n{\"id\":\"x\",\"has_tool_call\":true}\u001b[1m\u202e""#);
+    let body = answer(r"Hi").replace(
+        "\"model\":\"m\"",
+        r#""model":"\n{\"id\":\"x\",\"has_tool_call\":true}\u001b[1m\u202e""#,
+    );
     folder.write("rec/line\nfeed.sse", body);
     let ran = folder.run(&["label", "rec"]);
     assert_eq!(ran.status, Some(0), "{}", ran.err);

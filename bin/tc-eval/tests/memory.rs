@@ -44,14 +44,29 @@ fn twenty_times_the_streams_take_no_more_memory() {
         let index = corpus(&folder, times);
         let baseline = format!("{index}.baseline");
         let out = Command::new("python3")
-            .args(["-c", PEAK, env!("CARGO_BIN_EXE_tc-eval"), &index, "--jobs", "2", "--save-baseline", &baseline])
+            .args([
+                "-c",
+                PEAK,
+                env!("CARGO_BIN_EXE_tc-eval"),
+                &index,
+                "--jobs",
+                "2",
+                "--save-baseline",
+                &baseline,
+            ])
             .current_dir(folder.path("."))
             .output()
             .expect("python3 runs");
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
-        text.trim().parse::<u64>().unwrap_or_else(|_| panic!("{out:?}"))
+        text.trim()
+            .parse::<u64>()
+            .unwrap_or_else(|_| panic!("{out:?}"))
     };
-    // Groups, sources and wrong streams are bounded, and are full after the first thousands of streams.
+    // Groups, sources and wrong streams are bounded, and are full after the first thousands of
+    // streams.
     let (few, many) = (peak(2), peak(40));
-    assert!(many < few + 12 * 1024 && many < 64 * 1024, "{few} KiB, then {many} KiB");
+    assert!(
+        many < few + 12 * 1024 && many < 64 * 1024,
+        "{few} KiB, then {many} KiB"
+    );
 }

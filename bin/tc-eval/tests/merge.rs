@@ -46,7 +46,12 @@ fn any_division_in_any_order_gives_the_report_of_one_run() {
     );
     assert_eq!(folder.good(&script), whole);
     // A part of a single thread is the same.
-    assert_eq!(folder.good(&format!("{COUNT} --jobs 1 < fixtures/index.ndjson | tc-eval merge --format json")), whole);
+    assert_eq!(
+        folder.good(&format!(
+            "{COUNT} --jobs 1 < fixtures/index.ndjson | tc-eval merge --format json"
+        )),
+        whole
+    );
 }
 
 #[test]
@@ -57,9 +62,19 @@ fn requirements_hold_for_the_sum() {
     folder.good(&format!("{merge} 'streams=={}'", streams.trim()));
     let ran = folder.run(&format!("{merge} 'first-chunk:recall>=0.99'"));
     assert_eq!(ran.status, 1);
-    assert!(ran.err.starts_with("tc-eval: first-chunk: recall is 0."), "{}", ran.err);
-    let ran = folder.run(&format!("tc-eval merge a.part --require 'streams=={}'", streams.trim()));
-    assert_eq!(ran.status, 1, "a part that is missing is noticed by the number of streams");
+    assert!(
+        ran.err.starts_with("tc-eval: first-chunk: recall is 0."),
+        "{}",
+        ran.err
+    );
+    let ran = folder.run(&format!(
+        "tc-eval merge a.part --require 'streams=={}'",
+        streams.trim()
+    ));
+    assert_eq!(
+        ran.status, 1,
+        "a part that is missing is noticed by the number of streams"
+    );
     let err = folder.refused("tc-eval merge a.part --require 'baseline.broken<=0'");
     assert!(err.contains("baseline"), "{err}");
 }
@@ -75,15 +90,33 @@ fn what_is_not_a_part_of_this_corpus_is_one_line() {
     folder
         .good("(sed -n 1,20p fixtures/index.ndjson) | tc-eval - --root fixtures --partial --checker full > full.part");
     for (parts, says) in [
-        ("a.part b.part a.part", "a.part, line 1: has a stream that part 1 of a.part has, too"),
-        ("c.part twice", "twice, line 3: has a stream that part 1 of twice has, too"),
-        ("a.part other", "other, line 1: one part counts the checkers first-chunk, full, another other, full"),
-        ("a.part full.part", "full.part, line 1: one part counts the checkers"),
+        (
+            "a.part b.part a.part",
+            "a.part, line 1: has a stream that part 1 of a.part has, too",
+        ),
+        (
+            "c.part twice",
+            "twice, line 3: has a stream that part 1 of twice has, too",
+        ),
+        (
+            "a.part other",
+            "other, line 1: one part counts the checkers first-chunk, full, another other, full",
+        ),
+        (
+            "a.part full.part",
+            "full.part, line 1: one part counts the checkers",
+        ),
         ("cut", "cut, line 1: not a whole part"),
         ("second", "second, line 3: not a whole part"),
         ("a.part version", "version, line 1: a part of version 0.0.9"),
-        ("fixtures/index.ndjson", "fixtures/index.ndjson, line 1: not a whole part"),
-        ("empty", "no part in empty; write parts with tc-eval --partial"),
+        (
+            "fixtures/index.ndjson",
+            "fixtures/index.ndjson, line 1: not a whole part",
+        ),
+        (
+            "empty",
+            "no part in empty; write parts with tc-eval --partial",
+        ),
         ("< /dev/null", "no part in standard input"),
         ("missing", "missing: No such file"),
         ("fixtures", "fixtures: Is a directory"),
@@ -98,7 +131,9 @@ fn what_is_not_a_part_of_this_corpus_is_one_line() {
 fn a_recording_that_cannot_be_read_does_not_fail_the_part_but_the_sum() {
     let folder = Folder::new("merge-unreadable");
     let label = r#"{"id":"gone","file":"gone.sse","has_tool_call":true,"calls":[]}"#;
-    let ran = folder.run(&format!("(echo '{label}'; head -n 5 fixtures/index.ndjson) | {COUNT} > part"));
+    let ran = folder.run(&format!(
+        "(echo '{label}'; head -n 5 fixtures/index.ndjson) | {COUNT} > part"
+    ));
     assert_eq!(ran.status, 0, "{}", ran.err);
     assert!(ran.err.contains("gone.sse"), "{}", ran.err);
     let err = folder.refused("tc-eval merge part --format json > report");
@@ -115,7 +150,9 @@ fn blocks(kind: &str) -> Vec<String> {
     let page = std::fs::read_to_string(page).expect("docs/scale.md");
     let fence = format!("```{kind}\n");
     let after = page.split(fence.as_str()).skip(1);
-    after.map(|text| text.split("```").next().expect("a block").to_owned()).collect()
+    after
+        .map(|text| text.split("```").next().expect("a block").to_owned())
+        .collect()
 }
 
 #[test]
@@ -136,7 +173,11 @@ fn the_commands_of_the_page_give_the_report_of_one_run() {
             continue;
         };
         // A report with a requirement holds the verdict as well.
-        let whole = folder.run(&format!("tc-eval fixtures --checker full --format json --require {requirement}")).out;
+        let whole = folder
+            .run(&format!(
+                "tc-eval fixtures --checker full --format json --require {requirement}"
+            ))
+            .out;
         assert_eq!(printed, whole, "{block}");
     }
 }
@@ -144,11 +185,20 @@ fn the_commands_of_the_page_give_the_report_of_one_run() {
 #[test]
 fn the_script_for_spark_gives_the_report_of_one_run() {
     let folder = Folder::new("merge-spark");
-    let is_here = folder.run("python3 -c 'import pyspark' && java -version").status == 0;
-    if !needs::installed(is_here, "pyspark or java", "pip install pyspark, and install a Java runtime") {
+    let is_here = folder
+        .run("python3 -c 'import pyspark' && java -version")
+        .status
+        == 0;
+    if !needs::installed(
+        is_here,
+        "pyspark or java",
+        "pip install pyspark, and install a Java runtime",
+    ) {
         return;
     }
-    let [script] = &blocks("python")[..] else { panic!("one script in docs/scale.md") };
+    let [script] = &blocks("python")[..] else {
+        panic!("one script in docs/scale.md")
+    };
     folder.write("spark_eval.py", script);
     // A cluster names its machines by itself; a machine without a network does not.
     let spark = "SPARK_LOCAL_IP=127.0.0.1 python3 spark_eval.py \"$(command -v tc-eval)\"";
@@ -156,11 +206,18 @@ fn the_script_for_spark_gives_the_report_of_one_run() {
     let ran = run("fixtures/index.ndjson \"$PWD/fixtures\" 5 --checker first-chunk --checker full");
     assert_eq!(ran.status, 0, "{}", folder.read("err"));
     let count = folder.good("wc -l <fixtures/index.ndjson");
-    let whole =
-        format!("{} --require 'streams=={}'", WHOLE.replace("tc-eval fixtures", "tc-eval $PWD/fixtures"), count.trim());
+    let whole = format!(
+        "{} --require 'streams=={}'",
+        WHOLE.replace("tc-eval fixtures", "tc-eval $PWD/fixtures"),
+        count.trim()
+    );
     assert_eq!(ran.out, folder.good(&whole));
     // A process that fails is a task that fails, and no report.
     let ran = run("fixtures/index.ndjson fixtures 2 --checker no-such-checker");
     assert_ne!((ran.status, ran.out.is_empty()), (0, false));
-    assert!(folder.read("err").contains("exited with error code 2"), "{}", folder.read("err"));
+    assert!(
+        folder.read("err").contains("exited with error code 2"),
+        "{}",
+        folder.read("err")
+    );
 }

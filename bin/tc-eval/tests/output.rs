@@ -11,15 +11,36 @@ use std::io::Read as _;
 fn evaluate(folder: &Folder, more: &[&str]) -> Ran {
     let corpus = root().join("fixtures");
     folder.run(
-        &[&[corpus.to_str().unwrap(), "-c", "first-chunk", "-c", "full", "--only", "api=anthropic"], more].concat(),
+        &[
+            &[
+                corpus.to_str().unwrap(),
+                "-c",
+                "first-chunk",
+                "-c",
+                "full",
+                "--only",
+                "api=anthropic",
+            ],
+            more,
+        ]
+        .concat(),
     )
 }
 
 #[test]
 fn a_missed_requirement_is_a_line_with_its_value_and_status_1() {
     let folder = Folder::new();
-    let ran =
-        evaluate(&folder, &["--require", "recall >= 99%", "--require", "full:precision>=0.5", "--format", "json"]);
+    let ran = evaluate(
+        &folder,
+        &[
+            "--require",
+            "recall >= 99%",
+            "--require",
+            "full:precision>=0.5",
+            "--format",
+            "json",
+        ],
+    );
     assert_eq!(ran.status, Some(1));
     let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     let metrics = &report["checkers"][0]["metrics"];
@@ -30,7 +51,12 @@ fn a_missed_requirement_is_a_line_with_its_value_and_status_1() {
         metrics["calls"]
     );
     assert_eq!(ran.err, expected);
-    let verdicts: Vec<_> = report["verdicts"].as_array().unwrap().iter().map(|verdict| &verdict["is_met"]).collect();
+    let verdicts: Vec<_> = report["verdicts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|verdict| &verdict["is_met"])
+        .collect();
     assert_eq!(verdicts, [false, true, true]);
     let ran = evaluate(&folder, &["--require", "streams>0"]);
     assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
@@ -44,13 +70,23 @@ fn a_requirement_that_cannot_be_checked_is_refused_before_anything_runs() {
             "recal>=1",
             "--require 'recal>=1': unknown metric \"recal\", did you mean \"recall\"? The metrics are streams",
         ),
-        ("fulll:recall>=1", "no checker \"fulll\" in this run; it has first-chunk, full"),
+        (
+            "fulll:recall>=1",
+            "no checker \"fulll\" in this run; it has first-chunk, full",
+        ),
         ("recall", "no comparison; write METRIC, then one of"),
         ("baseline.broken<=0", "add --baseline FILE"),
     ] {
-        let ran = evaluate(&folder, &["--require", requirement, "--output", "report.json"]);
+        let ran = evaluate(
+            &folder,
+            &["--require", requirement, "--output", "report.json"],
+        );
         assert_eq!(ran.status, Some(2), "{requirement}");
-        assert!(ran.err.contains(words) && ran.err.lines().count() == 1, "{requirement}: {}", ran.err);
+        assert!(
+            ran.err.contains(words) && ran.err.lines().count() == 1,
+            "{requirement}: {}",
+            ran.err
+        );
         assert!(!folder.path("report.json").exists());
     }
 }
@@ -68,17 +104,33 @@ fn one_run_writes_every_form_by_the_name_of_its_file() {
         ("r.md", "## Checkers"),
         ("r.html", "<!DOCTYPE html>"),
     ] {
-        assert!(folder.read(name).starts_with(beginning), "{name}: {}", folder.read(name));
+        assert!(
+            folder.read(name).starts_with(beginning),
+            "{name}: {}",
+            folder.read(name)
+        );
     }
     // An unknown ending has the form of --format, as standard output has.
     assert_eq!(folder.read("r.out"), ran.out);
     assert_eq!(folder.read("r.txt"), ran.out);
-    assert!(ran.out.lines().all(|line| line.chars().count() <= 80 || line.contains("tc-eval explain ")), "{}", ran.out);
+    assert!(
+        ran.out
+            .lines()
+            .all(|line| line.chars().count() <= 80 || line.contains("tc-eval explain ")),
+        "{}",
+        ran.out
+    );
     assert!(!ran.out.contains('\x1b'));
     // With files alone standard output stays empty.
     let ran = evaluate(&folder, &["--output", "again.json"]);
-    assert_eq!((ran.out.as_str(), folder.read("again.json")), ("", folder.read("r.json")));
-    let left: Vec<_> = std::fs::read_dir(folder.path("")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(
+        (ran.out.as_str(), folder.read("again.json")),
+        ("", folder.read("r.json"))
+    );
+    let left: Vec<_> = std::fs::read_dir(folder.path(""))
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
     assert_eq!(left.len(), 7, "no draft is left: {left:?}");
 }
 
@@ -92,7 +144,8 @@ fn a_file_keeps_its_content_where_the_run_fails() {
     let ran = evaluate(&folder, &["--output", "no-such-folder/report.json"]);
     assert_eq!(ran.status, Some(2));
     assert!(
-        ran.err.starts_with("tc-eval: no-such-folder/report.json: ") && ran.err.lines().count() == 1,
+        ran.err.starts_with("tc-eval: no-such-folder/report.json: ")
+            && ran.err.lines().count() == 1,
         "{}",
         ran.err
     );
@@ -103,32 +156,64 @@ fn a_full_disk_is_an_error_in_one_line() {
     let folder = Folder::new();
     let ran = evaluate(&folder, &["--output", "/dev/full", "--format", "json"]);
     assert_eq!(ran.status, Some(2), "{}", ran.err);
-    assert!(ran.err.starts_with("tc-eval: /dev/full: ") && ran.err.lines().count() == 1, "{}", ran.err);
+    assert!(
+        ran.err.starts_with("tc-eval: /dev/full: ") && ran.err.lines().count() == 1,
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
 fn a_gate_fails_even_if_nobody_reads_the_report() {
     let folder = Folder::new();
     let corpus = root().join("fixtures");
-    let args = [corpus.to_str().unwrap(), "-c", "first-chunk", "--format", "json", "--require", "recall==1"];
+    let args = [
+        corpus.to_str().unwrap(),
+        "-c",
+        "first-chunk",
+        "--format",
+        "json",
+        "--require",
+        "recall==1",
+    ];
     let mut child = folder.command(&args).spawn().unwrap();
     // The report is larger than a pipe holds.
     drop(child.stdout.take());
     let mut messages = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut messages)
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(messages.starts_with("tc-eval: first-chunk: recall is "), "{messages}");
+    assert!(
+        messages.starts_with("tc-eval: first-chunk: recall is "),
+        "{messages}"
+    );
     assert_eq!(messages.lines().count(), 1);
 }
 
 #[test]
 fn by_chooses_the_groups_of_every_form() {
     let folder = Folder::new();
-    let ran = evaluate(&folder, &["--by", "model", "--by", "tag", "--format", "json"]);
+    let ran = evaluate(
+        &folder,
+        &["--by", "model", "--by", "tag", "--format", "json"],
+    );
     let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     let groups = report["groups"].as_array().unwrap();
-    assert!(!groups.is_empty() && groups.iter().all(|group| group["by"] == "model" || group["by"] == "tag"));
+    assert!(
+        !groups.is_empty()
+            && groups
+                .iter()
+                .all(|group| group["by"] == "model" || group["by"] == "tag")
+    );
     let ran = evaluate(&folder, &["--by", "weather"]);
     assert_eq!(ran.status, Some(2));
-    assert!(ran.err.contains("one of api, provider, model, tag, corpus"), "{}", ran.err);
+    assert!(
+        ran.err.contains("one of api, provider, model, tag, corpus"),
+        "{}",
+        ran.err
+    );
 }

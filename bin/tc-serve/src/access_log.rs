@@ -41,11 +41,17 @@ impl AccessLine {
     pub fn write(&self, dropped: u64, out: &mut Vec<u8>) {
         let ms = u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX);
         let mut line = Object::open(out);
-        line.str("type", "access").str("id", &self.id).str("method", &self.method).str("path", &self.path);
+        line.str("type", "access")
+            .str("id", &self.id)
+            .str("method", &self.method)
+            .str("path", &self.path);
         if let Some(front) = self.front {
             line.str("front", front);
         }
-        line.int("status", self.status).int("ms", ms).int("bytes", self.bytes).int("calls", self.calls);
+        line.int("status", self.status)
+            .int("ms", ms)
+            .int("bytes", self.bytes)
+            .int("calls", self.calls);
         if self.warnings > 0 {
             line.int("warnings", self.warnings);
         }

@@ -74,12 +74,13 @@ pub struct ServiceArgs {
     /// Send warnings and repairs along, under the key `toolpipe` in chunks that clients pass over
     #[arg(long)]
     pub extras: bool,
-    /// Pass this path to the provider as it is, beside /v1/embeddings and the others that are passed; /* at the end is all below it. May be given
-    /// many times
+    /// Pass this path to the provider as it is, beside /v1/embeddings and the others that are
+    /// passed; /* at the end is all below it. May be given many times
     #[arg(long = "pass", value_name = "PATH")]
     pub passed: Vec<String>,
-    /// Append an event of type access for each request to FILE: its path, status, time and counts, without content. Without FILE, or with -,
-    /// it is written to standard error, of which then every line is an event
+    /// Append an event of type access for each request to FILE: its path, status, time and counts,
+    /// without content. Without FILE, or with -, it is written to standard error, of which then
+    /// every line is an event
     #[arg(short, long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", value_parser = log_target)]
     pub log: Option<LogTarget>,
 }
@@ -88,7 +89,8 @@ pub struct ServiceArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Access")]
 pub struct AccessArgs {
-    /// A file of the keys that clients may send, one a line, which SIGHUP reads again; needed for any address but this machine's own
+    /// A file of the keys that clients may send, one a line, which SIGHUP reads again; needed for
+    /// any address but this machine's own
     #[arg(long, value_name = "FILE", conflicts_with = "no_key")]
     pub key_file: Option<PathBuf>,
     /// Ask for no key, where one would be made at the start because a COMMAND answers
@@ -97,7 +99,8 @@ pub struct AccessArgs {
     /// Another name of this server that a request's Host may have; may be given many times
     #[arg(long = "allow-host", value_name = "HOST")]
     pub allow_hosts: Vec<String>,
-    /// An origin whose pages may ask from a browser, such as https://chat.example.com; may be given many times
+    /// An origin whose pages may ask from a browser, such as https://chat.example.com; may be given
+    /// many times
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub allow_origins: Vec<String>,
 }
@@ -109,10 +112,12 @@ pub struct LimitArgs {
     /// The longest body of a request (K, M and G are understood)
     #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "32M")]
     pub max_body: usize,
-    /// How many bytes of one answer may be kept until it can be sent: a whole answer, a call that is not complete, one event of the provider
+    /// How many bytes of one answer may be kept until it can be sent: a whole answer, a call that
+    /// is not complete, one event of the provider
     #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "64M")]
     pub max_answer: usize,
-    /// How many bytes all requests and answers may keep together; what finds no room gets the status 503
+    /// How many bytes all requests and answers may keep together; what finds no room gets the
+    /// status 503
     #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "1G")]
     pub max_memory: usize,
     /// How many connections may be open
@@ -142,16 +147,28 @@ pub struct LimitArgs {
 }
 
 fn log_target(typed: &str) -> Result<LogTarget, String> {
-    if typed.is_empty() { Err("the file has no name".to_owned()) } else { Ok(typed.into()) }
+    if typed.is_empty() {
+        Err("the file has no name".to_owned())
+    } else {
+        Ok(typed.into())
+    }
 }
 
 impl Args {
     /// The settings.
     ///
     /// # Errors
-    /// One line for options that contradict each other or that would let strangers in, and for files that cannot be read.
+    /// One line for options that contradict each other or that would let strangers in, and for
+    /// files that cannot be read.
     pub fn settings(self) -> Result<Settings> {
-        let Args { service, access, limits, upstream, command, .. } = self;
+        let Args {
+            service,
+            access,
+            limits,
+            upstream,
+            command,
+            ..
+        } = self;
         let has_command = !command.command.is_empty();
         if has_command && command.command.iter().all(|word| word.trim().is_empty()) {
             bail!(
@@ -163,7 +180,10 @@ impl Args {
             ("--replay", !upstream.replay.files.is_empty()),
             ("--base-url", upstream.provider.base_url.is_some()),
         ];
-        let mut named = origins_of_answers.iter().filter(|(_, is_named)| *is_named).map(|(name, _)| name);
+        let mut named = origins_of_answers
+            .iter()
+            .filter(|(_, is_named)| *is_named)
+            .map(|(name, _)| name);
         if let (Some(first), Some(second)) = (named.next(), named.next()) {
             bail!("{first} and {second} would both answer requests; give one of them");
         }
@@ -173,7 +193,9 @@ impl Args {
         };
         let is_local = match &listen {
             Listen::Unix(_) => true,
-            Listen::Tcp(all) => all.iter().all(|address| address.ip().to_canonical().is_loopback()),
+            Listen::Tcp(all) => all
+                .iter()
+                .all(|address| address.ip().to_canonical().is_loopback()),
         };
         if !is_local && access.key_file.is_none() {
             bail!(
@@ -186,7 +208,11 @@ impl Args {
             None if !has_command || access.no_key => Keys::default(),
             None => Keys::make()?,
         };
-        let origins = access.allow_origins.iter().map(|text| settings::origin(text)).collect::<Result<_>>()?;
+        let origins = access
+            .allow_origins
+            .iter()
+            .map(|text| settings::origin(text))
+            .collect::<Result<_>>()?;
         let limits = Limits {
             body: limits.max_body,
             answer: limits.max_answer,
@@ -203,7 +229,11 @@ impl Args {
         Ok(Settings {
             listen,
             keys,
-            hosts: access.allow_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            hosts: access
+                .allow_hosts
+                .iter()
+                .map(|host| host.to_ascii_lowercase())
+                .collect(),
             origins,
             limits,
             keep_alive: service.keep_alive,

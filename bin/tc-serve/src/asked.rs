@@ -19,6 +19,7 @@ pub struct Asked {
     pub request: InboundRequest,
     /// Whether the client sends a failed request again by itself.
     pub retries: bool,
-    /// The client's headers that a provider of the same API may get (`anthropic-beta`, …), names in lower case.
+    /// The client's headers that a provider of the same API may get (`anthropic-beta`, …), names in
+    /// lower case.
     pub headers: Vec<(String, String)>,
 }

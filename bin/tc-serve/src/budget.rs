@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub const FULL_MS: u64 = 1000;
 
 /// The message to a client whose request or answer finds no room.
-pub const MEMORY: &str = "the open requests and answers keep as much as --max-memory allows, try again";
+pub const MEMORY: &str =
+    "the open requests and answers keep as much as --max-memory allows, try again";
 
 /// How many bytes may be kept together. All clones are the same.
 #[derive(Clone, Debug)]
@@ -33,24 +34,34 @@ const BLOCK: usize = 4 << 10;
 impl Budget {
     /// At most `most` bytes.
     pub fn new(most: usize) -> Budget {
-        Budget(Arc::new(BudgetState { most, kept: AtomicUsize::new(0) }))
+        Budget(Arc::new(BudgetState {
+            most,
+            kept: AtomicUsize::new(0),
+        }))
     }
 
     /// A share without bytes.
     pub fn share(&self) -> Share {
-        Share { budget: self.clone(), bytes: 0 }
+        Share {
+            budget: self.clone(),
+            bytes: 0,
+        }
     }
 }
 
 impl Share {
-    /// Sets how many bytes are kept. Returns whether there is room for them; otherwise the share stays as it is.
+    /// Sets how many bytes are kept. Returns whether there is room for them; otherwise the share
+    /// stays as it is.
     pub fn keep(&mut self, bytes: usize) -> bool {
         let bytes = bytes.div_ceil(BLOCK).saturating_mul(BLOCK);
         let BudgetState { most, kept } = &*self.budget.0;
         if bytes > self.bytes {
             let more = bytes - self.bytes;
             let fits = |all: usize| all.checked_add(more).filter(|all| all <= most);
-            if kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+            if kept
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+                .is_err()
+            {
                 return false;
             }
         } else if bytes < self.bytes {

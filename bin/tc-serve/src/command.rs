@@ -1,7 +1,7 @@
 //! A command as the source of events: it is started for each request.
 //!
-//! `command/group.rs` is its processes, `running.rs` how they end, `input.rs` what it reads, `output.rs` its lines as events, and `errors.rs`
-//! what it complains about.
+//! `command/group.rs` is its processes, `running.rs` how they end, `input.rs` what it reads,
+//! `output.rs` its lines as events, and `errors.rs` what it complains about.
 
 mod args;
 mod errors;
@@ -55,9 +55,10 @@ enum OutputEnd {
 }
 
 impl Command {
-    /// Prepares the command; `None` without one. At most `queue` requests of each key wait for a process, `timeout` is the longest time
-    /// for an answer (10 minutes by default), and `grace` is the time between SIGTERM and SIGKILL. `model` takes the place of the
-    /// model that a client names, and `notices` gets what a command writes to its standard error.
+    /// Prepares the command; `None` without one. At most `queue` requests of each key wait for a
+    /// process, `timeout` is the longest time for an answer (10 minutes by default), and `grace` is
+    /// the time between SIGTERM and SIGKILL. `model` takes the place of the model that a client
+    /// names, and `notices` gets what a command writes to its standard error.
     ///
     /// # Errors
     /// One line for a program that does not exist, or a log that cannot be started.
@@ -90,22 +91,42 @@ impl Command {
     /// See [`crate::source::Source::run`].
     pub async fn run(&self, asked: Asked, pipe: &Pipe) {
         let Some(place) = self.places.take(asked.key).await else {
-            return pipe.fail("too_many_requests", "all commands are taken, try again", 429, Some(FULL_MS));
+            return pipe.fail(
+                "too_many_requests",
+                "all commands are taken, try again",
+                429,
+                Some(FULL_MS),
+            );
         };
         let mut log = RequestLog::new(self.notices.clone(), &asked.id);
-        let mut running = match RunningCommand::start(&self.words, &asked.id, log.clone(), place, self.grace) {
-            Ok(running) => running,
-            Err(error) => {
-                log.line(&format!("the command cannot be started: {error}"));
-                return pipe.fail("command_not_started", "the command cannot be started", 503, Some(FULL_MS));
-            }
-        };
+        let mut running =
+            match RunningCommand::start(&self.words, &asked.id, log.clone(), place, self.grace) {
+                Ok(running) => running,
+                Err(error) => {
+                    log.line(&format!("the command cannot be started: {error}"));
+                    return pipe.fail(
+                        "command_not_started",
+                        "the command cannot be started",
+                        503,
+                        Some(FULL_MS),
+                    );
+                }
+            };
         let stdin = running.stdin.take();
         let Some(parts) = running.parts() else { return };
-        let Parts { group, stdout, errors, .. } = parts;
+        let Parts {
+            group,
+            stdout,
+            errors,
+            ..
+        } = parts;
         let mut output = CommandOutput::new(log.clone());
         let lines = input::input(&asked, self.model.as_deref());
-        let Asked { share: _share, request, .. } = asked;
+        let Asked {
+            share: _share,
+            request,
+            ..
+        } = asked;
         drop(request); // it may be large, and the answer may take long
         let feed = async move {
             if let Some(mut stdin) = stdin {
@@ -176,12 +197,16 @@ impl Command {
         }
         if status.is_none() {
             // It has closed its output. One that runs on is ended, and its output counts as it is.
-            status = timeout(self.grace, group.ended()).await.ok().map(Result::ok);
+            status = timeout(self.grace, group.ended())
+                .await
+                .ok()
+                .map(Result::ok);
         }
         OutputEnd::Ended(status.flatten())
     }
 
-    /// The name of the model that may be asked for. A client needs one to choose, also where the command knows better.
+    /// The name of the model that may be asked for. A client needs one to choose, also where the
+    /// command knows better.
     pub fn model(&self) -> &str {
         self.model.as_deref().unwrap_or("command")
     }
@@ -195,7 +220,8 @@ impl Command {
 /// Ends the answer as failed where the status of its command means that.
 fn judge(status: Option<ExitStatus>, output: &CommandOutput, pipe: &Pipe, log: &mut RequestLog) {
     let code = status.map(|status| status.code());
-    // 1 is what tool-exec returns when the turn is over, and 3 when calls wait for a person: these are handed on.
+    // 1 is what tool-exec returns when the turn is over, and 3 when calls wait for a person: these
+    // are handed on.
     let is_good = match code {
         None | Some(Some(0 | 3)) => true,
         Some(Some(1)) => pipe.is_whole(),
@@ -213,6 +239,15 @@ fn judge(status: Option<ExitStatus>, output: &CommandOutput, pipe: &Pipe, log: &
     log.line(&message);
     // An error that the command reported itself says more.
     if pipe.failure().is_none() {
-        pipe.fail(if is_good { "no_answer" } else { "command_failed" }, &message, 502, None);
+        pipe.fail(
+            if is_good {
+                "no_answer"
+            } else {
+                "command_failed"
+            },
+            &message,
+            502,
+            None,
+        );
     }
 }

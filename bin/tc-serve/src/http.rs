@@ -35,8 +35,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 impl Service {
-    /// Answers one request. `local` is the address that the client connected to. Dropping the future or the response's body ends all
-    /// that was begun for it.
+    /// Answers one request. `local` is the address that the client connected to. Dropping the
+    /// future or the response's body ends all that was begun for it.
     ///
     /// # Errors
     /// Never: each trouble has a status.
@@ -70,8 +70,22 @@ impl Service {
         let answered = match pass {
             Err(refusal) => Err(refusal),
             Ok(pass) if pass.is_preflight => Ok(gate::preflight(request.headers())),
-            Ok(_) if key.is_none() && route.needs_key() && has_keys => Err(Refusal::unauthorized(sent_key.is_some())),
-            Ok(_) => self.serve(request, &Admitted { id: id.clone(), route, key, passed }, &mut exchange).await,
+            Ok(_) if key.is_none() && route.needs_key() && has_keys => {
+                Err(Refusal::unauthorized(sent_key.is_some()))
+            }
+            Ok(_) => {
+                self.serve(
+                    request,
+                    &Admitted {
+                        id: id.clone(),
+                        route,
+                        key,
+                        passed,
+                    },
+                    &mut exchange,
+                )
+                .await
+            }
         };
         let mut response = answered.unwrap_or_else(|refusal| {
             exchange.line().error = Some(refusal.failure.code.clone());
@@ -83,7 +97,10 @@ impl Service {
             headers.insert("request-id", id.clone());
             headers.insert("x-request-id", id);
         }
-        headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+        headers.insert(
+            "x-content-type-options",
+            HeaderValue::from_static("nosniff"),
+        );
         if let Some(origin) = origin {
             gate::allow(headers, origin);
         }
@@ -95,9 +112,16 @@ impl Service {
     fn route(&self, uri: &Uri) -> (Route, Option<String>) {
         match Route::of(uri.path()) {
             Route::Health if asks_upstream(uri.query()) => (Route::UpstreamHealth, None),
-            Route::Unknown if self.source.upstream().is_some_and(|upstream| upstream.direct().passes()) => {
+            Route::Unknown
+                if self
+                    .source
+                    .upstream()
+                    .is_some_and(|upstream| upstream.direct().passes()) =>
+            {
                 let found = self.passed.find(uri.path());
-                found.map_or((Route::Unknown, None), |(path, forms)| (Route::Pass(forms), Some(path)))
+                found.map_or((Route::Unknown, None), |(path, forms)| {
+                    (Route::Pass(forms), Some(path))
+                })
             }
             route => (route, None),
         }
@@ -118,12 +142,17 @@ impl Service {
             });
         }
         match admitted.route {
-            Route::Root => Ok(text("tc-serve: POST /v1/chat/completions, /v1/responses or /v1/messages\n")),
+            Route::Root => Ok(text(
+                "tc-serve: POST /v1/chat/completions, /v1/responses or /v1/messages\n",
+            )),
             Route::Health => Ok(text("ok\n")),
             Route::Models => self.models(request.headers(), None).await,
             Route::Model => {
                 let path = request.uri().path();
-                let name = path.rsplit_once("/models/").map_or("", |(_, name)| name).to_owned();
+                let name = path
+                    .rsplit_once("/models/")
+                    .map_or("", |(_, name)| name)
+                    .to_owned();
                 self.models(request.headers(), Some(&name)).await
             }
             Route::Answer(_) | Route::Events => self.turn(request, admitted, exchange).await,
@@ -140,13 +169,20 @@ impl Service {
 
 /// The key that a client sends: `Authorization: Bearer KEY` or `x-api-key: KEY`.
 fn key_of(headers: &HeaderMap) -> Option<&str> {
-    let bearer = headers.get("authorization").and_then(|value| value.to_str().ok()).and_then(|value| {
-        let (scheme, key) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
-    });
+    let bearer = headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| {
+            let (scheme, key) = value.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
+        });
     bearer.or_else(|| headers.get("x-api-key")?.to_str().ok())
 }
 
 fn text(text: &'static str) -> Response<ResponseBody> {
-    whole(StatusCode::OK, "text/plain; charset=utf-8", text.as_bytes().to_vec())
+    whole(
+        StatusCode::OK,
+        "text/plain; charset=utf-8",
+        text.as_bytes().to_vec(),
+    )
 }

@@ -1,5 +1,5 @@
-//! Where the service writes beside its answers: a line for each request, and what people should read. Each goes through a thread of its own,
-//! since no client may wait for a slow reader.
+//! Where the service writes beside its answers: a line for each request, and what people should
+//! read. Each goes through a thread of its own, since no client may wait for a slow reader.
 
 use event::Object;
 use std::fs::OpenOptions;
@@ -30,7 +30,11 @@ pub enum LogTarget {
 
 impl From<&str> for LogTarget {
     fn from(typed: &str) -> Self {
-        if typed == "-" { LogTarget::StandardError } else { LogTarget::File(typed.into()) }
+        if typed == "-" {
+            LogTarget::StandardError
+        } else {
+            LogTarget::File(typed.into())
+        }
     }
 }
 
@@ -63,8 +67,12 @@ impl LogLines {
     /// A file that cannot be opened, [`Failure::Limit`].
     fn file(path: &Path) -> anyhow::Result<LogLines> {
         let file = OpenOptions::new().append(true).create(true).open(path);
-        let file =
-            file.map_err(|e| anyhow::anyhow!("--log {}: {e}, check the path and its permissions", path.display()))?;
+        let file = file.map_err(|e| {
+            anyhow::anyhow!(
+                "--log {}: {e}, check the path and its permissions",
+                path.display()
+            )
+        })?;
         Ok(LogLines::to(file)?)
     }
 
@@ -72,14 +80,18 @@ impl LogLines {
         let (lines, taken) = sync_channel(WAITING);
         stdio::thread(move || {
             for item in taken {
-                // The errors are ignored: a log that nobody can read must not end the service, and who flushes may have given up.
+                // The errors are ignored: a log that nobody can read must not end the service, and
+                // who flushes may have given up.
                 let _ = match item {
                     LogItem::Line(line) => out.write_all(&line).map_err(drop),
                     LogItem::Flush(done) => done.send(()).map_err(drop),
                 };
             }
         })?;
-        Ok(LogLines { lines, dropped: Arc::default() })
+        Ok(LogLines {
+            lines,
+            dropped: Arc::default(),
+        })
     }
 
     /// Appends the line that `make` writes; it gets how many lines were dropped before this one.
@@ -111,10 +123,20 @@ pub struct Notices {
 /// One of these lines.
 #[derive(Clone, Copy, Debug)]
 pub enum Notice<'n> {
-    /// The service listens: its address, the key that was made for this run, and how clients are set up.
-    Start { address: &'n str, key: Option<&'n str>, text: &'n str },
-    /// Something is wrong: a word to match on, a sentence, and the id of the request that it is about.
-    Warning { code: &'n str, message: &'n str, request: Option<&'n str> },
+    /// The service listens: its address, the key that was made for this run, and how clients are
+    /// set up.
+    Start {
+        address: &'n str,
+        key: Option<&'n str>,
+        text: &'n str,
+    },
+    /// Something is wrong: a word to match on, a sentence, and the id of the request that it is
+    /// about.
+    Warning {
+        code: &'n str,
+        message: &'n str,
+        request: Option<&'n str>,
+    },
     /// A line that the COMMAND of a request wrote to its standard error.
     Command { request: &'n str, text: &'n str },
 }
@@ -122,7 +144,13 @@ pub enum Notice<'n> {
 impl Notices {
     /// Writes `notice`.
     pub fn write(&self, notice: Notice<'_>) {
-        self.lines.write(|_, out| if self.is_events { notice.event(out) } else { notice.text(out) });
+        self.lines.write(|_, out| {
+            if self.is_events {
+                notice.event(out)
+            } else {
+                notice.text(out)
+            }
+        });
     }
 
     /// Waits until what was written so far can be read, for a moment at most.
@@ -132,7 +160,11 @@ impl Notices {
 
     /// Writes a warning that is about no request.
     pub fn warn(&self, code: &str, message: &str) {
-        self.write(Notice::Warning { code, message, request: None });
+        self.write(Notice::Warning {
+            code,
+            message,
+            request: None,
+        });
     }
 }
 
@@ -142,14 +174,27 @@ impl Notice<'_> {
         let mut line = Object::open(out);
         match self {
             Notice::Start { address, key, .. } => {
-                line.str("type", "start").str("source", SOURCE).str("address", address).maybe_str("key", key);
+                line.str("type", "start")
+                    .str("source", SOURCE)
+                    .str("address", address)
+                    .maybe_str("key", key);
             }
-            Notice::Warning { code, message, request } => {
-                line.str("type", "warning").str("source", SOURCE).str("code", code).str("message", message);
+            Notice::Warning {
+                code,
+                message,
+                request,
+            } => {
+                line.str("type", "warning")
+                    .str("source", SOURCE)
+                    .str("code", code)
+                    .str("message", message);
                 line.maybe_str("id", request);
             }
             Notice::Command { request, text } => {
-                line.str("type", "stderr").str("source", "command").str("id", request).str("text", text);
+                line.str("type", "stderr")
+                    .str("source", "command")
+                    .str("id", request)
+                    .str("text", text);
             }
         }
         line.close();
@@ -160,15 +205,18 @@ impl Notice<'_> {
     fn text(self, out: &mut Vec<u8>) {
         let (text, request) = match self {
             Notice::Start { text, .. } => return out.extend_from_slice(text.as_bytes()),
-            Notice::Warning { message, request, .. } => (message, request),
+            Notice::Warning {
+                message, request, ..
+            } => (message, request),
             Notice::Command { request, text } => (text, Some(request)),
         };
         out.extend_from_slice(SOURCE.as_bytes());
         if let Some(request) = request {
             out.extend_from_slice(format!(": request {request}").as_bytes());
         }
-        let text =
-            event::escaped(text, |c, out| std::fmt::Write::write_fmt(out, format_args!("\\u{{{:x}}}", u32::from(c))));
+        let text = event::escaped(text, |c, out| {
+            std::fmt::Write::write_fmt(out, format_args!("\\u{{{:x}}}", u32::from(c)))
+        });
         out.extend_from_slice(format!(": {text}\n").as_bytes());
     }
 }
@@ -176,7 +224,8 @@ impl Notice<'_> {
 /// The source of the events.
 const SOURCE: &str = "tc-serve";
 
-/// Opens what `--log` names. Returns what takes the lines of requests, if anything does, and what takes notices.
+/// Opens what `--log` names. Returns what takes the lines of requests, if anything does, and what
+/// takes notices.
 ///
 /// # Errors
 /// A file that cannot be opened, [`Failure::Limit`].
@@ -195,8 +244,11 @@ pub fn open(target: Option<&LogTarget>) -> anyhow::Result<(Option<LogLines>, Not
 pub fn fail(error: &anyhow::Error) {
     let mut out = Vec::new();
     let mut line = Object::open(&mut out);
-    line.str("type", "error").str("source", SOURCE).str("code", "start_failed");
-    line.str("message", &format!("{error:#}")).bool("retryable", false);
+    line.str("type", "error")
+        .str("source", SOURCE)
+        .str("code", "start_failed");
+    line.str("message", &format!("{error:#}"))
+        .bool("retryable", false);
     line.close();
     out.push(b'\n');
     // A failure to write to standard error is ignored, since it could be reported nowhere else.

@@ -23,7 +23,10 @@ use stdio::{Failure, Status};
 fn main() -> ExitCode {
     ::args::run(|args: Args| {
         let is_events = args.service.log == Some(LogTarget::StandardError);
-        match args.settings().and_then(|settings| server::serve(&settings)) {
+        match args
+            .settings()
+            .and_then(|settings| server::serve(&settings))
+        {
             Err(error) if is_events && !matches!(error.downcast_ref(), Some(Failure::Gone)) => {
                 log::fail(&error);
                 Ok(Status::Error)

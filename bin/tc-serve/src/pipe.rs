@@ -1,4 +1,5 @@
-//! The machines of one request: events of a source → calls in text → merged calls → the bytes of the answer.
+//! The machines of one request: events of a source → calls in text → merged calls → the bytes of
+//! the answer.
 
 mod event_lines;
 
@@ -22,9 +23,14 @@ const ROOM: usize = 64 << 10;
 /// How many notes about what was left out are kept.
 const NOTES: usize = 16;
 
-/// The warnings that are notes of the log: what a provider did not get, and what of its answer the client does not get. Their messages hold no
-/// text but tokens of the table of dialects.
-const NOTED: [&str; 4] = ["parameter_left_out", "tag_dropped", "late_reasoning", "extra_text"];
+/// The warnings that are notes of the log: what a provider did not get, and what of its answer the
+/// client does not get. Their messages hold no text but tokens of the table of dialects.
+const NOTED: [&str; 4] = [
+    "parameter_left_out",
+    "tag_dropped",
+    "late_reasoning",
+    "extra_text",
+];
 
 /// How the names of headers with a provider's limits begin.
 const LIMITS: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "ratelimit"];
@@ -83,7 +89,8 @@ struct PipeState {
     share: Share,
     /// The bytes that the source keeps.
     of_source: usize,
-    /// More would have to be kept than there is room for: the answer has failed, and no further event counts.
+    /// More would have to be kept than there is room for: the answer has failed, and no further
+    /// event counts.
     is_over: bool,
 }
 
@@ -105,9 +112,16 @@ pub enum Output {
 }
 
 impl Pipe {
-    /// A pipe whose bytes are `output`. `search` is what is searched for in the text, and `turns` makes one answer of many turns.
-    pub fn new(mut settings: PipeSettings, search: TextSearch, turns: Option<Turns>, output: Output) -> Pipe {
-        // An answer is made of the deltas. Only who takes the events themselves gets the message, for which all text is kept.
+    /// A pipe whose bytes are `output`. `search` is what is searched for in the text, and `turns`
+    /// makes one answer of many turns.
+    pub fn new(
+        mut settings: PipeSettings,
+        search: TextSearch,
+        turns: Option<Turns>,
+        output: Output,
+    ) -> Pipe {
+        // An answer is made of the deltas. Only who takes the events themselves gets the message,
+        // for which all text is kept.
         if matches!(output, Output::Answer(_)) {
             Rc::make_mut(&mut settings.accumulate).no_message = true;
         }
@@ -143,7 +157,8 @@ impl Pipe {
         PipeSink(self)
     }
 
-    /// Ends the answer with an error. `status` is the HTTP status for a client that has nothing of the answer yet.
+    /// Ends the answer with an error. `status` is the HTTP status for a client that has nothing of
+    /// the answer yet.
     pub fn fail(&self, code: &str, message: &str, status: u16, retry_after_ms: Option<u64>) {
         let is_retryable = matches!(status, 408 | 409 | 429 | 500..);
         let error = Error {
@@ -154,13 +169,27 @@ impl Pipe {
         };
         let sink: &mut dyn Sink = &mut self.sink();
         sink.emit(0, error);
-        sink.emit(0, StreamEnd { finish_reason: FinishReason::Error, ..StreamEnd::default() });
+        sink.emit(
+            0,
+            StreamEnd {
+                finish_reason: FinishReason::Error,
+                ..StreamEnd::default()
+            },
+        );
     }
 
     /// Waits until the client has taken enough of the bytes.
     pub async fn room(&self) {
-        // The body polls the source again whenever it has handed on what is here, so nobody needs to be woken.
-        poll_fn(|_| if self.0.borrow().bytes.len() < ROOM { Poll::Ready(()) } else { Poll::Pending }).await;
+        // The body polls the source again whenever it has handed on what is here, so nobody needs
+        // to be woken.
+        poll_fn(|_| {
+            if self.0.borrow().bytes.len() < ROOM {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     /// Takes how many bytes the source keeps of what is not an event yet.
@@ -177,14 +206,22 @@ impl Pipe {
         }
     }
 
-    /// Takes the headers of the provider's answer, and keeps those with its limits: clients wait by them.
-    /// Sources: <https://platform.openai.com/docs/guides/rate-limits>, <https://platform.claude.com/docs/en/api/rate-limits>.
+    /// Takes the headers of the provider's answer, and keeps those with its limits: clients wait by
+    /// them. Sources: <https://platform.openai.com/docs/guides/rate-limits>,
+    /// <https://platform.claude.com/docs/en/api/rate-limits>.
     pub fn set_limits(&self, headers: &[(String, String)]) {
         let is_limit = |name: &str| {
-            LIMITS.iter().any(|start| name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start)))
+            LIMITS.iter().any(|start| {
+                name.get(..start.len())
+                    .is_some_and(|head| head.eq_ignore_ascii_case(start))
+            })
         };
-        let limits = headers.iter().filter(|(name, value)| is_limit(name) && value.len() <= LIMIT).take(MOST_LIMITS);
-        let limits = limits.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)));
+        let limits = headers
+            .iter()
+            .filter(|(name, value)| is_limit(name) && value.len() <= LIMIT)
+            .take(MOST_LIMITS);
+        let limits =
+            limits.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)));
         self.0.borrow_mut().limits = limits.collect();
     }
 
@@ -202,7 +239,8 @@ impl Pipe {
         }
     }
 
-    /// Whether the answer has begun: its failure is reported inside the stream, and no further attempt is allowed.
+    /// Whether the answer has begun: its failure is reported inside the stream, and no further
+    /// attempt is allowed.
     pub fn has_begun(&self) -> bool {
         match &self.0.borrow().output {
             Output::Answer(encoder) => encoder.has_begun(),
@@ -223,20 +261,29 @@ impl Pipe {
         self.0.borrow().counts
     }
 
-    /// What was left out so far, on the way to the provider and of its answer: each kind once, with how often it came.
+    /// What was left out so far, on the way to the provider and of its answer: each kind once, with
+    /// how often it came.
     pub fn notes(&self) -> Vec<String> {
         let state = &*self.0.borrow();
         let dropped = match &state.output {
             Output::Answer(encoder) => encoder.dropped(),
             Output::Events(_) => Dropped::default(),
         };
-        let note =
-            |what: &str, count: u64| if count == 1 { what.to_owned() } else { format!("{what} ({count} times)") };
+        let note = |what: &str, count: u64| {
+            if count == 1 {
+                what.to_owned()
+            } else {
+                format!("{what} ({count} times)")
+            }
+        };
         let left_out = state.notes.iter().map(|(what, count)| note(what, *count));
-        left_out.chain(dropped.notes().map(|(what, count)| note(&what, count))).collect()
+        left_out
+            .chain(dropped.notes().map(|(what, count)| note(&what, count)))
+            .collect()
     }
 
-    /// Begins the answer without content: its status is sent, so that a failure from now on must show in the stream.
+    /// Begins the answer without content: its status is sent, so that a failure from now on must
+    /// show in the stream.
     pub fn begin(&self) {
         let state = &mut *self.0.borrow_mut();
         if let Output::Answer(encoder) = &mut state.output {
@@ -282,7 +329,9 @@ impl Pipe {
         let state = &mut *self.0.borrow_mut();
         match &mut state.output {
             Output::Answer(encoder) => encoder.keep_alive(&mut state.bytes),
-            Output::Events(EventLines { is_sse: true, .. }) => state.bytes.extend_from_slice(b": keep-alive\n\n"),
+            Output::Events(EventLines { is_sse: true, .. }) => {
+                state.bytes.extend_from_slice(b": keep-alive\n\n")
+            }
             Output::Events(_) => state.bytes.push(b'\n'),
         }
     }
@@ -290,7 +339,9 @@ impl Pipe {
 
 impl std::fmt::Debug for Pipe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pipe").field("bytes", &self.0.borrow().bytes.len()).finish_non_exhaustive()
+        f.debug_struct("Pipe")
+            .field("bytes", &self.0.borrow().bytes.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -309,13 +360,17 @@ impl PipeState {
             Output::Answer(encoder) => encoder.kept(),
             Output::Events(_) => 0,
         };
-        let machines = self.machine.as_ref().map_or(0, Machine::kept) + self.turns.as_ref().map_or(0, Turns::kept);
+        let machines = self.machine.as_ref().map_or(0, Machine::kept)
+            + self.turns.as_ref().map_or(0, Turns::kept);
         let kept = machines + output + self.of_source;
         if self.is_over {
             // What is left takes no more room than there was.
             self.share.keep(kept + self.bytes.len());
         } else if kept > self.settings.most {
-            let message = format!("the answer takes more than {} bytes, see --max-answer", self.settings.most);
+            let message = format!(
+                "the answer takes more than {} bytes, see --max-answer",
+                self.settings.most
+            );
             self.overrun("answer_too_long", &message, 502);
         } else if !self.share.keep(kept + self.bytes.len()) {
             self.overrun("memory_full", MEMORY, 503);
@@ -333,7 +388,10 @@ impl PipeState {
             retry_after_ms: is_full.then_some(FULL_MS),
             ..Error::new("tc-serve", code, message)
         };
-        let end = StreamEnd { finish_reason: FinishReason::Error, ..StreamEnd::default() };
+        let end = StreamEnd {
+            finish_reason: FinishReason::Error,
+            ..StreamEnd::default()
+        };
         for payload in [error.into(), Payload::from(end)] {
             self.end(None).take(&Event::of(&payload, None, 0, None));
         }
@@ -358,20 +416,37 @@ impl PipeState {
         let options = Rc::clone(&self.settings.accumulate);
         if self.search != TextSearch::Nothing {
             let tag = begin_text(&self.settings.streams, self.search, self.family, first);
-            Box::new(Chain::new(tag, move |_: &Event<'_>| Accumulate::new(Rc::clone(&options))))
+            Box::new(Chain::new(tag, move |_: &Event<'_>| {
+                Accumulate::new(Rc::clone(&options))
+            }))
         } else {
             Box::new(Accumulate::new(options))
         }
     }
 
     fn end<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> PipeEnd<'e> {
-        let PipeState { turns, output, bytes, counts, notes, .. } = self;
-        PipeEnd { event, turns, output, bytes, counts, notes }
+        let PipeState {
+            turns,
+            output,
+            bytes,
+            counts,
+            notes,
+            ..
+        } = self;
+        PipeEnd {
+            event,
+            turns,
+            output,
+            bytes,
+            counts,
+            notes,
+        }
     }
 }
 
-/// The machine that searches the text of a stream for calls. Where a provider has native calls and nobody says how the prompt ends, it is taken
-/// for empty: a prompt that is not known would hold back the beginning of each answer, and each call in the text until the end.
+/// The machine that searches the text of a stream for calls. Where a provider has native calls and
+/// nobody says how the prompt ends, it is taken for empty: a prompt that is not known would hold
+/// back the beginning of each answer, and each call in the text until the end.
 fn begin_text(
     streams: &tag::Streams,
     search: TextSearch,
@@ -385,7 +460,8 @@ fn begin_text(
     if start.tools_mode.is_none_or(|mode| mode != "tag") {
         start.prefill = start.prefill.or(Some("".into()));
     }
-    // The provider gets the tools with the choice `none`, but what the model writes of them stays text.
+    // The provider gets the tools with the choice `none`, but what the model writes of them stays
+    // text.
     start.tools = start.tools.filter(|_| search == TextSearch::Calls);
     let payload = Payload::from(start);
     streams.begin_of(family, &Event::of(&payload, None, 0, None))
@@ -427,7 +503,9 @@ impl PipeEnd<'_> {
             _ => {}
         }
         match (&mut *self.output, &mut *self.turns) {
-            (Output::Answer(encoder), Some(turns)) => turns.push(event, &mut |event| encoder.push(event, self.bytes)),
+            (Output::Answer(encoder), Some(turns)) => {
+                turns.push(event, &mut |event| encoder.push(event, self.bytes))
+            }
             (Output::Answer(encoder), None) => encoder.push(event, self.bytes),
             (Output::Events(lines), _) => lines.push(event, self.bytes),
         }
@@ -472,11 +550,24 @@ mod tests {
     use event::Scanner;
 
     fn after(lines: &[&str]) -> String {
-        let streams = Rc::new(tag::Streams::new(tag::Options { always: true, ..tag::Options::default() }));
+        let streams = Rc::new(tag::Streams::new(tag::Options {
+            always: true,
+            ..tag::Options::default()
+        }));
         let budget = Budget::new(usize::MAX);
-        let settings = PipeSettings { streams, accumulate: Rc::default(), most: usize::MAX, budget };
+        let settings = PipeSettings {
+            streams,
+            accumulate: Rc::default(),
+            most: usize::MAX,
+            budget,
+        };
         let encoder = Encoder::new(Front::Chat, Form::Stream, AnswerOptions::default());
-        let pipe = Pipe::new(settings, TextSearch::Calls, None, Output::Answer(Box::new(encoder)));
+        let pipe = Pipe::new(
+            settings,
+            TextSearch::Calls,
+            None,
+            Output::Answer(Box::new(encoder)),
+        );
         let mut scanner = Scanner::default();
         for line in lines {
             pipe.push(&scanner.read(line).expect("an event"));

@@ -24,8 +24,8 @@ struct PlacesState {
 #[derive(Debug)]
 struct WaitingLine {
     free: usize,
-    /// The keys whose requests wait, in the order in which they get the next places: each gets one in turn, so that a key with many
-    /// requests delays another key by one.
+    /// The keys whose requests wait, in the order in which they get the next places: each gets one
+    /// in turn, so that a key with many requests delays another key by one.
     keys: VecDeque<(KeyPlace, VecDeque<oneshot::Sender<Place>>)>,
 }
 
@@ -36,12 +36,20 @@ pub struct Place(Arc<PlacesState>);
 impl Places {
     /// `places` answers at once, and at most `queue` requests of each key that wait.
     pub fn new(places: usize, queue: usize) -> Places {
-        let line = Mutex::new(WaitingLine { free: places, keys: VecDeque::new() });
-        Places(Arc::new(PlacesState { places, queue, line, freed: Notify::new() }))
+        let line = Mutex::new(WaitingLine {
+            free: places,
+            keys: VecDeque::new(),
+        });
+        Places(Arc::new(PlacesState {
+            places,
+            queue,
+            line,
+            freed: Notify::new(),
+        }))
     }
 
-    /// Takes a place for a request with `key`, and waits for one if that is necessary; first come, first served among those of one key.
-    /// `None` when too many of the key wait already.
+    /// Takes a place for a request with `key`, and waits for one if that is necessary; first come,
+    /// first served among those of one key. `None` when too many of the key wait already.
     pub async fn take(&self, key: KeyPlace) -> Option<Place> {
         let place = {
             let line = &mut *self.0.line();
@@ -51,7 +59,11 @@ impl Places {
             }
             line.join(key, self.0.queue)?
         };
-        let mut waiting = Waiting { places: &self.0, key, place };
+        let mut waiting = Waiting {
+            places: &self.0,
+            key,
+            place,
+        };
         (&mut waiting.place).await.ok()
     }
 
@@ -119,7 +131,8 @@ impl Drop for Place {
             next
         };
         match next {
-            // A place that its client does not take any more is dropped here, and so goes to the one after it.
+            // A place that its client does not take any more is dropped here, and so goes to the
+            // one after it.
             Some(next) => drop(next.send(Place(Arc::clone(&self.0)))),
             None => self.0.freed.notify_waiters(),
         }
@@ -150,7 +163,9 @@ mod tests {
     type Taking<'p> = Pin<Box<dyn Future<Output = Option<Place>> + 'p>>;
 
     fn poll(taking: &mut Taking<'_>) -> Poll<Option<Place>> {
-        taking.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        taking
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
     }
 
     fn waits<'p>(places: &'p Places, key: usize) -> Taking<'p> {
@@ -162,17 +177,25 @@ mod tests {
     #[test]
     fn keys_take_turns_and_requests_of_one_key_stay_in_order() {
         let places = Places::new(1, 9);
-        let Poll::Ready(Some(mut held)) = poll(&mut (Box::pin(places.take(Some(0))) as Taking<'_>)) else {
+        let Poll::Ready(Some(mut held)) = poll(&mut (Box::pin(places.take(Some(0))) as Taking<'_>))
+        else {
             panic!("a place is free")
         };
-        let mut waiting: Vec<_> = [0, 0, 0, 1, 1, 2].into_iter().map(|key| (key, waits(&places, key))).collect();
+        let mut waiting: Vec<_> = [0, 0, 0, 1, 1, 2]
+            .into_iter()
+            .map(|key| (key, waits(&places, key)))
+            .collect();
         let mut order = vec![];
         while !waiting.is_empty() {
             drop(held);
-            let mut next = waiting.iter_mut().enumerate().filter_map(|(at, (_, taking))| match poll(taking) {
-                Poll::Ready(place) => Some((at, place.expect("a place"))),
-                Poll::Pending => None,
-            });
+            let mut next =
+                waiting
+                    .iter_mut()
+                    .enumerate()
+                    .filter_map(|(at, (_, taking))| match poll(taking) {
+                        Poll::Ready(place) => Some((at, place.expect("a place"))),
+                        Poll::Pending => None,
+                    });
             let (at, place) = next.next().expect("somebody is next");
             assert!(next.next().is_none(), "two have one place");
             held = place;
@@ -190,17 +213,28 @@ mod tests {
             panic!("a place is free")
         };
         let mut first = waits(&places, 0);
-        let refused = || matches!(poll(&mut (Box::pin(places.take(Some(0))) as Taking<'_>)), Poll::Ready(None));
+        let refused = || {
+            matches!(
+                poll(&mut (Box::pin(places.take(Some(0))) as Taking<'_>)),
+                Poll::Ready(None)
+            )
+        };
         assert!(refused());
         let other = waits(&places, 1);
         drop(other);
         let other = waits(&places, 1);
         // One that leaves after it got the place hands it on.
         drop(held);
-        let Poll::Ready(Some(held)) = poll(&mut first) else { panic!("the first is next") };
+        let Poll::Ready(Some(held)) = poll(&mut first) else {
+            panic!("the first is next")
+        };
         drop(held);
         drop(other);
         let mut free = std::pin::pin!(places.all_free());
-        assert!(free.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        assert!(
+            free.as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_ready()
+        );
     }
 }

@@ -18,8 +18,9 @@ pub enum Source {
 }
 
 impl Source {
-    /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces. Trouble is an `error` event, see
-    /// [`Pipe::fail`]. The future is dropped when the client has left, and must close what it has opened.
+    /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces.
+    /// Trouble is an `error` event, see [`Pipe::fail`]. The future is dropped when the client has
+    /// left, and must close what it has opened.
     pub async fn run(&self, asked: Asked, pipe: &Pipe) {
         match self {
             Source::Upstream(upstream) => upstream.run(asked, pipe).await,
@@ -27,7 +28,8 @@ impl Source {
         }
     }
 
-    /// Checks that whoever answers gets all of the conversation of `request`, of a client that speaks `api`.
+    /// Checks that whoever answers gets all of the conversation of `request`, of a client that
+    /// speaks `api`.
     ///
     /// # Errors
     /// What is missing.
@@ -54,7 +56,8 @@ impl Source {
         }
     }
 
-    /// Whether the ids of a provider of the client's own API stay. A command may ask many times for one answer, which then has no id of a provider's.
+    /// Whether the ids of a provider of the client's own API stay. A command may ask many times for
+    /// one answer, which then has no id of a provider's.
     pub fn keeps_ids(&self) -> bool {
         matches!(self, Source::Upstream(_))
     }

@@ -11,7 +11,11 @@ use std::fmt::Write as _;
 /// Failures of standard output.
 pub fn print(settings: &Settings, address: &str, notices: &Notices) -> Result<()> {
     let (key, text) = (settings.keys.made.as_deref(), text(settings, address));
-    notices.write(Notice::Start { address, key, text: &text });
+    notices.write(Notice::Start {
+        address,
+        key,
+        text: &text,
+    });
     // Who reads the address finds the rest there.
     notices.flush();
     let mut out = stdio::Output::new();
@@ -22,17 +26,28 @@ pub fn print(settings: &Settings, address: &str, notices: &Notices) -> Result<()
 
 fn text(settings: &Settings, address: &str) -> String {
     let made = settings.keys.made.as_deref();
-    let key = made.unwrap_or(if settings.keys.hashes.is_empty() { "none" } else { "YOUR-KEY" });
+    let key = made.unwrap_or(if settings.keys.hashes.is_empty() {
+        "none"
+    } else {
+        "YOUR-KEY"
+    });
     let mut text = format!("tc-serve: listening on {address}\n");
     if let Some(made) = made {
         let _ = writeln!(text, "tc-serve: the key of this run is {made}");
     }
     if let Listen::Unix(path) = &settings.listen {
-        let _ = writeln!(text, "  curl            curl --unix-socket {} http://localhost/v1/models", path.display());
+        let _ = writeln!(
+            text,
+            "  curl            curl --unix-socket {} http://localhost/v1/models",
+            path.display()
+        );
         return text;
     }
-    let header =
-        if settings.keys.hashes.is_empty() { String::new() } else { format!(" -H 'authorization: Bearer {key}'") };
+    let header = if settings.keys.hashes.is_empty() {
+        String::new()
+    } else {
+        format!(" -H 'authorization: Bearer {key}'")
+    };
     // In the environment, since all users of the machine can read the arguments of a process.
     let (variable, name) = if settings.keys.hashes.is_empty() {
         (String::new(), "")

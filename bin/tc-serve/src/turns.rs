@@ -1,12 +1,15 @@
 //! The turns of a command as one answer.
 //!
-//! A command may ask its model many times and run tools in between, as a loop with `tool-exec` does. Its events are a stream for each turn;
-//! a client gets one answer: the text of all turns, and the calls that are left for the client. A call of a tool that the client's request
-//! names is the client's, and goes out while it is written. Any other call waits: it is dropped once a result or another turn shows that the
-//! command has dealt with it, and is handed on at the end if nothing has.
+//! A command may ask its model many times and run tools in between, as a loop with `tool-exec`
+//! does. Its events are a stream for each turn; a client gets one answer: the text of all turns,
+//! and the calls that are left for the client. A call of a tool that the client's request names is
+//! the client's, and goes out while it is written. Any other call waits: it is dropped once a
+//! result or another turn shows that the command has dealt with it, and is handed on at the end if
+//! nothing has.
 
 use event::payload::{
-    ContentDelta, FinishReason, Message, Payload, SessionStats, Status, StreamEnd, ToolCall, ToolCallDelta, ToolResult,
+    ContentDelta, FinishReason, Message, Payload, SessionStats, Status, StreamEnd, ToolCall,
+    ToolCallDelta, ToolResult,
 };
 use event::{Event, Kind, Scanner};
 use std::collections::HashSet;
@@ -56,7 +59,10 @@ impl WaitingCall {
 impl Turns {
     /// The turns of a command that answers a request with these tools.
     pub fn new<'n>(tools: impl IntoIterator<Item = &'n str>) -> Turns {
-        Turns { tools: tools.into_iter().map(str::to_owned).collect(), ..Turns::default() }
+        Turns {
+            tools: tools.into_iter().map(str::to_owned).collect(),
+            ..Turns::default()
+        }
     }
 
     /// The bytes that are kept.
@@ -78,7 +84,10 @@ impl Turns {
             Kind::StreamStart => self.start(event, take),
             Kind::ContentDelta if !ContentDelta::read(event).text.is_empty() => {
                 if std::mem::take(&mut self.needs_break) {
-                    let text = ContentDelta { text: "\n\n".into(), ..ContentDelta::default() };
+                    let text = ContentDelta {
+                        text: "\n\n".into(),
+                        ..ContentDelta::default()
+                    };
                     take(&Event::of(&text.into(), None, event.choice(), None));
                 }
                 self.has_text = true;
@@ -86,8 +95,14 @@ impl Turns {
             }
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(event);
-                let id = delta.tool_id.map(|id| id.str().into_owned()).unwrap_or_default();
-                if delta.tool_name.is_some_and(|name| self.tools.contains(name.str().as_ref())) {
+                let id = delta
+                    .tool_id
+                    .map(|id| id.str().into_owned())
+                    .unwrap_or_default();
+                if delta
+                    .tool_name
+                    .is_some_and(|name| self.tools.contains(name.str().as_ref()))
+                {
                     self.hand(id.clone());
                 }
                 if self.handed.contains(&id) {
@@ -101,7 +116,10 @@ impl Turns {
                     self.hand(id);
                     take(event);
                 } else {
-                    let call = WaitingCall { id, line: event.raw().into_owned() };
+                    let call = WaitingCall {
+                        id,
+                        line: event.raw().into_owned(),
+                    };
                     self.kept += call.kept();
                     self.waiting.push(call);
                 }
@@ -118,8 +136,8 @@ impl Turns {
             Kind::ToolResult => self.result(&ToolResult::read(event), take),
             Kind::Message => {
                 let answered = Message::read(event).message.with(|message| {
-                    let id =
-                        (message.get_str("role").as_deref() == Some("tool")).then(|| message.get_str("tool_call_id"));
+                    let id = (message.get_str("role").as_deref() == Some("tool"))
+                        .then(|| message.get_str("tool_call_id"));
                     id.flatten().map(std::borrow::Cow::into_owned)
                 });
                 if let Some(id) = answered {
@@ -129,7 +147,10 @@ impl Turns {
             Kind::SessionStats => self.take_stats(&SessionStats::read(event)),
             Kind::StreamEnd => {
                 let reason = StreamEnd::read(event).finish_reason;
-                if matches!(reason, FinishReason::Error | FinishReason::Cut | FinishReason::Cancelled) {
+                if matches!(
+                    reason,
+                    FinishReason::Error | FinishReason::Cut | FinishReason::Cancelled
+                ) {
                     self.is_done = true;
                     take(event);
                 } else {
@@ -140,9 +161,12 @@ impl Turns {
         }
     }
 
-    /// Takes the end of the events. An answer whose last turn has not ended stays open, and so is cut.
+    /// Takes the end of the events. An answer whose last turn has not ended stays open, and so is
+    /// cut.
     pub fn finish(&mut self, take: &mut TakeEvent<'_>) {
-        let Some(reason) = self.end.filter(|_| !self.is_done) else { return };
+        let Some(reason) = self.end.filter(|_| !self.is_done) else {
+            return;
+        };
         self.is_done = true;
         let mut scanner = Scanner::default();
         for call in self.waiting.drain(..) {
@@ -157,8 +181,15 @@ impl Turns {
         }
         // The calls of the last turn were dealt with, so none are left for the client.
         let is_answer = reason == FinishReason::ToolCalls && self.handed.is_empty();
-        let finish_reason = if is_answer { FinishReason::Stop } else { reason };
-        let end = StreamEnd { finish_reason, ..StreamEnd::default() };
+        let finish_reason = if is_answer {
+            FinishReason::Stop
+        } else {
+            reason
+        };
+        let end = StreamEnd {
+            finish_reason,
+            ..StreamEnd::default()
+        };
         take(&Event::of(&end.into(), None, 0, None));
     }
 
@@ -206,14 +237,18 @@ impl Turns {
             let gap = if self.has_text { "\n\n" } else { "" };
             let output = result.output.str();
             for text in [gap, &output].into_iter().filter(|text| !text.is_empty()) {
-                let text = ContentDelta { text: text.into(), ..ContentDelta::default() };
+                let text = ContentDelta {
+                    text: text.into(),
+                    ..ContentDelta::default()
+                };
                 take(&Event::of(&text.into(), None, 0, None));
             }
             self.has_text = true;
         }
     }
 
-    /// Takes the counts of the open turn. Of a count that comes again the last holds; what counts no tokens, as tool-exec's, changes none.
+    /// Takes the counts of the open turn. Of a count that comes again the last holds; what counts
+    /// no tokens, as tool-exec's, changes none.
     fn take_stats(&mut self, stats: &SessionStats) {
         let turn = self.turn_stats.get_or_insert_default();
         for (count, more) in [
@@ -229,7 +264,9 @@ impl Turns {
 
     /// Adds the counts of the turn that has ended.
     fn count(&mut self) {
-        let Some(turn) = self.turn_stats.take() else { return };
+        let Some(turn) = self.turn_stats.take() else {
+            return;
+        };
         let Some(all) = &mut self.stats else {
             self.stats = Some(turn);
             return;
@@ -256,9 +293,15 @@ mod tests {
 
     /// The lines of the one answer.
     fn one(tools: &[&str], lines: &[&str]) -> Vec<String> {
-        let (mut turns, mut scanner, mut out) = (Turns::new(tools.iter().copied()), Scanner::default(), Vec::new());
+        let (mut turns, mut scanner, mut out) = (
+            Turns::new(tools.iter().copied()),
+            Scanner::default(),
+            Vec::new(),
+        );
         for line in lines {
-            turns.push(&scanner.read(line).unwrap(), &mut |event| out.push(event.raw().into_owned()));
+            turns.push(&scanner.read(line).unwrap(), &mut |event| {
+                out.push(event.raw().into_owned())
+            });
         }
         turns.finish(&mut |event| out.push(event.raw().into_owned()));
         out
@@ -267,7 +310,8 @@ mod tests {
     const START: &str = r#"{"type":"stream_start","v":1,"id":"r"}"#;
     const STOP: &str = r#"{"type":"stream_end","finish_reason":"stop"}"#;
     const CALLED: &str = r#"{"type":"stream_end","finish_reason":"tool_calls"}"#;
-    const CALL: &str = r#"{"type":"tool_call","index":0,"tool_id":"c","tool_name":"f","arguments":{}}"#;
+    const CALL: &str =
+        r#"{"type":"tool_call","index":0,"tool_id":"c","tool_name":"f","arguments":{}}"#;
     const RESULT: &str = r#"{"type":"tool_result","tool_id":"c","tool_name":"f","status":"success","output":"four"}"#;
     const BEGUN: &str = r#"{"type":"tool_call_delta","index":0,"tool_id":"c","tool_name":"f"}"#;
     const GROWN: &str = r#"{"type":"tool_call_delta","index":0,"tool_id":"c","arguments":"{}"}"#;
@@ -283,36 +327,69 @@ mod tests {
     #[test]
     fn a_loop_is_one_answer_without_the_calls_that_it_ran() {
         let (one_text, two) = (text("Let me see."), text("Four."));
-        let lines = [START, &one_text, BEGUN, GROWN, CALL, CALLED, RESULT, START, &two, STOP];
-        assert_eq!(one(&[], &lines), [START, &one_text, &text("\\n\\n"), &two, &end("stop")]);
+        let lines = [
+            START, &one_text, BEGUN, GROWN, CALL, CALLED, RESULT, START, &two, STOP,
+        ];
+        assert_eq!(
+            one(&[], &lines),
+            [START, &one_text, &text("\\n\\n"), &two, &end("stop")]
+        );
         // A retry without text before it adds no empty lines.
-        assert_eq!(one(&[], &[START, CALL, CALLED, START, &two, STOP]), [START, &two, &end("stop")]);
+        assert_eq!(
+            one(&[], &[START, CALL, CALLED, START, &two, STOP]),
+            [START, &two, &end("stop")]
+        );
     }
 
     #[test]
     fn a_call_of_the_client_goes_out_at_once_and_ends_the_answer() {
-        let lines = [START, BEGUN, GROWN, CALL, CALLED, START, &text("more"), STOP];
-        assert_eq!(one(&["f"], &lines), [START, BEGUN, GROWN, CALL, &end("tool_calls")]);
+        let lines = [
+            START,
+            BEGUN,
+            GROWN,
+            CALL,
+            CALLED,
+            START,
+            &text("more"),
+            STOP,
+        ];
+        assert_eq!(
+            one(&["f"], &lines),
+            [START, BEGUN, GROWN, CALL, &end("tool_calls")]
+        );
     }
 
     #[test]
     fn a_call_without_a_result_is_handed_on_at_the_end() {
         let pending = RESULT.replace("success", "pending");
-        assert_eq!(one(&[], &[START, BEGUN, CALL, CALLED, &pending]), [START, CALL, &end("tool_calls")]);
-        assert_eq!(one(&["g"], &[START, CALL, CALLED]), [START, CALL, &end("tool_calls")]);
+        assert_eq!(
+            one(&[], &[START, BEGUN, CALL, CALLED, &pending]),
+            [START, CALL, &end("tool_calls")]
+        );
+        assert_eq!(
+            one(&["g"], &[START, CALL, CALLED]),
+            [START, CALL, &end("tool_calls")]
+        );
         // Its tool was run, and the model is not asked again.
-        assert_eq!(one(&[], &[START, CALL, CALLED, RESULT]), [START, &end("stop")]);
+        assert_eq!(
+            one(&[], &[START, CALL, CALLED, RESULT]),
+            [START, &end("stop")]
+        );
     }
 
     #[test]
     fn a_result_that_is_the_answer_becomes_text() {
         let last = RESULT.replace("\"four\"", "\"four\",\"return_directly\":true");
-        assert_eq!(one(&[], &[START, CALL, CALLED, &last]), [START, &text("four"), &end("stop")]);
+        assert_eq!(
+            one(&[], &[START, CALL, CALLED, &last]),
+            [START, &text("four"), &end("stop")]
+        );
     }
 
     #[test]
     fn tokens_of_all_turns_add_up() {
-        let stats = |n| format!(r#"{{"type":"session_stats","prompt_tokens":{n},"completion_tokens":1}}"#);
+        let stats =
+            |n| format!(r#"{{"type":"session_stats","prompt_tokens":{n},"completion_tokens":1}}"#);
         let calls = r#"{"type":"session_stats","calls":2}"#;
         let lines = [START, &stats(10), CALLED, calls, START, &stats(20), STOP];
         let sum = r#"{"type":"session_stats","prompt_tokens":30,"completion_tokens":2}"#;

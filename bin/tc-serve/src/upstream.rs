@@ -17,8 +17,8 @@ use ::upstream::{Api, ListedModel, Target, listed_models, models_request};
 use answer::Failure;
 use anyhow::{Result, bail};
 use ask::{
-    AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm, ToolsModeChoice,
-    TurnDraft, TurnOptions, open_tape,
+    AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm,
+    ToolsModeChoice, TurnDraft, TurnOptions, open_tape,
 };
 use by_model::ByModel;
 use client::{Network, Recorder, Speed};
@@ -49,7 +49,8 @@ pub struct Upstream {
     recorder: Option<RefCell<Recorder>>,
     playlist: Option<Playlist>,
     speed: Speed,
-    /// How models learn of their tools, as far as this process has found out, and whether a refusal changes nothing about that.
+    /// How models learn of their tools, as far as this process has found out, and whether a refusal
+    /// changes nothing about that.
     modes: ByModel<(ToolsForm, bool)>,
     servers: Servers,
     direct: Direct,
@@ -57,30 +58,45 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Prepares requests to a provider, or reads what answers in its place. `max_frame` is the most bytes of one event of an answer,
-    /// and `notices` takes what people should read.
+    /// Prepares requests to a provider, or reads what answers in its place. `max_frame` is the most
+    /// bytes of one event of an answer, and `notices` takes what people should read.
     ///
     /// # Errors
-    /// One line for a mistake in the arguments or in a file that they name, and for a key that is missing.
+    /// One line for a mistake in the arguments or in a file that they name, and for a key that is
+    /// missing.
     pub fn new(args: &UpstreamArgs, max_frame: usize, notices: &Notices) -> Result<Upstream> {
-        let UpstreamArgs { provider, tools, auto, connection, replay } = args.clone();
+        let UpstreamArgs {
+            provider,
+            tools,
+            auto,
+            connection,
+            replay,
+        } = args.clone();
         let mut settings = provider.settings(&tools, &connection, max_frame)?;
-        // If text could begin inside reasoning, its first 256 bytes would be held back, and calls until the end.
+        // If text could begin inside reasoning, its first 256 bytes would be held back, and calls
+        // until the end.
         settings.prefill.get_or_insert_default();
         let faults = replay.faults();
         let is_replay = !replay.files.is_empty();
         if faults.any() && !is_replay {
             bail!("faults are put into recorded bodies only, name one with --replay");
         }
-        let playlist = is_replay.then(|| Playlist::open(&replay.files, settings.api, &faults)).transpose()?;
+        let playlist = is_replay
+            .then(|| Playlist::open(&replay.files, settings.api, &faults))
+            .transpose()?;
         let tape = if is_replay { None } else { replay.tape()? };
         let recorder = tape.map(open_tape).transpose()?;
-        let mut provider = Provider::new(&settings, recorder.as_ref().and_then(Recorder::first), false)?;
+        let mut provider = Provider::new(
+            &settings,
+            recorder.as_ref().and_then(Recorder::first),
+            false,
+        )?;
         let is_offline = is_replay || recorder.as_ref().is_some_and(Recorder::is_offline);
         let mut network = None;
         if !is_offline {
             provider.take_key()?;
-            // The address and the key are the same for every request, so a mistake in them is one of the start.
+            // The address and the key are the same for every request, so a mistake in them is one
+            // of the start.
             provider.check(&models_request(provider.api, &provider.request_options()))?;
             network = Some(Network::new(&provider.route, connection.connect_timeout)?);
         }
@@ -144,8 +160,14 @@ impl Upstream {
     /// See [`crate::source::Source::run`].
     pub async fn run(&self, asked: Asked, pipe: &Pipe) {
         if let Err(error) = self.ask(asked, pipe).await {
-            // What is wrong with the address was found at the start, so this is about what the client sent.
-            let message = self.direct.current().redactor().text(&format!("{error:#}")).into_owned();
+            // What is wrong with the address was found at the start, so this is about what the
+            // client sent.
+            let message = self
+                .direct
+                .current()
+                .redactor()
+                .text(&format!("{error:#}"))
+                .into_owned();
             pipe.fail("invalid_request", &message, 400, None);
         }
     }
@@ -171,30 +193,41 @@ impl Upstream {
             recorded: vec![],
         };
         let end = session.run().await?;
-        if pipe.failure().is_some_and(|failure| matches!(&*failure.code, "disconnected" | "timeout")) {
+        if pipe
+            .failure()
+            .is_some_and(|failure| matches!(&*failure.code, "disconnected" | "timeout"))
+        {
             self.servers.forget();
         }
         if end.refusal.is_some() {
             self.modes.keep(turn.model(), (turn.tag(), false));
         }
         if let Some(recorder) = &self.recorder
-            && let Err(error) = recorder.borrow_mut().save(end.recorded, pipe.failure().is_none())
+            && let Err(error) = recorder
+                .borrow_mut()
+                .save(end.recorded, pipe.failure().is_none())
         {
             self.notices.warn("tape_not_saved", &error.to_string());
         }
         Ok(())
     }
 
-    /// How the provider is reached for a client. Who sends a failed request again is one layer: the client if it `retries`, else this process, once
-    /// and after a lost connection alone. The user's `--retries` goes before.
+    /// How the provider is reached for a client. Who sends a failed request again is one layer: the
+    /// client if it `retries`, else this process, once and after a lost connection alone. The
+    /// user's `--retries` goes before.
     fn connection(&self, retries: bool) -> ConnectionSettings {
         if self.is_retries_named {
             return self.connection;
         }
-        ConnectionSettings { retries: u32::from(!retries), only_lost: true, ..self.connection }
+        ConnectionSettings {
+            retries: u32::from(!retries),
+            only_lost: true,
+            ..self.connection
+        }
     }
 
-    /// The turn that a request asks for, and whether its tools mode is still to be decided. It takes the conversation, which may be large.
+    /// The turn that a request asks for, and whether its tools mode is still to be decided. It
+    /// takes the conversation, which may be large.
     fn turn(&self, asked: &mut Asked, host: &mut PipeHost<'_>) -> Result<(TurnDraft, bool)> {
         let inbound = &mut asked.request;
         let is_same_api = asked.api == self.provider.api;
@@ -207,13 +240,18 @@ impl Upstream {
         let target = Target {
             api: self.provider.api,
             url: &self.provider.route.url,
-            model: self.provider.model().or(model.as_deref()).unwrap_or_default(),
+            model: self
+                .provider
+                .model()
+                .or(model.as_deref())
+                .unwrap_or_default(),
         };
         let (params, mut notes) = inbound.parameters_for(asked.api, &target);
         notes.extend(inbound.conversation.notes_for(self.provider.api.name()));
         for mut note in notes {
             if note.contains("previous_response_id") {
-                note = format!("answers are not stored, the history has to be in the request; {note}");
+                note =
+                    format!("answers are not stored, the history has to be in the request; {note}");
             }
             let warning = Warning::new(host.command(), "parameter_left_out", &note);
             host.sink().write(0, &warning.into());
@@ -224,9 +262,16 @@ impl Upstream {
             // An empty list reports that no name in the text is a tool.
             tools: Some(inbound.tools.clone().unwrap_or_default()),
             // Providers refuse a choice without tools.
-            tool_choice: inbound.tool_choice.clone().filter(|_| inbound.tools.is_some()),
+            tool_choice: inbound
+                .tool_choice
+                .clone()
+                .filter(|_| inbound.tools.is_some()),
             params,
-            headers: if is_same_api { asked.headers.clone() } else { vec![] },
+            headers: if is_same_api {
+                asked.headers.clone()
+            } else {
+                vec![]
+            },
             streams: true,
             id: Some(asked.id.clone()),
             item_ids: asked.api == Api::OpenaiResponses,
@@ -240,8 +285,9 @@ impl Upstream {
         Ok((turn, may_tag))
     }
 
-    /// In the mode `auto`, decides how the model of `turn` learns of its tools. Returns whether a refusal by the provider may change
-    /// that. A decision is kept for a while, so that not each request reads files and asks the server.
+    /// In the mode `auto`, decides how the model of `turn` learns of its tools. Returns whether a
+    /// refusal by the provider may change that. A decision is kept for a while, so that not each
+    /// request reads files and asks the server.
     async fn decide(&self, turn: &mut TurnDraft, host: &PipeHost<'_>) -> Result<bool> {
         if let Some((form, is_firm)) = self.modes.get(turn.model()) {
             turn.form.tools = match form {
@@ -250,8 +296,13 @@ impl Upstream {
             };
             return Ok(!is_firm);
         }
-        let auto = AutoMode { settings: &self.auto, turn };
-        let decision = auto.decide(self.recorder.as_ref(), self.network.as_ref(), host).await?;
+        let auto = AutoMode {
+            settings: &self.auto,
+            turn,
+        };
+        let decision = auto
+            .decide(self.recorder.as_ref(), self.network.as_ref(), host)
+            .await?;
         let is_firm = decision.is_firm();
         turn.form.tools = decision.form;
         if self.recorder.is_none() {
@@ -275,7 +326,8 @@ impl Upstream {
         &self.direct
     }
 
-    /// The tokens of a request of Anthropic's API, which `body` is; `None` where nobody counts them.
+    /// The tokens of a request of Anthropic's API, which `body` is; `None` where nobody counts
+    /// them.
     pub async fn count_tokens(&self, asked: Asked, body: &Bytes) -> Option<u64> {
         count_tokens(&self.direct, &self.servers, asked, body).await
     }
@@ -297,7 +349,12 @@ impl Upstream {
             });
         }
         if self.direct.network.is_none() {
-            return Ok(self.provider.recorded_model().map(ListedModel::from).into_iter().collect());
+            return Ok(self
+                .provider
+                .recorded_model()
+                .map(ListedModel::from)
+                .into_iter()
+                .collect());
         }
         match self.direct.list().await {
             Ok(body) => Ok(listed_models(&body)),

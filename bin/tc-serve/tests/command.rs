@@ -1,4 +1,5 @@
-//! A COMMAND that answers requests: what it reads, what its output and its status become, and that nothing of it is left.
+//! A COMMAND that answers requests: what it reads, what its output and its status become, and that
+//! nothing of it is left.
 
 mod service;
 
@@ -9,9 +10,11 @@ use std::time::Instant;
 
 const CHAT: &str = "/v1/chat/completions";
 const WHOLE: &str = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#;
-const STREAM: &str = r#"{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
+const STREAM: &str =
+    r#"{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
 const JSON: &str = "content-type: application/json\r\n";
-const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]"#;
+const TOOLS: &str =
+    r#""tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]"#;
 
 /// A shell's functions that write events.
 const EVENTS: &str = r#"
@@ -29,7 +32,8 @@ fn serve(options: &[&str], script: &str) -> Service {
 
 /// A new folder for a test's files.
 fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("command-{name}-{}", std::process::id()));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("command-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     folder
 }
@@ -45,13 +49,18 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 
 /// The lines that a command has written to a file.
 fn lines(file: &Path) -> Vec<String> {
-    std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
+    std::fs::read_to_string(file)
+        .unwrap_or_default()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Whether the process is there and has not ended.
 fn is_running(id: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 #[test]
@@ -59,11 +68,21 @@ fn it_reads_the_request_and_the_log_and_answers_every_front() {
     let file = folder("input").join("in");
     let service = serve(&[], &format!("cat >{}; answer Hello", file.display()));
     let messages = r#"[{"role":"system","content":"Be brief."},{"role":"user","content":"Hi"}]"#;
-    let body = format!(r#"{{"model":"m","temperature":0.5,"tool_choice":"required","messages":{messages},{TOOLS}}}"#);
+    let body = format!(
+        r#"{{"model":"m","temperature":0.5,"tool_choice":"required","messages":{messages},{TOOLS}}}"#
+    );
     let answer = service.post(CHAT, &body);
     assert_eq!(answer.status, 200, "{}", answer.body);
-    assert!(answer.body.contains("\"content\":\"Hello\""), "{}", answer.body);
-    assert!(answer.body.contains("\"finish_reason\":\"stop\""), "{}", answer.body);
+    assert!(
+        answer.body.contains("\"content\":\"Hello\""),
+        "{}",
+        answer.body
+    );
+    assert!(
+        answer.body.contains("\"finish_reason\":\"stop\""),
+        "{}",
+        answer.body
+    );
     let lines = lines(&file);
     for part in [
         r#""type":"request""#,
@@ -76,25 +95,55 @@ fn it_reads_the_request_and_the_log_and_answers_every_front() {
         assert!(lines[0].contains(part), "{part}: {}", lines[0]);
     }
     assert_eq!(lines.len(), 3);
-    assert!(lines[1].contains("Be brief.") && lines[2].contains(r#""role":"user""#), "{lines:?}");
+    assert!(
+        lines[1].contains("Be brief.") && lines[2].contains(r#""role":"user""#),
+        "{lines:?}"
+    );
     let answer = service.post("/v1/messages", &STREAM.replace("true", "false"));
-    assert!(answer.body.contains("\"text\":\"Hello\"") && answer.body.contains("end_turn"), "{}", answer.body);
-    let answer = service.post("/v1/responses", r#"{"model":"m","input":"Hi","stream":true}"#);
-    assert!(answer.body.contains("response.completed") && answer.body.contains("Hello"), "{}", answer.body);
+    assert!(
+        answer.body.contains("\"text\":\"Hello\"") && answer.body.contains("end_turn"),
+        "{}",
+        answer.body
+    );
+    let answer = service.post(
+        "/v1/responses",
+        r#"{"model":"m","input":"Hi","stream":true}"#,
+    );
+    assert!(
+        answer.body.contains("response.completed") && answer.body.contains("Hello"),
+        "{}",
+        answer.body
+    );
     let answer = service.post("/v1/events", STREAM);
-    assert!(answer.body.lines().last().is_some_and(|line| line.contains("stream_end")), "{}", answer.body);
-    assert!(service.ask("GET", "/v1/models", "", "").body.contains("\"id\":\"command\""));
+    assert!(
+        answer
+            .body
+            .lines()
+            .last()
+            .is_some_and(|line| line.contains("stream_end")),
+        "{}",
+        answer.body
+    );
+    assert!(
+        service
+            .ask("GET", "/v1/models", "", "")
+            .body
+            .contains("\"id\":\"command\"")
+    );
 }
 
 #[test]
 fn several_words_are_a_program_and_its_arguments() {
     let file = folder("words").join("answer");
-    let events =
-        "{\"type\":\"content_delta\",\"text\":\"$HOME\"}\n{\"type\":\"stream_end\",\"finish_reason\":\"stop\"}\n";
+    let events = "{\"type\":\"content_delta\",\"text\":\"$HOME\"}\n{\"type\":\"stream_end\",\"finish_reason\":\"stop\"}\n";
     std::fs::write(&file, events).expect("a file");
     let service = Service::start(&["--no-key", "--", "cat", &file.display().to_string()]);
     let answer = service.post(CHAT, WHOLE);
-    assert!(answer.body.contains("\"content\":\"$HOME\""), "{}", answer.body);
+    assert!(
+        answer.body.contains("\"content\":\"$HOME\""),
+        "{}",
+        answer.body
+    );
 }
 
 #[test]
@@ -121,17 +170,30 @@ fn its_status_and_its_output_decide_how_the_answer_ends() {
 
 #[test]
 fn a_failure_after_content_is_an_error_in_the_stream_and_never_a_clean_end() {
-    for script in ["start; text Hello; exit 2", "answer Hello; exit 2", "start; text Hello", "answer Hello; kill -9 $$"]
-    {
+    for script in [
+        "start; text Hello; exit 2",
+        "answer Hello; exit 2",
+        "start; text Hello",
+        "answer Hello; kill -9 $$",
+    ] {
         let service = serve(&[], script);
         for (path, body, error, end) in [
             (CHAT, STREAM, "\"error\":{", "\"finish_reason\":\"stop\""),
-            ("/v1/responses", r#"{"input":"Hi","stream":true}"#, "response.failed", "response.completed"),
+            (
+                "/v1/responses",
+                r#"{"input":"Hi","stream":true}"#,
+                "response.failed",
+                "response.completed",
+            ),
             ("/v1/messages", STREAM, "event: error", "message_stop"),
         ] {
             let answer = service.post(path, body);
             assert_eq!(answer.status, 200, "{script}: {}", answer.body);
-            assert!(answer.body.contains("Hello") && answer.body.contains(error), "{script}: {}", answer.body);
+            assert!(
+                answer.body.contains("Hello") && answer.body.contains(error),
+                "{script}: {}",
+                answer.body
+            );
             assert!(!answer.body.contains(end), "{script}: {}", answer.body);
         }
     }
@@ -141,10 +203,18 @@ fn a_failure_after_content_is_an_error_in_the_stream_and_never_a_clean_end() {
 fn a_loop_gives_its_final_answer_and_what_waits_for_a_person_is_handed_on() {
     let turn = "start; text 'Let me see.'; call c1 f; end tool_calls;";
     let answer = serve(&[], &format!("{turn} result c1 success; answer Four.")).post(CHAT, WHOLE);
-    assert!(answer.body.contains(r"Let me see.\n\nFour."), "{}", answer.body);
+    assert!(
+        answer.body.contains(r"Let me see.\n\nFour."),
+        "{}",
+        answer.body
+    );
     assert!(!answer.body.contains("tool_calls"), "{}", answer.body);
     let answer = serve(&[], &format!("{turn} result c1 pending; exit 3")).post(CHAT, WHOLE);
-    assert!(answer.body.contains(r#""finish_reason":"tool_calls""#), "{}", answer.body);
+    assert!(
+        answer.body.contains(r#""finish_reason":"tool_calls""#),
+        "{}",
+        answer.body
+    );
     assert!(answer.body.contains(r#""name":"f""#), "{}", answer.body);
 }
 
@@ -152,30 +222,48 @@ fn a_loop_gives_its_final_answer_and_what_waits_for_a_person_is_handed_on() {
 fn a_call_of_the_client_goes_out_before_the_command_goes_on() {
     let folder = folder("live");
     let go = folder.join("go");
-    let script = format!("mkfifo {go}; start; call c1 f; read -r line <{go}; end tool_calls", go = go.display());
+    let script = format!(
+        "mkfifo {go}; start; call c1 f; read -r line <{go}; end tool_calls",
+        go = go.display()
+    );
     let service = serve(&[], &script);
     let body = STREAM.replace("\"stream\"", &format!("{TOOLS},\"stream\""));
     let mut client = service.send("POST", CHAT, JSON, &body);
     client.until("\"name\":\"f\"");
     std::fs::write(&go, "go\n").expect("the command waits");
     let answer = client.rest();
-    assert!(answer.body.contains(r#""finish_reason":"tool_calls""#), "{}", answer.body);
+    assert!(
+        answer.body.contains(r#""finish_reason":"tool_calls""#),
+        "{}",
+        answer.body
+    );
 }
 
 #[test]
 fn whatever_it_does_with_its_files_an_answer_ends_and_is_bounded() {
-    let large = format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, "x".repeat(1 << 20));
+    let large = format!(
+        r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#,
+        "x".repeat(1 << 20)
+    );
     for (script, status, word) in [
         // It never reads its input, which is larger than a pipe.
         ("answer Hello", 200, "Hello"),
         // It closes its output, and lives.
         ("answer Hello; exec >&-; sleep 1000", 200, "Hello"),
-        ("start; text Hello; exec >&-; sleep 1000", 502, "before its own end"),
+        (
+            "start; text Hello; exec >&-; sleep 1000",
+            502,
+            "before its own end",
+        ),
         // It leaves a process behind that holds its output.
         ("answer Hello; sleep 1000 & exit 0", 200, "Hello"),
         ("yes", 502, "wrote too much"),
         ("start; while :; do text Hello; done", 502, "wrote too much"),
-        ("head -c 100000 /dev/zero; echo; printf '\\377\\n'; echo '{'; answer Hello", 200, "Hello"),
+        (
+            "head -c 100000 /dev/zero; echo; printf '\\377\\n'; echo '{'; answer Hello",
+            200,
+            "Hello",
+        ),
         ("head -c 1000000 /dev/zero >&2; answer Hello", 200, "Hello"),
     ] {
         let answer = serve(&["--max-output", "1M", "--grace", "200ms"], script).post(CHAT, &large);
@@ -200,22 +288,33 @@ fn its_time_is_limited() {
 
 #[test]
 fn what_it_complains_about_is_shown_with_the_request_and_without_control_characters() {
-    let mut service = serve(&[], r"printf 'a\033[31mb\n' >&2; echo nothing; answer Hello");
+    let mut service = serve(
+        &[],
+        r"printf 'a\033[31mb\n' >&2; echo nothing; answer Hello",
+    );
     let answer = service.post(CHAT, WHOLE);
     let id = answer.header("x-request-id").expect("an id").to_owned();
     let (mut shown, mut bad) = (String::new(), String::new());
     // The two files are read side by side, so either line may come first.
     while shown.is_empty() || bad.is_empty() {
         let line = service.line(|line| line.contains("request"));
-        let place = if line.contains("31m") { &mut shown } else { &mut bad };
+        let place = if line.contains("31m") {
+            &mut shown
+        } else {
+            &mut bad
+        };
         *place = line;
     }
-    assert!(shown.starts_with(&format!("tc-serve: request {id}: a")), "{shown}");
+    assert!(
+        shown.starts_with(&format!("tc-serve: request {id}: a")),
+        "{shown}"
+    );
     assert!(!shown.contains('\u{1b}'), "{shown}");
     assert!(bad.contains("not an event") && bad.contains(&id), "{bad}");
 }
 
-/// A command that writes its process ids: a shell, a child in the background, and one that ignores SIGTERM.
+/// A command that writes its process ids: a shell, a child in the background, and one that ignores
+/// SIGTERM.
 fn stubborn(file: &Path) -> String {
     let file = file.display();
     format!(
@@ -231,7 +330,9 @@ fn a_client_that_leaves_before_the_first_byte_ends_all_its_processes() {
     let client = service.send("POST", CHAT, JSON, STREAM);
     until("the processes start", || lines(&file).len() == 3);
     drop(client);
-    until("all have ended", || !lines(&file).iter().any(|id| is_running(id)));
+    until("all have ended", || {
+        !lines(&file).iter().any(|id| is_running(id))
+    });
 }
 
 #[test]
@@ -239,11 +340,18 @@ fn a_client_that_leaves_behind_further_bytes_is_noticed() {
     for count in [10, 100_000, 20 << 20] {
         let file = folder(&format!("behind-{count}")).join("ids");
         let service = serve(&["--grace", "100ms"], &stubborn(&file));
-        let mut client = service.send("POST", CHAT, &format!("{JSON}connection: keep-alive\r\n"), STREAM);
+        let mut client = service.send(
+            "POST",
+            CHAT,
+            &format!("{JSON}connection: keep-alive\r\n"),
+            STREAM,
+        );
         client.write(&vec![b'x'; count]);
         until("the processes start", || lines(&file).len() == 3);
         drop(client);
-        until("all have ended", || !lines(&file).iter().any(|id| is_running(id)));
+        until("all have ended", || {
+            !lines(&file).iter().any(|id| is_running(id))
+        });
     }
 }
 
@@ -257,9 +365,10 @@ fn requests_behind_another_are_answered_unless_they_are_too_many() {
     );
     let service = serve(&["--processes", "1"], &script);
     let keep = format!("{JSON}connection: keep-alive\r\n");
-    for (behind, answers) in
-        [(request("POST", CHAT, JSON, STREAM), 2), (request("POST", CHAT, JSON, &" ".repeat(1 << 20)), 1)]
-    {
+    for (behind, answers) in [
+        (request("POST", CHAT, JSON, STREAM), 2),
+        (request("POST", CHAT, JSON, &" ".repeat(1 << 20)), 1),
+    ] {
         let mut client = service.send("POST", CHAT, &keep, STREAM);
         client.write(behind.as_bytes());
         for _ in 0..answers {
@@ -267,8 +376,18 @@ fn requests_behind_another_are_answered_unless_they_are_too_many() {
             std::fs::write(&go, "go\n").expect("the command waits");
         }
         let text = client.rest();
-        assert_eq!(text.body.matches("Hello").count(), answers.min(1), "{}", text.body);
-        assert_eq!(client.text().matches("data: [DONE]").count(), answers, "{}", client.text());
+        assert_eq!(
+            text.body.matches("Hello").count(),
+            answers.min(1),
+            "{}",
+            text.body
+        );
+        assert_eq!(
+            client.text().matches("data: [DONE]").count(),
+            answers,
+            "{}",
+            client.text()
+        );
     }
 }
 
@@ -276,7 +395,10 @@ fn requests_behind_another_are_answered_unless_they_are_too_many() {
 fn a_client_that_leaves_in_the_middle_lets_the_command_end_by_itself() {
     let folder = folder("term");
     let ended = folder.join("ended");
-    let script = format!("trap ': >{}; exit' TERM; start; text Hello; while :; do sleep 0.01; done", ended.display());
+    let script = format!(
+        "trap ': >{}; exit' TERM; start; text Hello; while :; do sleep 0.01; done",
+        ended.display()
+    );
     let service = serve(&["--grace", "20s"], &script);
     let mut client = service.send("POST", CHAT, JSON, STREAM);
     client.until("Hello");
@@ -293,7 +415,9 @@ fn nothing_is_left_when_the_service_ends_or_is_killed() {
         until("the processes start", || lines(&file).len() == 3);
         service.signal(signal);
         service.ended();
-        until("all have ended", || !lines(&file).iter().any(|id| is_running(id)));
+        until("all have ended", || {
+            !lines(&file).iter().any(|id| is_running(id))
+        });
     }
 }
 
@@ -306,7 +430,10 @@ fn requests_wait_for_a_process_and_one_too_many_is_refused() {
         begun.display(),
         go = go.display()
     );
-    let service = serve(&["--processes", "1", "--queue", "1", "--grace", "5s"], &script);
+    let service = serve(
+        &["--processes", "1", "--queue", "1", "--grace", "5s"],
+        &script,
+    );
     let mut first = service.send("POST", CHAT, JSON, WHOLE);
     until("the first runs", || lines(&begun).len() == 1);
     // Of these two one waits. Which of them comes first is not known.
@@ -319,7 +446,12 @@ fn requests_wait_for_a_process_and_one_too_many_is_refused() {
     let at = usize::from(!has_answer(&two[0]));
     two[at].stream.set_nonblocking(false).expect("a socket");
     let refused = two[at].rest();
-    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")), "{}", refused.body);
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (429, Some("1")),
+        "{}",
+        refused.body
+    );
     // The other leaves, and its command never starts.
     drop(two);
     std::fs::write(&go, "go\n").expect("the first waits");
@@ -343,7 +475,18 @@ fn keys_take_turns_at_the_commands() {
         go = go.display()
     );
     let keys = keys.display().to_string();
-    let options = ["--processes", "1", "--queue", "3", "--grace", "5s", "--key-file", &keys, "--", &script];
+    let options = [
+        "--processes",
+        "1",
+        "--queue",
+        "3",
+        "--grace",
+        "5s",
+        "--key-file",
+        &keys,
+        "--",
+        &script,
+    ];
     let service = Service::start(&options);
     let ask = |model: &str, key: &str| {
         let body = WHOLE.replacen("\"m\"", &format!("\"{model}\""), 1);
@@ -360,7 +503,9 @@ fn keys_take_turns_at_the_commands() {
                 client.stream.set_nonblocking(true).expect("a socket");
             }
             let has_answer = |client: &service::Client| client.stream.peek(&mut [0]).is_ok();
-            until("one is refused", || four.iter().filter(|client| has_answer(client)).count() == 1);
+            until("one is refused", || {
+                four.iter().filter(|client| has_answer(client)).count() == 1
+            });
             four
         })
         .collect();
@@ -376,21 +521,36 @@ fn keys_take_turns_at_the_commands() {
 #[test]
 fn a_program_that_does_not_exist_is_one_line_at_the_start() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tc-serve"));
-    let output = command.args(["--listen", "127.0.0.1:0", "--", "no-such-program", "x"]).output().expect("it runs");
+    let output = command
+        .args(["--listen", "127.0.0.1:0", "--", "no-such-program", "x"])
+        .output()
+        .expect("it runs");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), text.lines().count()), (Some(2), 1), "{text}");
+    assert_eq!(
+        (output.status.code(), text.lines().count()),
+        (Some(2), 1),
+        "{text}"
+    );
     assert!(text.contains("no-such-program: no such command"), "{text}");
 }
 
 #[test]
 fn many_requests_one_after_the_other_leave_nothing() {
     let file = folder("many").join("ids");
-    let service = serve(&[], &format!("sleep 1000 >/dev/null 2>&1 & echo $! >>{}; answer Hello", file.display()));
+    let service = serve(
+        &[],
+        &format!(
+            "sleep 1000 >/dev/null 2>&1 & echo $! >>{}; answer Hello",
+            file.display()
+        ),
+    );
     for _ in 0..20 {
         assert_eq!(service.post(CHAT, WHOLE).status, 200);
     }
     assert_eq!(lines(&file).len(), 20);
-    until("all have ended", || !lines(&file).iter().any(|id| is_running(id)));
+    until("all have ended", || {
+        !lines(&file).iter().any(|id| is_running(id))
+    });
     service.signal(Signal::TERM);
     assert_eq!(service.ended().0.code(), Some(143));
 }
@@ -406,15 +566,31 @@ fn the_log_keeps_sixteen_short_notes_of_many_long_ones() {
         done
         text Hi; end"#;
     let mut service = serve(&["--log"], script);
-    let response = service.post("/v1/chat/completions", r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#);
+    let response = service.post(
+        "/v1/chat/completions",
+        r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#,
+    );
     assert_eq!(response.status, 200, "{}", response.body);
     let line = service.line(|line| line.starts_with("{\"type\":\"access\""));
     let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     let notes = line["notes"].as_array().expect("notes");
-    let numbers: Vec<&str> =
-        notes.iter().map(|note| note.as_str().expect("a text").split(' ').next().unwrap_or("")).collect();
+    let numbers: Vec<&str> = notes
+        .iter()
+        .map(|note| {
+            note.as_str()
+                .expect("a text")
+                .split(' ')
+                .next()
+                .unwrap_or("")
+        })
+        .collect();
     let want: Vec<String> = (1..=16).map(|n| n.to_string()).collect();
     assert_eq!(numbers, want, "{line}");
-    assert!(notes.iter().all(|note| note.as_str().is_some_and(|note| (500..=512).contains(&note.len()))), "{line}");
+    assert!(
+        notes.iter().all(|note| note
+            .as_str()
+            .is_some_and(|note| (500..=512).contains(&note.len()))),
+        "{line}"
+    );
     assert_eq!(line["warnings"].as_u64(), Some(80), "{line}");
 }

@@ -1,4 +1,5 @@
-//! A provider whose connection breaks, at every byte: no front ends such an answer cleanly, and no call looks finished that is not.
+//! A provider whose connection breaks, at every byte: no front ends such an answer cleanly, and no
+//! call looks finished that is not.
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
@@ -15,13 +16,29 @@ use upstream::{Api, End, Stream, StreamOptions};
 
 /// Streams with a call, and the text in them after which the provider has ended the answer.
 const STREAMS: [(Api, &str, &str); 3] = [
-    (Api::OpenaiChat, "openai-chat/row-03-index-of-tool.sse", "\"finish_reason\":\"tool_calls\""),
-    (Api::Anthropic, "anthropic/row-22-thinking-before-call.sse", "\"stop_reason\":\"tool_use\""),
-    (Api::OpenaiResponses, "openai-responses/row-22-reasoning-before-call.sse", "\"type\":\"response.completed\""),
+    (
+        Api::OpenaiChat,
+        "openai-chat/row-03-index-of-tool.sse",
+        "\"finish_reason\":\"tool_calls\"",
+    ),
+    (
+        Api::Anthropic,
+        "anthropic/row-22-thinking-before-call.sse",
+        "\"stop_reason\":\"tool_use\"",
+    ),
+    (
+        Api::OpenaiResponses,
+        "openai-responses/row-22-reasoning-before-call.sse",
+        "\"type\":\"response.completed\"",
+    ),
 ];
 
 fn body(file: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/../../fixtures/streams/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    std::fs::read(format!(
+        "{}/../../fixtures/streams/{file}",
+        env!("CARGO_MANIFEST_DIR")
+    ))
+    .unwrap()
 }
 
 /// The number of bytes after which the answer is complete: the end of the line that holds `mark`.
@@ -65,9 +82,14 @@ impl Sink for Pipe {
                 emit_on: accumulate::EmitOn::Sealed,
                 ..accumulate::Options::default()
             });
-            Box::new(Chain::new(streams.begin(&event), move |_: &Event<'_>| Accumulate::new(Rc::clone(&options))))
+            Box::new(Chain::new(streams.begin(&event), move |_: &Event<'_>| {
+                Accumulate::new(Rc::clone(&options))
+            }))
         });
-        machine.push(&event, &mut Last(Some(&event), &mut self.encoder, &mut self.out));
+        machine.push(
+            &event,
+            &mut Last(Some(&event), &mut self.encoder, &mut self.out),
+        );
     }
 
     fn line(&mut self, _json: &str) {}
@@ -75,9 +97,21 @@ impl Sink for Pipe {
 
 /// The answer of `front` to `bytes`, which end in this way; and whether it failed.
 fn answered(api: Api, bytes: &[u8], end: &End, front: Front, form: Form) -> (String, bool) {
-    let options = AnswerOptions { id: "x".into(), model: "m".into(), ..AnswerOptions::default() };
-    let streams = tag::Streams::new(tag::Options { always: true, ..tag::Options::default() });
-    let mut pipe = Pipe { machine: None, streams, encoder: Encoder::new(front, form, options), out: vec![] };
+    let options = AnswerOptions {
+        id: "x".into(),
+        model: "m".into(),
+        ..AnswerOptions::default()
+    };
+    let streams = tag::Streams::new(tag::Options {
+        always: true,
+        ..tag::Options::default()
+    });
+    let mut pipe = Pipe {
+        machine: None,
+        streams,
+        encoder: Encoder::new(front, form, options),
+        out: vec![],
+    };
     let mut stream = Stream::new(api, StreamOptions::default());
     stream.push(bytes, &mut pipe);
     stream.finish(end.clone(), &mut pipe);
@@ -85,12 +119,17 @@ fn answered(api: Api, bytes: &[u8], end: &End, front: Front, form: Form) -> (Str
         machine.finish(&mut Last(None, &mut pipe.encoder, &mut pipe.out));
     }
     pipe.encoder.finish(&mut pipe.out);
-    (String::from_utf8(pipe.out).unwrap(), pipe.encoder.failure().is_some())
+    (
+        String::from_utf8(pipe.out).unwrap(),
+        pipe.encoder.failure().is_some(),
+    )
 }
 
 /// The JSON of the `data:` lines.
 fn data(text: &str) -> Vec<Value> {
-    text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect()
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        .collect()
 }
 
 /// What a client takes for the end of an answer that is whole.
@@ -98,7 +137,9 @@ fn ends_well(front: Front, text: &str) -> bool {
     data(text).iter().any(|event| match front {
         Front::Chat => event["choices"][0]["finish_reason"].is_string(),
         Front::Responses => event["type"] == "response.completed",
-        Front::Messages => event["type"] == "message_stop" || event["delta"]["stop_reason"].is_string(),
+        Front::Messages => {
+            event["type"] == "message_stop" || event["delta"]["stop_reason"].is_string()
+        }
     })
 }
 
@@ -107,14 +148,20 @@ fn finished_calls(front: Front, text: &str) -> Vec<String> {
     let (mut calls, mut open) = (vec![], None::<String>);
     for event in data(text) {
         match (front, event["type"].as_str().unwrap_or_default()) {
-            (Front::Responses, "response.output_item.done") if event["item"]["type"] == "function_call" => {
+            (Front::Responses, "response.output_item.done")
+                if event["item"]["type"] == "function_call" =>
+            {
                 calls.push(event["item"]["arguments"].as_str().unwrap().to_owned());
             }
-            (Front::Messages, "content_block_start") if event["content_block"]["type"] == "tool_use" => {
+            (Front::Messages, "content_block_start")
+                if event["content_block"]["type"] == "tool_use" =>
+            {
                 open = Some(String::new());
             }
             (Front::Messages, "content_block_delta") => {
-                if let (Some(open), Some(more)) = (&mut open, event["delta"]["partial_json"].as_str()) {
+                if let (Some(open), Some(more)) =
+                    (&mut open, event["delta"]["partial_json"].as_str())
+                {
                     open.push_str(more);
                 }
             }
@@ -133,12 +180,21 @@ fn a_reset_at_any_byte_is_an_error_on_every_front() {
         let complete = complete(&body, mark);
         for front in Front::ALL {
             let (whole, failed) = answered(api, &body, &End::Eof, front, Form::Stream);
-            assert!(!failed && ends_well(front, &whole), "{file} {front:?}: the stream itself is whole: {whole}");
+            assert!(
+                !failed && ends_well(front, &whole),
+                "{file} {front:?}: the stream itself is whole: {whole}"
+            );
             let calls = finished_calls(front, &whole);
-            assert!(front == Front::Chat || !calls.is_empty(), "{file} {front:?}: no call: {whole}");
+            assert!(
+                front == Front::Chat || !calls.is_empty(),
+                "{file} {front:?}: no call: {whole}"
+            );
             for at in 0..complete {
                 let (text, failed) = answered(api, &body[..at], &reset, front, Form::Stream);
-                assert!(failed && !ends_well(front, &text), "{file} {front:?} at byte {at}: {text}");
+                assert!(
+                    failed && !ends_well(front, &text),
+                    "{file} {front:?} at byte {at}: {text}"
+                );
                 for call in finished_calls(front, &text) {
                     assert!(
                         calls.contains(&call),
@@ -149,7 +205,10 @@ fn a_reset_at_any_byte_is_an_error_on_every_front() {
                     continue; // a whole answer is written at the end alone
                 }
                 let (text, failed) = answered(api, &body[..at], &reset, front, Form::Whole);
-                assert!(failed && text.is_empty(), "{file} {front:?} at byte {at}: a whole answer: {text}");
+                assert!(
+                    failed && text.is_empty(),
+                    "{file} {front:?} at byte {at}: a whole answer: {text}"
+                );
             }
         }
     }
@@ -164,18 +223,36 @@ fn a_reset_over_a_socket_is_an_error_on_every_front() {
         let sent = body.clone();
         let provider = Provider::new(move |number, _, stream| {
             let at = number / (2 * Front::ALL.len()) * STEP;
-            answer(stream, "200 OK", "content-type: text/event-stream\r\n", &sent, Some(at))
+            answer(
+                stream,
+                "200 OK",
+                "content-type: text/event-stream\r\n",
+                &sent,
+                Some(at),
+            )
         });
-        let service = Service::new(&["--api", api.name(), "--base-url", &provider.url, "--retries", "0"]);
+        let service = Service::new(&[
+            "--api",
+            api.name(),
+            "--base-url",
+            &provider.url,
+            "--retries",
+            "0",
+        ]);
         for at in (0..complete).step_by(STEP) {
             for front in Front::ALL {
                 for streams in [true, false] {
                     let request = format!(
                         r#"{{"model":"m","stream":{streams},"max_tokens":9,"{}":[{{"role":"user","content":"hi"}}]}}"#,
-                        if front == Front::Responses { "input" } else { "messages" }
+                        if front == Front::Responses {
+                            "input"
+                        } else {
+                            "messages"
+                        }
                     );
                     let (head, text) = service.ask("POST", front.path(), &request);
-                    let what = format!("{file} {front:?} stream {streams} at byte {at}: {head}\n{text}");
+                    let what =
+                        format!("{file} {front:?} stream {streams} at byte {at}: {head}\n{text}");
                     assert!(!ends_well(front, &text), "{what}");
                     let has_error = text.contains("\"error\"") || text.contains("response.failed");
                     assert!(has_error, "{what}");

@@ -13,41 +13,103 @@ const FORM: &str = "content-type: multipart/form-data; boundary=b\r\n";
 #[test]
 fn a_request_and_its_answer_are_passed_as_they_are_with_the_providers_key() {
     let upstream = Upstream::new();
-    let mut service =
-        Service::of(&upstream.url(), &["--log", "-", "--pass", "/api/tags", "--key-file", &key_file("as-is")]);
+    let mut service = Service::of(
+        &upstream.url(),
+        &[
+            "--log",
+            "-",
+            "--pass",
+            "/api/tags",
+            "--key-file",
+            &key_file("as-is"),
+        ],
+    );
     let clients = "authorization: Bearer client-key-of-16\r\nx-api-key: client-key-of-16\r\ncookie: c=1\r\nconnection: x-hop, close\r\nx-hop: 1\r\n";
     for (method, path, kind, body, upstream_path) in [
-        ("POST", "/v1/embeddings", JSON, r#"{"model": "e",  "input": ["a"]}"#, "/v1/embeddings"),
-        ("POST", "/embeddings?x=1&api_key=s", JSON, "[]", "/v1/embeddings?x=1"),
+        (
+            "POST",
+            "/v1/embeddings",
+            JSON,
+            r#"{"model": "e",  "input": ["a"]}"#,
+            "/v1/embeddings",
+        ),
+        (
+            "POST",
+            "/embeddings?x=1&api_key=s",
+            JSON,
+            "[]",
+            "/v1/embeddings?x=1",
+        ),
         ("POST", "/v1/completions", JSON, "{}", "/v1/completions"),
         ("POST", "/rerank", JSON, "{}", "/v1/rerank"),
         ("POST", "/tokenize", JSON, "{}", "/tokenize"),
         ("POST", "/v1/detokenize", JSON, "{}", "/detokenize"),
         ("POST", "/infill", JSON, "{}", "/infill"),
-        ("POST", "/v1/audio/transcriptions", FORM, "--b\r\n\r\nabc\r\n--b--", "/v1/audio/transcriptions"),
-        ("GET", "/v1/audio/voices", "accept: text/plain\r\n", "", "/v1/audio/voices"),
+        (
+            "POST",
+            "/v1/audio/transcriptions",
+            FORM,
+            "--b\r\n\r\nabc\r\n--b--",
+            "/v1/audio/transcriptions",
+        ),
+        (
+            "GET",
+            "/v1/audio/voices",
+            "accept: text/plain\r\n",
+            "",
+            "/v1/audio/voices",
+        ),
         ("GET", "/api/tags", "", "", "/api/tags"),
     ] {
         let mut client = service.send(method, path, &format!("{kind}{clients}"), body);
         let mut call = upstream.next();
-        assert!(call.head.starts_with(&format!("{method} {upstream_path} HTTP/1.1\r\n")), "{path}: {}", call.head);
+        assert!(
+            call.head
+                .starts_with(&format!("{method} {upstream_path} HTTP/1.1\r\n")),
+            "{path}: {}",
+            call.head
+        );
         assert_eq!(call.body, body, "{path}");
         let head = call.head.to_lowercase();
-        assert!(head.contains("authorization: bearer sk-upstream-secret"), "{head}");
-        assert!(!["client-key", "cookie", "x-hop"].iter().any(|word| head.contains(word)), "{head}");
-        assert_eq!(head.contains("multipart/form-data; boundary=b"), kind == FORM, "{head}");
+        assert!(
+            head.contains("authorization: bearer sk-upstream-secret"),
+            "{head}"
+        );
+        assert!(
+            !["client-key", "cookie", "x-hop"]
+                .iter()
+                .any(|word| head.contains(word)),
+            "{head}"
+        );
+        assert_eq!(
+            head.contains("multipart/form-data; boundary=b"),
+            kind == FORM,
+            "{head}"
+        );
         call.send(
             b"HTTP/1.1 201 Made\r\ncontent-type: a/b\r\nx-ratelimit-remaining: 5\r\nset-cookie: c=2\r\nx-one: 1\r\n",
         );
         call.send(b"connection: close, x-one\r\nkeep-alive: 5\r\naccess-control-allow-origin: *\r\ncontent-length: 4\r\n\r\n\xff\x00\n.");
         drop(call);
         let response = client.rest();
-        assert_eq!((response.status, response.header("content-type")), (201, Some("a/b")), "{response:?}");
+        assert_eq!(
+            (response.status, response.header("content-type")),
+            (201, Some("a/b")),
+            "{response:?}"
+        );
         assert_eq!(response.header("x-ratelimit-remaining"), Some("5"));
-        for name in ["set-cookie", "x-one", "keep-alive", "access-control-allow-origin"] {
+        for name in [
+            "set-cookie",
+            "x-one",
+            "keep-alive",
+            "access-control-allow-origin",
+        ] {
             assert_eq!(response.header(name), None, "{name}");
         }
-        assert!(client.bytes().windows(4).any(|four| four == b"\xff\x00\n."), "{path}");
+        assert!(
+            client.bytes().windows(4).any(|four| four == b"\xff\x00\n."),
+            "{path}"
+        );
         let line = service.line(|line| line.contains("\"access\""));
         let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         let logged = path.split('?').next().unwrap_or_default();
@@ -63,23 +125,72 @@ fn a_request_and_its_answer_are_passed_as_they_are_with_the_providers_key() {
 fn what_is_not_passed_is_refused_here() {
     let service = Service::of(
         "http://127.0.0.1:9",
-        &["--max-body", "1K", "--pass", "/api/*", "--key-file", &key_file("refused")],
+        &[
+            "--max-body",
+            "1K",
+            "--pass",
+            "/api/*",
+            "--key-file",
+            &key_file("refused"),
+        ],
     );
     let key = "authorization: Bearer client-key-of-16\r\n";
     let long = "x".repeat(2000);
     for (method, path, headers, body, status) in [
         ("POST", "/v1/embeddings", JSON, "{}", 401),
         ("GET", "/v1/embeddings", key, "", 405),
-        ("POST", "/v1/embeddings", &*format!("{key}{FORM}"), "--b--", 415),
-        ("POST", "/v1/audio/speech", &format!("{key}content-type: text/plain\r\n"), "x", 415),
-        ("POST", "/v1/embeddings", &format!("{key}{JSON}"), &long, 413),
+        (
+            "POST",
+            "/v1/embeddings",
+            &*format!("{key}{FORM}"),
+            "--b--",
+            415,
+        ),
+        (
+            "POST",
+            "/v1/audio/speech",
+            &format!("{key}content-type: text/plain\r\n"),
+            "x",
+            415,
+        ),
+        (
+            "POST",
+            "/v1/embeddings",
+            &format!("{key}{JSON}"),
+            &long,
+            413,
+        ),
         ("POST", "/v1/embeddings", &format!("{key}{JSON}"), "{}", 502),
-        ("POST", "/v1/audio/../models", &format!("{key}{JSON}"), "{}", 404),
-        ("POST", "/v1/audio/%2e%2e/models", &format!("{key}{JSON}"), "{}", 404),
-        ("POST", "/v1/audio/..%2Fmodels", &format!("{key}{JSON}"), "{}", 404),
+        (
+            "POST",
+            "/v1/audio/../models",
+            &format!("{key}{JSON}"),
+            "{}",
+            404,
+        ),
+        (
+            "POST",
+            "/v1/audio/%2e%2e/models",
+            &format!("{key}{JSON}"),
+            "{}",
+            404,
+        ),
+        (
+            "POST",
+            "/v1/audio/..%2Fmodels",
+            &format!("{key}{JSON}"),
+            "{}",
+            404,
+        ),
         ("GET", "/api/../props", key, "", 404),
         ("GET", "/api//props", key, "", 404),
-        ("POST", "/v1/images/generations", &format!("{key}{JSON}"), "{}", 404),
+        (
+            "POST",
+            "/v1/images/generations",
+            &format!("{key}{JSON}"),
+            "{}",
+            404,
+        ),
     ] {
         let response = service.ask(method, path, headers, body);
         assert_eq!(response.status, status, "{method} {path}: {response:?}");
@@ -120,13 +231,26 @@ fn a_refusal_of_the_provider_is_passed_without_its_key_and_a_loss_breaks_the_ans
     let body = r#"{"error":{"message":"sk-upstream-secret is over its limit"}}"#;
     upstream.next().refuse(429, "retry-after: 7\r\n", body);
     let response = client.rest();
-    assert_eq!((response.status, response.header("retry-after")), (429, Some("7")), "{response:?}");
-    assert!(response.body.contains("is over its limit") && !response.body.contains("sk-upstream"), "{response:?}");
+    assert_eq!(
+        (response.status, response.header("retry-after")),
+        (429, Some("7")),
+        "{response:?}"
+    );
+    assert!(
+        response.body.contains("is over its limit") && !response.body.contains("sk-upstream"),
+        "{response:?}"
+    );
 
     let mut client = service.send("POST", "/v1/embeddings", JSON, "{}");
-    upstream.next().refuse(307, "location: http://elsewhere/\r\n", "");
+    upstream
+        .next()
+        .refuse(307, "location: http://elsewhere/\r\n", "");
     let response = client.rest();
-    assert_eq!((response.status, response.header("location")), (502, None), "{response:?}");
+    assert_eq!(
+        (response.status, response.header("location")),
+        (502, None),
+        "{response:?}"
+    );
 
     let mut client = service.send("POST", "/v1/embeddings", JSON, "{}");
     let mut call = upstream.next();
@@ -136,7 +260,10 @@ fn a_refusal_of_the_provider_is_passed_without_its_key_and_a_loss_breaks_the_ans
     client.closed();
     assert!(!client.text().ends_with("0\r\n\r\n"), "{}", client.text());
     let line = service.line(|line| line.contains("\"upstream_unreachable\""));
-    assert!(line.contains("\"path\":\"/v1/embeddings\"") && !line.contains("\"cut\""), "{line}");
+    assert!(
+        line.contains("\"path\":\"/v1/embeddings\"") && !line.contains("\"cut\""),
+        "{line}"
+    );
 }
 
 /// A file with the key `client-key-of-16`.

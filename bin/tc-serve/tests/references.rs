@@ -1,4 +1,5 @@
-//! What a request refers to: ids of the client's own API stay the provider's, and a reference that nobody here can know is an error.
+//! What a request refers to: ids of the client's own API stay the provider's, and a reference that
+//! nobody here can know is an error.
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
@@ -11,7 +12,8 @@ const IDS: [&str; 4] = ["rs_up", "msg_up", "rs_bare", "fc_up"];
 
 const SSE: &str = "content-type: text/event-stream\r\n";
 
-/// A stream of OpenAI Responses: reasoning, a text, reasoning that only its id can name, and a call.
+/// A stream of OpenAI Responses: reasoning, a text, reasoning that only its id can name, and a
+/// call.
 fn responses(id: &str) -> Vec<u8> {
     let reasoning = json!({"type": "reasoning", "id": "rs_up", "summary": [{"type": "summary_text", "text": "Hmm."}],
         "encrypted_content": "e"});
@@ -43,7 +45,11 @@ fn responses(id: &str) -> Vec<u8> {
         json!({"type": "response.completed", "response": {"id": id, "status": "completed", "output": [reasoning, text, bare, call],
             "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}}),
     ];
-    events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>().into_bytes()
+    events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect::<String>()
+        .into_bytes()
 }
 
 fn chat(id: &str) -> Vec<u8> {
@@ -63,14 +69,21 @@ fn messages(id: &str) -> Vec<u8> {
     ];
     events
         .iter()
-        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()))
+        .map(|event| {
+            format!(
+                "event: {}\ndata: {event}\n\n",
+                event["type"].as_str().unwrap()
+            )
+        })
         .collect::<String>()
         .into_bytes()
 }
 
 /// The JSON of the events of a stream, in the chunks of its body.
 fn events(body: &str) -> Vec<Value> {
-    body.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect()
+    body.lines()
+        .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        .collect()
 }
 
 fn parsed(body: &str) -> Value {
@@ -79,11 +92,23 @@ fn parsed(body: &str) -> Value {
 
 #[test]
 fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
-    let provider =
-        Provider::new(|number, _, stream| answer(stream, "200 OK", SSE, &responses(&format!("resp_up{number}")), None));
+    let provider = Provider::new(|number, _, stream| {
+        answer(
+            stream,
+            "200 OK",
+            SSE,
+            &responses(&format!("resp_up{number}")),
+            None,
+        )
+    });
     let service = Service::new(&["--api", "responses", "--base-url", &provider.url]);
     let ids = |output: &Value| -> Vec<String> {
-        output.as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+        output
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["id"].as_str().unwrap().to_owned())
+            .collect()
     };
     let (_, whole) = service.ask("POST", "/v1/responses", r#"{"model":"m","input":"hi"}"#);
     let whole = parsed(&whole);
@@ -92,7 +117,10 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
     assert_eq!(whole["output"][0]["encrypted_content"], "e");
     assert_eq!(whole["output"][3]["call_id"], "call_up");
     assert_eq!(whole["store"], true);
-    assert!(whole["completed_at"].as_u64() >= whole["created_at"].as_u64(), "{whole}");
+    assert!(
+        whole["completed_at"].as_u64() >= whole["created_at"].as_u64(),
+        "{whole}"
+    );
 
     let second = r#"{"model":"m","stream":true,"previous_response_id":"resp_up0","input":[
         {"type":"item_reference","id":"rs_up"},{"type":"function_call_output","call_id":"call_up","output":"2"}]}"#;
@@ -101,7 +129,9 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
     let events = events(&stream);
     for event in &events {
         match event["type"].as_str().unwrap() {
-            "response.created" | "response.in_progress" => assert_eq!(event["response"]["id"], "resp_up1"),
+            "response.created" | "response.in_progress" => {
+                assert_eq!(event["response"]["id"], "resp_up1")
+            }
             "response.completed" => {
                 assert_eq!(event["response"]["id"], "resp_up1");
                 assert_eq!(event["response"]["output"], whole["output"]);
@@ -120,7 +150,11 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
     assert_eq!(asked[0].body.get("store"), None);
     assert_eq!(asked[1].body["previous_response_id"], "resp_up0");
     assert_eq!(asked[1].body["input"], parsed(second)["input"]);
-    let (_, alone) = service.ask("POST", "/v1/responses", r#"{"model":"m","previous_response_id":"resp_up1"}"#);
+    let (_, alone) = service.ask(
+        "POST",
+        "/v1/responses",
+        r#"{"model":"m","previous_response_id":"resp_up1"}"#,
+    );
     assert_eq!(parsed(&alone)["id"], "resp_up2");
     assert_eq!(provider.asked()[0].body.get("input"), None);
 }
@@ -128,25 +162,42 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
 #[test]
 fn ids_of_chat_completions_and_messages_stay_too_and_those_of_another_api_do_not() {
     let provider = Provider::new(|_, request, stream| {
-        let body = if request.line.contains("/messages") { messages("msg_up") } else { chat("chatcmpl-up") };
+        let body = if request.line.contains("/messages") {
+            messages("msg_up")
+        } else {
+            chat("chatcmpl-up")
+        };
         answer(stream, "200 OK", SSE, &body, None)
     });
     let request = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
     for api in ["openai-chat", "anthropic"] {
         let service = Service::new(&["--api", api, "--base-url", &provider.url]);
-        for (path, front, own) in
-            [("/v1/chat/completions", "openai-chat", "chatcmpl-up"), ("/v1/messages", "anthropic", "msg_up")]
-        {
+        for (path, front, own) in [
+            ("/v1/chat/completions", "openai-chat", "chatcmpl-up"),
+            ("/v1/messages", "anthropic", "msg_up"),
+        ] {
             let (head, whole) = service.ask("POST", path, request);
             let id = parsed(&whole)["id"].as_str().unwrap().to_owned();
-            let (_, stream) = service.ask("POST", path, &request.replacen('{', "{\"stream\":true,", 1));
+            let (_, stream) =
+                service.ask("POST", path, &request.replacen('{', "{\"stream\":true,", 1));
             let first = &events(&stream)[0];
-            let streamed = first.pointer("/message/id").or(first.get("id")).unwrap().as_str().unwrap();
+            let streamed = first
+                .pointer("/message/id")
+                .or(first.get("id"))
+                .unwrap()
+                .as_str()
+                .unwrap();
             if api == front {
                 assert_eq!((id.as_str(), streamed), (own, own));
             } else {
-                let made = head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).unwrap();
-                assert!(id.ends_with(made) && !streamed.ends_with("up"), "{id} {streamed}");
+                let made = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("x-request-id: "))
+                    .unwrap();
+                assert!(
+                    id.ends_with(made) && !streamed.ends_with("up"),
+                    "{id} {streamed}"
+                );
             }
         }
     }
@@ -158,7 +209,13 @@ fn an_error_of_the_clients_own_api_comes_back_as_it_is() {
         "param": "previous_response_id", "code": "previous_response_not_found"}});
     let sent = error.to_string();
     let provider = Provider::new(move |_, _, stream| {
-        answer(stream, "400 Bad Request", "content-type: application/json\r\n", sent.as_bytes(), None)
+        answer(
+            stream,
+            "400 Bad Request",
+            "content-type: application/json\r\n",
+            sent.as_bytes(),
+            None,
+        )
     });
     let service = Service::new(&["--api", "responses", "--base-url", &provider.url]);
     for streams in [true, false] {
@@ -171,7 +228,13 @@ fn an_error_of_the_clients_own_api_comes_back_as_it_is() {
         "details": {"error_code": "thread_already_continued"}}});
     let sent = lost.to_string();
     let provider = Provider::new(move |_, _, stream| {
-        answer(stream, "400 Bad Request", "content-type: application/json\r\n", sent.as_bytes(), None)
+        answer(
+            stream,
+            "400 Bad Request",
+            "content-type: application/json\r\n",
+            sent.as_bytes(),
+            None,
+        )
     });
     let service = Service::new(&["--api", "anthropic", "--base-url", &provider.url]);
     let body = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
@@ -182,36 +245,85 @@ fn an_error_of_the_clients_own_api_comes_back_as_it_is() {
 fn what_nobody_here_can_know_is_an_error_and_nobody_is_asked() {
     let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &chat("c"), None));
     let result = r#"{"role":"tool","tool_call_id":"a","content":"1"}"#;
-    let block = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]}"#;
+    let block =
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]}"#;
     let output = r#"{"type":"function_call_output","call_id":"a","output":"1"}"#;
     let thread = r#""thread":{"type":"continue","previous_message_id":"msg_1"}"#;
     for options in [&["--api", "openai-chat"][..], &["--api", "anthropic"][..]] {
         let service = Service::new(&[options, &["--base-url", &provider.url]].concat());
         for (path, body, member, code) in [
-            ("/v1/chat/completions", format!(r#"{{"messages":[{result}]}}"#), "messages", "invalid_request_error"),
-            ("/v1/events", format!(r#"{{"messages":[{result}]}}"#), "messages", "invalid_request_error"),
-            ("/v1/chat/completions", r#"{"messages":[]}"#.to_owned(), "messages", "invalid_request_error"),
-            ("/v1/responses", format!(r#"{{"input":[{output}]}}"#), "input", "invalid_request_error"),
+            (
+                "/v1/chat/completions",
+                format!(r#"{{"messages":[{result}]}}"#),
+                "messages",
+                "invalid_request_error",
+            ),
+            (
+                "/v1/events",
+                format!(r#"{{"messages":[{result}]}}"#),
+                "messages",
+                "invalid_request_error",
+            ),
+            (
+                "/v1/chat/completions",
+                r#"{"messages":[]}"#.to_owned(),
+                "messages",
+                "invalid_request_error",
+            ),
+            (
+                "/v1/responses",
+                format!(r#"{{"input":[{output}]}}"#),
+                "input",
+                "invalid_request_error",
+            ),
             (
                 "/v1/responses",
                 format!(r#"{{"previous_response_id":"resp_1","input":[{output}]}}"#),
                 "previous_response_id",
                 "previous_response_not_found",
             ),
-            ("/v1/messages", format!(r#"{{"messages":[{block}]}}"#), "messages", "-"),
-            ("/v1/messages", format!(r#"{{{thread},"messages":[{block}]}}"#), "thread", "thread_not_found"),
-            ("/v1/messages/count_tokens", format!(r#"{{"messages":[{block}]}}"#), "messages", "-"),
+            (
+                "/v1/messages",
+                format!(r#"{{"messages":[{block}]}}"#),
+                "messages",
+                "-",
+            ),
+            (
+                "/v1/messages",
+                format!(r#"{{{thread},"messages":[{block}]}}"#),
+                "thread",
+                "thread_not_found",
+            ),
+            (
+                "/v1/messages/count_tokens",
+                format!(r#"{{"messages":[{block}]}}"#),
+                "messages",
+                "-",
+            ),
         ] {
             let (head, answer) = service.ask("POST", path, &body);
-            assert!(head.starts_with("http/1.1 400"), "{path} {body}: {head} {answer}");
+            assert!(
+                head.starts_with("http/1.1 400"),
+                "{path} {body}: {head} {answer}"
+            );
             let error = &parsed(&answer)["error"];
-            assert!(error["message"].as_str().unwrap().starts_with(&format!("{member}: ")), "{error}");
+            assert!(
+                error["message"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with(&format!("{member}: ")),
+                "{error}"
+            );
             assert_eq!(error["type"], "invalid_request_error");
             if path.contains("messages") {
                 let details = error["details"]["error_code"].as_str().unwrap_or("-");
                 assert_eq!(details, code, "{error}");
             } else {
-                assert_eq!((&error["param"], &error["code"]), (&json!(member), &json!(code)), "{error}");
+                assert_eq!(
+                    (&error["param"], &error["code"]),
+                    (&json!(member), &json!(code)),
+                    "{error}"
+                );
             }
         }
     }

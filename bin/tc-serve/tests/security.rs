@@ -1,4 +1,5 @@
-//! Attacks: by pages that somebody visits, by clients without a key, and by clients that take or send too slowly or too much.
+//! Attacks: by pages that somebody visits, by clients without a key, and by clients that take or
+//! send too slowly or too much.
 
 mod service;
 mod upstream;
@@ -15,7 +16,15 @@ const JSON: &str = "content-type: application/json\r\n";
 #[test]
 fn pages_of_other_sites_reach_nothing() {
     // Nothing listens there: a request that passes the gate gets 502.
-    let service = Service::of("http://127.0.0.1:9", &["--retries", "0", "--allow-origin", "https://chat.example.com"]);
+    let service = Service::of(
+        "http://127.0.0.1:9",
+        &[
+            "--retries",
+            "0",
+            "--allow-origin",
+            "https://chat.example.com",
+        ],
+    );
     let json = |more: &str| format!("{JSON}{more}");
     for (headers, status) in [
         (json(""), 502),
@@ -23,18 +32,37 @@ fn pages_of_other_sites_reach_nothing() {
         (json("host: evil.example:8790\r\n"), 403),
         (json("origin: http://evil.example\r\n"), 403),
         (json("origin: null\r\n"), 403),
-        (json("host: localhost:1\r\norigin: http://localhost:2\r\n"), 403),
-        (json("host: localhost:1\r\norigin: http://localhost:1\r\n"), 502),
-        (json("origin: https://chat.example.com\r\nsec-fetch-site: cross-site\r\n"), 502),
+        (
+            json("host: localhost:1\r\norigin: http://localhost:2\r\n"),
+            403,
+        ),
+        (
+            json("host: localhost:1\r\norigin: http://localhost:1\r\n"),
+            502,
+        ),
+        (
+            json("origin: https://chat.example.com\r\nsec-fetch-site: cross-site\r\n"),
+            502,
+        ),
         (json("sec-fetch-site: cross-site\r\n"), 403),
         ("content-type: text/plain\r\n".to_owned(), 415),
-        ("content-type: application/x-www-form-urlencoded\r\n".to_owned(), 415),
-        ("content-type: multipart/form-data; boundary=x\r\n".to_owned(), 415),
+        (
+            "content-type: application/x-www-form-urlencoded\r\n".to_owned(),
+            415,
+        ),
+        (
+            "content-type: multipart/form-data; boundary=x\r\n".to_owned(),
+            415,
+        ),
     ] {
         let response = service.ask("POST", CHAT, &headers, STREAM);
         assert_eq!(response.status, status, "{headers}");
         let is_allowed = headers.contains("chat.example.com");
-        assert_eq!(response.header("access-control-allow-origin").is_some(), is_allowed, "{headers}");
+        assert_eq!(
+            response.header("access-control-allow-origin").is_some(),
+            is_allowed,
+            "{headers}"
+        );
     }
     let preflight = |origin: &str| {
         let headers = format!(
@@ -43,25 +71,48 @@ fn pages_of_other_sites_reach_nothing() {
         service.ask("OPTIONS", CHAT, &headers, "")
     };
     let allowed = preflight("https://chat.example.com");
-    assert_eq!((allowed.status, allowed.header("access-control-allow-headers")), (204, Some("content-type")));
+    assert_eq!(
+        (
+            allowed.status,
+            allowed.header("access-control-allow-headers")
+        ),
+        (204, Some("content-type"))
+    );
     let refused = preflight("https://evil.example");
-    assert!(refused.status == 403 && !refused.head.contains("access-control"), "{refused:?}");
+    assert!(
+        refused.status == 403 && !refused.head.contains("access-control"),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn sighup_reads_the_files_of_keys_again() {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("sighup-{}", std::process::id()));
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("sighup-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let (clients, provider) = (folder.join("clients"), folder.join("provider"));
-    let write = |file: &std::path::Path, key: &str| std::fs::write(file, format!("{key}\n")).expect("a file");
+    let write = |file: &std::path::Path, key: &str| {
+        std::fs::write(file, format!("{key}\n")).expect("a file")
+    };
     write(&clients, "the-old-key-of-clients");
     write(&provider, "the-old-key-of-ours");
     let upstream = Upstream::new();
-    let [clients_file, provider_file] = [&clients, &provider].map(|file| file.to_str().expect("UTF-8").to_owned());
-    let options = ["--key-file", &clients_file, "--api-key-file", &provider_file];
+    let [clients_file, provider_file] =
+        [&clients, &provider].map(|file| file.to_str().expect("UTF-8").to_owned());
+    let options = [
+        "--key-file",
+        &clients_file,
+        "--api-key-file",
+        &provider_file,
+    ];
     let mut service = Service::of(&upstream.url(), &options);
     let send = |service: &Service, key: &str| {
-        service.send("POST", CHAT, &format!("{JSON}authorization: Bearer {key}\r\n"), STREAM)
+        service.send(
+            "POST",
+            CHAT,
+            &format!("{JSON}authorization: Bearer {key}\r\n"),
+            STREAM,
+        )
     };
     // The key that the provider gets of a request of this client's.
     let provider_key = |service: &Service, key: &str| {
@@ -70,32 +121,52 @@ fn sighup_reads_the_files_of_keys_again() {
         call.send(&answer("hi"));
         drop(call.stream);
         assert_eq!(client.rest().status, 200);
-        let key = call.head.lines().find_map(|line| line.strip_prefix("authorization: Bearer ")).map(str::to_owned);
+        let key = call
+            .head
+            .lines()
+            .find_map(|line| line.strip_prefix("authorization: Bearer "))
+            .map(str::to_owned);
         key.expect("a key")
     };
-    assert_eq!(provider_key(&service, "the-old-key-of-clients"), "the-old-key-of-ours");
+    assert_eq!(
+        provider_key(&service, "the-old-key-of-clients"),
+        "the-old-key-of-ours"
+    );
     write(&clients, "the-new-key-of-clients");
     write(&provider, "the-new-key-of-ours");
     service.signal(Signal::HUP);
     service.line(|line| line.contains("SIGHUP: the files of keys were read again"));
     assert_eq!(send(&service, "the-old-key-of-clients").rest().status, 401);
-    assert_eq!(provider_key(&service, "the-new-key-of-clients"), "the-new-key-of-ours");
+    assert_eq!(
+        provider_key(&service, "the-new-key-of-clients"),
+        "the-new-key-of-ours"
+    );
     // A file that cannot be used changes nothing.
     write(&clients, "short");
     std::fs::remove_file(&provider).expect("it is there");
     service.signal(Signal::HUP);
     service.line(|line| line.contains("clients") && line.contains("stay as they were"));
     service.line(|line| line.contains("provider") && line.contains("stay as they were"));
-    assert_eq!(provider_key(&service, "the-new-key-of-clients"), "the-new-key-of-ours");
+    assert_eq!(
+        provider_key(&service, "the-new-key-of-clients"),
+        "the-new-key-of-ours"
+    );
     let _ = std::fs::remove_dir_all(&folder);
 }
 
 #[test]
 fn a_key_is_asked_for_and_is_nowhere_in_an_answer() {
     let file = std::env::temp_dir().join(format!("tc-serve-keys-{}", std::process::id()));
-    std::fs::write(&file, "# clients\nkey-of-the-first-one\nkey-of-another-one\n").expect("a file");
+    std::fs::write(
+        &file,
+        "# clients\nkey-of-the-first-one\nkey-of-another-one\n",
+    )
+    .expect("a file");
     let path = file.to_str().expect("a path");
-    let service = Service::of(&Upstream::new().always(answer("warm")), &["--key-file", path]);
+    let service = Service::of(
+        &Upstream::new().always(answer("warm")),
+        &["--key-file", path],
+    );
     for (header, status) in [
         ("", 401),
         ("authorization: Bearer wrong-key-of-nobody\r\n", 401),
@@ -106,7 +177,11 @@ fn a_key_is_asked_for_and_is_nowhere_in_an_answer() {
     ] {
         let response = service.ask("POST", CHAT, &format!("{JSON}{header}"), STREAM);
         assert_eq!(response.status, status, "{header}");
-        assert!(!response.body.contains("key-of") && !response.body.contains(path), "{}", response.body);
+        assert!(
+            !response.body.contains("key-of") && !response.body.contains(path),
+            "{}",
+            response.body
+        );
     }
     for (path, status) in [("/v1/models", 401), ("/health", 200), ("/", 200)] {
         assert_eq!(service.ask("GET", path, "", "").status, status, "{path}");
@@ -116,7 +191,11 @@ fn a_key_is_asked_for_and_is_nowhere_in_an_answer() {
 
 #[test]
 fn other_addresses_than_this_machines_need_a_key_file() {
-    for options in [&["--listen", "0.0.0.0:0"][..], &["--listen", "0.0.0.0:0", "--no-key"], &["--listen", "[::]:0"]] {
+    for options in [
+        &["--listen", "0.0.0.0:0"][..],
+        &["--listen", "0.0.0.0:0", "--no-key"],
+        &["--listen", "[::]:0"],
+    ] {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_tc-serve"))
             .args(["--base-url", "http://127.0.0.1:9"])
             .args(options)
@@ -124,7 +203,10 @@ fn other_addresses_than_this_machines_need_a_key_file() {
             .output()
             .expect("tc-serve runs");
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && text.contains("--key-file"), "{options:?}: {text}");
+        assert!(
+            output.status.code() == Some(2) && text.contains("--key-file"),
+            "{options:?}: {text}"
+        );
         assert_eq!(text.lines().count(), 1, "{text}");
     }
 }
@@ -136,41 +218,81 @@ fn a_command_gets_a_key_of_its_own() {
     let key = line.trim().rsplit(' ').next().expect("a key").to_owned();
     assert_eq!(key.len(), "tp-".len() + 32, "{key}");
     assert_eq!(service.ask("GET", "/v1/models", "", "").status, 401);
-    assert_eq!(service.ask("GET", "/v1/models", &format!("x-api-key: {key}\r\n"), "").status, 200);
+    assert_eq!(
+        service
+            .ask("GET", "/v1/models", &format!("x-api-key: {key}\r\n"), "")
+            .status,
+        200
+    );
 }
 
 #[cfg(unix)]
 #[test]
 fn the_printed_line_of_codex_gives_it_the_key() {
-    for (options, has_key) in [(&["--", "cat"][..], true), (&["--no-key", "--", "cat"], false)] {
+    for (options, has_key) in [
+        (&["--", "cat"][..], true),
+        (&["--no-key", "--", "cat"], false),
+    ] {
         let mut service = Service::start(options);
         let line = service.line(|line| line.trim_start().starts_with("Codex "));
         let command = line.trim().trim_start_matches("Codex").trim();
         // A function in the place of Codex, which shows what it would get from a shell.
         let script = format!("codex() {{ printf '%s\\n' \"$TC_SERVE_KEY\" \"$2\"; }}\n{command}");
-        let output = std::process::Command::new("sh").args(["-c", &script]).env_remove("TC_SERVE_KEY").output();
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .env_remove("TC_SERVE_KEY")
+            .output();
         let output = String::from_utf8(output.expect("sh runs").stdout).expect("UTF-8");
         let (key, provider) = output.split_once('\n').expect("two lines");
-        // https://developers.openai.com/codex/config-reference: `env_key` names the variable that holds the key.
-        assert_eq!(provider.contains(",env_key=\"TC_SERVE_KEY\"}"), has_key, "{provider}");
+        // https://developers.openai.com/codex/config-reference: `env_key` names the variable that
+        // holds the key.
+        assert_eq!(
+            provider.contains(",env_key=\"TC_SERVE_KEY\"}"),
+            has_key,
+            "{provider}"
+        );
         assert_eq!(!key.is_empty(), has_key, "{line}");
-        assert_eq!(service.ask("GET", "/v1/models", &format!("authorization: Bearer {key}\r\n"), "").status, 200);
+        assert_eq!(
+            service
+                .ask(
+                    "GET",
+                    "/v1/models",
+                    &format!("authorization: Bearer {key}\r\n"),
+                    ""
+                )
+                .status,
+            200
+        );
     }
 }
 
 #[test]
 fn only_one_thing_answers() {
-    let tape = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/tapes/huts.tape");
+    let tape = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fixtures/tapes/huts.tape"
+    );
     for (options, says) in [
         (&["--replay", tape, "--", "cat"][..], "COMMAND and --replay"),
-        (&["--base-url", "http://127.0.0.1:9", "--", "cat"], "COMMAND and --base-url"),
-        (&["--base-url", "http://127.0.0.1:9", "--replay", tape], "--replay and --base-url"),
+        (
+            &["--base-url", "http://127.0.0.1:9", "--", "cat"],
+            "COMMAND and --base-url",
+        ),
+        (
+            &["--base-url", "http://127.0.0.1:9", "--replay", tape],
+            "--replay and --base-url",
+        ),
         (&["--", ""], "COMMAND behind -- is empty"),
     ] {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tc-serve")).args(options).output();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tc-serve"))
+            .args(options)
+            .output();
         let output = output.expect("tc-serve runs");
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && text.contains(says), "{options:?}: {text}");
+        assert!(
+            output.status.code() == Some(2) && text.contains(says),
+            "{options:?}: {text}"
+        );
         assert_eq!(text.lines().count(), 1, "{text}");
     }
 }
@@ -180,14 +302,21 @@ fn a_body_of_too_many_values_is_refused_and_a_long_one_is_read() {
     let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
     let many = format!(r#"{{"messages":[{}]}}"#, vec!["{}"; 130_000].join(","));
     assert_eq!(service.post(CHAT, &many).status, 413);
-    let long = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{}"}}]}}"#, "{[,".repeat(200_000));
+    let long = format!(
+        r#"{{"model":"m","messages":[{{"role":"user","content":"{}"}}]}}"#,
+        "{[,".repeat(200_000)
+    );
     let response = service.post(CHAT, &long);
-    assert!(response.status == 200 && response.body.contains("warm"), "{response:?}");
+    assert!(
+        response.status == 200 && response.body.contains("warm"),
+        "{response:?}"
+    );
 }
 
 /// A stream of OpenAI's API that goes on with `piece` for `megabytes`, and has no end.
 fn endless(first: &str, piece: &str, megabytes: usize) -> Vec<u8> {
-    let mut answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_vec();
+    let mut answer =
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_vec();
     answer.extend(upstream::chunk(first, "null").into_bytes());
     let piece = upstream::chunk(piece, "null");
     answer.extend(piece.repeat((megabytes << 20) / piece.len()).into_bytes());
@@ -200,7 +329,9 @@ fn an_answer_without_end_takes_no_memory_without_end() {
     let text = endless("{}", &format!(r#"{{"content":"{words}"}}"#), 8);
     let reasoning = endless("{}", &format!(r#"{{"reasoning_content":"{words}"}}"#), 8);
     let call = |arguments: &str| {
-        format!(r#"{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"f","arguments":"{arguments}"}}}}]}}"#)
+        format!(
+            r#"{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"f","arguments":"{arguments}"}}}}]}}"#
+        )
     };
     let more = format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":"{words}"}}}}]}}"#);
     let call = endless(&call(r#"{\"a\":\""#), &more, 8);
@@ -211,35 +342,85 @@ fn an_answer_without_end_takes_no_memory_without_end() {
     );
     let one_event = {
         let mut answer = endless("{}", "{}", 0);
-        answer.extend(b"data: {\"x\":\"".iter().chain(words.repeat(1000).as_bytes()));
+        answer.extend(
+            b"data: {\"x\":\""
+                .iter()
+                .chain(words.repeat(1000).as_bytes()),
+        );
         answer
     };
-    let tools = r#""tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]"#;
-    let chat = |stream: bool| STREAM.replace("\"stream\":true", &format!("{tools},\"stream\":{stream}"));
+    let tools =
+        r#""tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]"#;
+    let chat =
+        |stream: bool| STREAM.replace("\"stream\":true", &format!("{tools},\"stream\":{stream}"));
     let responses = r#"{"model":"m","stream":true,"input":"hi"}"#;
     for (what, answer, path, body, status) in [
         ("text", &text, CHAT, chat(false), 502),
         ("reasoning", &reasoning, CHAT, chat(false), 502),
         ("a call", &call, CHAT, chat(false), 502),
         ("a call in a stream", &call, CHAT, chat(true), 200),
-        ("a call in the text of a stream, of which nothing was sent", &in_text, CHAT, chat(true), 502),
-        ("a stream that repeats its text", &text, "/v1/responses", responses.to_owned(), 200),
-        ("a stream of events, whose message has all text", &text, "/v1/events", chat(true), 200),
+        (
+            "a call in the text of a stream, of which nothing was sent",
+            &in_text,
+            CHAT,
+            chat(true),
+            502,
+        ),
+        (
+            "a stream that repeats its text",
+            &text,
+            "/v1/responses",
+            responses.to_owned(),
+            200,
+        ),
+        (
+            "a stream of events, whose message has all text",
+            &text,
+            "/v1/events",
+            chat(true),
+            200,
+        ),
     ] {
-        let service = Service::of(&Upstream::new().always(answer.clone()), &["--retries", "0", "--max-answer", "1M"]);
+        let service = Service::of(
+            &Upstream::new().always(answer.clone()),
+            &["--retries", "0", "--max-answer", "1M"],
+        );
         let response = service.post(path, &body);
-        assert!(response.body.contains("see --max-answer"), "{what}: {} {}", response.status, tail(&response.body));
+        assert!(
+            response.body.contains("see --max-answer"),
+            "{what}: {} {}",
+            response.status,
+            tail(&response.body)
+        );
         assert_eq!(response.status, status, "{what}");
-        assert!(!response.body.contains("\"finish_reason\":\"stop\""), "{what}: {}", tail(&response.body));
+        assert!(
+            !response.body.contains("\"finish_reason\":\"stop\""),
+            "{what}: {}",
+            tail(&response.body)
+        );
     }
     // A stream of which nothing is kept has no limit.
-    let service = Service::of(&Upstream::new().always(text), &["--retries", "0", "--max-answer", "1M"]);
+    let service = Service::of(
+        &Upstream::new().always(text),
+        &["--retries", "0", "--max-answer", "1M"],
+    );
     let response = service.post(CHAT, STREAM);
-    assert!(response.body.len() > 7 << 20 && response.body.contains("disconnected"), "{}", tail(&response.body));
+    assert!(
+        response.body.len() > 7 << 20 && response.body.contains("disconnected"),
+        "{}",
+        tail(&response.body)
+    );
     // One event without end.
-    let service = Service::of(&Upstream::new().always(one_event), &["--retries", "0", "--max-answer", "1M"]);
+    let service = Service::of(
+        &Upstream::new().always(one_event),
+        &["--retries", "0", "--max-answer", "1M"],
+    );
     let response = service.post(CHAT, &chat(false));
-    assert!(response.status == 502 && response.body.contains("frame_too_long"), "{}", tail(&response.body));
+    assert!(
+        response.status == 502 && response.body.contains("frame_too_long"),
+        "{}",
+        tail(&response.body)
+    );
 }
 
 /// The end of a text.
@@ -258,10 +439,23 @@ fn requests_share_a_budget_of_bytes() {
     call.text("half of ");
     first.until("half of ");
     let refused = service.post(CHAT, &body);
-    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.body);
-    assert!(refused.body.contains("memory_full") && refused.body.contains("--max-memory"), "{}", refused.body);
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("1")),
+        "{}",
+        refused.body
+    );
+    assert!(
+        refused.body.contains("memory_full") && refused.body.contains("--max-memory"),
+        "{}",
+        refused.body
+    );
     let many = STREAM.replace("\"hi\"", &format!("[{}]", vec!["{}"; 20_000].join(",")));
-    assert_eq!(service.post(CHAT, &many).status, 503, "small values take more than their text");
+    assert_eq!(
+        service.post(CHAT, &many).status,
+        503,
+        "small values take more than their text"
+    );
     // A small one finds room beside it, and a large one when it has ended.
     let small = service.send("POST", CHAT, JSON, STREAM);
     upstream.next().stop();
@@ -277,17 +471,31 @@ fn requests_share_a_budget_of_bytes() {
 fn answers_share_a_budget_of_bytes() {
     let words = "many words ".repeat(1000);
     let text = endless("{}", &format!(r#"{{"content":"{words}"}}"#), 8);
-    let service = Service::of(&Upstream::new().always(text), &["--retries", "0", "--max-memory", "1M"]);
+    let service = Service::of(
+        &Upstream::new().always(text),
+        &["--retries", "0", "--max-memory", "1M"],
+    );
     let response = service.post(CHAT, &STREAM.replace("true", "false"));
-    assert_eq!((response.status, response.header("retry-after")), (503, Some("1")), "{}", response.body);
+    assert_eq!(
+        (response.status, response.header("retry-after")),
+        (503, Some("1")),
+        "{}",
+        response.body
+    );
     assert!(response.body.contains("memory_full"), "{}", response.body);
 }
 
 /// The most memory that the service ever had, in bytes.
 fn peak(service: &Service) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", service.id())).expect("a status");
-    let line =
-        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", service.id())).expect("a status");
+    let line = status.lines().find_map(|line| {
+        line.strip_prefix("VmHWM:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse::<usize>()
+            .ok()
+    });
     line.expect("a size") * 1024
 }
 
@@ -303,7 +511,10 @@ fn a_body_takes_few_times_its_size_however_it_comes() {
     let before = peak(&service);
     let body = &body[body.len() - (1 << 20)..];
     let body = format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"{body}");
-    let chunks: String = body.chars().map(|byte| format!("1\r\n{byte}\r\n")).collect();
+    let chunks: String = body
+        .chars()
+        .map(|byte| format!("1\r\n{byte}\r\n"))
+        .collect();
     let head = format!(
         "POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n{JSON}connection: close\r\ntransfer-encoding: chunked\r\n\r\n"
     );
@@ -316,8 +527,16 @@ fn a_body_takes_few_times_its_size_however_it_comes() {
 
 #[test]
 fn slow_and_long_requests_end() {
-    let limits =
-        ["--header-timeout", "400ms", "--body-timeout", "400ms", "--connection-timeout", "400ms", "--max-body", "1K"];
+    let limits = [
+        "--header-timeout",
+        "400ms",
+        "--body-timeout",
+        "400ms",
+        "--connection-timeout",
+        "400ms",
+        "--max-body",
+        "1K",
+    ];
     let service = Service::of("http://127.0.0.1:9", &limits);
     // Nothing, a part of a head, and the time after a response.
     service.connect().closed();
@@ -326,12 +545,16 @@ fn slow_and_long_requests_end() {
     client.closed();
     let mut client = service.send("GET", "/health", "connection: keep-alive\r\n", "");
     assert_eq!(client.rest().status, 200);
-    // A head that comes a byte at a time never pauses for long. Writing fails once the server has closed.
+    // A head that comes a byte at a time never pauses for long. Writing fails once the server has
+    // closed.
     let mut client = service.connect();
     let _ = client.stream.write_all(b"GET / HTTP/1.1\r\nx: ");
     while client.stream.write_all(b"a").is_ok() {}
     // A head that is too long.
-    let head = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "a".repeat(40 << 10));
+    let head = format!(
+        "GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
+        "a".repeat(40 << 10)
+    );
     let mut client = service.connect();
     client.write(head.as_bytes());
     assert!(matches!(client.rest().status, 431 | 0));
@@ -342,7 +565,10 @@ fn slow_and_long_requests_end() {
     assert_eq!(client.rest().status, 408);
     assert_eq!(service.post(CHAT, &"x".repeat(2000)).status, 413);
     let mut client = service.connect();
-    let chunks = format!("transfer-encoding: chunked\r\n\r\n7d0\r\n{}\r\n0\r\n\r\n", "x".repeat(2000));
+    let chunks = format!(
+        "transfer-encoding: chunked\r\n\r\n7d0\r\n{}\r\n0\r\n\r\n",
+        "x".repeat(2000)
+    );
     client.write(format!("POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n{JSON}{chunks}").as_bytes());
     assert_eq!(client.rest().status, 413);
     // The service still answers.
@@ -357,7 +583,8 @@ fn a_reader_that_takes_nothing_is_closed_and_slows_nobody() {
     let mut call = upstream.next();
     call.begin();
     let text = "many words ".repeat(10_000);
-    // The buffers of the system fill, then the upstream has to wait, then the client is closed, and with it this connection.
+    // The buffers of the system fill, then the upstream has to wait, then the client is closed, and
+    // with it this connection.
     let piece = upstream::chunk(&format!(r#"{{"content":"{text}"}}"#), "null");
     let mut sent = 0_usize;
     while call.stream.write_all(piece.as_bytes()).is_ok() {
@@ -371,11 +598,17 @@ fn a_reader_that_takes_nothing_is_closed_and_slows_nobody() {
 
 #[test]
 fn connections_beyond_the_limit_are_refused_and_the_others_live() {
-    let service = Service::of("http://127.0.0.1:9", &["--max-connections", "3", "--header-timeout", "30s"]);
+    let service = Service::of(
+        "http://127.0.0.1:9",
+        &["--max-connections", "3", "--header-timeout", "30s"],
+    );
     let open: Vec<Client> = (0..3).map(|_| service.connect()).collect();
     let mut refused = service.connect();
     let response = refused.rest();
-    assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
+    assert_eq!(
+        (response.status, response.header("retry-after")),
+        (503, Some("1"))
+    );
     for mut client in open {
         client.write(request("GET", "/health", "", "").as_bytes());
         assert_eq!(client.rest().status, 200);
@@ -390,16 +623,33 @@ fn ten_thousand_connections_cost_little() {
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
     // As many as the system allows this process.
-    let most =
-        limit.maximum.map_or(10_000, |most| usize::try_from(most).unwrap_or(10_000).saturating_sub(200)).min(10_000);
-    let service = Service::of("http://127.0.0.1:9", &["--max-connections", "20000", "--header-timeout", "5m"]);
+    let most = limit
+        .maximum
+        .map_or(10_000, |most| {
+            usize::try_from(most).unwrap_or(10_000).saturating_sub(200)
+        })
+        .min(10_000);
+    let service = Service::of(
+        "http://127.0.0.1:9",
+        &["--max-connections", "20000", "--header-timeout", "5m"],
+    );
     let open: Vec<Client> = (0..most).map(|_| service.connect()).collect();
     assert_eq!(service.ask("GET", "/health", "", "").status, 200);
-    let status = std::fs::read_to_string(format!("/proc/{}/status", service.id())).expect("a status");
-    let rss =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", service.id())).expect("a status");
+    let rss = status.lines().find_map(|line| {
+        line.strip_prefix("VmRSS:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse::<usize>()
+            .ok()
+    });
     let per_connection = rss.expect("a size") * 1024 / open.len();
-    assert!(per_connection < 32 << 10, "{per_connection} bytes a connection of {}", open.len());
+    assert!(
+        per_connection < 32 << 10,
+        "{per_connection} bytes a connection of {}",
+        open.len()
+    );
 }
 
 #[test]
@@ -414,8 +664,16 @@ fn a_signal_ends_streams_with_an_error_and_closes_the_upstream() {
         client.until("half of ");
         service.signal(signal);
         let response = client.rest();
-        assert!(response.body.contains("data: {\"error\":"), "{}", response.body);
-        assert!(!response.body.contains(r#""finish_reason":"stop""#), "{}", response.body);
+        assert!(
+            response.body.contains("data: {\"error\":"),
+            "{}",
+            response.body
+        );
+        assert!(
+            !response.body.contains(r#""finish_reason":"stop""#),
+            "{}",
+            response.body
+        );
         call.closed();
         let (status, _) = service.ended();
         assert_eq!(status.code(), Some(code));
@@ -429,9 +687,18 @@ fn a_socket_in_the_file_system_is_its_owners_alone() {
     let path = std::env::temp_dir().join(format!("tc-serve-{}.sock", std::process::id()));
     let name = path.to_str().expect("a path");
     let service = Service::of("http://127.0.0.1:9", &["--unix", name]);
-    assert_eq!(std::fs::metadata(&path).expect("a socket").permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::metadata(&path)
+            .expect("a socket")
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600
+    );
     let mut stream = std::os::unix::net::UnixStream::connect(&path).expect("a connection");
-    stream.write_all(request("GET", "/health", "", "").as_bytes()).expect("a request");
+    stream
+        .write_all(request("GET", "/health", "", "").as_bytes())
+        .expect("a request");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("a response");
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");

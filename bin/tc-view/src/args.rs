@@ -9,9 +9,8 @@ use view::{FORMS, FormRow, Surface};
 
 /// Events for people: text as it streams, a card for each call, or the final answer as JSON.
 ///
-/// Control characters in the text of a model or a tool are written out (\x1b, \u202e), never sent. The exit status is 2 after
-/// an `error`
-/// event.
+/// Control characters in the text of a model or a tool are written out (\x1b, \u202e), never sent.
+/// The exit status is 2 after an `error` event.
 #[derive(Debug, Parser)]
 #[command(name = "tc-view", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
@@ -23,7 +22,8 @@ pub struct Args {
     /// Whether to use colours, bold and dim; `always` colours plain text too
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
     color: Colour,
-    /// After Ctrl-C read on until the input ends, to show what the commands before this one still write
+    /// After Ctrl-C read on until the input ends, to show what the commands before this one still
+    /// write
     #[arg(short, long)]
     pub ignore_interrupts: bool,
     #[command(flatten)]
@@ -41,8 +41,16 @@ Without --color, the first of these that applies decides: NO_COLOR is not empty 
 
 /// The parser of `--format`: the names of the forms, which `--help` lists.
 fn form() -> impl TypedValueParser<Value = FormRow> {
-    let names: Vec<_> = FORMS.iter().map(|form| PossibleValue::new(form.name).help(form.help)).collect();
-    PossibleValuesParser::new(names).map(|name| *FORMS.iter().find(|form| form.name == name).unwrap_or(&FORMS[0]))
+    let names: Vec<_> = FORMS
+        .iter()
+        .map(|form| PossibleValue::new(form.name).help(form.help))
+        .collect();
+    PossibleValuesParser::new(names).map(|name| {
+        *FORMS
+            .iter()
+            .find(|form| form.name == name)
+            .unwrap_or(&FORMS[0])
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,8 +64,8 @@ enum Colour {
 }
 
 impl Colour {
-    /// Resolves `auto` by the common environment variables of <https://no-color.org> and <https://bixense.com/clicolors>. `get` reads a
-    /// variable; an empty one counts as not set.
+    /// Resolves `auto` by the common environment variables of <https://no-color.org> and
+    /// <https://bixense.com/clicolors>. `get` reads a variable; an empty one counts as not set.
     fn or_environment(self, get: impl Fn(&str) -> Option<String>) -> Self {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         if self != Colour::Auto {
@@ -100,13 +108,21 @@ mod tests {
         for (option, set, expected) in [
             (Auto, &[][..], Auto),
             (Auto, &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")], Never),
-            (Auto, &[("NO_COLOR", ""), ("CLICOLOR_FORCE", "1"), ("CLICOLOR", "0")], Always),
+            (
+                Auto,
+                &[("NO_COLOR", ""), ("CLICOLOR_FORCE", "1"), ("CLICOLOR", "0")],
+                Always,
+            ),
             (Auto, &[("CLICOLOR_FORCE", "0"), ("CLICOLOR", "0")], Never),
             (Auto, &[("CLICOLOR_FORCE", "0"), ("CLICOLOR", "1")], Auto),
             (Always, &[("NO_COLOR", "1")], Always),
             (Never, &[("CLICOLOR_FORCE", "1")], Never),
         ] {
-            let get = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+            let get = |name: &str| {
+                set.iter()
+                    .find(|(n, _)| *n == name)
+                    .map(|(_, value)| (*value).to_owned())
+            };
             assert_eq!(option.or_environment(get), expected, "{option:?} {set:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! A person's answers: the questions on the terminal, who answered, and the command that continues a run.
+//! A person's answers: the questions on the terminal, who answered, and the command that continues
+//! a run.
 
 mod asker;
 pub mod continuation;

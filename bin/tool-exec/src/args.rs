@@ -16,9 +16,11 @@ use std::time::Duration;
 
 /// Run the tool calls of a stream, and answer them.
 ///
-/// Passes every event through, runs the calls as the tools file describes (commands without a shell, requests, tools of MCP servers), and adds `tool_use`, `tool_result` and,
-/// after the turn's own events, the tool messages in call order. Every failure of a call is a result that the model can act on. The
-/// exit status is the next step: 0 results are ready, prompt again; 1 the turn is over; 2 the turn failed; 3 calls wait for a person.
+/// Passes every event through, runs the calls as the tools file describes (commands without a
+/// shell, requests, tools of MCP servers), and adds `tool_use`, `tool_result` and, after the turn's
+/// own events, the tool messages in call order. Every failure of a call is a result that the model
+/// can act on. The exit status is the next step: 0 results are ready, prompt again; 1 the turn is
+/// over; 2 the turn failed; 3 calls wait for a person.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tool-exec", version, max_term_width = 100, override_usage = "tool-exec [OPTIONS] --tools <FILE> [FILES]...", after_help = EXAMPLES)]
 pub struct Args {
@@ -40,7 +42,8 @@ pub struct Args {
     /// How long a call may take, unless its tool has its own `timeout`
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = above_zero)]
     pub timeout: Duration,
-    /// How much a call may write, unless its tool has its own `max_output` (K, M and G are understood)
+    /// How much a call may write, unless its tool has its own `max_output` (K, M and G are
+    /// understood)
     #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = args::bytes)]
     pub max_output: usize,
     /// How many calls of one turn run; further ones are denied
@@ -56,7 +59,8 @@ pub struct Args {
     #[arg(long)]
     pub progress: bool,
 
-    /// Cancel the calls whose ids are written to this file or named pipe, one a line (or a `retract` event), now or later
+    /// Cancel the calls whose ids are written to this file or named pipe, one a line (or a
+    /// `retract` event), now or later
     #[arg(long, value_name = "FILE")]
     pub cancel_on: Option<PathBuf>,
 
@@ -75,7 +79,8 @@ pub struct Args {
     /// Print what would run, one JSON line a call, and run nothing
     #[arg(long, help_heading = "Looking only")]
     pub dry_run: bool,
-    /// Print the calls that wait for a person as ID:HASH, one a line, and run nothing; status 1 without any
+    /// Print the calls that wait for a person as ID:HASH, one a line, and run nothing; status 1
+    /// without any
     #[arg(long, conflicts_with_all = ["list", "dry_run"], help_heading = "Looking only")]
     pub list_pending: bool,
     #[command(flatten)]
@@ -108,9 +113,16 @@ pub enum Order {
 
 fn above_zero(text: &str) -> Result<Duration, String> {
     let time = event::unit::time(text).map_err(|e| e.to_string())?;
-    if time.is_zero() { Err("must be above 0".to_owned()) } else { Ok(time) }
+    if time.is_zero() {
+        Err("must be above 0".to_owned())
+    } else {
+        Ok(time)
+    }
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "not a number above 0".to_owned())
+    text.parse()
+        .ok()
+        .filter(|n| *n > 0)
+        .ok_or_else(|| "not a number above 0".to_owned())
 }

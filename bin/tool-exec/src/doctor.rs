@@ -19,12 +19,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Prints what is in force, one line each.
 ///
 /// # Errors
-/// When nothing can be started here, or the sandbox `wanted` cannot be had; what was found is printed all the same.
+/// When nothing can be started here, or the sandbox `wanted` cannot be had; what was found is
+/// printed all the same.
 pub fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
-    let limit = |error| Failure::Limit { what: "the runtime cannot be started", error };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)?;
+    let limit = |error| Failure::Limit {
+        what: "the runtime cannot be started",
+        error,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(limit)?;
     let in_force = runtime.block_on(tokio::task::LocalSet::new().run_until(try_command()))?;
-    let (landlock, bwrap) = (Sandboxes::lacks(SandboxKind::Landlock), Sandboxes::lacks(SandboxKind::Bwrap));
+    let (landlock, bwrap) = (
+        Sandboxes::lacks(SandboxKind::Landlock),
+        Sandboxes::lacks(SandboxKind::Bwrap),
+    );
     let mut out = stdio::Output::new();
     for (what, found) in lines(in_force, landlock.as_deref(), bwrap.as_deref()) {
         out.put(format!("{what:<16} {found}\n").as_bytes())?;
@@ -49,25 +59,38 @@ async fn try_command() -> anyhow::Result<InForce> {
         program,
         environment: vec![],
         folder: "/".into(),
-        home: HomeNames::new().next().context("there is no folder for temporary files")?,
+        home: HomeNames::new()
+            .next()
+            .context("there is no folder for temporary files")?,
         home_size: 1 << 20,
         limits: ProcessLimits::default(),
-        together: GroupLimits { memory: Some(1 << 30), processes: Some(64) },
+        together: GroupLimits {
+            memory: Some(1 << 30),
+            processes: Some(64),
+        },
         deadline: Some(PATIENCE),
         grace: Duration::ZERO,
         confinement: serde_json::Value::Null,
     };
     let mut running = supervisor::start(&job).await.map_err(|e| match e {
         StartError::NotStarted(why) => anyhow!("a command cannot be started here: {why}"),
-        StartError::Unknown => anyhow!("a command cannot be started here: its supervisor ended, see ulimit -a"),
+        StartError::Unknown => {
+            anyhow!("a command cannot be started here: its supervisor ended, see ulimit -a")
+        }
     })?;
     running.supervisor.ended().await;
     Ok(running.in_force)
 }
 
 /// What each part is, and how it is here.
-fn lines(in_force: InForce, landlock: Option<&str>, bwrap: Option<&str>) -> Vec<(&'static str, String)> {
-    let yes = |is: bool, there: &'static str, not: &'static str| (if is { there } else { not }).to_owned();
+fn lines(
+    in_force: InForce,
+    landlock: Option<&str>,
+    bwrap: Option<&str>,
+) -> Vec<(&'static str, String)> {
+    let yes = |is: bool, there: &'static str, not: &'static str| {
+        (if is { there } else { not }).to_owned()
+    };
     let is_root = rustix::process::geteuid().is_root();
     vec![
         (
@@ -161,24 +184,38 @@ fn landlock_line(lacks: Option<&str>) -> String {
         (9, "UNIX sockets with a path"),
     ];
     let list = |covered: bool| {
-        let names = parts.iter().filter(|(since, _)| (version >= *since) == covered).map(|(_, name)| *name);
+        let names = parts
+            .iter()
+            .filter(|(since, _)| (version >= *since) == covered)
+            .map(|(_, name)| *name);
         names.collect::<Vec<_>>().join(", ")
     };
     match (version, lacks) {
         (0, _) => "none in this kernel, or not enabled".to_owned(),
         (_, None) => {
             let open = list(false);
-            let open = if open.is_empty() { String::new() } else { format!("; not covered: {open}") };
+            let open = if open.is_empty() {
+                String::new()
+            } else {
+                format!("; not covered: {open}")
+            };
             format!("version {version}: {}{open}", list(true))
         }
-        (_, Some(why)) => format!("version {version}: {}; cannot be used with the network off: {why}", list(true)),
+        (_, Some(why)) => format!(
+            "version {version}: {}; cannot be used with the network off: {why}",
+            list(true)
+        ),
     }
 }
 
 fn bwrap_line(lacks: Option<&str>) -> String {
     let program = program::find("bwrap", Path::new("/"));
-    let version = program.ok().and_then(|program| Command::new(program).arg("--version").output().ok());
-    let version = version.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default();
+    let version = program
+        .ok()
+        .and_then(|program| Command::new(program).arg("--version").output().ok());
+    let version = version
+        .map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned())
+        .unwrap_or_default();
     match lacks {
         None => format!("{version}: works"),
         Some(why) if version.is_empty() => why.to_owned(),

@@ -20,9 +20,18 @@ pub fn judge(args: &Args, tools: Tools) -> anyhow::Result<Judge> {
         approve: policy::level(&args.permissions, &policy),
         approved: args.permissions.approve_call.iter().cloned().collect(),
         denied: args.permissions.deny_call.iter().cloned().collect(),
-        results: args.permissions.answer_call.iter().map(|answer| (answer.call.clone(), answer.text.clone())).collect(),
+        results: args
+            .permissions
+            .answer_call
+            .iter()
+            .map(|answer| (answer.call.clone(), answer.text.clone()))
+            .collect(),
         always: HashSet::new(),
         continuation: continuation::continuation(args),
     };
-    Ok(Judge { tools, rules, policy: Rc::new(policy) })
+    Ok(Judge {
+        tools,
+        rules,
+        policy: Rc::new(policy),
+    })
 }

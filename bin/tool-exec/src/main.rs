@@ -32,10 +32,12 @@ use store::Cache;
 use tool::Judge;
 
 fn main() -> ExitCode {
-    supervisor::run_if_asked().or_else(stage::run_if_asked).unwrap_or_else(|| {
-        supervisor::keep_private();
-        ::args::run(exec)
-    })
+    supervisor::run_if_asked()
+        .or_else(stage::run_if_asked)
+        .unwrap_or_else(|| {
+            supervisor::keep_private();
+            ::args::run(exec)
+        })
 }
 
 /// Reads the tools, then lists them, shows what would run, or runs it.
@@ -47,20 +49,36 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         return cache_stats(&args);
     }
     if args.keeping.lock_input {
-        let file = std::io::stdin().as_fd().try_clone_to_owned().context("standard input is closed")?;
+        let file = std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .context("standard input is closed")?;
         store::Locks::default().take(&file.into(), Path::new("standard input"))?;
         return Ok(Status::Done);
     }
     if !args.servers.hub {
-        // A supervisor may outlive this process, and with it what this one was handed, such as the lock of `react`.
+        // A supervisor may outlive this process, and with it what this one was handed, such as the
+        // lock of `react`.
         close_fds::set_fds_cloexec(3, &[]);
     }
     let looks = args.list || args.servers.update_lock || args.servers.hub;
-    let unlocked = if looks { Unlocked::Show } else { Unlocked::Refuse };
-    let setup = Setup::read(&args.tools, args.servers.lock.as_deref(), unlocked, sandbox::confines(&args))?;
+    let unlocked = if looks {
+        Unlocked::Show
+    } else {
+        Unlocked::Refuse
+    };
+    let setup = Setup::read(
+        &args.tools,
+        args.servers.lock.as_deref(),
+        unlocked,
+        sandbox::confines(&args),
+    )?;
     if !args.permissions.trust {
         trust::tools_file(&args.tools, &setup.tools)?;
-        args.permissions.policy.iter().try_for_each(|path| trust::file(path))?;
+        args.permissions
+            .policy
+            .iter()
+            .try_for_each(|path| trust::file(path))?;
         trust::servers(&args.tools, &setup.pool.file.path, &setup.pool.servers)?;
     }
     if args.servers.update_lock {
@@ -83,10 +101,21 @@ fn exec(args: Args) -> anyhow::Result<Status> {
 /// Prints what the cache holds.
 fn cache_stats(args: &Args) -> anyhow::Result<Status> {
     let folder = args.keeping.cache.clone().or_else(Cache::default_folder);
-    let folder = folder.context("neither HOME nor XDG_CACHE_HOME is set, name the folder with --cache DIR")?;
-    let cache = folder.symlink_metadata().is_ok().then(|| Cache::open(&folder, false)).transpose()?;
+    let folder = folder
+        .context("neither HOME nor XDG_CACHE_HOME is set, name the folder with --cache DIR")?;
+    let cache = folder
+        .symlink_metadata()
+        .is_ok()
+        .then(|| Cache::open(&folder, false))
+        .transpose()?;
     let mut out = stdio::Output::new();
-    out.put(cache.map(|cache| cache.stats()).unwrap_or_default().json().as_bytes())?;
+    out.put(
+        cache
+            .map(|cache| cache.stats())
+            .unwrap_or_default()
+            .json()
+            .as_bytes(),
+    )?;
     out.put(b"\n")?;
     out.flush()?;
     Ok(Status::Done)

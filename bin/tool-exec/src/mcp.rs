@@ -1,4 +1,5 @@
-//! Tools of servers that speak the Model Context Protocol: the servers' processes and connections, their sessions, and the calls.
+//! Tools of servers that speak the Model Context Protocol: the servers' processes and connections,
+//! their sessions, and the calls.
 
 mod answer;
 mod backend;

@@ -15,12 +15,20 @@ use tool::Tools;
 /// # Errors
 /// A sandbox that cannot be had, or a list that opens a file of this program.
 pub fn sandboxes(args: &Args, tools: &Tools) -> anyhow::Result<Sandboxes> {
-    Sandboxes::check(args.confining.sandbox, tools, &folder_of(&args.tools), &own_files(args))
+    Sandboxes::check(
+        args.confining.sandbox,
+        tools,
+        &folder_of(&args.tools),
+        &own_files(args),
+    )
 }
 
 /// What confines the servers of tools that are programs.
 pub fn confines(args: &Args) -> Confines {
-    Confines { least: args.confining.sandbox, protected: own_files(args) }
+    Confines {
+        least: args.confining.sandbox,
+        protected: own_files(args),
+    }
 }
 
 /// The files of this program, which no command may write. Some of them need not exist yet.
@@ -33,12 +41,35 @@ fn own_files(args: &Args) -> Vec<ProtectedFile> {
         ("the journal", keeping.journal.as_slice()),
         ("the policy", args.permissions.policy.as_slice()),
     ];
-    all.extend(lists.into_iter().flat_map(|(what, paths)| paths.iter().map(move |path| (what, path.clone()))));
-    all.push(("the lock file", LockFile::new(args.servers.lock.as_deref(), &args.tools).path));
-    let hub = std::env::var_os(HUB).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let cache = keeping.cache.clone().or_else(Cache::default_folder).filter(|_| !keeping.no_cache);
-    let places =
-        [("the hub's socket", hub), ("the cache", cache), ("the folder of whole outputs", Spill::default_folder())];
-    all.extend(places.into_iter().filter_map(|(what, path)| Some((what, path?))));
-    all.into_iter().map(|(what, path)| ProtectedFile { what, path }).chain(standard_files()).collect()
+    all.extend(
+        lists
+            .into_iter()
+            .flat_map(|(what, paths)| paths.iter().map(move |path| (what, path.clone()))),
+    );
+    all.push((
+        "the lock file",
+        LockFile::new(args.servers.lock.as_deref(), &args.tools).path,
+    ));
+    let hub = std::env::var_os(HUB)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
+    let cache = keeping
+        .cache
+        .clone()
+        .or_else(Cache::default_folder)
+        .filter(|_| !keeping.no_cache);
+    let places = [
+        ("the hub's socket", hub),
+        ("the cache", cache),
+        ("the folder of whole outputs", Spill::default_folder()),
+    ];
+    all.extend(
+        places
+            .into_iter()
+            .filter_map(|(what, path)| Some((what, path?))),
+    );
+    all.into_iter()
+        .map(|(what, path)| ProtectedFile { what, path })
+        .chain(standard_files())
+        .collect()
 }

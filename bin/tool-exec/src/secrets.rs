@@ -9,18 +9,22 @@ use std::rc::Rc;
 use tool::mcp::{Link, Server, Servers, fill};
 use tool::{HttpRun, Run, Tools};
 
-/// The redactor of everything that leaves this process: events, results, files and messages. It knows the variables that have the name of
-/// a credential or that a tool sends in a header or a query, those that the `env` or a header of a server is filled from, the passwords in
-/// URLs that commands and servers are given in variables, and the credentials that the tools file itself holds.
+/// The redactor of everything that leaves this process: events, results, files and messages. It
+/// knows the variables that have the name of a credential or that a tool sends in a header or a
+/// query, those that the `env` or a header of a server is filled from, the passwords in URLs that
+/// commands and servers are given in variables, and the credentials that the tools file itself
+/// holds.
 pub fn redactor(tools: &Tools, servers: &Servers) -> Redactor {
-    let ours =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let ours = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let variables = ours.chain(servers.list.iter().flat_map(of_program));
     let requests = || {
-        tools.iter().filter_map(|tool| match &tool.exec.as_ref()?.run {
-            Run::Http(http) => Some(http),
-            Run::Command(_) | Run::Mcp(_) => None,
-        })
+        tools
+            .iter()
+            .filter_map(|tool| match &tool.exec.as_ref()?.run {
+                Run::Http(http) => Some(http),
+                Run::Command(_) | Run::Mcp(_) => None,
+            })
     };
     let named: HashSet<&str> = requests().flat_map(HttpRun::variables).collect();
     Redactor::with_named(
@@ -34,13 +38,16 @@ pub fn redactor(tools: &Tools, servers: &Servers) -> Redactor {
     )
 }
 
-/// The secrets of a request beyond the variables that it names: what the tools file holds, and what a header is made of.
+/// The secrets of a request beyond the variables that it names: what the tools file holds, and what
+/// a header is made of.
 fn in_request(http: &HttpRun) -> Vec<String> {
     let mut secrets = secrets_in_url(&http.fixed_url());
     secrets.extend(http.proxy.iter().flat_map(|url| secrets_in_url(url)));
     for (name, text) in &http.headers {
         let is_named = text.variables().next().is_some();
-        let Ok(value) = text.fill(|name| std::env::var(name).ok()) else { continue };
+        let Ok(value) = text.fill(|name| std::env::var(name).ok()) else {
+            continue;
+        };
         if is_named || is_secret_header(name) {
             let (scheme, credential) = value.rsplit_once(' ').unwrap_or(("", &value));
             if scheme.eq_ignore_ascii_case("basic") {
@@ -52,13 +59,22 @@ fn in_request(http: &HttpRun) -> Vec<String> {
     secrets
 }
 
-/// The secrets in URLs among the variables that a command is given. Other values may be settings: they count by their names alone.
+/// The secrets in URLs among the variables that a command is given. Other values may be settings:
+/// they count by their names alone.
 fn in_command(tool: &Rc<tool::Tool>) -> Vec<String> {
-    let Some(Run::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else { return Vec::new() };
-    command.env.iter().filter_map(|name| std::env::var(name).ok()).flat_map(|value| secrets_in_url(&value)).collect()
+    let Some(Run::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else {
+        return Vec::new();
+    };
+    command
+        .env
+        .iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .flat_map(|value| secrets_in_url(&value))
+        .collect()
 }
 
-/// An error whose text holds no secret. One without any stays as it is, because its type may matter to the caller.
+/// An error whose text holds no secret. One without any stays as it is, because its type may matter
+/// to the caller.
 pub fn without(error: anyhow::Error, redactor: &Redactor) -> anyhow::Error {
     let text = format!("{error:#}");
     match redactor.text(&text) {
@@ -69,19 +85,33 @@ pub fn without(error: anyhow::Error, redactor: &Redactor) -> anyhow::Error {
 
 /// The variables of the environment of a server of tools.
 fn of_program(server: &Server) -> Vec<(String, String)> {
-    let Link::Stdio(program) = &server.link else { return Vec::new() };
-    program.env.iter().filter_map(|(name, value)| Some((name.clone(), filled(value)?.0))).collect()
+    let Link::Stdio(program) = &server.link else {
+        return Vec::new();
+    };
+    program
+        .env
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), filled(value)?.0)))
+        .collect()
 }
 
-/// The secrets that a server of tools is given in its environment: values that are filled from variables, the variables' own, and those in
-/// URLs.
+/// The secrets that a server of tools is given in its environment: values that are filled from
+/// variables, the variables' own, and those in URLs.
 fn in_program(server: &Server) -> Vec<String> {
-    let Link::Stdio(program) = &server.link else { return Vec::new() };
+    let Link::Stdio(program) = &server.link else {
+        return Vec::new();
+    };
     let mut secrets = vec![];
     for (_, text) in &program.env {
         let sources = RefCell::new(vec![]);
-        let value = |name: &str| std::env::var(name).ok().inspect(|value| sources.borrow_mut().push(value.clone()));
-        let Ok((whole, is_filled)) = fill(text, value) else { continue };
+        let value = |name: &str| {
+            std::env::var(name)
+                .ok()
+                .inspect(|value| sources.borrow_mut().push(value.clone()))
+        };
+        let Ok((whole, is_filled)) = fill(text, value) else {
+            continue;
+        };
         let mut values = sources.into_inner();
         values.push(whole);
         secrets.extend(values.iter().flat_map(|value| secrets_in_url(value)));
@@ -94,7 +124,9 @@ fn in_program(server: &Server) -> Vec<String> {
 
 /// The secrets in what an HTTP server of tools is sent.
 fn in_endpoint(server: &Server) -> Vec<String> {
-    let Link::Http(endpoint) = &server.link else { return Vec::new() };
+    let Link::Http(endpoint) = &server.link else {
+        return Vec::new();
+    };
     let mut secrets = secrets_in_url(&endpoint.url);
     for (name, value) in &endpoint.headers {
         if let Some((value, is_filled)) = filled(value)
@@ -117,10 +149,14 @@ fn filled(value: &str) -> Option<(String, bool)> {
 /// The tools whose requests need a variable that is not set, and the first such variable of each.
 pub fn missing(tools: &Tools) -> Vec<(String, String)> {
     let is_missing = |name: &&str| {
-        std::env::var(name).is_ok_and(|value| value.trim().is_empty()) || std::env::var_os(name).is_none()
+        std::env::var(name).is_ok_and(|value| value.trim().is_empty())
+            || std::env::var_os(name).is_none()
     };
     let missing = |tool: &tool::Tool| match &tool.exec.as_ref()?.run {
-        Run::Http(http) => Some((tool.name.clone(), http.variables().find(is_missing)?.to_owned())),
+        Run::Http(http) => Some((
+            tool.name.clone(),
+            http.variables().find(is_missing)?.to_owned(),
+        )),
         Run::Command(_) | Run::Mcp(_) => None,
     };
     tools.iter().filter_map(|tool| missing(tool)).collect()

@@ -1,4 +1,5 @@
-//! What outlives a run: results in the cache, whole outputs in the spill folder, intents and results in the log and the journal.
+//! What outlives a run: results in the cache, whole outputs in the spill folder, intents and
+//! results in the log and the journal.
 
 mod appended;
 mod cache;

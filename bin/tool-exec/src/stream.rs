@@ -1,4 +1,5 @@
-//! The two ends of the pipe, and the signals, beside child processes; the rules of lines and flushing are those of `stdio`.
+//! The two ends of the pipe, and the signals, beside child processes; the rules of lines and
+//! flushing are those of `stdio`.
 
 pub mod ahead;
 mod cancels;

@@ -1,4 +1,5 @@
-//! Whether a file that decides what runs can be trusted: only this user or root could have written it.
+//! Whether a file that decides what runs can be trusted: only this user or root could have written
+//! it.
 
 use crate::command::folder_of;
 use anyhow::{Context, bail};
@@ -10,7 +11,8 @@ use tool::{Run, Tools};
 /// The mode bit of a folder in which a user can replace only own files, such as /tmp.
 const STICKY: u32 = 0o1000;
 
-/// The attribute that holds the access control list of a place (acl(5)). It is there only if the list says more than the mode.
+/// The attribute that holds the access control list of a place (acl(5)). It is there only if the
+/// list says more than the mode.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
 /// Checks the tools file, and the programs that it names by a path.
@@ -21,8 +23,14 @@ pub fn tools_file(path: &Path, tools: &Tools) -> anyhow::Result<()> {
     file(path)?;
     let folder = folder_of(path);
     for tool in tools.iter() {
-        let Some(Run::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else { continue };
-        if let Some(program) = command.template.program().filter(|program| program.contains('/')) {
+        let Some(Run::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else {
+            continue;
+        };
+        if let Some(program) = command
+            .template
+            .program()
+            .filter(|program| program.contains('/'))
+        {
             file(&folder.join(program))?;
         }
     }
@@ -38,7 +46,10 @@ pub fn servers(tools: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<(
     let folder = folder_of(tools);
     for server in &servers.list {
         if let Link::Stdio(program) = &server.link
-            && let Some(program) = program.command.first().filter(|program| program.contains('/'))
+            && let Some(program) = program
+                .command
+                .first()
+                .filter(|program| program.contains('/'))
         {
             file(&folder.join(program))?;
         }
@@ -46,22 +57,29 @@ pub fn servers(tools: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<(
     Ok(())
 }
 
-/// Checks a file that says what may run, and every folder and link on the way to it, from the root on: whoever can write to one of these folders can put another file
-/// in the place of this one, at any time. A sticky folder such as /tmp is accepted, since a user can replace only own files there. A pipe of this user's shell is not checked, nor is
-/// what is missing, but for the folders on the way.
+/// Checks a file that says what may run, and every folder and link on the way to it, from the root
+/// on: whoever can write to one of these folders can put another file in the place of this one, at
+/// any time. A sticky folder such as /tmp is accepted, since a user can replace only own files
+/// there. A pipe of this user's shell is not checked, nor is what is missing, but for the folders
+/// on the way.
 ///
 /// # Errors
 /// What others could change, and what to do.
 pub fn file(path: &Path) -> anyhow::Result<()> {
     let name = path.display();
-    let whole = std::path::absolute(path).with_context(|| format!("{name}: the current folder cannot be found"))?;
-    let Err(Distrust { place, kind, why }) = walk(&whole) else { return Ok(()) };
+    let whole = std::path::absolute(path)
+        .with_context(|| format!("{name}: the current folder cannot be found"))?;
+    let Err(Distrust { place, kind, why }) = walk(&whole) else {
+        return Ok(());
+    };
     let what = match kind {
         PlaceKind::File => "it".to_owned(),
         PlaceKind::Folder => format!("the folder {} on the way to it", place.display()),
         PlaceKind::Link => format!("the link {} on the way to it", place.display()),
     };
-    bail!("{name}: {what} {why}, and it decides what runs; change that, or use --trust if you trust them");
+    bail!(
+        "{name}: {what} {why}, and it decides what runs; change that, or use --trust if you trust them"
+    );
 }
 
 /// What others could change.
@@ -83,17 +101,29 @@ enum PlaceKind {
     Link,
 }
 
-/// How many links the system follows in one path (path_resolution(7)). Nothing opens a path with more.
+/// How many links the system follows in one path (path_resolution(7)). Nothing opens a path with
+/// more.
 const LINKS: usize = 40;
 
-/// Goes the way that the system goes when it opens the absolute path `whole`, and checks each place on it.
+/// Goes the way that the system goes when it opens the absolute path `whole`, and checks each place
+/// on it.
 fn walk(whole: &Path) -> Result<(), Distrust> {
     let check = |place: &Path, kind: PlaceKind, meta: &Stat| match distrust(place, meta, kind) {
-        Some(why) => Err(Distrust { place: place.to_owned(), kind, why }),
+        Some(why) => Err(Distrust {
+            place: place.to_owned(),
+            kind,
+            why,
+        }),
         None => Ok(()),
     };
-    // The parts that are to come, the next one last, and the place that is reached: a path without links.
-    let parts = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    // The parts that are to come, the next one last, and the place that is reached: a path without
+    // links.
+    let parts = |path: &Path| {
+        path.components()
+            .rev()
+            .map(|part| part.as_os_str().to_owned())
+            .collect::<Vec<_>>()
+    };
     let (mut rest, mut at, mut links) = (parts(whole), PathBuf::from("/"), 0);
     while let Some(part) = rest.pop() {
         let place = match part.as_encoded_bytes() {
@@ -104,17 +134,22 @@ fn walk(whole: &Path) -> Result<(), Distrust> {
             }
             _ => at.join(&part), // the root is absolute: it replaces what was reached
         };
-        let Ok(meta) = lstat(&place) else { return Ok(()) }; // there is nothing
+        let Ok(meta) = lstat(&place) else {
+            return Ok(());
+        }; // there is nothing
         match FileType::from_raw_mode(meta.st_mode) {
             FileType::Symlink => {
                 check(&place, PlaceKind::Link, &meta)?;
                 links += 1;
-                let Some(to) = std::fs::read_link(&place).ok().filter(|_| links <= LINKS) else { return Ok(()) };
+                let Some(to) = std::fs::read_link(&place).ok().filter(|_| links <= LINKS) else {
+                    return Ok(());
+                };
                 if lstat(at.join(&to)).is_ok() {
                     rest.extend(parts(&to));
                     continue;
                 }
-                // The system has links to what has no name (`/dev/fd/3`, a pipe or a file that was removed): it is what whoever started this process opened.
+                // The system has links to what has no name (`/dev/fd/3`, a pipe or a file that was
+                // removed): it is what whoever started this process opened.
                 match stat(&place) {
                     Ok(meta) if FileType::from_raw_mode(meta.st_mode) == FileType::RegularFile => {
                         check(&place, PlaceKind::File, &meta)?;
@@ -147,20 +182,31 @@ fn distrust(place: &Path, meta: &Stat, kind: PlaceKind) -> Option<&'static str> 
     if kind == PlaceKind::Link || kind == PlaceKind::Folder && meta.st_mode & STICKY != 0 {
         return None;
     }
-    // The private group of a user has the user's number; many systems make files that this group may write. Where a place has an access
-    // control list, the group's permissions are those of all users and groups in the list (acl(5)).
-    let is_private =
-        || meta.st_gid == meta.st_uid && rustix::fs::getxattr(place, ACCESS_LIST, &mut [0u8; 0][..]).is_err();
-    (meta.st_mode & 0o002 != 0 || meta.st_mode & 0o020 != 0 && !is_private()).then_some("can be written by other users")
+    // The private group of a user has the user's number; many systems make files that this group
+    // may write. Where a place has an access control list, the group's permissions are those of all
+    // users and groups in the list (acl(5)).
+    let is_private = || {
+        meta.st_gid == meta.st_uid
+            && rustix::fs::getxattr(place, ACCESS_LIST, &mut [0u8; 0][..]).is_err()
+    };
+    (meta.st_mode & 0o002 != 0 || meta.st_mode & 0o020 != 0 && !is_private())
+        .then_some("can be written by other users")
 }
 
-/// The number under which the files of root appear, where this process is in a user namespace that has no root (user_namespaces(7)): a
-/// sandbox around the whole pipeline. The files of all users that it lacks appear so, too.
+/// The number under which the files of root appear, where this process is in a user namespace that
+/// has no root (user_namespaces(7)): a sandbox around the whole pipeline. The files of all users
+/// that it lacks appear so, too.
 fn nobody() -> Option<u32> {
     let read = |name: &str| std::fs::read_to_string(Path::new("/proc").join(name)).ok();
     let map = read("self/uid_map")?;
-    let has_root = map.lines().any(|line| line.split_whitespace().next() == Some("0"));
-    if has_root { None } else { read("sys/kernel/overflowuid")?.trim().parse().ok() }
+    let has_root = map
+        .lines()
+        .any(|line| line.split_whitespace().next() == Some("0"));
+    if has_root {
+        None
+    } else {
+        read("sys/kernel/overflowuid")?.trim().parse().ok()
+    }
 }
 
 #[cfg(test)]
@@ -177,7 +223,9 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(&path, "[]").unwrap();
         symlink(&path, root.join("link")).unwrap();
-        let set = |path: &Path, mode: u32| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        let set = |path: &Path, mode: u32| {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap()
+        };
         let user = rustix::process::geteuid().as_raw();
         chown(&path, None, Some(rustix::process::getegid().as_raw())).unwrap();
         for (file_mode, folder_mode, want) in [
@@ -190,7 +238,10 @@ mod tests {
             set(&folder, folder_mode);
             for path in [&path, &root.join("link")] {
                 let said = file(path).err().map(|e| e.to_string()).unwrap_or_default();
-                assert!(said.contains(want.unwrap_or_default()) && said.is_empty() == want.is_none(), "{said}");
+                assert!(
+                    said.contains(want.unwrap_or_default()) && said.is_empty() == want.is_none(),
+                    "{said}"
+                );
             }
         }
         set(&folder, 0o755);
@@ -203,10 +254,20 @@ mod tests {
         assert!(file(&path).is_err(), "a group of several users");
         chown(&path, Some(7), Some(7)).unwrap();
         set(&path, 0o600);
-        assert!(file(&path).unwrap_err().to_string().contains("belongs to another user"));
+        assert!(
+            file(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("belongs to another user")
+        );
         chown(&path, Some(0), Some(0)).unwrap();
         chown(&folder, Some(7), Some(7)).unwrap();
-        assert!(file(&path).unwrap_err().to_string().contains("/d on the way to it belongs to another user"));
+        assert!(
+            file(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("/d on the way to it belongs to another user")
+        );
     }
 
     #[test]
@@ -216,18 +277,36 @@ mod tests {
         let path = root.join("tools.json");
         std::fs::write(&path, "[]").unwrap();
         chown(&path, None, Some(rustix::process::geteuid().as_raw())).unwrap();
-        // Version 2, then tag, permissions and user of each entry: owner, user 7, group, mask, others (linux/posix_acl_xattr.h).
+        // Version 2, then tag, permissions and user of each entry: owner, user 7, group, mask,
+        // others (linux/posix_acl_xattr.h).
         let mut list = 2u32.to_le_bytes().to_vec();
-        for (tag, permissions, user) in [(1u16, 6u16, !0u32), (2, 6, 7), (4, 4, !0), (0x10, 6, !0), (0x20, 4, !0)] {
-            list.extend(tag.to_le_bytes().into_iter().chain(permissions.to_le_bytes()).chain(user.to_le_bytes()));
+        for (tag, permissions, user) in [
+            (1u16, 6u16, !0u32),
+            (2, 6, 7),
+            (4, 4, !0),
+            (0x10, 6, !0),
+            (0x20, 4, !0),
+        ] {
+            list.extend(
+                tag.to_le_bytes()
+                    .into_iter()
+                    .chain(permissions.to_le_bytes())
+                    .chain(user.to_le_bytes()),
+            );
         }
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o664)).unwrap();
         assert!(file(&path).is_ok());
-        if rustix::fs::setxattr(&path, ACCESS_LIST, &list, rustix::fs::XattrFlags::empty()).is_err() {
+        if rustix::fs::setxattr(&path, ACCESS_LIST, &list, rustix::fs::XattrFlags::empty()).is_err()
+        {
             eprintln!("skipped: the file system has no access control lists");
             return;
         }
-        assert!(file(&path).unwrap_err().to_string().contains("it can be written by other users"));
+        assert!(
+            file(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("it can be written by other users")
+        );
     }
 
     #[test]
@@ -235,7 +314,9 @@ mod tests {
         let root = HomeNames::new().next().unwrap();
         let _dir = Scratch::make(&root).unwrap();
         let place = |name: &str| root.join(name);
-        let set = |name: &str, mode| std::fs::set_permissions(place(name), PermissionsExt::from_mode(mode)).unwrap();
+        let set = |name: &str, mode| {
+            std::fs::set_permissions(place(name), PermissionsExt::from_mode(mode)).unwrap()
+        };
         std::fs::create_dir_all(place("open/own/deep")).unwrap();
         std::fs::create_dir_all(place("safe/own")).unwrap();
         for name in ["open/own/deep/f", "safe/own/f"] {
@@ -243,7 +324,8 @@ mod tests {
             set(name, 0o600);
         }
         set("open/own", 0o700);
-        // Out of a safe folder into the open one and the other way round, by absolute and relative links, in the middle and at the end.
+        // Out of a safe folder into the open one and the other way round, by absolute and relative
+        // links, in the middle and at the end.
         symlink(place("open/own/deep/f"), place("safe/own/to-file")).unwrap();
         symlink("../../open/own", place("safe/own/to-folder")).unwrap();
         symlink("to-folder", place("safe/own/twice")).unwrap();
@@ -259,13 +341,30 @@ mod tests {
             "safe/own/twice/deep/f",
             "open/to-safe/f",
         ];
-        let safe_ones =
-            ["safe/own/f", "safe/own/missing", "safe/own/round", "safe/own/dangling", "safe/own/../own/./f"];
-        for (mode, is_open) in [(0o777, true), (0o1777, false), (0o755, false), (0o733, true)] {
+        let safe_ones = [
+            "safe/own/f",
+            "safe/own/missing",
+            "safe/own/round",
+            "safe/own/dangling",
+            "safe/own/../own/./f",
+        ];
+        for (mode, is_open) in [
+            (0o777, true),
+            (0o1777, false),
+            (0o755, false),
+            (0o733, true),
+        ] {
             set("open", mode);
             for name in unsafe_ones {
-                let said = file(&place(name)).err().map(|e| e.to_string()).unwrap_or_default();
-                assert_eq!(said.contains("/open on the way to it can be written"), is_open, "{mode:o} {name}: {said}");
+                let said = file(&place(name))
+                    .err()
+                    .map(|e| e.to_string())
+                    .unwrap_or_default();
+                assert_eq!(
+                    said.contains("/open on the way to it can be written"),
+                    is_open,
+                    "{mode:o} {name}: {said}"
+                );
             }
             for name in safe_ones {
                 assert!(file(&place(name)).is_ok(), "{mode:o} {name}");
@@ -282,7 +381,10 @@ mod tests {
         set("open", 0o1777);
         std::os::unix::fs::lchown(place("open/to-safe"), Some(7), Some(7)).unwrap();
         let said = file(&place("open/to-safe/f")).unwrap_err().to_string();
-        assert!(said.contains("the link ") && said.contains("belongs to another user"), "{said}");
+        assert!(
+            said.contains("the link ") && said.contains("belongs to another user"),
+            "{said}"
+        );
     }
 
     #[test]

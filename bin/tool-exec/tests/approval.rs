@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 /// A tool that leaves a trace of each time it ran.
 fn remove(class: &str) -> Value {
     let mut remove = script("rm", "echo \"$1\" >>ran", json!({"class": class}));
-    remove["exec"]["command"].as_array_mut().unwrap().extend([json!("sh"), json!("{text}")]);
+    remove["exec"]["command"]
+        .as_array_mut()
+        .unwrap()
+        .extend([json!("sh"), json!("{text}")]);
     remove
 }
 
@@ -27,8 +30,18 @@ fn an_id_alone_approves_nothing() {
         for bare in ["a", "a:1234", ""] {
             let out = run_in(&dir, &[remove("danger")], &asked("a", "x"), &[option, bare]);
             let lines = out.errors.lines().count();
-            assert_eq!((out.status, out.text.as_str(), lines), (2, "", 1), "{option} {bare}: {}", out.errors);
-            assert!(out.errors.contains("write ID:HASH, as --list-pending prints it"), "{}", out.errors);
+            assert_eq!(
+                (out.status, out.text.as_str(), lines),
+                (2, "", 1),
+                "{option} {bare}: {}",
+                out.errors
+            );
+            assert!(
+                out.errors
+                    .contains("write ID:HASH, as --list-pending prints it"),
+                "{}",
+                out.errors
+            );
         }
     }
     assert_eq!(dir.read("ran"), "");
@@ -37,27 +50,60 @@ fn an_id_alone_approves_nothing() {
 #[test]
 fn the_answer_to_a_pending_call_is_the_whole_command() {
     let dir = Dir::new();
-    let waits = run_in(&dir, &[remove("danger")], &asked("it's", "x"), &["--jobs", "2"]);
+    let waits = run_in(
+        &dir,
+        &[remove("danger")],
+        &asked("it's", "x"),
+        &["--jobs", "2"],
+    );
     dir.write("log", &waits.text);
     let output = waits.outcome("it's").1;
-    let yes = output.split_once("run it with: ").unwrap().1.split_once(" ; or refuse it with: ").unwrap().0;
+    let yes = output
+        .split_once("run it with: ")
+        .unwrap()
+        .1
+        .split_once(" ; or refuse it with: ")
+        .unwrap()
+        .0;
     let tools = dir.path("tools.json");
-    let start = format!("tool-exec --tools {} --jobs 2 --resume LOG --approve-call 'it'\\''s:", tools.display());
-    assert!(yes.starts_with(&start) && yes.ends_with(" </dev/null >>LOG"), "{yes}");
+    let start = format!(
+        "tool-exec --tools {} --jobs 2 --resume LOG --approve-call 'it'\\''s:",
+        tools.display()
+    );
     assert!(
-        waits.errors.lines().count() == 1 && waits.errors.contains(&format!("run with: {yes} ; or")),
+        yes.starts_with(&start) && yes.ends_with(" </dev/null >>LOG"),
+        "{yes}"
+    );
+    assert!(
+        waits.errors.lines().count() == 1
+            && waits.errors.contains(&format!("run with: {yes} ; or")),
         "{}",
         waits.errors
     );
     // Whoever runs the command may have a command of its own, and prints it itself.
-    let own = run_in(&dir, &[remove("danger")], &asked("a", "x"), &["--continue-with", "loop --again"]);
-    assert!(own.outcome("a").1.contains("run it with: loop --again --approve-call a:") && own.errors.is_empty());
+    let own = run_in(
+        &dir,
+        &[remove("danger")],
+        &asked("a", "x"),
+        &["--continue-with", "loop --again"],
+    );
+    assert!(
+        own.outcome("a")
+            .1
+            .contains("run it with: loop --again --approve-call a:")
+            && own.errors.is_empty()
+    );
     dir.write("log", &waits.text);
     // A shell runs it as it is.
-    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_tool-exec")).parent().unwrap();
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_tool-exec"))
+        .parent()
+        .unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &yes.replace("LOG", "log")]).current_dir(dir.path(".")).env("PATH", path);
+    shell
+        .args(["-c", &yes.replace("LOG", "log")])
+        .current_dir(dir.path("."))
+        .env("PATH", path);
     assert!(shell.status().unwrap().success());
     assert_eq!(dir.read("ran"), "x\n");
 }
@@ -65,13 +111,23 @@ fn the_answer_to_a_pending_call_is_the_whole_command() {
 #[test]
 fn each_answer_is_an_event_before_its_start() {
     let dir = Dir::new();
-    let calls = [("a", "rm", json!({"text": "x"})), ("b", "rm", json!({"text": "y"}))];
+    let calls = [
+        ("a", "rm", json!({"text": "x"})),
+        ("b", "rm", json!({"text": "y"})),
+    ];
     let waits = run_in(&dir, &[remove("danger")], &turn(&calls), &[]);
     dir.write("log", &waits.text);
     let [a, b] = [waits.reference("a"), waits.reference("b")];
-    let out = run_in(&dir, &[remove("danger")], "", &["--resume", "log", "--approve-call", &a, "--deny-call", &b]);
+    let out = run_in(
+        &dir,
+        &[remove("danger")],
+        "",
+        &["--resume", "log", "--approve-call", &a, "--deny-call", &b],
+    );
     assert!(
-        out.shape().starts_with("approval:a approval:b tool_use:a tool_result:a message:a tool_result:b message:b"),
+        out.shape().starts_with(
+            "approval:a approval:b tool_use:a tool_result:a message:a tool_result:b message:b"
+        ),
         "{}",
         out.shape()
     );
@@ -81,13 +137,24 @@ fn each_answer_is_an_event_before_its_start() {
             (&event["tool_id"], &event["tool_name"], &event["decision"]),
             (&json!(id), &json!("rm"), &json!(decision))
         );
-        assert_eq!(format!("{id}:{}", event["hash"].as_str().unwrap()), waits.reference(id));
+        assert_eq!(
+            format!("{id}:{}", event["hash"].as_str().unwrap()),
+            waits.reference(id)
+        );
         assert_eq!(event["source"], "option");
-        assert!(!event["by"].as_str().unwrap().is_empty() && event["timestamp"].is_u64(), "{event}");
+        assert!(
+            !event["by"].as_str().unwrap().is_empty() && event["timestamp"].is_u64(),
+            "{event}"
+        );
     }
     // Without times the same, without the time.
     dir.write("log", &waits.text);
-    let out = run_in(&dir, &[remove("danger")], "", &["--resume", "log", "--no-time", "--approve-call", &a]);
+    let out = run_in(
+        &dir,
+        &[remove("danger")],
+        "",
+        &["--resume", "log", "--no-time", "--approve-call", &a],
+    );
     assert!(out.of("approval")[0].get("timestamp").is_none());
 }
 
@@ -100,11 +167,30 @@ fn two_streams_with_one_id_need_an_answer_each() {
     };
     let log = of("one", "x") + &of("two", "x");
     let waits = run_in(&dir, &[remove("danger")], &log, &["--no-time"]);
-    let hashes: Vec<_> = waits.of("tool_result").iter().map(|e| e["hash"].as_str().unwrap().to_owned()).collect();
+    let hashes: Vec<_> = waits
+        .of("tool_result")
+        .iter()
+        .map(|e| e["hash"].as_str().unwrap().to_owned())
+        .collect();
     assert!(hashes.len() == 2 && hashes[0] != hashes[1]);
-    let out = run_in(&dir, &[remove("danger")], &log, &["--no-time", "--approve-call", &format!("a:{}", hashes[1])]);
-    let statuses: Vec<_> = out.of("tool_result").iter().map(|e| (e["stream"].clone(), e["status"].clone())).collect();
-    assert_eq!(statuses, [(json!("one"), json!("pending")), (json!("two"), json!("success"))]);
+    let out = run_in(
+        &dir,
+        &[remove("danger")],
+        &log,
+        &["--no-time", "--approve-call", &format!("a:{}", hashes[1])],
+    );
+    let statuses: Vec<_> = out
+        .of("tool_result")
+        .iter()
+        .map(|e| (e["stream"].clone(), e["status"].clone()))
+        .collect();
+    assert_eq!(
+        statuses,
+        [
+            (json!("one"), json!("pending")),
+            (json!("two"), json!("success"))
+        ]
+    );
     assert_eq!(dir.read("ran"), "x\n");
 }
 
@@ -115,16 +201,33 @@ fn an_approval_fits_neither_other_arguments_nor_another_definition_36() {
     let yes = waits.reference("a");
     let args = ["--resume", "log", "--no-time", "--approve-call", &yes];
     // The arguments change between the question and the run.
-    dir.write("log", waits.text.replace("\\\"x\\\"", "\\\"/\\\"").replace("\"text\":\"x\"", "\"text\":\"/\""));
+    dir.write(
+        "log",
+        waits
+            .text
+            .replace("\\\"x\\\"", "\\\"/\\\"")
+            .replace("\"text\":\"x\"", "\"text\":\"/\""),
+    );
     let out = run_in(&dir, &[remove("danger")], "", &args);
     assert_eq!((out.status, out.outcome("a").0), (3, "pending"));
-    assert!(out.outcome("a").1.contains("Approved, but not this"), "{}", out.text);
+    assert!(
+        out.outcome("a").1.contains("Approved, but not this"),
+        "{}",
+        out.text
+    );
     assert_ne!(out.reference("a"), yes);
     // So does the tool.
     dir.write("log", &waits.text);
-    let other = tool("rm", &["sh", "-c", "echo other >>ran"], json!({"class": "danger"}));
+    let other = tool(
+        "rm",
+        &["sh", "-c", "echo other >>ran"],
+        json!({"class": "danger"}),
+    );
     let out = run_in(&dir, &[other], "", &args);
-    assert_eq!((out.status, out.outcome("a").0, dir.read("ran").as_str()), (3, "pending", ""));
+    assert_eq!(
+        (out.status, out.outcome("a").0, dir.read("ran").as_str()),
+        (3, "pending", "")
+    );
     // What was shown runs.
     assert_eq!(run_in(&dir, &[remove("danger")], "", &args).status, 0);
     assert_eq!(dir.read("ran"), "x\n");
@@ -138,11 +241,26 @@ fn an_approval_counts_for_one_start() {
     // The run that it let start was killed: nobody has approved a second start.
     let used = r#"{"type":"tool_use","tool_id":"a","tool_name":"rm","status":"running"}"#;
     dir.write("log", format!("{}{used}\n", waits.text));
-    let out = run_in(&dir, &[remove("danger")], "", &["--resume", "log", "--approve-call", &yes]);
-    assert_eq!((out.status, dir.read("ran").as_str()), (3, ""), "{}", out.text);
+    let out = run_in(
+        &dir,
+        &[remove("danger")],
+        "",
+        &["--resume", "log", "--approve-call", &yes],
+    );
+    assert_eq!(
+        (out.status, dir.read("ran").as_str()),
+        (3, ""),
+        "{}",
+        out.text
+    );
     assert!(out.outcome("a").1.contains("Approved, but not this"));
     let again = out.reference("a");
-    let out = run_in(&dir, &[remove("danger")], "", &["--resume", "log", "--approve-call", &again]);
+    let out = run_in(
+        &dir,
+        &[remove("danger")],
+        "",
+        &["--resume", "log", "--approve-call", &again],
+    );
     assert_eq!((out.status, dir.read("ran").as_str()), (0, "x\n"));
 }
 
@@ -151,11 +269,35 @@ fn an_approval_that_fits_no_call_is_reported() {
     let dir = Dir::new();
     let waits = run_in(&dir, &[remove("danger")], &asked("a", "x"), &["--no-time"]);
     dir.write("log", &waits.text);
-    let (yes, typo) = (waits.reference("a"), waits.reference("a").replacen('a', "b", 1));
-    let out = run_in(&dir, &[remove("danger")], "", &["--resume", "log", "--approve-call", &typo]);
-    assert_eq!((out.status, dir.read("ran").as_str()), (3, ""), "{}", out.text);
-    assert!(out.errors.contains(&format!("no call that waits is {typo}, so nothing was approved")), "{}", out.errors);
-    let out = run_in(&dir, &[remove("danger")], "", &["--resume", "log", "--approve-call", &yes]);
+    let (yes, typo) = (
+        waits.reference("a"),
+        waits.reference("a").replacen('a', "b", 1),
+    );
+    let out = run_in(
+        &dir,
+        &[remove("danger")],
+        "",
+        &["--resume", "log", "--approve-call", &typo],
+    );
+    assert_eq!(
+        (out.status, dir.read("ran").as_str()),
+        (3, ""),
+        "{}",
+        out.text
+    );
+    assert!(
+        out.errors.contains(&format!(
+            "no call that waits is {typo}, so nothing was approved"
+        )),
+        "{}",
+        out.errors
+    );
+    let out = run_in(
+        &dir,
+        &[remove("danger")],
+        "",
+        &["--resume", "log", "--approve-call", &yes],
+    );
     assert_eq!((out.status, out.errors.as_str()), (0, ""));
 }
 
@@ -171,27 +313,58 @@ fn an_approval_event_grants_nothing() {
     for source in ["terminal", "option", "policy"] {
         let input = format!("{}\n{}", forged(source), asked("a", "x"));
         let out = run_in(&dir, &[remove("danger")], &input, &[]);
-        assert_eq!((out.status, out.outcome("a").0), (3, "pending"), "{source} in the input");
+        assert_eq!(
+            (out.status, out.outcome("a").0),
+            (3, "pending"),
+            "{source} in the input"
+        );
         dir.write("log", format!("{}{}\n", waits.text, forged(source)));
         let out = run_in(&dir, &[remove("danger")], "", &LOG);
-        assert_eq!((out.status, out.outcome("a").0), (3, "pending"), "{source} in the log");
+        assert_eq!(
+            (out.status, out.outcome("a").0),
+            (3, "pending"),
+            "{source} in the log"
+        );
     }
     assert_eq!(dir.read("ran"), "");
 }
 
 #[test]
 fn what_is_listed_is_accepted_back_whatever_the_id() {
-    for id in ["a b", "a\nb", "\"", "é\u{202e}", "--deny-call", "a:b", "'", "\u{1b}[2J"] {
+    for id in [
+        "a b",
+        "a\nb",
+        "\"",
+        "é\u{202e}",
+        "--deny-call",
+        "a:b",
+        "'",
+        "\u{1b}[2J",
+    ] {
         let dir = Dir::new();
         let waits = run_in(&dir, &[remove("danger")], &asked(id, "x"), &["--no-time"]);
         dir.write("log", &waits.text);
-        let listed = run_in(&dir, &[remove("danger")], "", &["--resume", "log", "--list-pending"]).text;
-        assert!(listed.lines().count() == 1 && !listed.trim_end().contains(char::is_control), "{listed:?}");
+        let listed = run_in(
+            &dir,
+            &[remove("danger")],
+            "",
+            &["--resume", "log", "--list-pending"],
+        )
+        .text;
+        assert!(
+            listed.lines().count() == 1 && !listed.trim_end().contains(char::is_control),
+            "{listed:?}"
+        );
         let out = run_in(
             &dir,
             &[remove("danger")],
             "",
-            &["--resume", "log", "--approve-call", listed.trim_end_matches('\n')],
+            &[
+                "--resume",
+                "log",
+                "--approve-call",
+                listed.trim_end_matches('\n'),
+            ],
         );
         assert_eq!(
             (out.status, out.outcome(id).0, dir.read("ran").as_str()),
@@ -206,17 +379,49 @@ fn what_is_listed_is_accepted_back_whatever_the_id() {
 fn a_thousand_calls_wait_for_no_more_than_twenty_answers_37() {
     let dir = Dir::new();
     let ids: Vec<String> = (0..1000).map(|n| format!("c{n}")).collect();
-    let calls: Vec<_> = ids.iter().map(|id| (id.as_str(), "rm", json!({"text": id}))).collect();
+    let calls: Vec<_> = ids
+        .iter()
+        .map(|id| (id.as_str(), "rm", json!({"text": id})))
+        .collect();
     let waits = run_in(&dir, &[remove("danger")], &turn(&calls), &["--no-time"]);
-    let count = |status: &str| waits.of("tool_result").iter().filter(|e| e["status"] == status).count();
-    assert_eq!((waits.status, count("pending"), count("denied")), (3, 20, 980));
-    assert!(waits.outcome("c20").1.contains("at most 20 calls of a turn"));
-    let all = run_in(&dir, &[remove("danger")], &turn(&calls), &["--no-time", "--max-questions", "1000"]);
+    let count = |status: &str| {
+        waits
+            .of("tool_result")
+            .iter()
+            .filter(|e| e["status"] == status)
+            .count()
+    };
+    assert_eq!(
+        (waits.status, count("pending"), count("denied")),
+        (3, 20, 980)
+    );
+    assert!(
+        waits
+            .outcome("c20")
+            .1
+            .contains("at most 20 calls of a turn")
+    );
+    let all = run_in(
+        &dir,
+        &[remove("danger")],
+        &turn(&calls),
+        &["--no-time", "--max-questions", "1000"],
+    );
     dir.write("log", &all.text);
     let yes: Vec<_> = ids.iter().map(|id| all.reference(id)).collect();
-    let args: Vec<_> = LOG.into_iter().chain(yes.iter().flat_map(|yes| ["--approve-call", yes])).collect();
+    let args: Vec<_> = LOG
+        .into_iter()
+        .chain(yes.iter().flat_map(|yes| ["--approve-call", yes]))
+        .collect();
     let out = run_in(&dir, &[remove("danger")], "", &args);
-    assert_eq!((out.status, out.of("approval").len(), dir.read("ran").lines().count()), (0, 1000, 1000));
+    assert_eq!(
+        (
+            out.status,
+            out.of("approval").len(),
+            dir.read("ran").lines().count()
+        ),
+        (0, 1000, 1000)
+    );
 }
 
 #[test]
@@ -227,10 +432,26 @@ fn a_repaired_call_of_class_danger_needs_a_yes_even_where_none_is_needed() {
             "\"commit\"",
             r#""repairs":[{"offset":0,"kind":"insert_quote","before":"","after":"\""}],"arguments_text":"{text:'x'}","commit""#,
         );
-        let input = [START, &call, &message(&[("a", "rm", json!({"text": "x"}))]), END].join("\n");
-        let out = run_in(&dir, &[remove(class)], &input, &["--approve", "none", "--no-time"]);
+        let input = [
+            START,
+            &call,
+            &message(&[("a", "rm", json!({"text": "x"}))]),
+            END,
+        ]
+        .join("\n");
+        let out = run_in(
+            &dir,
+            &[remove(class)],
+            &input,
+            &["--approve", "none", "--no-time"],
+        );
         dir.write("log", &out.text);
-        let resumed = run_in(&dir, &[remove(class)], "", &["--resume", "log", "--approve", "none"]);
+        let resumed = run_in(
+            &dir,
+            &[remove(class)],
+            "",
+            &["--resume", "log", "--approve", "none"],
+        );
         (out.status, resumed.status)
     };
     assert_eq!((repaired("write"), repaired("danger")), ((0, 1), (3, 3)));

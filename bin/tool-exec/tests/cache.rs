@@ -1,4 +1,5 @@
-//! The cache: what makes two calls the same, who may have written into it, and many processes at once.
+//! The cache: what makes two calls the same, who may have written into it, and many processes at
+//! once.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -22,7 +23,10 @@ fn executable(path: &Path, text: &str) {
 
 /// Output, and whether it is from the cache.
 fn got(out: &Out) -> (String, bool) {
-    (out.outcome("i").1.trim().to_owned(), out.result("i")["cached"] == true)
+    (
+        out.outcome("i").1.trim().to_owned(),
+        out.result("i")["cached"] == true,
+    )
 }
 
 #[test]
@@ -35,24 +39,40 @@ fn another_program_of_the_same_name_does_not_answer() {
         std::fs::create_dir_all(dir.path(folder)).unwrap();
         let file = dir.write(&format!("{folder}/tools.json"), json!(tools).to_string());
         let mut plain = std::process::Command::new(env!("CARGO_BIN_EXE_tool-exec"));
-        plain.args(["--cache", "kept", "--tools"]).arg(file).current_dir(dir.path("."));
-        plain.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        plain
+            .args(["--cache", "kept", "--tools"])
+            .arg(file)
+            .current_dir(dir.path("."));
+        plain
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         got(&run_command(plain, &input("get")))
     };
     executable(&dir.path("a/get"), "#!/bin/sh\necho a\n");
     executable(&dir.path("b/get"), "#!/bin/sh\necho b\n");
-    assert_eq!((go("a"), go("a")), (("a".into(), false), ("a".into(), true)));
+    assert_eq!(
+        (go("a"), go("a")),
+        (("a".into(), false), ("a".into(), true))
+    );
     assert_eq!(go("b"), ("b".into(), false));
     // The program changes, with the same length.
     executable(&dir.path("a/get"), "#!/bin/sh\necho c\n");
-    assert_eq!((go("a"), go("a")), (("c".into(), false), ("c".into(), true)));
+    assert_eq!(
+        (go("a"), go("a")),
+        (("c".into(), false), ("c".into(), true))
+    );
     // Another PATH, also for what a script starts.
     executable(&dir.path("one/fetch"), "#!/bin/sh\necho 1\n");
     executable(&dir.path("two/fetch"), "#!/bin/sh\necho 2\n");
-    for found in [tool("get", &["fetch"], kept.clone()), script("get", "fetch", kept.clone())] {
+    for found in [
+        tool("get", &["fetch"], kept.clone()),
+        script("get", "fetch", kept.clone()),
+    ] {
         let go = |folder: &str| {
             let mut command = command(&dir, std::slice::from_ref(&found), &["--cache", "kept"]);
-            let path = std::env::join_paths([dir.path(folder), "/usr/bin".into(), "/bin".into()]).unwrap();
+            let path =
+                std::env::join_paths([dir.path(folder), "/usr/bin".into(), "/bin".into()]).unwrap();
             got(&run_command(
                 {
                     command.env("PATH", path);
@@ -61,15 +81,26 @@ fn another_program_of_the_same_name_does_not_answer() {
                 &input("get"),
             ))
         };
-        assert_eq!((go("one"), go("one")), (("1".into(), false), ("1".into(), true)));
+        assert_eq!(
+            (go("one"), go("one")),
+            (("1".into(), false), ("1".into(), true))
+        );
         assert_eq!(go("two"), ("2".into(), false));
     }
     // A script that an interpreter runs, and a file that an option names.
-    for (command, texts) in
-        [(&["sh", "a/script"][..], ["echo x", "echo y"]), (&["dd", "status=none", "if=a/script"][..], ["x\n", "y\n"])]
-    {
+    for (command, texts) in [
+        (&["sh", "a/script"][..], ["echo x", "echo y"]),
+        (&["dd", "status=none", "if=a/script"][..], ["x\n", "y\n"]),
+    ] {
         let run = tool("get", command, kept.clone());
-        let go = || got(&run_in(&dir, std::slice::from_ref(&run), &input("get"), &["--cache", "kept"]));
+        let go = || {
+            got(&run_in(
+                &dir,
+                std::slice::from_ref(&run),
+                &input("get"),
+                &["--cache", "kept"],
+            ))
+        };
         dir.write("a/script", texts[0]);
         assert_eq!((go(), go()), (("x".into(), false), ("x".into(), true)));
         dir.write("a/script", texts[1]);
@@ -110,13 +141,24 @@ fn a_link_a_folder_for_all_and_a_planted_file_are_refused_79() {
             out.errors
         );
     }
-    let file = || std::fs::read_dir(dir.path("real")).unwrap().next().unwrap().unwrap().path();
+    let file = || {
+        std::fs::read_dir(dir.path("real"))
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path()
+    };
     std::fs::set_permissions(file(), PermissionsExt::from_mode(0o666)).unwrap();
     assert!(!got(&go("real")).1, "another user may have written it");
     // The folder must be private from the start.
     std::fs::set_permissions(dir.path("real"), PermissionsExt::from_mode(0o777)).unwrap();
     let out = go("real");
-    assert!(out.status == 2 && out.errors.contains("chmod 700"), "{}", out.errors);
+    assert!(
+        out.status == 2 && out.errors.contains("chmod 700"),
+        "{}",
+        out.errors
+    );
     std::fs::write(dir.path("plain"), "").unwrap();
     assert!(go("plain").errors.contains("not a folder"));
 }
@@ -135,17 +177,33 @@ fn many_processes_share_a_cache_80() {
     let start = |_| {
         let mut next = std::process::Command::new(first.get_program());
         next.args(first.get_args()).current_dir(dir.path("."));
-        next.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        next.stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     };
     let children: Vec<_> = (0..24).map(start).collect();
     for child in children {
         let out = child.wait_with_output().unwrap();
         let all = events(std::str::from_utf8(&out.stdout).unwrap());
-        let result = all.iter().find(|event| event["type"] == "tool_result").unwrap();
-        assert_eq!((result["status"].as_str(), result["output"].as_str().unwrap().len()), (Some("success"), 60_000));
+        let result = all
+            .iter()
+            .find(|event| event["type"] == "tool_result")
+            .unwrap();
+        assert_eq!(
+            (
+                result["status"].as_str(),
+                result["output"].as_str().unwrap().len()
+            ),
+            (Some("success"), 60_000)
+        );
         assert!(out.stderr.is_empty());
     }
-    let files: Vec<_> = std::fs::read_dir(dir.path("kept")).unwrap().map(|file| file.unwrap()).collect();
+    let files: Vec<_> = std::fs::read_dir(dir.path("kept"))
+        .unwrap()
+        .map(|file| file.unwrap())
+        .collect();
     assert_eq!(files.len(), 1, "{files:?}");
     let before = dir.read("runs");
     let last = run_in(&dir, &tools, &input("get"), &["--cache", "kept"]);
@@ -161,16 +219,28 @@ fn a_full_disk_stops_no_call() {
     let tools = [script("get", "echo x", json!({"cache": "1h"}))];
     let exec = command(&dir, &tools, &["--cache", "kept"]);
     let mut limited = std::process::Command::new("sh");
-    limited.args(["-c", "ulimit -f 0; trap '' XFSZ; exec \"$@\"", "sh"]).arg(exec.get_program()).args(exec.get_args());
-    limited.current_dir(dir.path(".")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    limited
+        .args(["-c", "ulimit -f 0; trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(exec.get_program())
+        .args(exec.get_args());
+    limited
+        .current_dir(dir.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let out = run_command(limited, &input("get"));
     assert_eq!((out.outcome("i"), out.status), (("success", "x\n"), 0));
     assert!(
-        out.errors.contains("the cache cannot be written") && out.errors.contains("going on without"),
+        out.errors.contains("the cache cannot be written")
+            && out.errors.contains("going on without"),
         "{}",
         out.errors
     );
-    assert_eq!(std::fs::read_dir(dir.path("kept")).unwrap().count(), 0, "nothing is half written");
+    assert_eq!(
+        std::fs::read_dir(dir.path("kept")).unwrap().count(),
+        0,
+        "nothing is half written"
+    );
 }
 
 #[test]
@@ -183,7 +253,10 @@ fn the_counts_of_a_cache() {
         assert_eq!((out.status, out.text.lines().count()), (0, 1));
         serde_json::from_str::<Value>(&out.text).unwrap()
     };
-    assert_eq!(stats(&[]), json!({"entries": 0, "bytes": 0, "expired": 0, "tools": {}}));
+    assert_eq!(
+        stats(&[]),
+        json!({"entries": 0, "bytes": 0, "expired": 0, "tools": {}})
+    );
     let tools = [
         script("a", "echo x", json!({"cache": "1h"})),
         script("b", "echo x", json!({"cache": "1ms"})),
@@ -195,11 +268,22 @@ fn the_counts_of_a_cache() {
     harness::wait_until("a result is too old", || stats(&[])["expired"] == 1);
     let found = stats(&[]);
     assert_eq!(
-        (&found["entries"], &found["tools"]["a"]["entries"], &found["tools"]["b"]["expired"]),
+        (
+            &found["entries"],
+            &found["tools"]["a"]["entries"],
+            &found["tools"]["b"]["expired"]
+        ),
         (&json!(2), &json!(1), &json!(1))
     );
     assert!(found["bytes"].as_u64().unwrap() > 100 && found["tools"].get("c").is_none());
-    assert_eq!(stats(&["--cache", dir.path("xdg/toolpipe/results").to_str().unwrap()]), found, "nothing is removed");
+    assert_eq!(
+        stats(&[
+            "--cache",
+            dir.path("xdg/toolpipe/results").to_str().unwrap()
+        ]),
+        found,
+        "nothing is removed"
+    );
     // One that is too old is removed when its call comes again.
     assert!(!got(&run_in(&dir, &tools, &input("b"), &[])).1);
 }

@@ -1,5 +1,5 @@
-//! `kill -9` at any point of a turn: the log holds whole lines, no call that writes runs twice, and every call has one result or waits for
-//! a person.
+//! `kill -9` at any point of a turn: the log holds whole lines, no call that writes runs twice, and
+//! every call has one result or waits for a person.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -17,7 +17,11 @@ const IDS: [&str; 5] = ["read", "write", "danger", "slow", "fail"];
 /// Each tool appends a line to a file of its own when it begins.
 fn tools() -> Vec<Value> {
     let tool = |name: &str, rest: &str, class: &str| {
-        script(name, &format!("echo x >>ran-{name}; {rest}"), json!({"class": class, "timeout": "20s"}))
+        script(
+            name,
+            &format!("echo x >>ran-{name}; {rest}"),
+            json!({"class": class, "timeout": "20s"}),
+        )
     };
     vec![
         tool("read", "echo r", "read"),
@@ -49,7 +53,13 @@ impl Way {
         };
         let mut command = harness::command(dir, &tools(), &[names, args].concat());
         if let Way::Stdout = self {
-            command.stdout(OpenOptions::new().append(true).create(true).open(dir.path("log")).unwrap());
+            command.stdout(
+                OpenOptions::new()
+                    .append(true)
+                    .create(true)
+                    .open(dir.path("log"))
+                    .unwrap(),
+            );
         }
         command
     }
@@ -92,19 +102,34 @@ impl Random {
 /// The approval of the danger call, as a person types it.
 fn approval() -> String {
     let dir = Dir::new();
-    let out = run_in(&dir, &tools(), &input(), &["--log", "log", "--allow", "danger"]);
+    let out = run_in(
+        &dir,
+        &tools(),
+        &input(),
+        &["--log", "log", "--allow", "danger"],
+    );
     assert_eq!(out.outcome("danger").0, "pending", "{}", out.errors);
     let pending = run_in(&dir, &tools(), "", &["--resume", "log", "--list-pending"]).text;
-    pending.lines().find(|line| line.starts_with("danger:")).unwrap().to_owned()
+    pending
+        .lines()
+        .find(|line| line.starts_with("danger:"))
+        .unwrap()
+        .to_owned()
 }
 
-/// Checks what a run left that was stopped, continues it, and checks that nothing is lost and nothing that writes has run twice.
+/// Checks what a run left that was stopped, continues it, and checks that nothing is lost and
+/// nothing that writes has run twice.
 fn check(dir: &Dir, way: Way, approval: &str, what: &str) {
     let before = dir.read("log");
     let left = whole(&before);
     for id in IDS {
-        let is_started = left.iter().any(|e| e["type"] == "tool_use" && e["tool_id"] == id);
-        assert!(is_started || ran(dir, id) == 0, "{what}: {id} ran, and its start is not in the log:\n{before}");
+        let is_started = left
+            .iter()
+            .any(|e| e["type"] == "tool_use" && e["tool_id"] == id);
+        assert!(
+            is_started || ran(dir, id) == 0,
+            "{what}: {id} ran, and its start is not in the log:\n{before}"
+        );
     }
     let committed = left.iter().any(|e| e["message"]["role"] == "assistant");
     // The turn is tried again from its input where the log lacks the message.
@@ -121,20 +146,42 @@ fn check(dir: &Dir, way: Way, approval: &str, what: &str) {
     let mut is_waiting = false;
     for id in IDS {
         let times = ran(dir, id);
-        assert!(times <= 1 || id == "read", "{what}: {id} ran {times} times\n{log}");
+        assert!(
+            times <= 1 || id == "read",
+            "{what}: {id} ran {times} times\n{log}"
+        );
         let results: Vec<&str> = all
             .iter()
             .filter(|e| e["type"] == "tool_result" && e["tool_id"] == id && e["resumed"] != true)
             .map(|e| e["status"].as_str().unwrap())
             .filter(|status| *status != "pending")
             .collect();
-        let sent = all.iter().filter(|e| e["message"]["tool_call_id"] == id).count();
-        let waits = out.of("tool_result").iter().any(|e| e["tool_id"] == id && e["status"] == "pending");
+        let sent = all
+            .iter()
+            .filter(|e| e["message"]["tool_call_id"] == id)
+            .count();
+        let waits = out
+            .of("tool_result")
+            .iter()
+            .any(|e| e["tool_id"] == id && e["status"] == "pending");
         is_waiting |= waits;
-        assert_eq!(results.len(), usize::from(!waits), "{what}: {id} has one result or waits\n{log}");
-        assert!(sent <= 1 && !(waits && sent > 0), "{what}: {id} has {sent} messages\n{log}");
-        assert!(waits || is_waiting || sent == 1, "{what}: {id} has no message\n{log}");
-        assert!(!waits || id != "read", "{what}: a call that only reads waits for nobody");
+        assert_eq!(
+            results.len(),
+            usize::from(!waits),
+            "{what}: {id} has one result or waits\n{log}"
+        );
+        assert!(
+            sent <= 1 && !(waits && sent > 0),
+            "{what}: {id} has {sent} messages\n{log}"
+        );
+        assert!(
+            waits || is_waiting || sent == 1,
+            "{what}: {id} has no message\n{log}"
+        );
+        assert!(
+            !waits || id != "read",
+            "{what}: a call that only reads waits for nobody"
+        );
     }
     assert_eq!(is_waiting, out.status == 3, "{what}: {}", out.errors);
     // Nobody says anything: nothing more happens.
@@ -147,25 +194,43 @@ fn check(dir: &Dir, way: Way, approval: &str, what: &str) {
     );
 }
 
-/// Kills runs at random points: after so many bytes of the output and then, so that the points between two lines are reached too, after so
-/// many turns of a loop that does nothing.
+/// Kills runs at random points: after so many bytes of the output and then, so that the points
+/// between two lines are reached too, after so many turns of a loop that does nothing.
 fn kill_at_random(way: Way, seeds: std::ops::Range<u64>) {
     let approval = approval();
     let length = {
         let dir = Dir::new();
-        run_in(&dir, &tools(), &input(), &["--log", "log", "--approve-call", &approval]).text.len() as u64
+        run_in(
+            &dir,
+            &tools(),
+            &input(),
+            &["--log", "log", "--approve-call", &approval],
+        )
+        .text
+        .len() as u64
     };
     for seed in seeds {
         let mut random = Random(seed);
         let dir = Dir::new();
-        let args = ["--approve-call", &approval, "--jobs", if seed % 2 == 0 { "1" } else { "5" }];
+        let args = [
+            "--approve-call",
+            &approval,
+            "--jobs",
+            if seed % 2 == 0 { "1" } else { "5" },
+        ];
         dir.write("in", input());
-        let mut child =
-            way.command(&dir, &args).stdin(File::open(dir.path("in")).unwrap()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = way
+            .command(&dir, &args)
+            .stdin(File::open(dir.path("in")).unwrap())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let (bytes, spins) = (random.below(length), random.below(2000));
         let mut out = child.stdout.take();
         let is_read = match &mut out {
-            Some(out) => out.read_exact(&mut vec![0; usize::try_from(bytes).unwrap()]).is_ok(),
+            Some(out) => out
+                .read_exact(&mut vec![0; usize::try_from(bytes).unwrap()])
+                .is_ok(),
             None => {
                 let length = || dir.path("log").metadata().unwrap().len();
                 while length() < bytes && child.try_wait().unwrap().is_none() {
@@ -178,7 +243,9 @@ fn kill_at_random(way: Way, seeds: std::ops::Range<u64>) {
         kill(child.id(), "KILL");
         child.wait().unwrap();
         drop(out);
-        let what = format!("{way:?}, seed {seed}, killed after {bytes} bytes and {spins} turns ({is_read})");
+        let what = format!(
+            "{way:?}, seed {seed}, killed after {bytes} bytes and {spins} turns ({is_read})"
+        );
         check(&dir, way, &approval, &what);
     }
 }
@@ -222,13 +289,23 @@ fn full_disk(way: Way, step: usize) {
     let approval = approval();
     let length = {
         let dir = Dir::new();
-        run_in(&dir, &tools(), &input(), &["--log", "log", "--approve-call", &approval]);
+        run_in(
+            &dir,
+            &tools(),
+            &input(),
+            &["--log", "log", "--approve-call", &approval],
+        );
         dir.read("log").len()
     };
     for room in (0..length).step_by(step) {
         let dir = Dir::new();
-        let empty = json!({"type": "content_delta", "text": ""}).to_string().len() + 1;
-        let filled = json!({"type": "content_delta", "text": "x".repeat(64 * 1024 - room - empty)}).to_string() + "\n";
+        let empty = json!({"type": "content_delta", "text": ""})
+            .to_string()
+            .len()
+            + 1;
+        let filled = json!({"type": "content_delta", "text": "x".repeat(64 * 1024 - room - empty)})
+            .to_string()
+            + "\n";
         dir.write("log", &filled);
         let file = dir.write("tools.json", json!(tools()).to_string());
         let names = match way {
@@ -242,15 +319,32 @@ fn full_disk(way: Way, step: usize) {
         );
         let mut small = Command::new("bash");
         small.args(["-c", &script]).current_dir(dir.path("."));
-        small.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        small
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let out = harness::run_command(small, &input());
-        assert!(dir.read("log").ends_with('\n') && out.status == 2, "{room}: {} {}", out.status, out.errors);
+        assert!(
+            dir.read("log").ends_with('\n') && out.status == 2,
+            "{room}: {} {}",
+            out.status,
+            out.errors
+        );
         // Where standard output is the full file itself, nobody can read the results.
         for id in IDS.iter().filter(|_| matches!(way, Way::Log)) {
             let (status, text) = out.outcome(id);
-            assert_eq!(text.contains("was not run"), ran(&dir, id) == 0, "{room}: {id} {status} {text}");
+            assert_eq!(
+                text.contains("was not run"),
+                ran(&dir, id) == 0,
+                "{room}: {id} {status} {text}"
+            );
         }
-        check(&dir, way, &approval, &format!("{way:?}, {room} bytes of room"));
+        check(
+            &dir,
+            way,
+            &approval,
+            &format!("{way:?}, {room} bytes of room"),
+        );
     }
 }
 
@@ -266,9 +360,13 @@ fn of_two_runs_that_resume_one_log_at_once_one_does_the_work() {
             command.stdin(Stdio::null()).spawn().unwrap()
         };
         let (one, two) = (start(), start());
-        let statuses = [one, two].map(|child| child.wait_with_output().unwrap().status.code().unwrap());
+        let statuses =
+            [one, two].map(|child| child.wait_with_output().unwrap().status.code().unwrap());
         // The second one is refused while the first one works, and finds nothing to do after it.
-        assert!(matches!(statuses, [0, 1 | 2] | [1 | 2, 0]), "{n}: {statuses:?}");
+        assert!(
+            matches!(statuses, [0, 1 | 2] | [1 | 2, 0]),
+            "{n}: {statuses:?}"
+        );
         check(&dir, way, &approval, &format!("two runs, {way:?}, {n}"));
         assert!(IDS.iter().all(|id| ran(&dir, id) == 1), "{n}");
     }
@@ -277,14 +375,25 @@ fn of_two_runs_that_resume_one_log_at_once_one_does_the_work() {
 #[test]
 fn a_run_that_is_killed_leaves_a_log_that_is_free_at_once() {
     let dir = Dir::new();
-    let wait = script("wait", "echo x >>ran-wait; until [ -e go ]; do sleep 0.01; done", json!({"class": "write"}));
+    let wait = script(
+        "wait",
+        "echo x >>ran-wait; until [ -e go ]; do sleep 0.01; done",
+        json!({"class": "write"}),
+    );
     let mut live = Live::new(&dir, std::slice::from_ref(&wait), &["--log", "log"]);
-    turn(&[("a", "wait", json!({}))]).lines().for_each(|line| live.send(line));
+    turn(&[("a", "wait", json!({}))])
+        .lines()
+        .for_each(|line| live.send(line));
     live.until("tool_use");
     harness::wait_until("the call runs", || ran(&dir, "wait") == 1);
     live.signal("KILL");
     assert_eq!(live.end().0, -9);
     // What the call started may still be ended; the call is not run again.
     let out = run_in(&dir, &[wait], "", &["--log", "log"]);
-    assert_eq!((out.status, out.outcome("a").0, ran(&dir, "wait")), (3, "pending", 1), "{}", out.errors);
+    assert_eq!(
+        (out.status, out.outcome("a").0, ran(&dir, "wait")),
+        (3, "pending", 1),
+        "{}",
+        out.errors
+    );
 }

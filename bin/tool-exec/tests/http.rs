@@ -15,7 +15,10 @@ fn call(tool: &Value, arguments: Value, args: &[&str], env: &[(&str, &str)]) -> 
     let dir = Dir::new();
     let mut command = command(&dir, std::slice::from_ref(tool), args);
     command.envs(env.iter().copied());
-    run_command(command, &(message(&[("i", tool["name"].as_str().unwrap(), arguments)]) + "\n"))
+    run_command(
+        command,
+        &(message(&[("i", tool["name"].as_str().unwrap(), arguments)]) + "\n"),
+    )
 }
 
 #[test]
@@ -25,14 +28,29 @@ fn a_request_is_made_of_the_tools_file_the_arguments_and_the_environment() {
         "query": {"q": "{a}", "unit": "{b}", "appid": "$WEATHER_ID"},
         "headers": {"Authorization": "Bearer $WEATHER_TOKEN", "X-Plain": "a$$b"},
     });
-    let tool = web("weather", &server, "/v1/{text}/now", http, json!({"class": "read"}));
+    let tool = web(
+        "weather",
+        &server,
+        "/v1/{text}/now",
+        http,
+        json!({"class": "read"}),
+    );
     let arguments = json!({"text": "São Paulo", "a": "x&appid=evil\r\nX-Evil: 1"});
-    let out = call(&tool, arguments, &["--no-time"], &[("WEATHER_TOKEN", "t-0k-3n-99"), ("WEATHER_ID", "id/9")]);
+    let out = call(
+        &tool,
+        arguments,
+        &["--no-time"],
+        &[("WEATHER_TOKEN", "t-0k-3n-99"), ("WEATHER_ID", "id/9")],
+    );
     assert_eq!(out.outcome("i"), ("success", r#"{"temp": 3}"#));
     let asked = &server.asked()[0];
     let first = "GET /v1/S%C3%A3o%20Paulo/now?q=x%26appid%3Devil%0D%0AX-Evil%3A%201&appid=id%2F9 HTTP/1.1\n";
     assert!(asked.starts_with(first), "{asked}");
-    for header in ["\nauthorization: Bearer t-0k-3n-99\n", "\nx-plain: a$b\n", "\nuser-agent: toolpipe/"] {
+    for header in [
+        "\nauthorization: Bearer t-0k-3n-99\n",
+        "\nx-plain: a$b\n",
+        "\nuser-agent: toolpipe/",
+    ] {
         assert!(asked.contains(header), "{asked}");
     }
     assert!(!asked.contains("x-evil"), "{asked}");
@@ -41,31 +59,58 @@ fn a_request_is_made_of_the_tools_file_the_arguments_and_the_environment() {
 /// The example of docs/tools-file.md with this server in the place of its own.
 #[test]
 fn the_example_of_the_docs_works() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools-file.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/tools-file.md"
+    ))
+    .unwrap();
     let section = page.split_once("\n## `http`\n").unwrap().1;
-    let example = section.split_once("```json\n").unwrap().1.split_once("```").unwrap().0;
+    let example = section
+        .split_once("```json\n")
+        .unwrap()
+        .1
+        .split_once("```")
+        .unwrap()
+        .0;
     let server = Server::new(vec![answer("200 OK", JSON, "{\"sun\":true}")]);
     let mut tools: Vec<Value> =
         serde_json::from_str(&example.replace("https://api.example.com", &server.url(""))).unwrap();
     tools[0]["exec"]["http"]["allow"] = server.allow();
     let env = [("WEATHER_TOKEN", "t-0k-3n-99"), ("WEATHER_ID", "id-9")];
-    let out = call(&tools[0], json!({"city": "Bergen op Zoom", "days": 3}), &[], &env);
+    let out = call(
+        &tools[0],
+        json!({"city": "Bergen op Zoom", "days": 3}),
+        &[],
+        &env,
+    );
     assert_eq!(out.outcome("i"), ("success", "{\"sun\":true}"));
     let asked = &server.asked()[0];
-    assert!(asked.starts_with("GET /v1/Bergen%20op%20Zoom/forecast?days=3&appid=id-9 HTTP/1.1\n"), "{asked}");
-    assert!(asked.contains("\nauthorization: Bearer t-0k-3n-99\n"), "{asked}");
+    assert!(
+        asked.starts_with("GET /v1/Bergen%20op%20Zoom/forecast?days=3&appid=id-9 HTTP/1.1\n"),
+        "{asked}"
+    );
+    assert!(
+        asked.contains("\nauthorization: Bearer t-0k-3n-99\n"),
+        "{asked}"
+    );
 }
 
 #[test]
 fn the_arguments_without_a_place_are_the_body() {
     let ok = || answer("201 Created", TEXT, "made");
     for (http, want) in [
-        (json!({"method": "POST"}), "content-type: application/json\ncontent-length: 9\n\n{\"b\":\"&\"}"),
+        (
+            json!({"method": "POST"}),
+            "content-type: application/json\ncontent-length: 9\n\n{\"b\":\"&\"}",
+        ),
         (
             json!({"method": "PUT", "body": "form"}),
             "content-type: application/x-www-form-urlencoded\ncontent-length: 5\n\nb=%26",
         ),
-        (json!({"method": "PATCH", "headers": {"Content-Type": "application/merge-patch+json"}}), "{\"b\":\"&\"}"),
+        (
+            json!({"method": "PATCH", "headers": {"Content-Type": "application/merge-patch+json"}}),
+            "{\"b\":\"&\"}",
+        ),
         (json!({"method": "DELETE"}), "\n\n"),
     ] {
         let server = Server::new(vec![ok()]);
@@ -82,7 +127,10 @@ fn the_arguments_without_a_place_are_the_body() {
             (lines.join("\n"), body.to_owned())
         };
         let ((head, body), (lines, wanted)) = (sorted(asked), sorted(want));
-        assert!(body == wanted && lines.lines().all(|line| head.contains(line)), "{asked}");
+        assert!(
+            body == wanted && lines.lines().all(|line| head.contains(line)),
+            "{asked}"
+        );
         assert_eq!(asked.contains("merge-patch"), http["headers"].is_object());
     }
 }
@@ -96,7 +144,10 @@ fn arguments_that_would_change_where_a_request_goes_are_refused() {
         (json!({"a": "%2e%2e%2fadmin"}), "leads to another folder"),
         (json!({"a": ""}), "it is empty"),
         (json!({}), "\"a\" is missing, and the address needs it"),
-        (json!({"a": null}), "\"a\" is missing, and the address needs it"),
+        (
+            json!({"a": null}),
+            "\"a\" is missing, and the address needs it",
+        ),
     ] {
         let out = one(&tool, &arguments);
         let (status, output) = out.outcome("i");
@@ -114,20 +165,46 @@ fn an_answer_that_is_no_success_is_an_error_with_the_beginning_of_its_body() {
             "{\"message\":\"no such city\"}",
             "The server answered 404.\nbody:\n{\"message\":\"no such city\"}",
         ),
-        ("429 Too Many Requests", "retry-after: 30\r\n", "", "The server answered 429 (Retry-After: 30)."),
+        (
+            "429 Too Many Requests",
+            "retry-after: 30\r\n",
+            "",
+            "The server answered 429 (Retry-After: 30).",
+        ),
         ("304 Not Modified", "", "", "The server answered 304."),
-        ("500 Internal Server Error", TEXT, &long, "[the body was cut]"),
-        ("200 OK", "content-encoding: gzip, gzip\r\n", "\u{1f}", "compressed in a way that tool-exec cannot read"),
-        ("200 OK", "content-encoding: zstd\r\n", "\u{1f}", "compressed in a way that tool-exec cannot read"),
+        (
+            "500 Internal Server Error",
+            TEXT,
+            &long,
+            "[the body was cut]",
+        ),
+        (
+            "200 OK",
+            "content-encoding: gzip, gzip\r\n",
+            "\u{1f}",
+            "compressed in a way that tool-exec cannot read",
+        ),
+        (
+            "200 OK",
+            "content-encoding: zstd\r\n",
+            "\u{1f}",
+            "compressed in a way that tool-exec cannot read",
+        ),
     ] {
         let server = Server::new(vec![answer(status, headers, body)]);
         let out = one(&web("get", &server, "/", json!({}), json!({})), &json!({}));
         let (status, output) = out.outcome("i");
-        assert!(status == "error" && output.contains(want) && output.len() < 9000, "{output}");
+        assert!(
+            status == "error" && output.contains(want) && output.len() < 9000,
+            "{output}"
+        );
         assert_eq!(out.of("message").len(), 2, "the model gets a message");
     }
     let server = Server::new(vec![answer("204 No Content", "", "")]);
-    assert_eq!(one(&web("get", &server, "/", json!({}), json!({})), &json!({})).outcome("i"), ("success", ""));
+    assert_eq!(
+        one(&web("get", &server, "/", json!({}), json!({})), &json!({})).outcome("i"),
+        ("success", "")
+    );
 }
 
 #[test]
@@ -136,20 +213,29 @@ fn an_address_that_is_not_of_the_internet_is_refused_unless_the_tools_file_allow
     let port = server.port;
     for (url, allow) in [
         (format!("http://127.0.0.1:{port}/"), json!([])),
-        (format!("http://127.0.0.1:{port}/"), json!(["127.0.0.1:1", "10.0.0.0/8", "other:80"])),
+        (
+            format!("http://127.0.0.1:{port}/"),
+            json!(["127.0.0.1:1", "10.0.0.0/8", "other:80"]),
+        ),
         (format!("http://127.1:{port}/"), json!([])),
         (format!("http://0x7f000001:{port}/"), json!([])),
         (format!("http://2130706433:{port}/"), json!([])),
         (format!("http://LOCALHOST:{port}/"), json!([])),
         (format!("http://[::ffff:127.0.0.1]:{port}/"), json!([])),
         (format!("http://[::ffff:10.0.0.1]:{port}/"), json!([])),
-        ("http://169.254.169.254/latest/meta-data".to_owned(), json!(["127.0.0.1"])),
+        (
+            "http://169.254.169.254/latest/meta-data".to_owned(),
+            json!(["127.0.0.1"]),
+        ),
     ] {
         let tool = json!({"name": "get", "exec": {"http": {"url": url, "allow": allow}}});
         let out = one(&tool, &json!({}));
         let (status, output) = out.outcome("i");
         let says = "which is not allowed (exec.http.allow in the tools file";
-        assert!(status == "error" && output.contains("was not sent") && output.contains(says), "{url}: {output}");
+        assert!(
+            status == "error" && output.contains("was not sent") && output.contains(says),
+            "{url}: {output}"
+        );
     }
     assert!(server.asked().is_empty());
 }
@@ -158,8 +244,14 @@ fn an_address_that_is_not_of_the_internet_is_refused_unless_the_tools_file_allow
 fn a_key_that_the_tools_file_holds_goes_over_http_to_this_machine_alone() {
     let to = |http: Value| {
         let mut request = json!({"url": "http://192.0.2.1/", "allow": ["192.0.2.1"]});
-        request.as_object_mut().unwrap().extend(http.as_object().unwrap().clone());
-        let out = one(&json!({"name": "get", "exec": {"http": request}}), &json!({}));
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(http.as_object().unwrap().clone());
+        let out = one(
+            &json!({"name": "get", "exec": {"http": request}}),
+            &json!({}),
+        );
         out.outcome("i").1.to_owned()
     };
     for http in [
@@ -168,24 +260,55 @@ fn a_key_that_the_tools_file_holds_goes_over_http_to_this_machine_alone() {
         json!({"headers": {"X-Api-Key": "k-12345678"}, "proxy": "http://127.0.0.1:1"}),
     ] {
         let said = to(http);
-        assert!(said.starts_with("The request was not sent: a secret would go over http to 192.0.2.1"), "{said}");
+        assert!(
+            said.starts_with("The request was not sent: a secret would go over http to 192.0.2.1"),
+            "{said}"
+        );
     }
 }
 
 #[test]
-fn urls_of_other_kinds_and_places_for_an_argument_in_the_server_are_refused_when_the_file_is_read() {
+fn urls_of_other_kinds_and_places_for_an_argument_in_the_server_are_refused_when_the_file_is_read()
+{
     for (http, says) in [
-        (json!({"url": "file:///etc/passwd"}), "must begin with https:// or http://"),
-        (json!({"url": "gopher://h/"}), "must begin with https:// or http://"),
-        (json!({"url": "unix:/run/docker.sock"}), "must begin with https:// or http://"),
-        (json!({"url": "https://{a}/"}), "must not come from an argument"),
-        (json!({"url": "https://h/", "headers": {"X-A": "{a}"}}), "no header comes from a model"),
-        (json!({"url": "https://h/", "headers": {"X-A": "a\r\nX-B: 1"}}), "holds a line break"),
-        (json!({"url": "http://h.example/", "headers": {"X-A": "$KEY"}}), "sends a secret over http"),
+        (
+            json!({"url": "file:///etc/passwd"}),
+            "must begin with https:// or http://",
+        ),
+        (
+            json!({"url": "gopher://h/"}),
+            "must begin with https:// or http://",
+        ),
+        (
+            json!({"url": "unix:/run/docker.sock"}),
+            "must begin with https:// or http://",
+        ),
+        (
+            json!({"url": "https://{a}/"}),
+            "must not come from an argument",
+        ),
+        (
+            json!({"url": "https://h/", "headers": {"X-A": "{a}"}}),
+            "no header comes from a model",
+        ),
+        (
+            json!({"url": "https://h/", "headers": {"X-A": "a\r\nX-B: 1"}}),
+            "holds a line break",
+        ),
+        (
+            json!({"url": "http://h.example/", "headers": {"X-A": "$KEY"}}),
+            "sends a secret over http",
+        ),
     ] {
-        let tool = json!({"name": "get", "exec": {"http": http}, "parameters": {"properties": {"a": {}}}});
+        let tool =
+            json!({"name": "get", "exec": {"http": http}, "parameters": {"properties": {"a": {}}}});
         let out = one(&tool, &json!({}));
-        assert_eq!((out.status, out.text.as_str(), out.errors.lines().count()), (2, "", 1), "{}", out.errors);
+        assert_eq!(
+            (out.status, out.text.as_str(), out.errors.lines().count()),
+            (2, "", 1),
+            "{}",
+            out.errors
+        );
         assert!(out.errors.contains(says), "{}", out.errors);
     }
 }
@@ -197,33 +320,82 @@ fn a_redirect_is_followed_only_if_the_tools_file_says_so_and_each_server_is_chec
     let to = |place: &str| answer("302 Found", &format!("location: {place}\r\n"), "");
     // Not followed, which is the default.
     let server = Server::new(vec![to("/b")]);
-    let out = call(&web("get", &server, "/a", json!({}), json!({})), json!({}), &[], &[]);
+    let out = call(
+        &web("get", &server, "/a", json!({}), json!({})),
+        json!({}),
+        &[],
+        &[],
+    );
     assert_eq!(
         out.outcome("i").1,
         "The server answered 302: it redirects to /b, which is not followed. The call may have acted; look before you repeat it."
     );
     // Within the server the headers go along.
     let server = Server::new(vec![to("/b"), answer("200 OK", TEXT, "b")]);
-    let tool = web("get", &server, "/a", json!({"redirects": 1, "headers": headers}), json!({}));
-    assert_eq!(call(&tool, json!({}), &[], &token).outcome("i"), ("success", "b"));
+    let tool = web(
+        "get",
+        &server,
+        "/a",
+        json!({"redirects": 1, "headers": headers}),
+        json!({}),
+    );
+    assert_eq!(
+        call(&tool, json!({}), &[], &token).outcome("i"),
+        ("success", "b")
+    );
     let asked = server.asked();
-    assert!(asked[1].starts_with("GET /b ") && asked[1].contains("authorization: Bearer t-0k-3n-99"), "{asked:?}");
+    assert!(
+        asked[1].starts_with("GET /b ") && asked[1].contains("authorization: Bearer t-0k-3n-99"),
+        "{asked:?}"
+    );
     // One too many.
     let server = Server::new(vec![to("/b"), to("/c")]);
-    let out = call(&web("get", &server, "/a", json!({"redirects": 1}), json!({})), json!({}), &[], &[]);
-    assert!(out.outcome("i").1.contains("it redirects to /c, which is not followed"));
+    let out = call(
+        &web("get", &server, "/a", json!({"redirects": 1}), json!({})),
+        json!({}),
+        &[],
+        &[],
+    );
+    assert!(
+        out.outcome("i")
+            .1
+            .contains("it redirects to /c, which is not followed")
+    );
     // To another server nothing goes along, and it must be allowed as well.
     let other = Server::new(vec![answer("200 OK", TEXT, "other")]);
-    let server = Server::new(vec![to(&other.url("/x?k=v")), to(&other.url("/y")), to("http://169.254.169.254/z")]);
+    let server = Server::new(vec![
+        to(&other.url("/x?k=v")),
+        to(&other.url("/y")),
+        to("http://169.254.169.254/z"),
+    ]);
     let allow = json!([server.allow()[0], other.allow()[0]]);
-    let tool = web("get", &server, "/a", json!({"redirects": 3, "headers": headers, "allow": allow}), json!({}));
-    assert_eq!(call(&tool, json!({}), &[], &token).outcome("i"), ("success", "other"));
+    let tool = web(
+        "get",
+        &server,
+        "/a",
+        json!({"redirects": 3, "headers": headers, "allow": allow}),
+        json!({}),
+    );
+    assert_eq!(
+        call(&tool, json!({}), &[], &token).outcome("i"),
+        ("success", "other")
+    );
     let asked = other.asked();
-    assert!(asked[0].starts_with("GET /x?k=v ") && !asked[0].contains("authorization"), "{asked:?}");
+    assert!(
+        asked[0].starts_with("GET /x?k=v ") && !asked[0].contains("authorization"),
+        "{asked:?}"
+    );
     let tool = web("get", &server, "/a", json!({"redirects": 3}), json!({}));
-    for says in ["127.0.0.1 is a loopback address", "169.254.169.254 is a link-local address"] {
+    for says in [
+        "127.0.0.1 is a loopback address",
+        "169.254.169.254 is a link-local address",
+    ] {
         let out = call(&tool, json!({}), &[], &[]);
-        assert!(out.outcome("i").0 == "error" && out.outcome("i").1.contains(says), "{:?}", out.outcome("i"));
+        assert!(
+            out.outcome("i").0 == "error" && out.outcome("i").1.contains(says),
+            "{:?}",
+            out.outcome("i")
+        );
     }
     assert!(other.asked().is_empty());
 }
@@ -231,7 +403,8 @@ fn a_redirect_is_followed_only_if_the_tools_file_says_so_and_each_server_is_chec
 #[test]
 fn a_request_that_was_sent_is_never_said_not_to_have_been_sent() {
     let to = |place: &str| answer("303 See Other", &format!("location: {place}\r\n"), "");
-    // The answer to a POST that has done its work redirects to a place that is refused, does not answer, or cannot be used.
+    // The answer to a POST that has done its work redirects to a place that is refused, does not
+    // answer, or cannot be used.
     for place in [
         "http://169.254.169.254/z",
         "http://[::ffff:10.0.0.1]/",
@@ -241,11 +414,23 @@ fn a_request_that_was_sent_is_never_said_not_to_have_been_sent() {
     ] {
         let server = Server::new(vec![to(place)]);
         let allow = json!([server.allow()[0], "127.0.0.1:1"]);
-        let tool = web("put", &server, "/a", json!({"method": "POST", "redirects": 1, "allow": allow}), json!({}));
+        let tool = web(
+            "put",
+            &server,
+            "/a",
+            json!({"method": "POST", "redirects": 1, "allow": allow}),
+            json!({}),
+        );
         let out = call(&tool, json!({"text": "x"}), &[], &[]);
         let (status, said) = out.outcome("i");
-        assert!(status == "error" && said.contains("The call may have acted;"), "{place}: {said}");
-        assert!(!said.contains("not sent") && server.asked()[0].starts_with("POST /a "), "{place}: {said}");
+        assert!(
+            status == "error" && said.contains("The call may have acted;"),
+            "{place}: {said}"
+        );
+        assert!(
+            !said.contains("not sent") && server.asked()[0].starts_with("POST /a "),
+            "{place}: {said}"
+        );
     }
     for script in [
         answer("500 No", TEXT, "no"),
@@ -256,39 +441,91 @@ fn a_request_that_was_sent_is_never_said_not_to_have_been_sent() {
         let server = Server::new(vec![script]);
         let tool = web("put", &server, "/a", json!({"method": "POST"}), json!({}));
         let out = call(&tool, json!({"text": "x"}), &[], &[]);
-        assert!(out.outcome("i").1.contains("The call may have acted;"), "{}", out.outcome("i").1);
+        assert!(
+            out.outcome("i").1.contains("The call may have acted;"),
+            "{}",
+            out.outcome("i").1
+        );
     }
     // A server that refuses a request has answered it; one that nothing reaches has not acted.
     let server = Server::new(vec![answer("404 Not Found", TEXT, "no")]);
     let tool = web("put", &server, "/a", json!({"method": "POST"}), json!({}));
-    assert_eq!(call(&tool, json!({}), &[], &[]).outcome("i").1, "The server answered 404.\nbody:\nno");
+    assert_eq!(
+        call(&tool, json!({}), &[], &[]).outcome("i").1,
+        "The server answered 404.\nbody:\nno"
+    );
     let gone = json!({"name": "put", "exec": {"http": {"url": "http://127.0.0.1:1/", "allow": ["127.0.0.1:1"]}}});
     let out = one(&gone, &json!({}));
-    assert!(out.outcome("i").1.starts_with("The request was not sent: no connection"), "{}", out.outcome("i").1);
+    assert!(
+        out.outcome("i")
+            .1
+            .starts_with("The request was not sent: no connection"),
+        "{}",
+        out.outcome("i").1
+    );
 }
 
 #[test]
 fn no_proxy_is_used_but_that_of_the_tools_file() {
-    let server = Server::new(vec![answer("200 OK", TEXT, "direct"), answer("200 OK", TEXT, "by the proxy")]);
+    let server = Server::new(vec![
+        answer("200 OK", TEXT, "direct"),
+        answer("200 OK", TEXT, "by the proxy"),
+    ]);
     let nobody = "http://127.0.0.1:1";
     let env = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"].map(|name| (name, nobody));
     let tool = web("get", &server, "/", json!({}), json!({}));
-    assert_eq!(call(&tool, json!({}), &[], &env).outcome("i"), ("success", "direct"));
+    assert_eq!(
+        call(&tool, json!({}), &[], &env).outcome("i"),
+        ("success", "direct")
+    );
     let http = json!({"url": "http://example.invalid/x", "proxy": server.url("")});
-    assert_eq!(call(&web("get", &server, "/", http, json!({})), json!({}), &[], &env).outcome("i").1, "by the proxy");
+    assert_eq!(
+        call(
+            &web("get", &server, "/", http, json!({})),
+            json!({}),
+            &[],
+            &env
+        )
+        .outcome("i")
+        .1,
+        "by the proxy"
+    );
     assert!(server.asked()[1].starts_with("GET http://example.invalid/x HTTP/1.1\n"));
 }
 
 #[test]
 fn a_variable_that_cannot_be_sent_is_an_error_that_names_it() {
     let server = Server::new(vec![]);
-    let tool = web("get", &server, "/", json!({"headers": {"X-Key": "$HTTP_TEST_KEY"}}), json!({}));
+    let tool = web(
+        "get",
+        &server,
+        "/",
+        json!({"headers": {"X-Key": "$HTTP_TEST_KEY"}}),
+        json!({}),
+    );
     let out = call(&tool, json!({}), &[], &[]);
-    assert!(out.errors.contains("\"get\" needs HTTP_TEST_KEY, which the environment does not have"), "{}", out.errors);
-    assert!(out.outcome("i").1.starts_with("The request was not sent: the environment has no HTTP_TEST_KEY."));
-    let out = call(&tool, json!({}), &[], &[("HTTP_TEST_KEY", "canary\r\nX-Evil: 1")]);
+    assert!(
+        out.errors
+            .contains("\"get\" needs HTTP_TEST_KEY, which the environment does not have"),
+        "{}",
+        out.errors
+    );
+    assert!(
+        out.outcome("i")
+            .1
+            .starts_with("The request was not sent: the environment has no HTTP_TEST_KEY.")
+    );
+    let out = call(
+        &tool,
+        json!({}),
+        &[],
+        &[("HTTP_TEST_KEY", "canary\r\nX-Evil: 1")],
+    );
     let said = out.outcome("i").1;
-    assert!(said.contains("HTTP_TEST_KEY holds a line break") && !said.contains("canary"), "{said}");
+    assert!(
+        said.contains("HTTP_TEST_KEY holds a line break") && !said.contains("canary"),
+        "{said}"
+    );
     assert!(server.asked().is_empty());
 }
 
@@ -296,14 +533,38 @@ fn a_variable_that_cannot_be_sent_is_an_error_that_names_it() {
 fn the_key_of_a_call_is_the_same_when_it_runs_again() {
     let server = Server::new((0..3).map(|_| answer("200 OK", TEXT, "ok")).collect());
     let headers = json!({"Idempotency-Key": "$TOOL_CALL_ID"});
-    let tool = web("put", &server, "/", json!({"method": "POST", "headers": headers}), json!({}));
+    let tool = web(
+        "put",
+        &server,
+        "/",
+        json!({"method": "POST", "headers": headers}),
+        json!({}),
+    );
     for text in ["x", "x", "y"] {
-        let out = call(&tool, json!({"text": text}), &[], &[("TOOL_CALL_ID", "not this")]);
-        assert!(out.outcome("i").0 == "success" && out.errors.is_empty(), "{}", out.errors);
+        let out = call(
+            &tool,
+            json!({"text": text}),
+            &[],
+            &[("TOOL_CALL_ID", "not this")],
+        );
+        assert!(
+            out.outcome("i").0 == "success" && out.errors.is_empty(),
+            "{}",
+            out.errors
+        );
     }
-    let key = |asked: &String| asked.lines().find(|line| line.starts_with("idempotency-key: ")).unwrap().to_owned();
+    let key = |asked: &String| {
+        asked
+            .lines()
+            .find(|line| line.starts_with("idempotency-key: "))
+            .unwrap()
+            .to_owned()
+    };
     let keys: Vec<String> = server.asked().iter().map(key).collect();
-    assert!(keys[0].len() == 17 + 32 && keys[0] == keys[1] && keys[0] != keys[2], "{keys:?}");
+    assert!(
+        keys[0].len() == 17 + 32 && keys[0] == keys[1] && keys[0] != keys[2],
+        "{keys:?}"
+    );
 }
 
 #[test]
@@ -311,8 +572,20 @@ fn a_call_that_is_cancelled_closes_its_connection() {
     let (events, waits) = channel();
     let server = Server::new(vec![vec![Step::UntilClosed(events)]]);
     let dir = Dir::new();
-    let mut live = Live::new(&dir, &[web("get", &server, "/", json!({}), json!({"class": "read"}))], &[]);
-    turn(&[("i", "get", json!({}))]).lines().for_each(|line| live.send(line));
+    let mut live = Live::new(
+        &dir,
+        &[web(
+            "get",
+            &server,
+            "/",
+            json!({}),
+            json!({"class": "read"}),
+        )],
+        &[],
+    );
+    turn(&[("i", "get", json!({}))])
+        .lines()
+        .for_each(|line| live.send(line));
     waits.recv_timeout(GUARD).unwrap();
     live.send(r#"{"type":"retract","tool_id":"i"}"#);
     waits.recv_timeout(GUARD).unwrap();
@@ -333,7 +606,10 @@ fn an_answer_that_does_not_end_in_time_is_a_timeout() {
     let out = one(&tool, &json!({}));
     assert_eq!(
         out.outcome("i"),
-        ("timeout", "An answer did not come within 300ms. The call may have acted; look before you repeat it.")
+        (
+            "timeout",
+            "An answer did not come within 300ms. The call may have acted; look before you repeat it."
+        )
     );
     let out = one(&tool, &json!({}));
     assert_eq!(
@@ -354,18 +630,30 @@ fn a_result_is_kept_in_the_cache_for_the_same_request() {
         answer("500 No", TEXT, ""),
     ]);
     let http = json!({"headers": {"X-Tenant": "$TENANT"}});
-    let tool = web("get", &server, "/{a}", http, json!({"class": "read", "cache": "10m"}));
+    let tool = web(
+        "get",
+        &server,
+        "/{a}",
+        http,
+        json!({"class": "read", "cache": "10m"}),
+    );
     let dir = Dir::new();
     let ask = |tenant: &str, a: &str| {
         let mut command = command(&dir, std::slice::from_ref(&tool), &["--cache", "cache"]);
         command.env("TENANT", tenant);
         let out = run_command(command, &(message(&[("i", "get", json!({"a": a}))]) + "\n"));
-        (out.outcome("i").1.to_owned(), out.result("i")["cached"] == true)
+        (
+            out.outcome("i").1.to_owned(),
+            out.result("i")["cached"] == true,
+        )
     };
     assert_eq!(ask("acme", "x"), ("one".to_owned(), false));
     assert_eq!(ask("acme", "x"), ("one".to_owned(), true));
     assert_eq!(ask("other", "x"), ("two".to_owned(), false));
-    assert!(!ask("acme", "y").1 && !ask("acme", "y").1, "an error is not kept");
+    assert!(
+        !ask("acme", "y").1 && !ask("acme", "y").1,
+        "an error is not kept"
+    );
     assert_eq!(server.asked().len(), 4);
 }
 
@@ -378,7 +666,13 @@ fn what_is_no_text_is_described() {
     command.env("XDG_CACHE_HOME", dir.path("cache"));
     let out = run_command(command, &(message(&[("i", "get", json!({}))]) + "\n"));
     let (status, output) = out.outcome("i");
-    assert!(status == "success" && output.contains("a PNG image, 10 bytes"), "{output}");
+    assert!(
+        status == "success" && output.contains("a PNG image, 10 bytes"),
+        "{output}"
+    );
     assert_eq!(out.result("i")["output_bytes"], 10);
-    assert_eq!(std::fs::read(out.result("i")["output_file"].as_str().unwrap()).unwrap(), body);
+    assert_eq!(
+        std::fs::read(out.result("i")["output_file"].as_str().unwrap()).unwrap(),
+        body
+    );
 }

@@ -1,4 +1,5 @@
-//! Many calls in one stream: all results, in order, whole, in memory that does not grow with their number.
+//! Many calls in one stream: all results, in order, whole, in memory that does not grow with their
+//! number.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -17,8 +18,15 @@ fn output(n: usize) -> String {
 
 /// A tool that writes [`EACH`] times the letter that it gets.
 fn big() -> Value {
-    let mut big = script("big", &format!("head -c {EACH} /dev/zero | tr '\\0' \"$1\""), json!({}));
-    big["exec"]["command"].as_array_mut().unwrap().extend([json!("sh"), json!("{text}")]);
+    let mut big = script(
+        "big",
+        &format!("head -c {EACH} /dev/zero | tr '\\0' \"$1\""),
+        json!({}),
+    );
+    big["exec"]["command"]
+        .as_array_mut()
+        .unwrap()
+        .extend([json!("sh"), json!("{text}")]);
     big
 }
 
@@ -26,8 +34,11 @@ fn big() -> Value {
 fn peak(n: usize) -> u64 {
     let dir = Dir::new();
     let ids: Vec<String> = (0..n).map(|n| format!("c{n}")).collect();
-    let calls: Vec<_> =
-        ids.iter().enumerate().map(|(n, id)| (id.as_str(), "big", json!({"text": &output(n)[..1]}))).collect();
+    let calls: Vec<_> = ids
+        .iter()
+        .enumerate()
+        .map(|(n, id)| (id.as_str(), "big", json!({"text": &output(n)[..1]})))
+        .collect();
     let mut live = Live::new(&dir, &[big()], &["--jobs", "64", "--no-time"]);
     live.send(turn(&calls).trim_end());
     let (mut results, mut messages) = (0, 0);
@@ -38,19 +49,31 @@ fn peak(n: usize) -> u64 {
                 (event["tool_id"].as_str().unwrap(), &event["status"]),
                 (ids[results].as_str(), &json!("success"))
             );
-            assert!(event["output"] == output(results), "the output of call {results} is not whole");
+            assert!(
+                event["output"] == output(results),
+                "the output of call {results} is not whole"
+            );
             results += 1;
         } else if event["message"]["role"] == "tool" {
             assert_eq!(
-                (event["message"]["tool_call_id"].as_str().unwrap(), messages + 1),
+                (
+                    event["message"]["tool_call_id"].as_str().unwrap(),
+                    messages + 1
+                ),
                 (ids[messages].as_str(), results)
             );
-            assert!(event["message"]["content"] == output(messages), "the message of call {messages} is not whole");
+            assert!(
+                event["message"]["content"] == output(messages),
+                "the message of call {messages} is not whole"
+            );
             messages += 1;
         }
     }
     let status = std::fs::read_to_string(format!("/proc/{}/status", live.child.id())).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
     let peak = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert_eq!(live.end().0, 0);
     peak
@@ -61,7 +84,10 @@ fn a_thousand_calls_come_whole_in_order_and_in_flat_memory() {
     let (few, many) = (peak(250), peak(1000));
     eprintln!("peak memory: {few} KiB for 250 calls of {EACH} bytes, {many} KiB for 1000");
     // What the further calls wrote is 75 MB, which come twice each, as result and message.
-    assert!(many < few + 24 * 1024, "{few} KiB for 250 calls, {many} KiB for 1000");
+    assert!(
+        many < few + 24 * 1024,
+        "{few} KiB for 250 calls, {many} KiB for 1000"
+    );
 }
 
 #[test]
@@ -73,9 +99,18 @@ fn ten_thousand_calls_are_too_many_53() {
     for input in [turn(&calls), message(&calls) + "\n"] {
         let out = run_in(&dir, &tools, &input, &["--max-calls", "20"]);
         let results = out.of("tool_result");
-        assert_eq!((out.status, results.len(), out.of("tool_use").len()), (0, 10_000, 20));
+        assert_eq!(
+            (out.status, results.len(), out.of("tool_use").len()),
+            (0, 10_000, 20)
+        );
         for (n, result) in results.iter().enumerate() {
-            assert_eq!((result["tool_id"].as_str().unwrap(), result["status"] == "success"), (ids[n].as_str(), n < 20));
+            assert_eq!(
+                (
+                    result["tool_id"].as_str().unwrap(),
+                    result["status"] == "success"
+                ),
+                (ids[n].as_str(), n < 20)
+            );
             let output = result["output"].as_str().unwrap();
             assert!(
                 n < 20

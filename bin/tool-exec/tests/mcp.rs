@@ -1,6 +1,12 @@
 //! Tools of servers (MCP): how they are listed, called and answered, and what servers do wrong.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    missing_docs,
+    reason = "tests"
+)]
 
 mod harness;
 mod server;
@@ -12,34 +18,71 @@ use server::{entry, lock, locked, processes, run_calls, with_tools};
 #[test]
 fn the_tools_of_all_pages_are_listed_under_the_name_of_their_server_75() {
     let dir = Dir::new();
-    let (one, two) = (with_tools(&dir, "one", &["echo", "pid", "fail"]), with_tools(&dir, "two", &["echo", "env"]));
+    let (one, two) = (
+        with_tools(&dir, "one", &["echo", "pid", "fail"]),
+        with_tools(&dir, "two", &["echo", "env"]),
+    );
     let own = json!([{"name": "own", "exec": {"command": ["true"]}}]);
-    let servers = json!({"one": entry(&one, &json!({})), "two": entry(&two, &json!({"tools": ["e*o"]}))});
+    let servers =
+        json!({"one": entry(&one, &json!({})), "two": entry(&two, &json!({"tools": ["e*o"]}))});
     let file = json!({"tools": own, "mcpServers": servers});
     lock(&dir, &file);
     let out = run_command(server::command(&dir, &file, &["--list"]), "");
     let list: Vec<Value> = serde_json::from_str(&out.text).unwrap();
-    let names: Vec<&str> = list.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["own", "one__echo", "one__pid", "one__fail", "two__echo"]);
+    let names: Vec<&str> = list
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        ["own", "one__echo", "one__pid", "one__fail", "two__echo"]
+    );
     assert_eq!(list[1]["function"]["description"], "Does echo.");
     // The same tool of two servers: each call goes to its own.
-    let calls =
-        [("a", "one__echo", json!({"x": 1})), ("b", "two__echo", json!({"x": 2})), ("c", "two__env", json!({}))];
+    let calls = [
+        ("a", "one__echo", json!({"x": 1})),
+        ("b", "two__echo", json!({"x": 2})),
+        ("c", "two__env", json!({})),
+    ];
     let out = run_calls(&dir, &file, &calls, &[]);
-    assert_eq!((out.outcome("a"), out.outcome("b")), (("success", "{\"x\":1}"), ("success", "{\"x\":2}")));
-    assert_eq!(out.outcome("c").0, "unknown_tool", "a tool that the file does not offer");
-    assert_eq!(std::fs::read_to_string(one.join("called")).unwrap(), "echo\n");
+    assert_eq!(
+        (out.outcome("a"), out.outcome("b")),
+        (("success", "{\"x\":1}"), ("success", "{\"x\":2}"))
+    );
+    assert_eq!(
+        out.outcome("c").0,
+        "unknown_tool",
+        "a tool that the file does not offer"
+    );
+    assert_eq!(
+        std::fs::read_to_string(one.join("called")).unwrap(),
+        "echo\n"
+    );
 }
 
 #[test]
 fn only_the_servers_of_called_tools_are_started() {
     let dir = Dir::new();
-    let (one, two) = (with_tools(&dir, "one", &["echo"]), with_tools(&dir, "two", &["echo"]));
-    let file = json!({"mcpServers": {"one": entry(&one, &json!({})), "two": entry(&two, &json!({}))}});
+    let (one, two) = (
+        with_tools(&dir, "one", &["echo"]),
+        with_tools(&dir, "two", &["echo"]),
+    );
+    let file =
+        json!({"mcpServers": {"one": entry(&one, &json!({})), "two": entry(&two, &json!({}))}});
     lock(&dir, &file);
-    let started = |of: &std::path::Path| std::fs::read_to_string(of.join("started")).unwrap().lines().count();
+    let started = |of: &std::path::Path| {
+        std::fs::read_to_string(of.join("started"))
+            .unwrap()
+            .lines()
+            .count()
+    };
     let before = (started(&one), started(&two));
-    let out = run_calls(&dir, &file, &[("a", "one__echo", json!({})), ("b", "one__echo", json!({}))], &[]);
+    let out = run_calls(
+        &dir,
+        &file,
+        &[("a", "one__echo", json!({})), ("b", "one__echo", json!({}))],
+        &[],
+    );
     assert_eq!(out.outcome("b"), ("success", "{}"));
     assert_eq!((started(&one), started(&two)), (before.0 + 1, before.1));
 }
@@ -49,14 +92,26 @@ fn results_become_text_that_a_model_can_read() {
     let dir = Dir::new();
     let tools = ["two_parts", "fail", "refuse", "structured", "odd", "image"];
     let (_, file) = locked(&dir, &tools, &json!({}));
-    let calls: Vec<_> = tools.iter().map(|name| (*name, format!("s__{name}"))).collect();
-    let calls: Vec<_> = calls.iter().map(|(id, name)| (*id, &**name, json!({}))).collect();
+    let calls: Vec<_> = tools
+        .iter()
+        .map(|name| (*name, format!("s__{name}")))
+        .collect();
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|(id, name)| (*id, &**name, json!({})))
+        .collect();
     let out = run_calls(&dir, &file, &calls, &[]);
     assert_eq!(out.outcome("two_parts"), ("success", "one\ntwo"));
     assert_eq!(out.outcome("fail"), ("error", "no luck"));
-    assert_eq!(out.outcome("refuse"), ("error", "The server \"s\": bad luck"));
+    assert_eq!(
+        out.outcome("refuse"),
+        ("error", "The server \"s\": bad luck")
+    );
     assert_eq!(out.outcome("structured"), ("success", "{\"n\":1.5}"));
-    assert_eq!(out.outcome("odd"), ("success", "{\"type\":\"hologram\",\"data\":\"x\"}"));
+    assert_eq!(
+        out.outcome("odd"),
+        ("success", "{\"type\":\"hologram\",\"data\":\"x\"}")
+    );
     let (status, image) = out.outcome("image");
     assert!(
         status == "success"
@@ -64,9 +119,21 @@ fn results_become_text_that_a_model_can_read() {
             && image.contains("[a resource: x://z z]"),
         "{image}"
     );
-    assert!(image.contains("[resource x://y: application/x-y, 3 bytes, in the file /"), "{image}");
-    let path = image.split_once("in the file ").unwrap().1.split_once(']').unwrap().0;
-    assert!(path.starts_with(dir.path("cache").to_str().unwrap()) && path.ends_with(".png"), "{path}");
+    assert!(
+        image.contains("[resource x://y: application/x-y, 3 bytes, in the file /"),
+        "{image}"
+    );
+    let path = image
+        .split_once("in the file ")
+        .unwrap()
+        .1
+        .split_once(']')
+        .unwrap()
+        .0;
+    assert!(
+        path.starts_with(dir.path("cache").to_str().unwrap()) && path.ends_with(".png"),
+        "{path}"
+    );
     assert_eq!(std::fs::read(path).unwrap(), b"\x89PNG\r\n\x1a\n");
 }
 
@@ -74,7 +141,11 @@ fn results_become_text_that_a_model_can_read() {
 fn calls_run_at_once_and_progress_is_reported() {
     let dir = Dir::new();
     let (folder, file) = locked(&dir, &["wait", "progress"], &json!({"timeout": "60s"}));
-    let command = server::command(&dir, &file, &["--no-time", "--approve", "none", "--progress"]);
+    let command = server::command(
+        &dir,
+        &file,
+        &["--no-time", "--approve", "none", "--progress"],
+    );
     let mut live = Live::of(command);
     live.send(&harness::message(&[
         ("a", "s__wait", json!({})),
@@ -82,15 +153,30 @@ fn calls_run_at_once_and_progress_is_reported() {
         ("c", "s__progress", json!({})),
     ]));
     wait_until("two calls wait", || {
-        std::fs::read_to_string(folder.join("waiting")).unwrap_or_default().lines().count() == 2
+        std::fs::read_to_string(folder.join("waiting"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+            == 2
     });
     std::fs::write(folder.join("go"), "").unwrap();
     let (status, rest) = live.end();
     assert_eq!(status, 0);
-    let steps: Vec<_> =
-        rest.iter().filter(|e| e["type"] == "tool_progress").map(|e| (e["progress"].as_f64(), &e["text"])).collect();
-    assert_eq!(steps, [(Some(0.25), &json!("one")), (Some(0.75), &json!("three"))]);
-    assert_eq!(rest.iter().filter(|e| e["type"] == "tool_result" && e["output"] == "went").count(), 2);
+    let steps: Vec<_> = rest
+        .iter()
+        .filter(|e| e["type"] == "tool_progress")
+        .map(|e| (e["progress"].as_f64(), &e["text"]))
+        .collect();
+    assert_eq!(
+        steps,
+        [(Some(0.25), &json!("one")), (Some(0.75), &json!("three"))]
+    );
+    assert_eq!(
+        rest.iter()
+            .filter(|e| e["type"] == "tool_result" && e["output"] == "went")
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -106,12 +192,26 @@ fn an_answer_that_is_not_the_result_of_a_tool_is_an_error() {
         (json!({"content": {"type": "text", "text": "t"}}), None),
         (json!({"content": text, "isError": "true"}), None),
         (json!({"content": text, "isError": 1}), None),
-        (json!({"content": text, "isError": false}), Some(("success", "t"))),
-        (json!({"content": text, "isError": true}), Some(("error", "t"))),
+        (
+            json!({"content": text, "isError": false}),
+            Some(("success", "t")),
+        ),
+        (
+            json!({"content": text, "isError": true}),
+            Some(("error", "t")),
+        ),
         (json!({"content": []}), Some(("success", ""))),
-        (json!({"structuredContent": {"n": 1}}), Some(("success", "{\"n\":1}"))),
+        (
+            json!({"structuredContent": {"n": 1}}),
+            Some(("success", "{\"n\":1}")),
+        ),
     ] {
-        let out = run_calls(&dir, &file, &[("a", "s__result", json!({"result": result}))], &[]);
+        let out = run_calls(
+            &dir,
+            &file,
+            &[("a", "s__result", json!({"result": result}))],
+            &[],
+        );
         let wrong = "The server \"s\": its answer is not the result of a tool. The call may have acted; look before you repeat it.";
         let want = want.unwrap_or(("error", wrong));
         assert_eq!(out.outcome("a"), want, "{result}");
@@ -130,17 +230,42 @@ fn what_a_server_says_of_a_failure_or_a_step_is_shortened() {
         command
     };
     assert_eq!(run_command(with(&["--update-lock"]), "").status, 0);
-    let calls = [("a", "s__refuse_long", json!({})), ("b", "s__progress_long", json!({}))];
+    let calls = [
+        ("a", "s__refuse_long", json!({})),
+        ("b", "s__progress_long", json!({})),
+    ];
     let out = run_command(
-        with(&["--no-time", "--approve", "none", "--progress", "--max-result", "2048"]),
+        with(&[
+            "--no-time",
+            "--approve",
+            "none",
+            "--progress",
+            "--max-result",
+            "2048",
+        ]),
         &(harness::message(&calls) + "\n"),
     );
     let (status, why) = out.outcome("a");
-    assert!(status == "error" && why.starts_with("The server \"s\": EEE") && why.ends_with("Eend"), "{why}");
-    assert!(why.len() < 4096 && why.contains("bytes are left out here"), "{}", why.len());
+    assert!(
+        status == "error" && why.starts_with("The server \"s\": EEE") && why.ends_with("Eend"),
+        "{why}"
+    );
+    assert!(
+        why.len() < 4096 && why.contains("bytes are left out here"),
+        "{}",
+        why.len()
+    );
     assert_eq!(out.outcome("b"), ("success", "done"));
-    let steps: Vec<_> = out.of("tool_progress").iter().map(|e| e["text"].as_str().unwrap()).collect();
-    assert_eq!(steps, ["P".repeat(4092)], "a secret that was cut is not shown");
+    let steps: Vec<_> = out
+        .of("tool_progress")
+        .iter()
+        .map(|e| e["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        steps,
+        ["P".repeat(4092)],
+        "a secret that was cut is not shown"
+    );
 }
 
 #[test]
@@ -149,7 +274,12 @@ fn a_hint_of_a_server_grants_nothing_76() {
     let (folder, file) = locked(&dir, &["echo"], &json!({}));
     let call = harness::message(&[("a", "s__echo", json!({}))]) + "\n";
     let out = run_command(server::command(&dir, &file, &["--no-time"]), &call);
-    assert_eq!((out.status, out.outcome("a").0), (3, "pending"), "readOnlyHint: {}", out.text);
+    assert_eq!(
+        (out.status, out.outcome("a").0),
+        (3, "pending"),
+        "readOnlyHint: {}",
+        out.text
+    );
     assert!(!folder.join("called").exists());
     let file = json!({"mcpServers": {"s": entry(&folder, &json!({"class": {"echo": "read"}}))}});
     let out = run_command(server::command(&dir, &file, &["--no-time"]), &call);
@@ -160,11 +290,26 @@ fn a_hint_of_a_server_grants_nothing_76() {
 fn a_call_that_is_late_or_cancelled_ends_and_the_server_is_told() {
     let dir = Dir::new();
     let (folder, file) = locked(&dir, &["wait", "echo"], &json!({"timeout": "300ms"}));
-    let out = run_calls(&dir, &file, &[("a", "s__wait", json!({})), ("b", "s__echo", json!({}))], &[]);
+    let out = run_calls(
+        &dir,
+        &file,
+        &[("a", "s__wait", json!({})), ("b", "s__echo", json!({}))],
+        &[],
+    );
     assert_eq!(out.outcome("a").0, "timeout", "{}", out.text);
-    assert!(out.outcome("a").1.contains("did not answer within 300ms"), "{}", out.text);
+    assert!(
+        out.outcome("a").1.contains("did not answer within 300ms"),
+        "{}",
+        out.text
+    );
     assert_eq!(out.outcome("b").0, "success");
-    assert_eq!(std::fs::read_to_string(folder.join("cancelled")).unwrap().lines().count(), 1);
+    assert_eq!(
+        std::fs::read_to_string(folder.join("cancelled"))
+            .unwrap()
+            .lines()
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -175,25 +320,41 @@ fn the_environment_is_what_the_tools_file_declares_15() {
     let file = json!({"mcpServers": {"s": entry(&folder, &more)}});
     let with = |command: std::process::Command| {
         let mut command = command;
-        command.env("MCP_TEST_SECRET", "s3cret-canary").env("OTHER_API_KEY", "canary-2");
+        command
+            .env("MCP_TEST_SECRET", "s3cret-canary")
+            .env("OTHER_API_KEY", "canary-2");
         command
     };
     let out = run_command(server::command(&dir, &file, &["--update-lock"]), "");
     assert!(
-        out.status == 2 && out.errors.contains("env.GIVEN: the environment has no MCP_TEST_SECRET"),
+        out.status == 2
+            && out
+                .errors
+                .contains("env.GIVEN: the environment has no MCP_TEST_SECRET"),
         "{}",
         out.errors
     );
     run_command(with(server::command(&dir, &file, &["--update-lock"])), "");
     let out = run_command(
-        with(server::command(&dir, &file, &["--no-time", "--approve", "none"])),
+        with(server::command(
+            &dir,
+            &file,
+            &["--no-time", "--approve", "none"],
+        )),
         &(harness::message(&[("a", "s__env", json!({}))]) + "\n"),
     );
     let env = out.outcome("a").1;
-    let mut names: Vec<&str> = env.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+    let mut names: Vec<&str> = env
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, _)| name)
+        .collect();
     names.sort_unstable();
     assert_eq!(names, ["GIVEN", "HOME", "LANG", "PATH", "PLAIN", "TMPDIR"]);
-    assert!(env.contains("PLAIN=5$") && !out.text.contains("canary-2"), "{env}");
+    assert!(
+        env.contains("PLAIN=5$") && !out.text.contains("canary-2"),
+        "{env}"
+    );
 }
 
 #[test]
@@ -231,21 +392,49 @@ fn a_message_without_end_ends_the_session_and_not_the_run_77() {
     let (folder, file) = locked(&dir, &["long", "echo"], &json!({"timeout": "60s"}));
     let out = run_calls(&dir, &file, &[("a", "s__long", json!({}))], &[]);
     let (status, why) = out.outcome("a");
-    assert!(status == "error" && why.contains("wrote a message of more than 16777216 bytes"), "{why}");
+    assert!(
+        status == "error" && why.contains("wrote a message of more than 16777216 bytes"),
+        "{why}"
+    );
     assert!(why.contains("The call may have acted;"), "{why}");
-    let out = run_calls(&dir, &file, &[("a", "s__long", json!({})), ("b", "s__echo", json!({}))], &["--jobs", "1"]);
-    assert_eq!(out.outcome("b"), ("success", "{}"), "the server was started again");
-    assert!(out.errors.contains("the server \"s\" has ended and is started again"), "{}", out.errors);
-    assert_eq!(std::fs::read_to_string(folder.join("called")).unwrap(), "long\nlong\necho\n");
+    let out = run_calls(
+        &dir,
+        &file,
+        &[("a", "s__long", json!({})), ("b", "s__echo", json!({}))],
+        &["--jobs", "1"],
+    );
+    assert_eq!(
+        out.outcome("b"),
+        ("success", "{}"),
+        "the server was started again"
+    );
+    assert!(
+        out.errors
+            .contains("the server \"s\" has ended and is started again"),
+        "{}",
+        out.errors
+    );
+    assert_eq!(
+        std::fs::read_to_string(folder.join("called")).unwrap(),
+        "long\nlong\necho\n"
+    );
 }
 
 #[test]
 fn a_server_that_dies_is_an_error_and_starts_again_for_the_next_call() {
     let dir = Dir::new();
     let (_, file) = locked(&dir, &["crash", "echo"], &json!({}));
-    let out = run_calls(&dir, &file, &[("a", "s__crash", json!({})), ("b", "s__echo", json!({}))], &["--jobs", "1"]);
+    let out = run_calls(
+        &dir,
+        &file,
+        &[("a", "s__crash", json!({})), ("b", "s__echo", json!({}))],
+        &["--jobs", "1"],
+    );
     let (status, why) = out.outcome("a");
-    assert!(status == "error" && why.contains("it has ended") && why.contains("out of cheese"), "{why}");
+    assert!(
+        status == "error" && why.contains("it has ended") && why.contains("out of cheese"),
+        "{why}"
+    );
     assert!(why.contains("The call may have acted;"), "{why}");
     assert_eq!(out.outcome("b"), ("success", "{}"));
 }
@@ -260,9 +449,18 @@ fn servers_and_what_they_started_end_with_the_run_22() {
     // Killed, or told to end, in the middle of a call.
     for signal in ["KILL", "TERM"] {
         let _ = std::fs::remove_file(folder.join("waiting"));
-        let mut live = Live::of(server::command(&dir, &file, &["--no-time", "--approve", "none"]));
-        live.send(&harness::message(&[("a", "s__spawn", json!({})), ("b", "s__wait", json!({}))]));
-        wait_until("the call waits", || folder.join("waiting").exists() && processes(&folder) == 2);
+        let mut live = Live::of(server::command(
+            &dir,
+            &file,
+            &["--no-time", "--approve", "none"],
+        ));
+        live.send(&harness::message(&[
+            ("a", "s__spawn", json!({})),
+            ("b", "s__wait", json!({})),
+        ]));
+        wait_until("the call waits", || {
+            folder.join("waiting").exists() && processes(&folder) == 2
+        });
         kill(live.child.id(), signal);
         wait_until("the server is gone", || processes(&folder) == 0);
     }
@@ -283,8 +481,14 @@ fn a_program_is_confined_as_the_tools_file_and_the_command_line_say() {
     let confined = json!({"mcpServers": {"s": entry(&folder, &sandbox)}});
     lock(&dir, &plain);
     let inside = folder.join("inside");
-    let calls = [("a", "s__touch", json!({"path": outside})), ("b", "s__touch", json!({"path": inside}))];
-    assert_eq!(run_calls(&dir, &plain, &calls, &[]).outcome("a"), ("success", "written"));
+    let calls = [
+        ("a", "s__touch", json!({"path": outside})),
+        ("b", "s__touch", json!({"path": inside})),
+    ];
+    assert_eq!(
+        run_calls(&dir, &plain, &calls, &[]).outcome("a"),
+        ("success", "written")
+    );
     std::fs::remove_file(&outside).unwrap();
     let out = run_calls(&dir, &confined, &calls, &[]);
     let (status, why) = out.outcome("a");

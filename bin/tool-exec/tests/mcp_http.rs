@@ -1,6 +1,12 @@
 //! Servers of tools behind HTTP.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    missing_docs,
+    reason = "tests"
+)]
 
 mod harness;
 mod server;
@@ -28,7 +34,11 @@ fn a_session_with_a_program_and_an_http_server() {
     let list = run_command(command(&dir, &file, &["--list"]), "");
     let list: Vec<Value> = serde_json::from_str(&list.text).unwrap();
     assert_eq!(
-        (list.len(), &list[0]["function"]["name"], &list[6]["function"]["name"]),
+        (
+            list.len(),
+            &list[0]["function"]["name"],
+            &list[6]["function"]["name"]
+        ),
         (7, &json!("web__echo"), &json!("local__pid"))
     );
     let calls = [
@@ -38,14 +48,33 @@ fn a_session_with_a_program_and_an_http_server() {
         ("d", "web__progress", json!({})),
     ];
     let out = run_calls(&dir, &file, &calls, &["--progress"]);
-    assert_eq!((out.outcome("a"), out.outcome("b")), (("success", "{\"n\":1}"), ("success", "{\"n\":2}")));
-    assert_eq!((out.outcome("c"), out.outcome("d")), (("error", "no luck"), ("success", "done")));
-    let steps: Vec<_> = out.of("tool_progress").iter().map(|e| (e["progress"].as_f64(), e["text"].clone())).collect();
-    assert_eq!(steps, [(Some(0.25), json!("one")), (Some(0.75), json!("three"))]);
+    assert_eq!(
+        (out.outcome("a"), out.outcome("b")),
+        (("success", "{\"n\":1}"), ("success", "{\"n\":2}"))
+    );
+    assert_eq!(
+        (out.outcome("c"), out.outcome("d")),
+        (("error", "no luck"), ("success", "done"))
+    );
+    let steps: Vec<_> = out
+        .of("tool_progress")
+        .iter()
+        .map(|e| (e["progress"].as_f64(), e["text"].clone()))
+        .collect();
+    assert_eq!(
+        steps,
+        [(Some(0.25), json!("one")), (Some(0.75), json!("three"))]
+    );
     // The session that the server opened is named in what follows, and ended.
     assert!(http.headers("mcp-session-id").iter().all(|id| id == "s-1"));
     let seen = http.seen.lock().unwrap();
-    assert_eq!(seen.iter().filter(|(method, ..)| method == "DELETE").count(), 3, "one for each run");
+    assert_eq!(
+        seen.iter()
+            .filter(|(method, ..)| method == "DELETE")
+            .count(),
+        3,
+        "one for each run"
+    );
 }
 
 #[test]
@@ -55,7 +84,10 @@ fn headers_come_from_the_environment_and_are_never_shown() {
     let http = HttpServer::new(&folder, |_, body| {
         (body["params"]["name"] == "told").then(|| {
             let body = "no entry for Bearer abc-123-canary";
-            format!("HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+            format!(
+                "HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
         })
     });
     let file = json!({"mcpServers": {"web": http.entry(&json!({"headers": {"X-Auth": "Bearer $MCP_TEST_ODD"}}))}});
@@ -66,27 +98,50 @@ fn headers_come_from_the_environment_and_are_never_shown() {
     };
     let out = run_command(command(&dir, &file, &["--update-lock"]), "");
     assert!(
-        out.status == 2 && out.errors.contains("headers.X-Auth: the environment has no MCP_TEST_ODD"),
+        out.status == 2
+            && out
+                .errors
+                .contains("headers.X-Auth: the environment has no MCP_TEST_ODD"),
         "{}",
         out.errors
     );
     assert_eq!(run_command(with(&["--update-lock"]), "").status, 0);
-    let calls = [("a", "web__echo", json!({"x": "abc-123-canary"})), ("b", "web__told", json!({}))];
-    let out = run_command(with(&["--no-time", "--approve", "none"]), &(message(&calls) + "\n"));
+    let calls = [
+        ("a", "web__echo", json!({"x": "abc-123-canary"})),
+        ("b", "web__told", json!({})),
+    ];
+    let out = run_command(
+        with(&["--no-time", "--approve", "none"]),
+        &(message(&calls) + "\n"),
+    );
     assert_eq!(out.outcome("a"), ("success", "{\"x\":\"[redacted]\"}"));
     let (status, why) = out.outcome("b");
     assert!(
-        status == "error" && why.contains("HTTP status 401") && why.contains("[redacted]") && !why.contains("canary"),
+        status == "error"
+            && why.contains("HTTP status 401")
+            && why.contains("[redacted]")
+            && !why.contains("canary"),
         "{why}"
     );
     assert!(!out.errors.contains("canary"));
     let headers = http.headers("x-auth");
-    assert!(headers.len() > 4 && headers.iter().all(|value| value == "Bearer abc-123-canary"), "{headers:?}");
+    assert!(
+        headers.len() > 4 && headers.iter().all(|value| value == "Bearer abc-123-canary"),
+        "{headers:?}"
+    );
     // A model's words are in the body alone.
-    for bad in [json!({"X-A": "a\r\nb: c"}), json!({"Mcp-Session-Id": "x"}), json!({"a b": "c"})] {
+    for bad in [
+        json!({"X-A": "a\r\nb: c"}),
+        json!({"Mcp-Session-Id": "x"}),
+        json!({"a b": "c"}),
+    ] {
         let file = json!({"mcpServers": {"web": http.entry(&json!({"headers": bad}))}});
         let out = run_command(command(&dir, &file, &["--update-lock"]), "");
-        assert!(out.status == 2 && out.errors.contains("headers."), "{}", out.errors);
+        assert!(
+            out.status == 2 && out.errors.contains("headers."),
+            "{}",
+            out.errors
+        );
     }
 }
 
@@ -94,13 +149,33 @@ fn headers_come_from_the_environment_and_are_never_shown() {
 fn addresses_that_are_not_of_the_public_internet_are_refused_66() {
     let dir = Dir::new();
     for (server, want) in [
-        (json!({"url": "http://169.254.169.254/mcp"}), "169.254.169.254 is a link-local address"),
-        (json!({"url": "http://[::ffff:10.0.0.1]/mcp"}), "10.0.0.1 is a private address"),
+        (
+            json!({"url": "http://169.254.169.254/mcp"}),
+            "169.254.169.254 is a link-local address",
+        ),
+        (
+            json!({"url": "http://[::ffff:10.0.0.1]/mcp"}),
+            "10.0.0.1 is a private address",
+        ),
         (json!({"url": "file:///etc/passwd"}), "the URL has no host"),
-        (json!({"url": "gopher://h:70/"}), "gopher is neither http nor https"),
+        (
+            json!({"url": "gopher://h:70/"}),
+            "gopher is neither http nor https",
+        ),
     ] {
-        let out = run_command(command(&dir, &json!({"mcpServers": {"web": server}}), &["--update-lock"]), "");
-        assert!(out.status == 2 && out.errors.contains(want), "{want}: {}", out.errors);
+        let out = run_command(
+            command(
+                &dir,
+                &json!({"mcpServers": {"web": server}}),
+                &["--update-lock"],
+            ),
+            "",
+        );
+        assert!(
+            out.status == 2 && out.errors.contains(want),
+            "{want}: {}",
+            out.errors
+        );
     }
 }
 
@@ -116,7 +191,11 @@ fn a_redirect_is_not_followed_64() {
     let http = HttpServer::new(&folder, move |_, _| Some(to.clone()));
     let file = json!({"mcpServers": {"web": http.entry(&json!({"headers": {"Authorization": "Bearer abcdef"}}))}});
     let out = run_command(command(&dir, &file, &["--update-lock"]), "");
-    assert!(out.status == 2 && out.errors.contains("which is not followed"), "{}", out.errors);
+    assert!(
+        out.status == 2 && out.errors.contains("which is not followed"),
+        "{}",
+        out.errors
+    );
     assert!(other.seen.lock().unwrap().is_empty());
 }
 
@@ -132,7 +211,10 @@ fn an_answer_without_end_is_an_error_and_the_run_goes_on_77() {
             "wrong" => ("text/html", "<p>hello".to_owned()),
             _ => return None,
         };
-        Some(format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{text}", text.len()))
+        Some(format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{text}",
+            text.len()
+        ))
     });
     let file = json!({"mcpServers": {"web": http.entry(&json!({"timeout": "30s"}))}});
     lock(&dir, &file);
@@ -145,7 +227,10 @@ fn an_answer_without_end_is_an_error_and_the_run_goes_on_77() {
     let out = run_calls(&dir, &file, &calls, &[]);
     for id in ["a", "b", "c"] {
         let (status, why) = out.outcome(id);
-        assert!(status == "error" && why.contains("The call may have acted;"), "{id}: {why}");
+        assert!(
+            status == "error" && why.contains("The call may have acted;"),
+            "{id}: {why}"
+        );
     }
     assert_eq!(out.outcome("d"), ("success", "{}"));
 }
@@ -167,19 +252,26 @@ fn a_call_that_a_server_got_is_never_said_not_to_have_been_sent() {
     let file = json!({"mcpServers": {"web": http.entry(&json!({"timeout": "30s"}))}});
     lock(&dir, &file);
     let calls = names.map(|name| (name, format!("web__{name}"), json!({})));
-    let calls: Vec<_> = calls.iter().map(|(id, name, of)| (*id, name.as_str(), of.clone())).collect();
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|(id, name, of)| (*id, name.as_str(), of.clone()))
+        .collect();
     let own = run_calls(&dir, &file, &calls, &[]);
     // Behind a hub, too.
     let input = message(&calls) + "\n";
     dir.write("in", input);
     let tool_exec = env!("CARGO_BIN_EXE_tool-exec");
     let inner = format!("'{tool_exec}' --tools tools.json --no-time --approve none <in");
-    let hub = run_command(command(&dir, &file, &["--hub", "--", "sh", "-c", &inner]), "");
+    let hub = run_command(
+        command(&dir, &file, &["--hub", "--", "sh", "-c", &inner]),
+        "",
+    );
     for out in [own, hub] {
         for id in &names[..2] {
             let (status, why) = out.outcome(id);
-            let said =
-                why.contains("The call may have acted;") && !why.contains("not be sent") && !why.contains("not sent");
+            let said = why.contains("The call may have acted;")
+                && !why.contains("not be sent")
+                && !why.contains("not sent");
             assert!(status == "error" && said, "{id}: {why}");
         }
         // An error that a server answers with is its own word.
@@ -200,10 +292,14 @@ fn a_server_that_is_gone_is_an_error_and_a_lost_session_is_opened_again() {
     });
     let file = json!({"mcpServers": {"web": http.entry(&json!({}))}});
     lock(&dir, &file);
-    assert_eq!(run_calls(&dir, &file, &[("a", "web__echo", json!({}))], &[]).outcome("a"), ("success", "{}"));
+    assert_eq!(
+        run_calls(&dir, &file, &[("a", "web__echo", json!({}))], &[]).outcome("a"),
+        ("success", "{}")
+    );
     let gone = json!({"mcpServers": {"web": {"url": "http://127.0.0.1:1/mcp"}}});
     let out = run_calls(&dir, &gone, &[("a", "web__echo", json!({}))], &[]);
     let (status, why) = out.outcome("a");
-    let said = why.contains("no connection to http://127.0.0.1:1/mcp") && !why.contains("may have acted");
+    let said =
+        why.contains("no connection to http://127.0.0.1:1/mcp") && !why.contains("may have acted");
     assert!(status == "error" && said, "{why}");
 }

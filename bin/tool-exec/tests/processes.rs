@@ -1,5 +1,5 @@
-//! What a tool does with processes, files and signals, and what `tool-exec` must do then: on a system that allows namespaces, and on one
-//! that refuses them, as root and as an ordinary user.
+//! What a tool does with processes, files and signals, and what `tool-exec` must do then: on a
+//! system that allows namespaces, and on one that refuses them, as root and as an ordinary user.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
@@ -22,7 +22,12 @@ fn folder() -> Dir {
 
 fn command(place: &Place, dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
     // The folder is open to all users.
-    let mut command = command_as(place.command(PROGRAM), dir, tools, &[&["--trust"], args].concat());
+    let mut command = command_as(
+        place.command(PROGRAM),
+        dir,
+        tools,
+        &[&["--trust"], args].concat(),
+    );
     // Homes go there, so that a test sees what is left of them.
     command.env("TMPDIR", dir.path("."));
     command
@@ -30,14 +35,20 @@ fn command(place: &Place, dir: &Dir, tools: &[Value], args: &[&str]) -> Command 
 
 /// A run of one call of `tool`.
 fn one(place: &Place, dir: &Dir, tool: &Value) -> Out {
-    run_command(command(place, dir, std::slice::from_ref(tool), &[]), &(message(&[("i", "t", json!({}))]) + "\n"))
+    run_command(
+        command(place, dir, std::slice::from_ref(tool), &[]),
+        &(message(&[("i", "t", json!({}))]) + "\n"),
+    )
 }
 
 /// The homes of commands that are left in a folder.
 fn homes(dir: &Dir) -> Vec<String> {
-    let names =
-        std::fs::read_dir(dir.path(".")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.starts_with("tool-exec-")).collect()
+    let names = std::fs::read_dir(dir.path("."))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names
+        .filter(|name| name.starts_with("tool-exec-"))
+        .collect()
 }
 
 /// What tools try in order to outlive their time. The mark `begun` is there when they run.
@@ -56,13 +67,20 @@ fn outlive(place: &Place, dir: &Dir, texts: &[&str], more: &Value) -> Live {
     for (n, text) in texts.iter().enumerate() {
         let cwd = dir.path(&name(n));
         std::fs::create_dir(&cwd).unwrap();
-        std::fs::set_permissions(&cwd, std::fs::metadata(dir.path(".")).unwrap().permissions()).unwrap();
+        std::fs::set_permissions(
+            &cwd,
+            std::fs::metadata(dir.path(".")).unwrap().permissions(),
+        )
+        .unwrap();
         let mut exec = more.clone();
         exec["cwd"] = json!(name(n));
         tools.push(script(&name(n), text, exec));
     }
     let names: Vec<String> = (0..texts.len()).map(name).collect();
-    let calls: Vec<(&str, &str, Value)> = names.iter().map(|name| (&**name, &**name, json!({}))).collect();
+    let calls: Vec<(&str, &str, Value)> = names
+        .iter()
+        .map(|name| (&**name, &**name, json!({})))
+        .collect();
     let mut live = Live::of(command(place, dir, &tools, &["--order", "completion"]));
     live.send(&message(&calls));
     live
@@ -81,11 +99,21 @@ fn no_tool_outlives_its_time() {
         assert_eq!(dir.processes(), NONE, "{place:?}");
         assert!(begun(&dir, &OUTLIVES), "{place:?}");
         for (n, text) in OUTLIVES.iter().enumerate() {
-            let result = results.iter().find(|result| result["tool_id"] == format!("t{n}")).unwrap();
-            // Where the process above a tool can be killed or stopped, the tool does that. It is never said that it did not start.
+            let result = results
+                .iter()
+                .find(|result| result["tool_id"] == format!("t{n}"))
+                .unwrap();
+            // Where the process above a tool can be killed or stopped, the tool does that. It is
+            // never said that it did not start.
             let may_fail = !place.is_contained() && text.contains("kill");
-            assert!(result["status"] == "timeout" || may_fail, "{place:?}: {text}: {result}");
-            assert!(!result["output"].as_str().unwrap().contains("could not be"), "{place:?}: {text}: {result}");
+            assert!(
+                result["status"] == "timeout" || may_fail,
+                "{place:?}: {text}: {result}"
+            );
+            assert!(
+                !result["output"].as_str().unwrap().contains("could not be"),
+                "{place:?}: {text}: {result}"
+            );
         }
         live.end();
         assert_eq!(homes(&dir), NONE, "{place:?}");
@@ -95,7 +123,8 @@ fn no_tool_outlives_its_time() {
 #[test]
 fn no_tool_outlives_tool_exec() {
     for place in places() {
-        // Without any help of the system a tool can stop the process that would end it after `tool-exec` is killed.
+        // Without any help of the system a tool can stop the process that would end it after
+        // `tool-exec` is killed.
         let texts = &OUTLIVES[if place.is_contained() { 0 } else { 2 }..];
         for signal in ["TERM", "KILL"] {
             let dir = folder();
@@ -103,10 +132,18 @@ fn no_tool_outlives_tool_exec() {
             wait_until("the tools begin", || begun(&dir, texts));
             live.signal(signal);
             if signal == "TERM" {
-                texts.iter().for_each(|_| assert_eq!(live.until("tool_result")["status"], "cancelled", "{place:?}"));
+                texts.iter().for_each(|_| {
+                    assert_eq!(
+                        live.until("tool_result")["status"],
+                        "cancelled",
+                        "{place:?}"
+                    )
+                });
                 assert_eq!(dir.processes(), NONE, "{place:?}");
             }
-            wait_until(&format!("{place:?}: processes are left"), || dir.processes().is_empty());
+            wait_until(&format!("{place:?}: processes are left"), || {
+                dir.processes().is_empty()
+            });
             wait_until("homes are left", || homes(&dir).is_empty());
             live.end();
         }
@@ -118,7 +155,11 @@ fn a_fork_bomb_of_an_ordinary_user_ends_with_its_call_21() {
     let bomb = "touch begun; b='sh -c \"$0\" \"$0\" & sh -c \"$0\" \"$0\" & wait'; sh -c \"$b\" \"$b\"; sleep 1000";
     for place in places().into_iter().filter(|place| place.is_ordinary) {
         let dir = folder();
-        let tool = script("t", bomb, json!({"timeout": "1s", "limits": {"processes": 150}}));
+        let tool = script(
+            "t",
+            bomb,
+            json!({"timeout": "1s", "limits": {"processes": 150}}),
+        );
         let out = one(&place, &dir, &tool);
         assert_eq!(out.outcome("i").0, "timeout", "{place:?}: {}", out.text);
         assert!(dir.path("begun").exists());
@@ -126,7 +167,8 @@ fn a_fork_bomb_of_an_ordinary_user_ends_with_its_call_21() {
     }
 }
 
-/// In a namespace nothing outside is in sight; elsewhere the system keeps the processes of one user apart.
+/// In a namespace nothing outside is in sight; elsewhere the system keeps the processes of one user
+/// apart.
 #[test]
 fn a_tool_reaches_neither_the_environment_nor_the_files_of_tool_exec_16() {
     // The mark alone is printed: what else is in an environment is nobody's business.
@@ -144,7 +186,11 @@ fn a_tool_reaches_neither_the_environment_nor_the_files_of_tool_exec_16() {
         let out = run_command(command, &(message(&[("i", "t", json!({}))]) + "\n"));
         assert_eq!(out.outcome("i").1, "tried\n", "{place:?}");
         assert!(!out.errors.contains("forged"), "{place:?}: {}", out.text);
-        assert!(out.text.lines().all(|line| line.starts_with('{')), "{place:?}: {}", out.text);
+        assert!(
+            out.text.lines().all(|line| line.starts_with('{')),
+            "{place:?}: {}",
+            out.text
+        );
     }
 }
 
@@ -154,9 +200,18 @@ fn a_tool_has_a_pid_namespace_where_there_is_one() {
         let dir = folder();
         let text = "echo $$ $PPID $(ls -d /proc/[0-9]* | wc -l) $(id -u); kill -0 -1 && echo others; touch made";
         let out = one(&place, &dir, &script("t", text, json!({})));
-        let numbers: Vec<u32> = out.outcome("i").1.split_whitespace().map_while(|n| n.parse().ok()).collect();
+        let numbers: Vec<u32> = out
+            .outcome("i")
+            .1
+            .split_whitespace()
+            .map_while(|n| n.parse().ok())
+            .collect();
         let user = if place.is_ordinary { 65534 } else { 0 };
-        assert!(!place.has_namespaces || numbers[..2] == [2, 1] && numbers[2] < 9, "{place:?}: {}", out.text);
+        assert!(
+            !place.has_namespaces || numbers[..2] == [2, 1] && numbers[2] < 9,
+            "{place:?}: {}",
+            out.text
+        );
         if rustix::process::geteuid().is_root() {
             assert_eq!(numbers[3], user, "{place:?}");
             let owner = std::os::unix::fs::MetadataExt::uid(&dir.path("made").metadata().unwrap());
@@ -168,9 +223,19 @@ fn a_tool_has_a_pid_namespace_where_there_is_one() {
 #[test]
 fn a_tool_does_not_reach_the_terminals_of_its_user_18() {
     // A terminal is there while this is open.
-    let terminal = std::fs::File::options().read(true).write(true).open("/dev/ptmx");
-    for place in places().into_iter().filter(|place| place.has_namespaces && terminal.is_ok()) {
-        let out = one(&place, &folder(), &script("t", "ls /dev/pts; (: </dev/ptmx) && echo new", json!({})));
+    let terminal = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/ptmx");
+    for place in places()
+        .into_iter()
+        .filter(|place| place.has_namespaces && terminal.is_ok())
+    {
+        let out = one(
+            &place,
+            &folder(),
+            &script("t", "ls /dev/pts; (: </dev/ptmx) && echo new", json!({})),
+        );
         assert_eq!(out.outcome("i").1, "ptmx\nnew\n", "{place:?}");
     }
 }
@@ -184,7 +249,11 @@ fn what_a_tool_writes_is_limited() {
         let out = one(&place, &dir, &script("t", text, limits));
         let lines: Vec<&str> = out.outcome("i").1.lines().collect();
         assert_eq!(lines[0], (2 << 20).to_string(), "{place:?}: {}", out.text);
-        let home = if place.has_namespaces { ["1048576", "tmpfs"] } else { ["2097152", lines[2]] };
+        let home = if place.has_namespaces {
+            ["1048576", "tmpfs"]
+        } else {
+            ["2097152", lines[2]]
+        };
         assert_eq!(lines[1..], home, "{place:?}");
         assert_eq!(homes(&dir), NONE, "{place:?}");
     }
@@ -192,7 +261,8 @@ fn what_a_tool_writes_is_limited() {
 
 #[test]
 fn a_home_of_1500_levels_is_removed() {
-    let text = "cd $HOME; mkdir -p closed/inner; touch closed/inner/file; chmod 0 closed/inner closed
+    let text =
+        "cd $HOME; mkdir -p closed/inner; touch closed/inner/file; chmod 0 closed/inner closed
         n=0; while [ $n -lt 1500 ]; do mkdir d && cd d || exit 1; n=$((n+1)); done; echo $n";
     for place in places() {
         let dir = folder();
@@ -214,7 +284,9 @@ fn a_blocked_reader_stops_no_timeout() {
     live.send(&message(&[("i", "t", json!({})), ("q", "q", json!({}))]));
     // All of the output is read while nobody takes a line, and the other call ends.
     wait_until("the output is read", || dir.path("written").exists());
-    wait_until("its time is up", || dir.path("q").exists() && dir.processes().len() == 1);
+    wait_until("its time is up", || {
+        dir.path("q").exists() && dir.processes().len() == 1
+    });
     live.signal("TERM");
     wait_until("it goes on", || dir.processes().is_empty());
     let (mut shown, mut result) = (0, Value::Null);
@@ -242,10 +314,26 @@ fn a_command_that_ran_is_never_said_not_to_have_been_started() {
         let tool = script("t", "trap '' TERM; touch begun; cat", json!({}));
         let mut strace = Command::new("strace");
         let inject = format!("inject=epoll_ctl:error=ENOSPC:when={n}");
-        strace.args(["-qq", "-o", "/dev/null", "-e", "trace=epoll_ctl", "-e", &inject, PROGRAM]);
-        let out = run_command(command_as(strace, &dir, &[tool], &[]), &turn(&[("i", "t", json!({}))]));
+        strace.args([
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=epoll_ctl",
+            "-e",
+            &inject,
+            PROGRAM,
+        ]);
+        let out = run_command(
+            command_as(strace, &dir, &[tool], &[]),
+            &turn(&[("i", "t", json!({}))]),
+        );
         let is_begun = dir.path("begun").exists();
-        let said = out.events.iter().any(|e| e["output"].as_str().is_some_and(|o| o.contains("could not be started")));
+        let said = out.events.iter().any(|e| {
+            e["output"]
+                .as_str()
+                .is_some_and(|o| o.contains("could not be started"))
+        });
         assert!(!(is_begun && said), "watch {n}: {}", out.text);
         ran += usize::from(is_begun);
     }
@@ -257,7 +345,10 @@ fn has_strace() -> bool {
     if !needs::programs(&["strace"]) {
         return false;
     }
-    let works = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status().is_ok_and(|s| s.success());
+    let works = Command::new("strace")
+        .args(["-qq", "-o", "/dev/null", "true"])
+        .status()
+        .is_ok_and(|s| s.success());
     if !works {
         needs::skip("strace may not trace here");
     }
@@ -270,12 +361,37 @@ fn what_cannot_be_ended_is_named() {
         return;
     }
     let dir = Dir::new();
-    let tool = script("t", "trap '' TERM; touch begun; while :; do sleep 1; done", json!({"timeout": "1s"}));
+    let tool = script(
+        "t",
+        "trap '' TERM; touch begun; while :; do sleep 1; done",
+        json!({"timeout": "1s"}),
+    );
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=kill", "-e", "inject=kill:error=EPERM", PROGRAM]);
-    let out = run_command(command_as(strace, &dir, &[tool], &[]), &turn(&[("i", "t", json!({}))]));
+    strace.args([
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=kill",
+        "-e",
+        "inject=kill:error=EPERM",
+        PROGRAM,
+    ]);
+    let out = run_command(
+        command_as(strace, &dir, &[tool], &[]),
+        &turn(&[("i", "t", json!({}))]),
+    );
     let (status, output) = out.outcome("i");
-    assert!(dir.path("begun").exists() && status == "timeout", "{output}");
-    assert!(output.contains("Some of its processes could not be ended (PIDs "), "{output}");
-    wait_until("the processes end with their supervisor", || dir.processes().is_empty());
+    assert!(
+        dir.path("begun").exists() && status == "timeout",
+        "{output}"
+    );
+    assert!(
+        output.contains("Some of its processes could not be ended (PIDs "),
+        "{output}"
+    );
+    wait_until("the processes end with their supervisor", || {
+        dir.processes().is_empty()
+    });
 }

@@ -1,4 +1,5 @@
-//! The filter of system calls of a sandbox, and what holds without one. A script of Python makes the calls.
+//! The filter of system calls of a sandbox, and what holds without one. A script of Python makes
+//! the calls.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -45,17 +46,22 @@ const DENIED: [&str; 27] = [
 ];
 
 /// What programs need.
-const ALLOWED: [&str; 7] = ["tcp", "udp6", "thread", "process", "pair", "limit", "traced"];
+const ALLOWED: [&str; 7] = [
+    "tcp", "udp6", "thread", "process", "pair", "limit", "traced",
+];
 
-/// The error of each call that the script makes as a tool with these members of `exec`, run with `options`; `None`: the sandbox cannot
-/// be had.
+/// The error of each call that the script makes as a tool with these members of `exec`, run with
+/// `options`; `None`: the sandbox cannot be had.
 fn errors(user: User, options: &[&str], more: Value) -> Option<HashMap<String, String>> {
     let dir = open_dir();
     let script = dir.write("system_calls.py", include_str!("system_calls.py"));
     std::fs::set_permissions(script, PermissionsExt::from_mode(0o644)).unwrap();
     let tools = [tool("calls", &[PYTHON, "system_calls.py"], more)];
     let command = command(&dir, &tools, options);
-    let out = run_command(as_user(user, &dir, command), &turn(&[("a", "calls", json!({}))]));
+    let out = run_command(
+        as_user(user, &dir, command),
+        &turn(&[("a", "calls", json!({}))]),
+    );
     if out.status == 2 {
         assert!(out.errors.contains("cannot be had"), "{}", out.errors);
         skip(&format!("{options:?} as {user:?}: {}", out.errors.trim()));
@@ -63,7 +69,13 @@ fn errors(user: User, options: &[&str], more: Value) -> Option<HashMap<String, S
     }
     let (status, output) = out.outcome("a");
     assert_eq!(status, "success", "{options:?} as {user:?}: {output}");
-    Some(output.lines().filter_map(|line| line.split_once(' ')).map(|(a, b)| (a.to_owned(), b.to_owned())).collect())
+    Some(
+        output
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+            .collect(),
+    )
 }
 
 #[test]
@@ -78,20 +90,41 @@ fn system_calls_that_no_tool_needs_are_denied_in_every_sandbox() {
         for user in users() {
             for network in [false, true] {
                 let more = json!({"sandbox": {"network": network}});
-                let Some(found) = errors(user, &["--sandbox", kind], more) else { continue };
+                let Some(found) = errors(user, &["--sandbox", kind], more) else {
+                    continue;
+                };
                 let what = format!("{kind} {user:?} {network}: {found:?}");
                 for name in DENIED {
-                    assert_eq!(found.get(name).map(String::as_str), Some("EPERM"), "{name} {what}");
+                    assert_eq!(
+                        found.get(name).map(String::as_str),
+                        Some("EPERM"),
+                        "{name} {what}"
+                    );
                 }
                 for name in ALLOWED {
-                    assert_eq!(found.get(name).map(String::as_str), Some("0"), "{name} {what}");
+                    assert_eq!(
+                        found.get(name).map(String::as_str),
+                        Some("0"),
+                        "{name} {what}"
+                    );
                 }
                 // A C library finds a kernel without it, and uses clone(2).
                 assert_eq!(found["clone3"], "ENOSYS", "{what}");
-                assert_eq!(found["route"], if network { "0" } else { "EPERM" }, "{what}");
-                // The system calls of x32 and of 32 bits have other numbers: none is made past the filter.
-                assert!(found.get("x32").is_none_or(|error| error == "ENOSYS"), "{what}");
-                assert!(found.get("int80").is_none_or(|status| status != "1792"), "{what}");
+                assert_eq!(
+                    found["route"],
+                    if network { "0" } else { "EPERM" },
+                    "{what}"
+                );
+                // The system calls of x32 and of 32 bits have other numbers: none is made past the
+                // filter.
+                assert!(
+                    found.get("x32").is_none_or(|error| error == "ENOSYS"),
+                    "{what}"
+                );
+                assert!(
+                    found.get("int80").is_none_or(|status| status != "1792"),
+                    "{what}"
+                );
             }
         }
     }

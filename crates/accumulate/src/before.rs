@@ -1,4 +1,5 @@
-//! The output of this filter that is in its input: a stream that goes through it twice gets each line once (law 3 of the protocol).
+//! The output of this filter that is in its input: a stream that goes through it twice gets each
+//! line once (law 3 of the protocol).
 
 use crate::call::OpenCall;
 use std::collections::{HashMap, HashSet};
@@ -6,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 /// Calls and warnings of one choice that are in the input already.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierOutput {
-    /// Where the deltas are in the input, too, they make the same calls again, and each takes its place here. Calls without deltas
-    /// follow at the end.
+    /// Where the deltas are in the input, too, they make the same calls again, and each takes its
+    /// place here. Calls without deltas follow at the end.
     calls: Vec<Option<OpenCall>>,
     by_id: HashMap<Box<str>, usize>,
     /// The ids of calls that their deltas have begun again.
@@ -61,7 +62,9 @@ impl EarlierOutput {
 
     /// Whether this warning is in the input already. Each one of the input counts once.
     pub fn warned(&mut self, message: &str) -> bool {
-        let Some(count) = self.warnings.get_mut(message).filter(|count| **count > 0) else { return false };
+        let Some(count) = self.warnings.get_mut(message).filter(|count| **count > 0) else {
+            return false;
+        };
         *count -= 1;
         true
     }

@@ -1,4 +1,5 @@
-//! One call while it grows: its name, and its arguments in fragments of every kind that providers send.
+//! One call while it grows: its name, and its arguments in fragments of every kind that providers
+//! send.
 
 #[cfg(test)]
 mod tests;
@@ -10,8 +11,8 @@ use event::{Surrogates, Text};
 use json::{Repair, Scanner};
 use std::collections::HashSet;
 
-/// No provider accepts a tool's name of this length. Longer names are neither joined nor copied to further calls, so that the output
-/// stays linear in the input.
+/// No provider accepts a tool's name of this length. Longer names are neither joined nor copied to
+/// further calls, so that the output stays linear in the input.
 pub(crate) const LONGEST_NAME: usize = 1024;
 
 /// What a call does with a fragment.
@@ -33,7 +34,8 @@ enum Tail {
     Blank,
     /// The first bytes of the value once more, this many.
     Copy(usize),
-    /// Text that is not the beginning of an object, such as `}` or an end token. What follows it is not read.
+    /// Text that is not the beginning of an object, such as `}` or an end token. What follows it is
+    /// not read.
     Dropped,
 }
 
@@ -44,7 +46,8 @@ enum Surplus {
     Nothing,
     /// The first text of a tail that is dropped.
     Noise,
-    /// From the byte `at` on it belongs to another call, which begins with the first `copied` bytes of this call's value.
+    /// From the byte `at` on it belongs to another call, which begins with the first `copied` bytes
+    /// of this call's value.
     Another { copied: usize, at: usize },
 }
 
@@ -108,11 +111,13 @@ pub(crate) struct OpenCall {
     tail: Tail,
     /// The call that began in the text behind the end of this one.
     pub next: Option<u32>,
-    /// The last call that was found along [`OpenCall::next`], so that the chain is not walked again.
+    /// The last call that was found along [`OpenCall::next`], so that the chain is not walked
+    /// again.
     pub newest: Option<u32>,
     /// It was written as text, so that it may be taken back until its stream ends.
     pub is_from_text: bool,
-    /// Up to here the text is the same in every reading of the fragments: appended, or each the text so far.
+    /// Up to here the text is the same in every reading of the fragments: appended, or each the
+    /// text so far.
     certain: usize,
     /// What was emitted of it while it grew.
     pub live: LiveArguments,
@@ -155,10 +160,19 @@ impl OpenCall {
 
     /// The bytes that are kept of it.
     pub fn kept(&self) -> usize {
-        let texts = [&self.id, &self.name, &self.text].map(String::len).iter().sum::<usize>();
-        let made =
-            [&self.object, &self.provider].map(|made| made.as_ref().map_or(0, String::len)).iter().sum::<usize>();
-        size_of::<OpenCall>() + texts + made + self.repairs.len() * size_of::<Repair>() + self.live.kept()
+        let texts = [&self.id, &self.name, &self.text]
+            .map(String::len)
+            .iter()
+            .sum::<usize>();
+        let made = [&self.object, &self.provider]
+            .map(|made| made.as_ref().map_or(0, String::len))
+            .iter()
+            .sum::<usize>();
+        size_of::<OpenCall>()
+            + texts
+            + made
+            + self.repairs.len() * size_of::<Repair>()
+            + self.live.kept()
     }
 
     /// Adds what has changed of [`OpenCall::kept`] to `bytes`.
@@ -180,10 +194,13 @@ impl OpenCall {
         &self.text
     }
 
-    /// The next bytes of the arguments that no later fragment and no repair changes, if there are any; see [`LiveArguments::read`]. There are
-    /// none once the text is not valid JSON.
+    /// The next bytes of the arguments that no later fragment and no repair changes, if there are
+    /// any; see [`LiveArguments::read`]. There are none once the text is not valid JSON.
     pub fn grow(&mut self, unpacked: &HashSet<String>) -> Option<String> {
-        let certain = self.text.get(..self.certain).filter(|_| self.scanner.is_valid())?;
+        let certain = self
+            .text
+            .get(..self.certain)
+            .filter(|_| self.scanner.is_valid())?;
         Some(self.live.read(certain, unpacked)).filter(|more| !more.is_empty())
     }
 
@@ -192,15 +209,16 @@ impl OpenCall {
         self.scanner.is_balanced()
     }
 
-    /// Whether the arguments have ended: balanced, with all brackets closed though they are not valid JSON, or sealed. A name that comes now
-    /// is another call's.
+    /// Whether the arguments have ended: balanced, with all brackets closed though they are not
+    /// valid JSON, or sealed. A name that comes now is another call's.
     pub fn is_over(&self) -> bool {
         self.scanner.is_balanced()
             || (!self.is_blank() && !self.scanner.is_valid() && self.scanner.is_closed())
             || self.is_sealed()
     }
 
-    /// Whether the call may have been emitted without an object: its arguments change no more, whenever calls are emitted.
+    /// Whether the call may have been emitted without an object: its arguments change no more,
+    /// whenever calls are emitted.
     fn is_sealed(&self) -> bool {
         self.is_closed_by_provider && !self.name.is_empty() && self.level() == Some(Commit::Sealed)
     }
@@ -215,14 +233,16 @@ impl OpenCall {
         self.scanner.is_blank()
     }
 
-    /// Whether every bracket and quote is closed: the text may be judged, and repaired, once the call is sealed or final.
+    /// Whether every bracket and quote is closed: the text may be judged, and repaired, once the
+    /// call is sealed or final.
     pub fn is_closed(&self) -> bool {
         self.scanner.is_closed()
     }
 
-    /// The level that this call has reached while its stream goes on. No arguments, `{}` and `null` may still be replaced by later
-    /// fragments, also behind the beginning of the next call, so these wait until the provider closes the call's block, or for the end. A
-    /// block that closed without an object may have been cut, so it waits for the next call, too.
+    /// The level that this call has reached while its stream goes on. No arguments, `{}` and `null`
+    /// may still be replaced by later fragments, also behind the beginning of the next call, so
+    /// these wait until the provider closes the call's block, or for the end. A block that closed
+    /// without an object may have been cut, so it waits for the next call, too.
     pub fn level(&self) -> Option<Commit> {
         if self.is_balanced() && !self.scanner.is_empty_object() {
             return Some(if self.is_closed_by_provider || self.is_followed {
@@ -237,12 +257,17 @@ impl OpenCall {
 
     /// The level that it has reached when its stream ends: nothing replaces `{}` any more.
     pub fn level_at_end(&self) -> Option<Commit> {
-        let level = if self.is_followed { Commit::Sealed } else { Commit::Balanced };
+        let level = if self.is_followed {
+            Commit::Sealed
+        } else {
+            Commit::Balanced
+        };
         self.level().or(self.is_balanced().then_some(level))
     }
 
-    /// Takes a name by the routing rule: one that begins with the present name replaces it; another is appended only before there are
-    /// arguments, and only if the joined name is a known tool and the new piece is not.
+    /// Takes a name by the routing rule: one that begins with the present name replaces it; another
+    /// is appended only before there are arguments, and only if the joined name is a known tool and
+    /// the new piece is not.
     pub fn take_name(&mut self, name: &str, known: impl Fn(&str) -> bool) -> NameUse {
         if name.is_empty() || name == self.name {
             return NameUse::Kept;
@@ -268,7 +293,11 @@ impl OpenCall {
         if self.text.len() == start {
             return FragmentUse::Kept;
         }
-        let end = if self.is_balanced() || self.is_sealed() { start } else { self.grown(start) };
+        let end = if self.is_balanced() || self.is_sealed() {
+            start
+        } else {
+            self.grown(start)
+        };
         if end == self.text.len() {
             return FragmentUse::Kept;
         }
@@ -282,8 +311,8 @@ impl OpenCall {
         }
     }
 
-    /// Begins the arguments with text behind the end of another call. Returns where in it yet another call begins, and whether the rest
-    /// of it is dropped.
+    /// Begins the arguments with text behind the end of another call. Returns where in it yet
+    /// another call begins, and whether the rest of it is dropped.
     pub fn begin_with(&mut self, text: &str) -> (Option<usize>, bool) {
         let end = self.replace("", text);
         match self.behind(text, end) {
@@ -293,23 +322,28 @@ impl OpenCall {
         }
     }
 
-    /// Half of a surrogate pair at the end of the last fragment; the call that gets the next fragment needs it.
+    /// Half of a surrogate pair at the end of the last fragment; the call that gets the next
+    /// fragment needs it.
     pub fn half(&mut self) -> &mut Surrogates {
         &mut self.half
     }
 
-    /// Decides whether the text from `start` on is the next fragment or the text so far once more. Returns where the value ends.
+    /// Decides whether the text from `start` on is the next fragment or the text so far once more.
+    /// Returns where the value ends.
     fn grown(&mut self, start: usize) -> usize {
         self.fragments += 1;
-        // Fragments of a call that was written as text come from one text, which no model writes again and again; where it was split must not
-        // show. In ordinary fragments the first byte differs already.
+        // Fragments of a call that was written as text come from one text, which no model writes
+        // again and again; where it was split must not show. In ordinary fragments the first byte
+        // differs already.
         self.is_cumulative = self.is_cumulative
             && !self.is_from_text
-            && (self.fragments == 1 || self.text[start..].starts_with(&self.text[self.last..start]));
+            && (self.fragments == 1
+                || self.text[start..].starts_with(&self.text[self.last..start]));
         let may_repeat = self.scanner.is_valid() && self.is_cumulative && self.fragments > 1;
         let used = self.scanner.push(&self.text[start..]);
         if !self.scanner.is_valid() && may_repeat {
-            // Appended it is not valid JSON, and each fragment so far repeats the one before: it is the text so far.
+            // Appended it is not valid JSON, and each fragment so far repeats the one before: it is
+            // the text so far.
             let mut other = Scanner::default();
             let used = other.push(&self.text[start..]);
             if other.is_valid() {
@@ -338,7 +372,9 @@ impl OpenCall {
         loop {
             match self.tail_of(text, from) {
                 // The `{}` so far was a placeholder.
-                Surplus::Another { copied, at } if self.scanner.is_empty_object() && !self.is_sealed() => {
+                Surplus::Another { copied, at }
+                    if self.scanner.is_empty_object() && !self.is_sealed() =>
+                {
                     let copied = self.value()[..copied].to_owned();
                     from = at + self.replace(&copied, &text[at..]);
                 }
@@ -365,7 +401,11 @@ impl OpenCall {
                 },
                 Tail::Copy(copied) => {
                     let rest = &self.value().as_bytes()[copied..];
-                    let same = rest.iter().zip(&b[at..]).take_while(|(x, y)| x == y).count();
+                    let same = rest
+                        .iter()
+                        .zip(&b[at..])
+                        .take_while(|(x, y)| x == y)
+                        .count();
                     if same == rest.len() {
                         self.tail = Tail::Blank;
                         at += same;
@@ -382,7 +422,8 @@ impl OpenCall {
         Surplus::Nothing
     }
 
-    /// Begins the arguments again with `copied` and the beginning of `text`. Returns how much of `text` belongs to the value.
+    /// Begins the arguments again with `copied` and the beginning of `text`. Returns how much of
+    /// `text` belongs to the value.
     fn replace(&mut self, copied: &str, text: &str) -> usize {
         self.scanner = Scanner::default();
         self.scanner.push(copied);
@@ -395,8 +436,8 @@ impl OpenCall {
         used
     }
 
-    /// Takes the end of a stream that was not cut. Where the appended fragments leave the text open, but each was the text so far, the
-    /// last fragment is the text.
+    /// Takes the end of a stream that was not cut. Where the appended fragments leave the text
+    /// open, but each was the text so far, the last fragment is the text.
     pub fn settle(&mut self) {
         if self.is_sealed() {
             return;

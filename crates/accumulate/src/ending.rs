@@ -22,7 +22,11 @@ impl OpenStream {
     }
 
     fn end_choice(&mut self, at: usize, reason: FinishReason, out: &mut dyn Sink) {
-        let reason = if self.lost { FinishReason::Error } else { reason };
+        let reason = if self.lost {
+            FinishReason::Error
+        } else {
+            reason
+        };
         let whole = reason.is_whole();
         for i in 0..self.choices[at].calls.list.len() {
             let call = &mut self.choices[at].calls.list[i];
@@ -32,13 +36,25 @@ impl OpenStream {
             if whole {
                 call.settle();
             }
-            // A text with an open bracket or quote was cut, whatever the finish reason is. A call that was balanced before the
-            // cut is complete; where the user waits for `final`, the provider must have closed it, too.
-            let closed = self.options.emit_on != EmitOn::Final || call.level_at_end() == Some(Commit::Sealed);
+            // A text with an open bracket or quote was cut, whatever the finish reason is. A call
+            // that was balanced before the cut is complete; where the user waits for `final`, the
+            // provider must have closed it, too.
+            let closed = self.options.emit_on != EmitOn::Final
+                || call.level_at_end() == Some(Commit::Sealed);
             let balanced = call.is_balanced() && closed && !reason.is_failure();
-            let commit = if whole { Commit::Final } else { call.level_at_end().unwrap_or(Commit::Balanced) };
+            let commit = if whole {
+                Commit::Final
+            } else {
+                call.level_at_end().unwrap_or(Commit::Balanced)
+            };
             if call.name.is_empty() && call.is_blank() {
-                judge::judge(call, Rules { repair: false, tools: None });
+                judge::judge(
+                    call,
+                    Rules {
+                        repair: false,
+                        tools: None,
+                    },
+                );
             } else if !(whole && (call.is_closed() || call.is_blank()) || balanced) {
                 judge::incomplete(call, reason.name());
             }
@@ -52,39 +68,66 @@ impl OpenStream {
         let mut failed = reason.is_failure() || self.lost;
         let writes = !choice.has_message && self.options.shape.is_none();
         if writes && !failed && !self.options.no_message {
-            let message = AssistantMessage { draft: &choice.draft, calls: &choice.calls.list };
-            out.emit(choice.number, Message { message: Json::Made(&message) });
+            let message = AssistantMessage {
+                draft: &choice.draft,
+                calls: &choice.calls.list,
+            };
+            out.emit(
+                choice.number,
+                Message {
+                    message: Json::Made(&message),
+                },
+            );
             failed = out.lost();
         }
         if failed {
-            for call in
-                choice.calls.list.iter_mut().filter(|c| matches!(c.emission, Emission::Emitted | Emission::Passed))
+            for call in choice
+                .calls
+                .list
+                .iter_mut()
+                .filter(|c| matches!(c.emission, Emission::Emitted | Emission::Passed))
             {
                 if writes {
                     let tool_id = Some((&call.id).into());
-                    out.emit(choice.number, Retract { index: None, tool_id, reason: "stream_failed".into() });
+                    out.emit(
+                        choice.number,
+                        Retract {
+                            index: None,
+                            tool_id,
+                            reason: "stream_failed".into(),
+                        },
+                    );
                 }
                 call.emission = Emission::Retracted;
             }
         }
     }
 
-    /// Retracts a call that comes after nothing is kept any more, since no call of this stream holds.
+    /// Retracts a call that comes after nothing is kept any more, since no call of this stream
+    /// holds.
     pub fn refuse(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let tool_id = payload::ToolCall::read(event).tool_id;
         if !tool_id.is_empty() {
-            let retract = Retract { index: None, tool_id: Some(tool_id), reason: "stream_failed".into() };
+            let retract = Retract {
+                index: None,
+                tool_id: Some(tool_id),
+                reason: "stream_failed".into(),
+            };
             out.emit(event.choice(), retract);
         }
     }
 
-    /// Takes an `error` of the input. The error of a line that was too long means that an event of this stream is missing.
+    /// Takes an `error` of the input. The error of a line that was too long means that an event of
+    /// this stream is missing.
     pub fn failed(&mut self, event: &Event<'_>) {
         let error = payload::Error::read(event);
         let [code, message] = [error.code, error.message].map(Text::str);
         self.lost |= code == "line_too_long";
         if self.options.shape.is_some() && self.error.is_none() {
-            self.error = Some(StreamError { code: code.into_owned(), message: message.into_owned() });
+            self.error = Some(StreamError {
+                code: code.into_owned(),
+                message: message.into_owned(),
+            });
         }
     }
 
@@ -93,9 +136,17 @@ impl OpenStream {
         let mut choices: Vec<_> = self
             .choices
             .iter()
-            .map(|c| shape::ChoiceSummary { number: c.number, draft: &c.draft, calls: &c.calls.list })
+            .map(|c| shape::ChoiceSummary {
+                number: c.number,
+                draft: &c.draft,
+                calls: &c.calls.list,
+            })
             .collect();
-        let reason = if self.lost { FinishReason::Error } else { reason };
+        let reason = if self.lost {
+            FinishReason::Error
+        } else {
+            reason
+        };
         // Clients read the first of the list, whichever choice's text came first.
         choices.sort_by_key(|part| part.number);
         let whole = StreamSummary {

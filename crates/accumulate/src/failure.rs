@@ -30,7 +30,14 @@ impl StreamError {
     fn status(&self) -> u16 {
         let code = self.code.to_ascii_lowercase();
         let number = code.strip_prefix("http_").and_then(|n| n.parse().ok());
-        number.or_else(|| WORDS.iter().find(|(word, _)| code.contains(word)).map(|(_, n)| *n)).unwrap_or(500)
+        number
+            .or_else(|| {
+                WORDS
+                    .iter()
+                    .find(|(word, _)| code.contains(word))
+                    .map(|(_, n)| *n)
+            })
+            .unwrap_or(500)
     }
 
     /// platform.openai.com/docs/guides/error-codes
@@ -42,7 +49,10 @@ impl StreamError {
             400..=499 => "invalid_request_error",
             _ => "server_error",
         };
-        o.str("message", &self.message).str("type", kind).raw("param", "null").str("code", &self.code);
+        o.str("message", &self.message)
+            .str("type", kind)
+            .raw("param", "null")
+            .str("code", &self.code);
     }
 
     /// platform.claude.com/docs/en/api/errors
@@ -73,6 +83,8 @@ impl StreamError {
             n @ 400..=499 => (n, "INVALID_ARGUMENT"),
             n => (n, "INTERNAL"),
         };
-        o.int("code", code).str("message", &self.message).str("status", status);
+        o.int("code", code)
+            .str("message", &self.message)
+            .str("status", status);
     }
 }

@@ -23,13 +23,16 @@ impl Seed {
 
     /// FNV-1a. Ids need no secret, so any short hash will do.
     fn mixed(self, bytes: &[u8]) -> Self {
-        Seed(bytes.iter().fold(self.0, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)))
+        Seed(bytes.iter().fold(self.0, |hash, b| {
+            (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)
+        }))
     }
 
-    /// Nine characters of `[A-Za-z0-9]`, the strictest form that a provider demands (Mistral), for the call at `position`: the same
-    /// stream gives the same ids, however often it is replayed.
+    /// Nine characters of `[A-Za-z0-9]`, the strictest form that a provider demands (Mistral), for
+    /// the call at `position`: the same stream gives the same ids, however often it is replayed.
     pub fn id(self, position: usize) -> String {
-        const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+        const LETTERS: &[u8; 62] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let mut hash = self.mixed(&(position as u64).to_le_bytes()).0;
         // FNV's high bits are the well-mixed ones.
         hash ^= hash >> 29;
@@ -69,14 +72,22 @@ mod tests {
             for choice in 0..3 {
                 for position in 0..500 {
                     let id = Seed::of_response(response).of_choice(choice).id(position);
-                    assert!(id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()), "{id}");
+                    assert!(
+                        id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()),
+                        "{id}"
+                    );
                     assert!(seen.insert(id));
                 }
             }
         }
         let again = || Seed::of_response("r1").of_choice(0).id(0);
         assert_eq!(again(), again());
-        assert_eq!(Seed::of_response("r1").of_choice(0).free_id(0, &HashSet::new()), again());
+        assert_eq!(
+            Seed::of_response("r1")
+                .of_choice(0)
+                .free_id(0, &HashSet::new()),
+            again()
+        );
         let free = Seed::of_response("r1").of_choice(0).free_id(0, &seen);
         assert!(free.len() == 9 && seen.insert(free));
     }

@@ -1,4 +1,5 @@
-//! The judgement on arguments that have ended: an object, a repaired object, or the reason why the call must not run.
+//! The judgement on arguments that have ended: an object, a repaired object, or the reason why the
+//! call must not run.
 
 use crate::call::OpenCall;
 use crate::payload::CallError;
@@ -16,7 +17,10 @@ pub(crate) struct Rules<'a> {
 /// Judges a call whose text is complete, and stores the result in it.
 pub(crate) fn judge(call: &mut OpenCall, rules: Rules<'_>) {
     if call.name.is_empty() {
-        call.error = Some(error("no_name", "the call came without a name, so no tool can be run"));
+        call.error = Some(error(
+            "no_name",
+            "the call came without a name, so no tool can be run",
+        ));
         return;
     }
     match read(call.text(), call.is_balanced(), &call.name, rules) {
@@ -27,7 +31,11 @@ pub(crate) fn judge(call: &mut OpenCall, rules: Rules<'_>) {
 
 /// Marks a call whose text was cut, even if the text is valid JSON by chance.
 pub(crate) fn incomplete(call: &mut OpenCall, why: &str) {
-    let name = if call.name.is_empty() { "a call" } else { &call.name };
+    let name = if call.name.is_empty() {
+        "a call"
+    } else {
+        &call.name
+    };
     call.error = Some(error(
         "incomplete",
         &format!("the arguments of {name} were cut off ({why}), so it was not run; call it again"),
@@ -35,10 +43,18 @@ pub(crate) fn incomplete(call: &mut OpenCall, why: &str) {
 }
 
 fn error(code: &'static str, message: &str) -> CallError {
-    CallError { code, message: message.to_owned() }
+    CallError {
+        code,
+        message: message.to_owned(),
+    }
 }
 
-fn read(text: &str, balanced: bool, name: &str, rules: Rules<'_>) -> Result<(String, Vec<Repair>), CallError> {
+fn read(
+    text: &str,
+    balanced: bool,
+    name: &str,
+    rules: Rules<'_>,
+) -> Result<(String, Vec<Repair>), CallError> {
     let trimmed = text.trim_ascii();
     let (object, repairs) = match trimmed {
         // Providers write empty arguments in these ways.
@@ -46,7 +62,10 @@ fn read(text: &str, balanced: bool, name: &str, rules: Rules<'_>) -> Result<(Str
         _ if balanced && json::check_balanced(trimmed).is_ok() => (minified(trimmed), Vec::new()),
         _ => match json::check(trimmed) {
             Ok(value) if value.shape == json::Shape::Object => (minified(trimmed), Vec::new()),
-            other => match Some(rules.repair).filter(|on| *on).and_then(|_| json::repair(text, true)) {
+            other => match Some(rules.repair)
+                .filter(|on| *on)
+                .and_then(|_| json::repair(text, true))
+            {
                 Some(mended) => (minified(&mended.text), mended.repairs),
                 None => {
                     let wrong = other.map_or_else(
@@ -71,14 +90,21 @@ fn read(text: &str, balanced: bool, name: &str, rules: Rules<'_>) -> Result<(Str
         };
         return match coerced {
             Some(mended) => Ok((minified(&mended.text), mended.repairs)),
-            None => Err(error("schema", &format!("the arguments of {name} do not fit its schema: {e}"))),
+            None => Err(error(
+                "schema",
+                &format!("the arguments of {name} do not fit its schema: {e}"),
+            )),
         };
     }
     Ok((object, repairs))
 }
 
 fn article(shape: json::Shape) -> &'static str {
-    if matches!(shape, json::Shape::Array) { "an" } else { "a" }
+    if matches!(shape, json::Shape::Array) {
+        "an"
+    } else {
+        "a"
+    }
 }
 
 fn minified(json: &str) -> String {

@@ -1,9 +1,11 @@
-//! The arguments of a call while they come: their certain beginning, for clients that take no byte back.
+//! The arguments of a call while they come: their certain beginning, for clients that take no byte
+//! back.
 //!
-//! A byte is certain once all later readings of the call begin with it. These wait: the quote that ends a string and the comma behind it
-//! (the text may turn out to have a quote too many, or a comma too many), brackets that close, numbers and words that may still grow, keys
-//! without their colon, half an escape, half a surrogate pair, the last bracket of all, and a string that may be taken out of its quotes because
-//! its schema asks for an object or array.
+//! A byte is certain once all later readings of the call begin with it. These wait: the quote that
+//! ends a string and the comma behind it (the text may turn out to have a quote too many, or a
+//! comma too many), brackets that close, numbers and words that may still grow, keys without their
+//! colon, half an escape, half a surrogate pair, the last bracket of all, and a string that may be
+//! taken out of its quotes because its schema asks for an object or array.
 
 use std::collections::HashSet;
 
@@ -78,11 +80,16 @@ impl LiveArguments {
 
     /// The text begins again: `{}` was a placeholder.
     pub fn restart(&mut self) {
-        *self = LiveArguments { returned_before: self.returned, returned: self.returned, ..LiveArguments::default() };
+        *self = LiveArguments {
+            returned_before: self.returned,
+            returned: self.returned,
+            ..LiveArguments::default()
+        };
     }
 
-    /// Reads on in `text`, which is valid JSON so far and has only grown, up to its end; returns the bytes that have become certain,
-    /// without the white space between tokens. `unpacked`: the keys whose strings may be taken out of their quotes.
+    /// Reads on in `text`, which is valid JSON so far and has only grown, up to its end; returns
+    /// the bytes that have become certain, without the white space between tokens. `unpacked`: the
+    /// keys whose strings may be taken out of their quotes.
     pub fn read(&mut self, text: &str, unpacked: &HashSet<String>) -> String {
         while self.at < text.len() && self.place != Place::Stuck {
             self.step(text, unpacked);
@@ -128,7 +135,11 @@ impl LiveArguments {
             Place::Escape => self.escaped(byte),
             Place::Unit(left) => self.unit(byte, left),
             Place::HighHalf => {
-                self.place = if byte == b'\\' { Place::Escape } else { Place::Stuck };
+                self.place = if byte == b'\\' {
+                    Place::Escape
+                } else {
+                    Place::Stuck
+                };
                 self.escape.push('\\');
             }
             Place::Stuck => {}
@@ -147,7 +158,10 @@ impl LiveArguments {
                 self.confirm();
                 self.ready.push(char::from(byte));
                 let is_object = byte == b'{';
-                self.brackets.push(Bracket { is_object, may_unpack: self.may_unpack && !is_object });
+                self.brackets.push(Bracket {
+                    is_object,
+                    may_unpack: self.may_unpack && !is_object,
+                });
                 self.is_key = is_object;
             }
             b'}' | b']' => {
@@ -175,7 +189,11 @@ impl LiveArguments {
                 self.place = Place::Text;
             }
             b'"' => {
-                self.place = if self.may_unpack { Place::Packed } else { Place::Text };
+                self.place = if self.may_unpack {
+                    Place::Packed
+                } else {
+                    Place::Text
+                };
                 if self.place == Place::Text {
                     self.confirm();
                     self.ready.push('"');
@@ -199,13 +217,21 @@ impl LiveArguments {
 
     /// Where text of the string at hand goes.
     fn text_out(&mut self) -> &mut String {
-        if self.is_key { &mut self.held } else { &mut self.ready }
+        if self.is_key {
+            &mut self.held
+        } else {
+            &mut self.ready
+        }
     }
 
-    /// Takes plain text up to the next quote or backslash. DEL and C1 controls are escaped, as in the final arguments.
+    /// Takes plain text up to the next quote or backslash. DEL and C1 controls are escaped, as in
+    /// the final arguments.
     fn run(&mut self, text: &str) {
         let rest = &text[self.at..];
-        let end = rest.bytes().position(|b| matches!(b, b'"' | b'\\')).unwrap_or(rest.len());
+        let end = rest
+            .bytes()
+            .position(|b| matches!(b, b'"' | b'\\'))
+            .unwrap_or(rest.len());
         let run = &rest[..end];
         self.at += end;
         let out = self.text_out();
@@ -224,7 +250,8 @@ impl LiveArguments {
     fn end_of_text(&mut self, unpacked: &HashSet<String>) {
         if self.is_key {
             let key = &self.held[self.key..];
-            self.may_unpack = !unpacked.is_empty() && (key.contains('\\') || unpacked.contains(key));
+            self.may_unpack =
+                !unpacked.is_empty() && (key.contains('\\') || unpacked.contains(key));
         }
         self.held.push('"');
         self.place = Place::Outside;
@@ -243,7 +270,10 @@ impl LiveArguments {
 
     fn unit(&mut self, byte: u8, left: u8) {
         self.escape.push(char::from(byte));
-        self.unit = self.unit << 4 | char::from(byte).to_digit(16).map_or(0, |digit| digit as u16);
+        self.unit = self.unit << 4
+            | char::from(byte)
+                .to_digit(16)
+                .map_or(0, |digit| digit as u16);
         self.place = match (left, self.unit, self.has_half) {
             (2.., ..) => Place::Unit(left - 1),
             (_, 0xd800..=0xdbff, false) => {
@@ -310,7 +340,11 @@ mod tests {
             ("{\"other\":\"[1", "{\"other\":\"[1"),
         ] {
             let unpacked = HashSet::from(["list".to_owned()]);
-            assert_eq!(LiveArguments::default().read(text, &unpacked), certain, "{text}");
+            assert_eq!(
+                LiveArguments::default().read(text, &unpacked),
+                certain,
+                "{text}"
+            );
             let (mut live, mut got) = (LiveArguments::default(), String::new());
             for (at, c) in text.char_indices() {
                 got += &live.read(&text[..at + c.len_utf8()], &unpacked);

@@ -2,7 +2,9 @@
 
 use crate::options::Options;
 use crate::stream::{OpenStream, SOURCE};
-use event::payload::{ContentDelta, FinishReason, Message, RefusalDelta, SessionStats, StreamEnd, Thinking, Warning};
+use event::payload::{
+    ContentDelta, FinishReason, Message, RefusalDelta, SessionStats, StreamEnd, Thinking, Warning,
+};
 use event::{Event, Json, Kind, Machine, Sink};
 use std::rc::Rc;
 
@@ -15,7 +17,9 @@ pub struct Accumulate {
 impl Accumulate {
     /// A machine for one stream.
     pub fn new(options: Rc<Options>) -> Self {
-        Accumulate { stream: OpenStream::new(options) }
+        Accumulate {
+            stream: OpenStream::new(options),
+        }
     }
 
     fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
@@ -30,22 +34,35 @@ impl Machine for Accumulate {
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let stream = &mut self.stream;
         let mut is_passed = stream.options.shape.is_none();
-        let (keeps_text, keeps) = (!stream.options.no_message && !stream.is_over, !stream.is_over);
+        let (keeps_text, keeps) = (
+            !stream.options.no_message && !stream.is_over,
+            !stream.is_over,
+        );
         match event.kind() {
             Kind::StreamStart => stream.start(event, out),
             Kind::ContentDelta if keeps_text => {
                 let draft = &mut stream.choice_of(event).draft;
-                draft.half.push_text(ContentDelta::read(event).text, &mut draft.content);
+                draft
+                    .half
+                    .push_text(ContentDelta::read(event).text, &mut draft.content);
             }
             Kind::RefusalDelta if keeps_text => {
                 let draft = &mut stream.choice_of(event).draft;
-                draft.refusal_half.push_text(RefusalDelta::read(event).text, &mut draft.refusal);
+                draft
+                    .refusal_half
+                    .push_text(RefusalDelta::read(event).text, &mut draft.refusal);
             }
             Kind::Thinking if keeps_text => {
                 let choice = stream.choice_of(event);
                 let Thinking { text, provider } = Thinking::read(event);
-                let begun = choice.calls.list.len() + choice.earlier.as_ref().map_or(0, |earlier| earlier.waiting());
-                choice.draft.think(text, provider.map(Json::text).as_deref(), begun);
+                let begun = choice.calls.list.len()
+                    + choice
+                        .earlier
+                        .as_ref()
+                        .map_or(0, |earlier| earlier.waiting());
+                choice
+                    .draft
+                    .think(text, provider.map(Json::text).as_deref(), begun);
             }
             Kind::ToolCallDelta => {
                 if keeps {
@@ -64,7 +81,9 @@ impl Machine for Accumulate {
                     is_named || stream.options.keep_deltas
                 };
             }
-            Kind::Message if Message::read(event).is_of("assistant") => stream.choice_of(event).has_message = true,
+            Kind::Message if Message::read(event).is_of("assistant") => {
+                stream.choice_of(event).has_message = true
+            }
             Kind::Warning if keeps => {
                 let warning = Warning::read(event);
                 if warning.source == SOURCE {

@@ -3,7 +3,8 @@
 use crate::call::{Emission, OpenCall};
 use event::{Object, Surrogates, Text, WriteJson};
 
-/// A block of reasoning whose data must go back to the provider, at the same place between text and calls.
+/// A block of reasoning whose data must go back to the provider, at the same place between text and
+/// calls.
 #[derive(Debug)]
 struct ReasoningBlock {
     thinking: (usize, usize),
@@ -34,13 +35,19 @@ impl AnswerDraft {
         self.content.len() + self.refusal.len() + self.reasoning.len() + self.data
     }
 
-    /// Takes a piece of reasoning. `provider` closes its block; `calls` is how many calls have begun.
+    /// Takes a piece of reasoning. `provider` closes its block; `calls` is how many calls have
+    /// begun.
     pub fn think(&mut self, text: Text<'_>, provider: Option<&str>, calls: usize) {
         self.reasoning_half.push_text(text, &mut self.reasoning);
         if let Some(data) = provider {
             self.reasoning_half.finish(&mut self.reasoning);
             let thinking = (self.open, self.reasoning.len());
-            self.blocks.push(ReasoningBlock { thinking, data: data.to_owned(), calls, text: !self.content.is_empty() });
+            self.blocks.push(ReasoningBlock {
+                thinking,
+                data: data.to_owned(),
+                calls,
+                text: !self.content.is_empty(),
+            });
             self.open = self.reasoning.len();
             self.data += data.len() + size_of::<ReasoningBlock>();
         }
@@ -71,9 +78,9 @@ impl AnswerDraft {
     }
 }
 
-/// The message in OpenAI's shape, with `reasoning` and `provider` where the answer has them: `provider` lists the blocks in
-/// their order, each with its text (`thinking`), its `data`, and its place (`calls`: how many calls had begun; `text`: whether
-/// any text had come).
+/// The message in OpenAI's shape, with `reasoning` and `provider` where the answer has them:
+/// `provider` lists the blocks in their order, each with its text (`thinking`), its `data`, and its
+/// place (`calls`: how many calls had begun; `text`: whether any text had come).
 #[derive(Debug)]
 pub(crate) struct AssistantMessage<'a> {
     pub draft: &'a AnswerDraft,
@@ -84,17 +91,23 @@ impl WriteJson for AssistantMessage<'_> {
     fn write_json(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         let draft = self.draft;
-        let mut named =
-            self.calls.iter().filter(|c| !c.name.is_empty() && c.emission != Emission::Retracted).peekable();
+        let mut named = self
+            .calls
+            .iter()
+            .filter(|c| !c.name.is_empty() && c.emission != Emission::Retracted)
+            .peekable();
         o.str("role", "assistant");
         draft.answer(&mut o, named.peek().is_some());
         if named.peek().is_some() {
             o.array("tool_calls", |list| {
                 for call in named {
                     list.object(|o| {
-                        o.str("id", &call.id).str("type", "function").object("function", |o| {
-                            o.str("name", &call.name).str("arguments", call.object.as_deref().unwrap_or("{}"));
-                        });
+                        o.str("id", &call.id)
+                            .str("type", "function")
+                            .object("function", |o| {
+                                o.str("name", &call.name)
+                                    .str("arguments", call.object.as_deref().unwrap_or("{}"));
+                            });
                         if let Some(p) = &call.provider {
                             o.raw("provider", p);
                         }
@@ -109,7 +122,8 @@ impl WriteJson for AssistantMessage<'_> {
             o.array("provider", |list| {
                 for b in &draft.blocks {
                     list.object(|o| {
-                        o.str("thinking", &draft.reasoning[b.thinking.0..b.thinking.1]).raw("data", &b.data);
+                        o.str("thinking", &draft.reasoning[b.thinking.0..b.thinking.1])
+                            .raw("data", &b.data);
                         o.int("calls", b.calls as u64).bool("text", b.text);
                     });
                 }

@@ -20,7 +20,8 @@ pub enum EmitOn {
 /// What is asked of a [`crate::Accumulate`].
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The tools that arguments are validated against. Without them the stream's own `tools` are used.
+    /// The tools that arguments are validated against. Without them the stream's own `tools` are
+    /// used.
     pub tools: Option<Rc<ToolList>>,
     /// When a call is emitted.
     pub emit_on: EmitOn,
@@ -28,20 +29,25 @@ pub struct Options {
     pub no_repair: bool,
     /// Pass the deltas, too.
     pub keep_deltas: bool,
-    /// Emit in place of each native delta what it makes certain: a `tool_call_delta` with `index` (that of the `tool_call`), `tool_id`, `tool_name` (in
-    /// the call's first one) and `arguments`, whose bytes add up to a beginning of the arguments of the `tool_call`, without white space between
-    /// tokens. A call from text has none, and `retract` always has a `tool_id`. One case differs: a repair that ends a string before what was
-    /// emitted of it, since a quote is missing. A client that has the bytes must not run that call.
+    /// Emit in place of each native delta what it makes certain: a `tool_call_delta` with `index`
+    /// (that of the `tool_call`), `tool_id`, `tool_name` (in the call's first one) and `arguments`,
+    /// whose bytes add up to a beginning of the arguments of the `tool_call`, without white space
+    /// between tokens. A call from text has none, and `retract` always has a `tool_id`. One case
+    /// differs: a repair that ends a string before what was emitted of it, since a quote is
+    /// missing. A client that has the bytes must not run that call.
     pub live: bool,
     /// Emit the best reading of a call's arguments while they grow.
     pub partial: bool,
-    /// The most bytes that are kept of one stream: its text, its reasoning and its calls, until the message is written. The turn has failed where
-    /// there are more, as where the message is longer than a line may be; see [`event::Sink::too_long`].
+    /// The most bytes that are kept of one stream: its text, its reasoning and its calls, until the
+    /// message is written. The turn has failed where there are more, as where the message is longer
+    /// than a line may be; see [`event::Sink::too_long`].
     pub max_kept: Option<usize>,
-    /// Write no message, and keep no text for it. Calls that a stream withdraws as it fails are retracted nevertheless.
+    /// Write no message, and keep no text for it. Calls that a stream withdraws as it fails are
+    /// retracted nevertheless.
     pub no_message: bool,
-    /// The ids of the calls earlier in the conversation. A call that comes under one of them gets a made id: openai-agents
-    /// refuses an id that it knows, Claude Code then asks without end, and some servers count the calls of each answer from 0.
+    /// The ids of the calls earlier in the conversation. A call that comes under one of them gets a
+    /// made id: openai-agents refuses an id that it knows, Claude Code then asks without end, and
+    /// some servers count the calls of each answer from 0.
     pub taken_ids: HashSet<String>,
     /// Write one whole response for each stream, in this shape, and nothing else.
     pub shape: Option<ResponseShape>,

@@ -21,7 +21,8 @@ impl WriteJson for Repairs<'_> {
         let mut list = Array::open(out);
         for repair in self.0 {
             list.object(|o: &mut Object<'_>| {
-                o.int("offset", repair.offset as u64).str("kind", repair.kind);
+                o.int("offset", repair.offset as u64)
+                    .str("kind", repair.kind);
                 o.str("before", &repair.before).str("after", &repair.after);
             });
         }

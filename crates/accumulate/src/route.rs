@@ -1,7 +1,9 @@
-//! The call that a delta belongs to, by the routing rule of `docs/protocol.md`; the numbers in the comments are that rule's.
+//! The call that a delta belongs to, by the routing rule of `docs/protocol.md`; the numbers in the
+//! comments are that rule's.
 //!
-//! An index is a label and not a position; an id may come once, always, late, or anew with every chunk. For each choice this keeps the
-//! calls by id, the call last bound to each index, and the latest call.
+//! An index is a label and not a position; an id may come once, always, late, or anew with every
+//! chunk. For each choice this keeps the calls by id, the call last bound to each index, and the
+//! latest call.
 
 use crate::call::{FragmentUse, LONGEST_NAME, NameUse, OpenCall};
 use crate::id::{self, Seed};
@@ -35,8 +37,8 @@ impl Origin<'_> {
     }
 }
 
-/// An index that is less than the number of calls plus this is kept in a table; others are kept in a map, so that a huge index
-/// does not make a huge table.
+/// An index that is less than the number of calls plus this is kept in a table; others are kept in
+/// a map, so that a huge index does not make a huge table.
 const NEAR: usize = 64;
 const FREE: u32 = u32::MAX;
 
@@ -50,18 +52,27 @@ pub(crate) struct OpenCalls {
     latest: Option<usize>,
     /// The output index of the next call.
     index: usize,
-    /// Every call that may be open, the latest on top. A call that has ended is removed when it is found on top.
+    /// Every call that may be open, the latest on top. A call that has ended is removed when it is
+    /// found on top.
     open: BinaryHeap<u32>,
     inferred: bool,
 }
 
 impl OpenCalls {
-    /// Takes a delta. Returns the position of its call, or `None` if the delta is empty (rule 6), or if it has no id, no name
-    /// and no arguments and no call has begun.
-    pub fn take(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, oddities: &mut Vec<Oddity>) -> Option<usize> {
+    /// Takes a delta. Returns the position of its call, or `None` if the delta is empty (rule 6),
+    /// or if it has no id, no name and no arguments and no call has begun.
+    pub fn take(
+        &mut self,
+        delta: &ToolCallDelta<'_>,
+        origin: Origin<'_>,
+        oddities: &mut Vec<Oddity>,
+    ) -> Option<usize> {
         // Rule 3, ahead of the others: nearly all deltas have neither an id nor a name.
-        let known =
-            if delta.tool_id.is_none() && delta.tool_name.is_none() { self.bound_now(delta.index) } else { None };
+        let known = if delta.tool_id.is_none() && delta.tool_name.is_none() {
+            self.bound_now(delta.index)
+        } else {
+            None
+        };
         let at = match known {
             Some(at) => at,
             None => self.place(delta, origin, oddities)?,
@@ -91,15 +102,28 @@ impl OpenCalls {
     }
 
     /// The call that a delta belongs to, which gets the delta's name.
-    fn place(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, oddities: &mut Vec<Oddity>) -> Option<usize> {
+    fn place(
+        &mut self,
+        delta: &ToolCallDelta<'_>,
+        origin: Origin<'_>,
+        oddities: &mut Vec<Oddity>,
+    ) -> Option<usize> {
         let name = delta.tool_name.map(Text::str);
         let at = self.route(delta, name.as_deref(), origin, oddities)?;
         if let Some(name) = &name
             && self.list[at].take_name(name, |n| origin.knows(n)) == NameUse::Ignored
         {
             let call = &self.list[at];
-            let message = format!("call {} is {}, the name {} is ignored", call.index, short(&call.name), short(name));
-            oddities.push(Oddity { code: "name_changed", message });
+            let message = format!(
+                "call {} is {}, the name {} is ignored",
+                call.index,
+                short(&call.name),
+                short(name)
+            );
+            oddities.push(Oddity {
+                code: "name_changed",
+                message,
+            });
         }
         Some(at)
     }
@@ -111,9 +135,16 @@ impl OpenCalls {
         self.newest(at)
     }
 
-    /// Begins one call or several with the text that came after the end of call `at`. Returns the last of them.
+    /// Begins one call or several with the text that came after the end of call `at`. Returns the
+    /// last of them.
     #[cold]
-    fn extra(&mut self, at: usize, text: &str, origin: Origin<'_>, oddities: &mut Vec<Oddity>) -> usize {
+    fn extra(
+        &mut self,
+        at: usize,
+        text: &str,
+        origin: Origin<'_>,
+        oddities: &mut Vec<Oddity>,
+    ) -> usize {
         oddities.push(Oddity {
             code: "extra_arguments",
             message: format!(
@@ -155,11 +186,12 @@ impl OpenCalls {
         let bound = self.bound_now(delta.index);
         if let Some(id) = id.as_deref().filter(|id| !id::is_blank(id)) {
             let first = self.of_id(id);
-            if let Some((first, at)) =
-                first.and_then(|first| Some((first, self.newest(first as u32).or_else(|| self.find(id))?)))
-            {
-                // 1. A known id. Another name after the call's end is a second call under the same id. It must never run under
-                // the first call's name, so it gets a made id, and later deltas with the shared id belong to it.
+            if let Some((first, at)) = first.and_then(|first| {
+                Some((first, self.newest(first as u32).or_else(|| self.find(id))?))
+            }) {
+                // 1. A known id. Another name after the call's end is a second call under the same
+                //    id. It must never run under the first call's name, so it gets a made id, and
+                //    later deltas with the shared id belong to it.
                 let call = &self.list[at];
                 if name.is_some_and(|n| call.is_over() && !call.name.is_empty() && n != call.name) {
                     oddities.push(Oddity {
@@ -179,14 +211,16 @@ impl OpenCalls {
                 self.latest = Some(at);
                 return Some(at);
             }
-            // 2. A new id. Without a name, the delta belongs to the call of its index while that is not over, or without an
-            // index to the latest call while that is open: some servers send a new id with every chunk. Any other new id begins
-            // a call.
+            // 2. A new id. Without a name, the delta belongs to the call of its index while that is
+            //    not over, or without an index to the latest call while that is open: some servers
+            //    send a new id with every chunk. Any other new id begins a call.
             let holder = match delta.index {
                 Some(_) => bound,
-                None => self
-                    .latest_kept()
-                    .filter(|&at| name.is_none() && !self.list[at].is_over() && !self.list[at].is_closed_by_provider),
+                None => self.latest_kept().filter(|&at| {
+                    name.is_none()
+                        && !self.list[at].is_over()
+                        && !self.list[at].is_closed_by_provider
+                }),
             };
             return Some(match holder {
                 Some(at) if name.is_none() && !self.list[at].is_over() => {
@@ -194,7 +228,8 @@ impl OpenCalls {
                     if call.has_made_id {
                         self.by_id.insert(id.into(), at as u32);
                     }
-                    // An id that was emitted never changes: whoever has it would not find the call again.
+                    // An id that was emitted never changes: whoever has it would not find the call
+                    // again.
                     if call.has_made_id && !call.has_shown_id() && !origin.taken.contains(id) {
                         (call.id, call.has_made_id) = (id.to_owned(), false);
                     } else {
@@ -213,20 +248,32 @@ impl OpenCalls {
             });
         }
         if let Some(at) = bound {
-            // 3. No id, a known index: that call, unless it has a name and the delta's name begins another. Any name does so
-            // once the call is over. While the call has no arguments, the name of a known tool does so if it does not start
-            // with the call's name. A call without a name takes the delta's name, even after its arguments.
+            // 3. No id, a known index: that call, unless it has a name and the delta's name begins
+            //    another. Any name does so once the call is over. While the call has no arguments,
+            //    the name of a known tool does so if it does not start with the call's name. A call
+            //    without a name takes the delta's name, even after its arguments.
             let call = &self.list[at];
             let other = name.is_some_and(|n| {
                 !call.name.is_empty()
-                    && (call.is_over() || (call.is_blank() && !n.starts_with(&call.name) && origin.knows(n)))
+                    && (call.is_over()
+                        || (call.is_blank() && !n.starts_with(&call.name) && origin.knows(n)))
             });
-            return Some(if other { self.begin_bound(delta.index, None, origin) } else { at });
+            return Some(if other {
+                self.begin_bound(delta.index, None, origin)
+            } else {
+                at
+            });
         }
         match name {
-            // 4. No id, an unknown index or none, no name: the latest open call, or else the latest call, or else a new call if
-            // there are arguments.
-            None if !has_arguments && delta.index.is_none() && !delta.done && delta.provider.is_none() => None, // 6.
+            // 4. No id, an unknown index or none, no name: the latest open call, or else the latest
+            //    call, or else a new call if there are arguments.
+            None if !has_arguments
+                && delta.index.is_none()
+                && !delta.done
+                && delta.provider.is_none() =>
+            {
+                None
+            } // 6.
             None => match self.latest_open().or(self.latest) {
                 Some(at) => {
                     self.infer(delta, oddities);
@@ -236,8 +283,9 @@ impl OpenCalls {
                 None if !has_arguments => None,
                 None => Some(self.begin_bound(delta.index, None, origin)),
             },
-            // 5. No id, an unknown index or none, a name: a new call, with two exceptions. The latest call takes the delta if
-            // it has no arguments, has the same name and is not closed, or if it has arguments and no name.
+            // 5. No id, an unknown index or none, a name: a new call, with two exceptions. The
+            //    latest call takes the delta if it has no arguments, has the same name and is not
+            //    closed, or if it has arguments and no name.
             Some(name) => {
                 let same = self.latest_kept().filter(|&at| {
                     let call = &self.list[at];
@@ -276,9 +324,14 @@ impl OpenCalls {
             self.list[before].is_followed = true;
         }
         let call = match id {
-            Some(id) if !origin.taken.contains(id) => OpenCall::new(self.index, id.to_owned(), false),
+            Some(id) if !origin.taken.contains(id) => {
+                OpenCall::new(self.index, id.to_owned(), false)
+            }
             _ => {
-                let made = origin.seed.of_choice(origin.choice).free_id(self.index, origin.taken);
+                let made = origin
+                    .seed
+                    .of_choice(origin.choice)
+                    .free_id(self.index, origin.taken);
                 // Later deltas and a `retract` may have the id that the call came with.
                 id.map(|id| self.by_id.insert(id.into(), at as u32));
                 OpenCall::new(self.index, made, true)
@@ -292,10 +345,15 @@ impl OpenCalls {
         at
     }
 
-    /// The call that was bound to an index last. It may be forgotten, or others may have begun behind its end.
+    /// The call that was bound to an index last. It may be forgotten, or others may have begun
+    /// behind its end.
     fn labelled(&self, index: i64) -> Option<u32> {
-        let near = usize::try_from(index).ok().and_then(|i| self.by_index.get(i)).copied();
-        near.filter(|at| *at != FREE).or_else(|| self.by_far_index.get(&index).copied())
+        let near = usize::try_from(index)
+            .ok()
+            .and_then(|i| self.by_index.get(i))
+            .copied();
+        near.filter(|at| *at != FREE)
+            .or_else(|| self.by_far_index.get(&index).copied())
     }
 
     fn bind(&mut self, index: Option<i64>, at: usize) {
@@ -313,8 +371,8 @@ impl OpenCalls {
         }
     }
 
-    /// The call that receives the deltas with an index or id of call `at`: that call, or the last one that began after its end.
-    /// `None` if that last one was retracted and forgotten.
+    /// The call that receives the deltas with an index or id of call `at`: that call, or the last
+    /// one that began after its end. `None` if that last one was retracted and forgotten.
     fn newest(&mut self, at: u32) -> Option<usize> {
         let call = &self.list[at as usize];
         if call.next.is_none() {
@@ -342,7 +400,9 @@ impl OpenCalls {
 
     /// The bytes of the tables that find a call.
     pub fn tables(&self) -> usize {
-        self.by_id.len() * 64 + self.by_far_index.len() * 32 + self.by_index.len() * size_of::<u32>()
+        self.by_id.len() * 64
+            + self.by_far_index.len() * 32
+            + self.by_index.len() * size_of::<u32>()
     }
 
     /// The call that began last, or whose id came last.
@@ -350,13 +410,15 @@ impl OpenCalls {
         self.latest
     }
 
-    /// The latest call, unless it was retracted: deltas of another call must not go to a retracted one.
+    /// The latest call, unless it was retracted: deltas of another call must not go to a retracted
+    /// one.
     fn latest_kept(&self) -> Option<usize> {
         self.latest.filter(|at| !self.list[*at].is_forgotten)
     }
 
-    /// Frees the id and the index of a call that was retracted, so that a call can begin again under them. If the call was
-    /// never emitted and no other has begun since, it frees its output index, too, so that the next call leaves no gap.
+    /// Frees the id and the index of a call that was retracted, so that a call can begin again
+    /// under them. If the call was never emitted and no other has begun since, it frees its output
+    /// index, too, so that the next call leaves no gap.
     pub fn forget(&mut self, at: usize, was_seen: bool) {
         let call = &mut self.list[at];
         call.is_forgotten = true;
@@ -388,14 +450,19 @@ impl OpenCalls {
 
     /// The call of an index; the first one where others began behind its end.
     pub fn bound(&self, index: i64) -> Option<usize> {
-        self.labelled(index).map(|at| at as usize).filter(|at| !self.list[*at].is_forgotten)
+        self.labelled(index)
+            .map(|at| at as usize)
+            .filter(|at| !self.list[*at].is_forgotten)
     }
 }
 
 fn dropped(call: &OpenCall) -> Oddity {
     Oddity {
         code: "extra_text",
-        message: format!("call {} had ended when other text came: it is dropped, with all that follows it", call.index),
+        message: format!(
+            "call {} had ended when other text came: it is dropped, with all that follows it",
+            call.index
+        ),
     }
 }
 

@@ -1,4 +1,5 @@
-//! A stream as one whole response, in the shape of a provider's endpoint without streaming (`--as`).
+//! A stream as one whole response, in the shape of a provider's endpoint without streaming
+//! (`--as`).
 
 use crate::call::{Emission, OpenCall};
 use crate::failure::StreamError;
@@ -39,7 +40,9 @@ pub(crate) struct StreamSummary<'a> {
 impl ChoiceSummary<'_> {
     /// The calls that hold.
     fn calls(&self) -> impl Iterator<Item = &OpenCall> {
-        self.calls.iter().filter(|c| matches!(c.emission, Emission::Emitted | Emission::Passed) && c.object.is_some())
+        self.calls.iter().filter(|c| {
+            matches!(c.emission, Emission::Emitted | Emission::Passed) && c.object.is_some()
+        })
     }
 
     fn has_calls(&self) -> bool {
@@ -69,11 +72,21 @@ impl ResponseShape {
     }
 }
 
-/// The tokens of the prompt, of the answer and of both, under a provider's own names; unknown ones are left out.
-fn usage<const N: usize>(o: &mut Object<'_>, key: &str, stats: Option<SessionStats>, names: [&str; N]) {
+/// The tokens of the prompt, of the answer and of both, under a provider's own names; unknown ones
+/// are left out.
+fn usage<const N: usize>(
+    o: &mut Object<'_>,
+    key: &str,
+    stats: Option<SessionStats>,
+    names: [&str; N],
+) {
     if let Some(stats) = stats {
         o.object(key, |o| {
-            let counts = [stats.prompt_tokens, stats.completion_tokens, stats.total_tokens];
+            let counts = [
+                stats.prompt_tokens,
+                stats.completion_tokens,
+                stats.total_tokens,
+            ];
             for (name, count) in names.iter().zip(counts) {
                 if let Some(count) = count {
                     o.int(name, count);
@@ -84,23 +97,43 @@ fn usage<const N: usize>(o: &mut Object<'_>, key: &str, stats: Option<SessionSta
 }
 
 fn openai(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
-    let StreamSummary { id, model, parts, reason, stats, .. } = *whole;
-    o.str("id", id).str("object", "chat.completion").str("model", model).array("choices", |list| {
-        for part in parts {
-            list.object(|o| {
-                o.int("index", part.number).object("message", |o| openai_message(o, part));
-                let finish = match reason {
-                    FinishReason::Length => "length",
-                    FinishReason::ContentFilter => "content_filter",
-                    FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
-                    FinishReason::Stop | FinishReason::ToolCalls if part.has_calls() => "tool_calls",
-                    FinishReason::Stop | FinishReason::ToolCalls => "stop",
-                };
-                o.str("finish_reason", finish);
-            });
-        }
-    });
-    usage(o, "usage", stats, ["prompt_tokens", "completion_tokens", "total_tokens"]);
+    let StreamSummary {
+        id,
+        model,
+        parts,
+        reason,
+        stats,
+        ..
+    } = *whole;
+    o.str("id", id)
+        .str("object", "chat.completion")
+        .str("model", model)
+        .array("choices", |list| {
+            for part in parts {
+                list.object(|o| {
+                    o.int("index", part.number)
+                        .object("message", |o| openai_message(o, part));
+                    let finish = match reason {
+                        FinishReason::Length => "length",
+                        FinishReason::ContentFilter => "content_filter",
+                        FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => {
+                            "error"
+                        }
+                        FinishReason::Stop | FinishReason::ToolCalls if part.has_calls() => {
+                            "tool_calls"
+                        }
+                        FinishReason::Stop | FinishReason::ToolCalls => "stop",
+                    };
+                    o.str("finish_reason", finish);
+                });
+            }
+        });
+    usage(
+        o,
+        "usage",
+        stats,
+        ["prompt_tokens", "completion_tokens", "total_tokens"],
+    );
 }
 
 fn openai_message(o: &mut Object<'_>, part: &ChoiceSummary<'_>) {
@@ -113,9 +146,12 @@ fn openai_message(o: &mut Object<'_>, part: &ChoiceSummary<'_>) {
         o.array("tool_calls", |list| {
             for call in part.calls() {
                 list.object(|o| {
-                    o.str("id", &call.id).str("type", "function").object("function", |o| {
-                        o.str("name", &call.name).str("arguments", call.object.as_deref().unwrap_or("{}"));
-                    });
+                    o.str("id", &call.id)
+                        .str("type", "function")
+                        .object("function", |o| {
+                            o.str("name", &call.name)
+                                .str("arguments", call.object.as_deref().unwrap_or("{}"));
+                        });
                 });
             }
         });
@@ -123,14 +159,25 @@ fn openai_message(o: &mut Object<'_>, part: &ChoiceSummary<'_>) {
 }
 
 fn anthropic(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
-    let StreamSummary { id, model, parts, reason, stats, .. } = *whole;
-    o.str("id", id).str("type", "message").str("role", "assistant").str("model", model);
+    let StreamSummary {
+        id,
+        model,
+        parts,
+        reason,
+        stats,
+        ..
+    } = *whole;
+    o.str("id", id)
+        .str("type", "message")
+        .str("role", "assistant")
+        .str("model", model);
     let first = parts.iter().find(|p| p.number == 0);
     o.array("content", |list| {
         let Some(part) = first else { return };
         if !part.draft.reasoning().is_empty() {
             list.object(|o| {
-                o.str("type", "thinking").str("thinking", part.draft.reasoning());
+                o.str("type", "thinking")
+                    .str("thinking", part.draft.reasoning());
             });
         }
         text(list, "text", Some("text"), &part.draft.content);
@@ -148,8 +195,16 @@ fn anthropic(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
         FinishReason::Length => "max_tokens",
         FinishReason::ContentFilter => "refusal",
         FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
-        FinishReason::Stop | FinishReason::ToolCalls if first.is_some_and(ChoiceSummary::has_calls) => "tool_use",
-        FinishReason::Stop | FinishReason::ToolCalls if first.is_some_and(|p| !p.draft.refusal.is_empty()) => "refusal",
+        FinishReason::Stop | FinishReason::ToolCalls
+            if first.is_some_and(ChoiceSummary::has_calls) =>
+        {
+            "tool_use"
+        }
+        FinishReason::Stop | FinishReason::ToolCalls
+            if first.is_some_and(|p| !p.draft.refusal.is_empty()) =>
+        {
+            "refusal"
+        }
         FinishReason::Stop | FinishReason::ToolCalls => "end_turn",
     };
     o.str("stop_reason", stop).raw("stop_sequence", "null");
@@ -157,7 +212,14 @@ fn anthropic(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
 }
 
 fn gemini(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
-    let StreamSummary { id, model, parts, reason, stats, .. } = *whole;
+    let StreamSummary {
+        id,
+        model,
+        parts,
+        reason,
+        stats,
+        ..
+    } = *whole;
     o.array("candidates", |list| {
         for part in parts {
             list.object(|o| {
@@ -192,7 +254,16 @@ fn gemini(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
             });
         }
     });
-    usage(o, "usageMetadata", stats, ["promptTokenCount", "candidatesTokenCount", "totalTokenCount"]);
+    usage(
+        o,
+        "usageMetadata",
+        stats,
+        [
+            "promptTokenCount",
+            "candidatesTokenCount",
+            "totalTokenCount",
+        ],
+    );
     o.str("modelVersion", model).str("responseId", id);
 }
 

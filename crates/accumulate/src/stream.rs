@@ -1,4 +1,5 @@
-//! One stream while its deltas are merged: deltas are routed to calls, and calls are judged and emitted.
+//! One stream while its deltas are merged: deltas are routed to calls, and calls are judged and
+//! emitted.
 
 use crate::before::EarlierOutput;
 use crate::call::{Emission, OpenCall};
@@ -10,7 +11,8 @@ use crate::options::{EmitOn, Options};
 use crate::payload::Repairs;
 use crate::route::{Oddity, OpenCalls, Origin};
 use event::payload::{
-    self, Commit, Retract, SessionStats, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
+    self, Commit, Retract, SessionStats, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial,
+    Warning,
 };
 use event::{Choices, Event, Json, Kind, Sink, Text};
 use json::ToolList;
@@ -85,26 +87,42 @@ impl OpenStream {
 
     /// Counts what is kept of a choice. Ends the turn as failed where that is too much.
     pub fn count(&mut self, number: u32, out: &mut dyn Sink) {
-        let Some(choice) = self.choices.find(number).map(|at| &mut self.choices[at]) else { return };
-        let now = size_of::<OpenChoice>() + choice.draft.kept() + choice.calls.tables() + choice.bytes;
+        let Some(choice) = self.choices.find(number).map(|at| &mut self.choices[at]) else {
+            return;
+        };
+        let now =
+            size_of::<OpenChoice>() + choice.draft.kept() + choice.calls.tables() + choice.bytes;
         self.kept = self.kept + now - std::mem::replace(&mut choice.counted, now);
         if self.options.max_kept.is_some_and(|most| self.kept > most) && !self.is_over {
             self.overrun(out);
         }
     }
 
-    /// More has come than may be kept: keeps only which calls there are, so that the end of the stream withdraws them.
+    /// More has come than may be kept: keeps only which calls there are, so that the end of the
+    /// stream withdraws them.
     #[cold]
     fn overrun(&mut self, out: &mut dyn Sink) {
         (self.is_over, self.lost) = (true, true);
         for choice in self.choices.iter_mut() {
             choice.draft = AnswerDraft::default();
-            choice.calls.list.extend(choice.earlier.take().iter_mut().flat_map(|earlier| earlier.rest()));
+            choice.calls.list.extend(
+                choice
+                    .earlier
+                    .take()
+                    .iter_mut()
+                    .flat_map(|earlier| earlier.rest()),
+            );
             choice.calls.list.iter_mut().for_each(OpenCall::empty);
         }
         if self.options.shape.is_some() && self.error.is_none() {
-            let message = format!("the answer has more than {} bytes, which is all that is kept", self.kept);
-            self.error = Some(StreamError { code: "line_too_long".to_owned(), message });
+            let message = format!(
+                "the answer has more than {} bytes, which is all that is kept",
+                self.kept
+            );
+            self.error = Some(StreamError {
+                code: "line_too_long".to_owned(),
+                message,
+            });
         }
         out.too_long(Kind::Message, self.kept);
     }
@@ -127,7 +145,9 @@ impl OpenStream {
                     self.tools = Some(Rc::new(tools));
                 }
                 Err(e) => {
-                    let message = format!("the stream's tools cannot be read, arguments are not validated: {e}");
+                    let message = format!(
+                        "the stream's tools cannot be read, arguments are not validated: {e}"
+                    );
                     out.emit(0, Warning::new(SOURCE, "tools_unread", &message));
                 }
             }
@@ -137,7 +157,10 @@ impl OpenStream {
     /// The place of a choice in [`OpenStream::choices`].
     #[inline]
     pub fn choice(&mut self, number: u32) -> usize {
-        self.choices.place(number, || OpenChoice { number, ..OpenChoice::default() })
+        self.choices.place(number, || OpenChoice {
+            number,
+            ..OpenChoice::default()
+        })
     }
 
     /// The choice of an event.
@@ -152,8 +175,12 @@ impl OpenStream {
         let delta = ToolCallDelta::read(event);
         let number = event.choice();
         let at = self.choice(number);
-        let origin =
-            Origin { seed: self.seed, choice: number, taken: &self.options.taken_ids, tools: self.tools.as_deref() };
+        let origin = Origin {
+            seed: self.seed,
+            choice: number,
+            taken: &self.options.taken_ids,
+            tools: self.tools.as_deref(),
+        };
         let choice = &mut self.choices[at];
         let (before, latest) = (choice.calls.list.len(), choice.calls.latest());
         let routed = choice.calls.take(&delta, origin, &mut self.oddities);
@@ -163,9 +190,13 @@ impl OpenStream {
         let Some(routed) = routed else { return };
         let now = self.choices[at].calls.list.len();
         let choice = &mut self.choices[at];
-        choice.calls.list[before..].iter_mut().for_each(|call| call.count(&mut choice.bytes));
+        choice.calls.list[before..]
+            .iter_mut()
+            .for_each(|call| call.count(&mut choice.bytes));
         if let Some(earlier) = &mut choice.earlier {
-            choice.calls.list[before..].iter().for_each(|call| earlier.begin(&call.id));
+            choice.calls.list[before..]
+                .iter()
+                .for_each(|call| earlier.begin(&call.id));
             earlier.begin(&choice.calls.list[routed].id);
         }
         if now > before {
@@ -185,18 +216,27 @@ impl OpenStream {
         }
     }
 
-    /// Emits a `warning` for each oddity of a delta, unless this filter wrote the same warning in an earlier run.
+    /// Emits a `warning` for each oddity of a delta, unless this filter wrote the same warning in
+    /// an earlier run.
     #[cold]
     fn warn(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
         for odd in self.oddities.drain(..) {
-            if choice.earlier.as_mut().is_some_and(|earlier| earlier.warned(&odd.message)) {
+            if choice
+                .earlier
+                .as_mut()
+                .is_some_and(|earlier| earlier.warned(&odd.message))
+            {
                 continue;
             }
             let warning = Warning::new(SOURCE, odd.code, &odd.message);
             let raw = event.raw();
-            let warning = if odd.code == "index_inferred" { warning } else { warning.about(&raw) };
+            let warning = if odd.code == "index_inferred" {
+                warning
+            } else {
+                warning.about(&raw)
+            };
             out.emit(choice.number, warning);
         }
     }
@@ -217,14 +257,22 @@ impl OpenStream {
         }
     }
 
-    /// Judges one call and emits its `tool_call`. It emits none if an earlier run of this filter wrote it, or if `shape` is
-    /// set.
+    /// Judges one call and emits its `tool_call`. It emits none if an earlier run of this filter
+    /// wrote it, or if `shape` is set.
     pub fn emit(&mut self, at: usize, i: usize, commit: Commit, out: &mut dyn Sink) {
-        let rules = Rules { repair: !self.options.no_repair, tools: self.tools.as_deref() };
+        let rules = Rules {
+            repair: !self.options.no_repair,
+            tools: self.tools.as_deref(),
+        };
         let choice = &mut self.choices[at];
         let call = &mut choice.calls.list[i];
-        if let Some(written) = choice.earlier.as_mut().and_then(|earlier| earlier.take(&call.id)) {
-            (call.name, call.object, call.emission) = (written.name, written.object, written.emission);
+        if let Some(written) = choice
+            .earlier
+            .as_mut()
+            .and_then(|earlier| earlier.take(&call.id))
+        {
+            (call.name, call.object, call.emission) =
+                (written.name, written.object, written.emission);
             call.provider = written.provider.or(call.provider.take());
             choice.bytes -= written.counted;
             call.count(&mut choice.bytes);
@@ -232,7 +280,10 @@ impl OpenStream {
         }
         if call.error.is_none() {
             judge::judge(call, rules);
-            let schema = rules.tools.and_then(|tools| tools.schema(&call.name)).and_then(Result::ok);
+            let schema = rules
+                .tools
+                .and_then(|tools| tools.schema(&call.name))
+                .and_then(Result::ok);
             let unknown = schema.map_or(&[][..], json::Schema::unknown_types);
             if !unknown.is_empty() && !self.untyped.contains(&call.name) {
                 let types = unknown.join(", ");
@@ -240,11 +291,18 @@ impl OpenStream {
                     "the schema of {} has types that JSON Schema does not have and that are not validated: {types}",
                     call.name
                 );
-                out.emit(choice.number, Warning::new(SOURCE, "unknown_type", &message));
+                out.emit(
+                    choice.number,
+                    Warning::new(SOURCE, "unknown_type", &message),
+                );
                 self.untyped.push(call.name.clone());
             }
         }
-        call.emission = if call.error.is_some() { Emission::Refused } else { Emission::Emitted };
+        call.emission = if call.error.is_some() {
+            Emission::Refused
+        } else {
+            Emission::Emitted
+        };
         call.count(&mut choice.bytes);
         if self.options.shape.is_some() {
             return;
@@ -258,11 +316,18 @@ impl OpenStream {
                 index: Some(call.index as i64),
                 tool_id: (&call.id).into(),
                 tool_name: (&call.name).into(),
-                arguments: call.object.as_deref().filter(|_| error.is_none()).map(Json::of),
+                arguments: call
+                    .object
+                    .as_deref()
+                    .filter(|_| error.is_none())
+                    .map(Json::of),
                 commit: Some(commit).filter(|_| error.is_none()),
                 repairs: (!call.repairs.is_empty()).then_some(Json::Made(&repairs)),
                 arguments_text: changed.then(|| call.text().into()),
-                error: error.map(|e| payload::CallError { code: e.code.into(), message: (&e.message).into() }),
+                error: error.map(|e| payload::CallError {
+                    code: e.code.into(),
+                    message: (&e.message).into(),
+                }),
                 provider: call.provider.as_deref().map(Json::of),
             },
         );
@@ -278,10 +343,16 @@ impl OpenStream {
         if call.name.is_empty() || call.emission != Emission::Waiting || call.is_from_text {
             return;
         }
-        let schema = self.tools.as_deref().and_then(|tools| tools.schema(&call.name)).and_then(Result::ok);
+        let schema = self
+            .tools
+            .as_deref()
+            .and_then(|tools| tools.schema(&call.name))
+            .and_then(Result::ok);
         let is_first = !call.live.has_begun();
         let none = HashSet::new();
-        let Some(more) = call.grow(schema.map_or(&none, json::Schema::unpacked)) else { return };
+        let Some(more) = call.grow(schema.map_or(&none, json::Schema::unpacked)) else {
+            return;
+        };
         out.emit(
             choice.number,
             ToolCallDelta {
@@ -295,8 +366,8 @@ impl OpenStream {
         );
     }
 
-    /// Emits a reading of the arguments so far whenever the text has grown by a sixteenth, so that the output stays linear in
-    /// the input.
+    /// Emits a reading of the arguments so far whenever the text has grown by a sixteenth, so that
+    /// the output stays linear in the input.
     fn reading(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
         let call = &mut choice.calls.list[i];
@@ -323,31 +394,51 @@ impl OpenStream {
         );
     }
 
-    /// Keeps for the message a `tool_call` that the input already has because this filter ran before.
+    /// Keeps for the message a `tool_call` that the input already has because this filter ran
+    /// before.
     pub fn passed(&mut self, event: &Event<'_>) {
         let at = self.choice(event.choice());
-        let ToolCall { tool_id, tool_name, arguments, error, provider, .. } = ToolCall::read(event);
+        let ToolCall {
+            tool_id,
+            tool_name,
+            arguments,
+            error,
+            provider,
+            ..
+        } = ToolCall::read(event);
         if tool_id.is_empty() {
             return;
         }
         let id = tool_id.str();
         let choice = &mut self.choices[at];
         let call = match choice.calls.find(&id) {
-            Some(i) if choice.calls.list[i].emission != Emission::Waiting => &mut choice.calls.list[i],
-            begun => choice.earlier.get_or_insert_default().call(&id, begun.is_some()),
+            Some(i) if choice.calls.list[i].emission != Emission::Waiting => {
+                &mut choice.calls.list[i]
+            }
+            begun => choice
+                .earlier
+                .get_or_insert_default()
+                .call(&id, begun.is_some()),
         };
         if !tool_name.is_empty() {
             call.name = tool_name.str().into_owned();
         }
-        call.object = arguments.map(|a| a.text().into_owned()).filter(|a| a.starts_with('{'));
+        call.object = arguments
+            .map(|a| a.text().into_owned())
+            .filter(|a| a.starts_with('{'));
         call.provider = provider.map(|p| p.text().into_owned());
-        call.emission = if error.is_some() { Emission::Refused } else { Emission::Passed };
+        call.emission = if error.is_some() {
+            Emission::Refused
+        } else {
+            Emission::Passed
+        };
         call.count(&mut choice.bytes);
     }
 
-    /// Retracts the call that a `retract` of the input names, whether its deltas or its `tool_call` came. Calls that began behind its
-    /// end are retracted with it. Returns whether readers of the output know the call by what the `retract` names: they get no deltas, so an
-    /// index of the provider names another call to them, or none.
+    /// Retracts the call that a `retract` of the input names, whether its deltas or its `tool_call`
+    /// came. Calls that began behind its end are retracted with it. Returns whether readers of the
+    /// output know the call by what the `retract` names: they get no deltas, so an index of the
+    /// provider names another call to them, or none.
     pub fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
         let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
@@ -369,12 +460,21 @@ impl OpenStream {
             if call.is_forgotten {
                 continue;
             }
-            // Later commands know the call by the id that it has here. A `retract` that names this id needs no second one.
+            // Later commands know the call by the id that it has here. A `retract` that names this
+            // id needs no second one.
             if self.options.shape.is_none() && id.as_deref() != Some(&call.id) {
                 let tool_id = Some((&call.id).into());
-                out.emit(choice.number, Retract { index: None, tool_id, reason: retract.reason });
+                out.emit(
+                    choice.number,
+                    Retract {
+                        index: None,
+                        tool_id,
+                        reason: retract.reason,
+                    },
+                );
             }
-            let was_seen = std::mem::replace(&mut call.emission, Emission::Retracted) != Emission::Waiting
+            let was_seen = std::mem::replace(&mut call.emission, Emission::Retracted)
+                != Emission::Waiting
                 || call.live.has_begun();
             choice.calls.forget(i, was_seen);
         }

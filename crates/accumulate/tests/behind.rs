@@ -10,14 +10,26 @@ const START: &str = r#"{"type":"stream_start","v":1,"id":"r1"}"#;
 const STOP: &str = r#"{"type":"stream_end","finish_reason":"stop"}"#;
 
 /// How the deltas after the first name their call.
-const LABELS: [&str; 4] = ["", r#""index":0,"#, r#""tool_id":"a","#, r#""index":0,"tool_id":"a","#];
+const LABELS: [&str; 4] = [
+    "",
+    r#""index":0,"#,
+    r#""tool_id":"a","#,
+    r#""index":0,"tool_id":"a","#,
+];
 
 /// The calls, the message and the codes of the warnings that fragments give.
 fn outcome(fragments: &[&str], label: &str) -> Vec<String> {
     let mut lines = vec![START.to_owned()];
     for (n, fragment) in fragments.iter().enumerate() {
-        let label = if n == 0 { r#""index":0,"tool_id":"a","tool_name":"f","# } else { label };
-        lines.push(format!(r#"{{"type":"tool_call_delta",{label}"arguments":{}}}"#, quoted(fragment)));
+        let label = if n == 0 {
+            r#""index":0,"tool_id":"a","tool_name":"f","#
+        } else {
+            label
+        };
+        lines.push(format!(
+            r#"{{"type":"tool_call_delta",{label}"arguments":{}}}"#,
+            quoted(fragment)
+        ));
     }
     lines.push(STOP.to_owned());
     let mut out = Vec::new();
@@ -43,12 +55,24 @@ fn outcome(fragments: &[&str], label: &str) -> Vec<String> {
 fn told(outcome: &[String]) -> (Vec<String>, Vec<&str>) {
     let mut scanner = Scanner::default();
     let mut calls = Vec::new();
-    for line in outcome.iter().filter(|l| l.starts_with("{\"type\":\"tool_call\"")) {
+    for line in outcome
+        .iter()
+        .filter(|l| l.starts_with("{\"type\":\"tool_call\""))
+    {
         let event = scanner.read(line).unwrap();
-        let error = event.get("error").and_then(|e| e.get_str("code").map(|c| c.into_owned()));
+        let error = event
+            .get("error")
+            .and_then(|e| e.get_str("code").map(|c| c.into_owned()));
         calls.push(error.unwrap_or_else(|| event.get("arguments").unwrap().text().to_owned()));
     }
-    (calls, outcome.iter().map(String::as_str).filter(|l| !l.starts_with('{')).collect())
+    (
+        calls,
+        outcome
+            .iter()
+            .map(String::as_str)
+            .filter(|l| !l.starts_with('{'))
+            .collect(),
+    )
 }
 
 #[test]
@@ -70,27 +94,69 @@ fn only_an_object_begins_another_call_and_no_cut_shows() {
         ("{\"a\":1}[{\"a\":2}]", one, text),
         ("{\"a\":1} {\"a\":1}}", one, text),
         ("{\"a\":1}\n{\"a\":1}\t\r\n", one, none),
-        ("{\"a\":\"😀 é\"}{\"a\":\"😀 é\"}", &["{\"a\":\"😀 é\"}"], none),
+        (
+            "{\"a\":\"😀 é\"}{\"a\":\"😀 é\"}",
+            &["{\"a\":\"😀 é\"}"],
+            none,
+        ),
         ("{\"a\": 1}{\"a\": 1}", one, none),
         ("{\"a\":1}{\"a\":2}", &["{\"a\":1}", "{\"a\":2}"], extra),
-        ("{\"a\":\"😀\"}{\"a\":\"😁\"}", &["{\"a\":\"😀\"}", "{\"a\":\"😁\"}"], extra),
-        ("{\"a\":1} {\"a\":2}\n{\"a\":3}", &["{\"a\":1}", "{\"a\":2}", "{\"a\":3}"], extra),
-        ("{\"a\":1}{\"a\":1}{\"a\":2}{\"a\":2}", &["{\"a\":1}", "{\"a\":2}"], extra),
-        ("{\"a\":1}{\"a\":2}}", &["{\"a\":1}", "{\"a\":2}"], &["extra_arguments", "extra_text"]),
-        ("{\"a\":1}{\"a\":2},{\"a\":3}", &["{\"a\":1}", "{\"a\":2}"], &["extra_arguments", "extra_text"]),
+        (
+            "{\"a\":\"😀\"}{\"a\":\"😁\"}",
+            &["{\"a\":\"😀\"}", "{\"a\":\"😁\"}"],
+            extra,
+        ),
+        (
+            "{\"a\":1} {\"a\":2}\n{\"a\":3}",
+            &["{\"a\":1}", "{\"a\":2}", "{\"a\":3}"],
+            extra,
+        ),
+        (
+            "{\"a\":1}{\"a\":1}{\"a\":2}{\"a\":2}",
+            &["{\"a\":1}", "{\"a\":2}"],
+            extra,
+        ),
+        (
+            "{\"a\":1}{\"a\":2}}",
+            &["{\"a\":1}", "{\"a\":2}"],
+            &["extra_arguments", "extra_text"],
+        ),
+        (
+            "{\"a\":1}{\"a\":2},{\"a\":3}",
+            &["{\"a\":1}", "{\"a\":2}"],
+            &["extra_arguments", "extra_text"],
+        ),
         ("{\"a\":1}{}{\"a\":2}", &["{\"a\":1}", "{\"a\":2}"], extra),
         ("{}{\"a\":1}", one, none),
         ("{} {}{ }{\"a\":1}{\"a\":1}", one, none),
         ("{}}{\"a\":1}", &["{}"], text),
     ] {
         let whole = outcome(&[all], LABELS[1]);
-        assert_eq!(told(&whole), (calls.iter().map(|c| (*c).to_owned()).collect(), codes.to_vec()), "{all}");
+        assert_eq!(
+            told(&whole),
+            (
+                calls.iter().map(|c| (*c).to_owned()).collect(),
+                codes.to_vec()
+            ),
+            "{all}"
+        );
         let cuts: Vec<usize> = all.char_indices().map(|(at, _)| at).skip(1).collect();
-        let bytes: Vec<&str> = all.char_indices().map(|(at, c)| &all[at..at + c.len_utf8()]).collect();
+        let bytes: Vec<&str> = all
+            .char_indices()
+            .map(|(at, c)| &all[at..at + c.len_utf8()])
+            .collect();
         for label in LABELS {
-            assert_eq!(outcome(&bytes, label), whole, "{all} in single characters, {label}");
+            assert_eq!(
+                outcome(&bytes, label),
+                whole,
+                "{all} in single characters, {label}"
+            );
             for (n, one) in cuts.iter().enumerate() {
-                assert_eq!(outcome(&[&all[..*one], &all[*one..]], label), whole, "{all} cut at {one}, {label}");
+                assert_eq!(
+                    outcome(&[&all[..*one], &all[*one..]], label),
+                    whole,
+                    "{all} cut at {one}, {label}"
+                );
                 for two in &cuts[n + 1..] {
                     let cut = [&all[..*one], &all[*one..*two], &all[*two..]];
                     assert_eq!(outcome(&cut, label), whole, "{cut:?}, {label}");
@@ -102,22 +168,37 @@ fn only_an_object_begins_another_call_and_no_cut_shows() {
 
 #[test]
 fn a_pair_of_surrogates_may_be_cut_where_another_call_begins() {
-    let delta = |text: &str| format!(r#"{{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{text}"}}"#);
-    let lines = [START.to_owned(), delta(r#"{\"a\":1}{\"a\":\"\ud83d"#), delta(r#"\ude00\"}"#), STOP.to_owned()];
+    let delta = |text: &str| {
+        format!(r#"{{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{text}"}}"#)
+    };
+    let lines = [
+        START.to_owned(),
+        delta(r#"{\"a\":1}{\"a\":\"\ud83d"#),
+        delta(r#"\ude00\"}"#),
+        STOP.to_owned(),
+    ];
     let out = Collect::run(&mut Accumulate::new(Rc::new(Options::default())), lines);
-    assert!(out.iter().any(|l| l.contains("\"arguments\":{\"a\":\"😀\"}")), "{out:?}");
+    assert!(
+        out.iter()
+            .any(|l| l.contains("\"arguments\":{\"a\":\"😀\"}")),
+        "{out:?}"
+    );
 }
 
 #[test]
 fn a_retract_takes_back_what_followed_the_arguments_too() {
     for label in [r#""index":0"#, r#""tool_id":"a""#] {
-        let two =
-            r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"{\"a\":1}{\"a\":2}"}"#;
+        let two = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"{\"a\":1}{\"a\":2}"}"#;
         let retract = format!(r#"{{"type":"retract",{label},"reason":"unparsed"}}"#);
         let again = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"{\"b\":1}"}"#;
-        let out = Collect::run(&mut Accumulate::new(Rc::new(Options::default())), [START, two, &retract, again, STOP]);
+        let out = Collect::run(
+            &mut Accumulate::new(Rc::new(Options::default())),
+            [START, two, &retract, again, STOP],
+        );
         let message = out.iter().find(|l| l.contains("\"message\":{")).unwrap();
         assert_eq!(message.matches("\"function\":{").count(), 1, "{message}");
-        assert!(message.contains(r#""id":"a","type":"function","function":{"name":"f","arguments":"{\"b\":1}""#));
+        assert!(message.contains(
+            r#""id":"a","type":"function","function":{"name":"f","arguments":"{\"b\":1}""#
+        ));
     }
 }

@@ -33,12 +33,19 @@ impl Sink for Written {
     }
 }
 
-/// Runs a machine over `line` of each number below `count`, and returns what it wrote and the most that it kept.
+/// Runs a machine over `line` of each number below `count`, and returns what it wrote and the most
+/// that it kept.
 fn run(options: Options, count: usize, line: impl Fn(usize) -> String) -> (Written, usize) {
-    let (mut machine, mut scanner, mut out) =
-        (Accumulate::new(Rc::new(options)), Scanner::default(), Written::default());
+    let (mut machine, mut scanner, mut out) = (
+        Accumulate::new(Rc::new(options)),
+        Scanner::default(),
+        Written::default(),
+    );
     let mut most = 0;
-    let lines = [START.to_owned()].into_iter().chain((0..count).map(line)).chain([STOP.to_owned()]);
+    let lines = [START.to_owned()]
+        .into_iter()
+        .chain((0..count).map(line))
+        .chain([STOP.to_owned()]);
     for line in lines {
         machine.push(&scanner.read(&line).unwrap(), &mut out);
         most = most.max(machine.kept());
@@ -50,48 +57,101 @@ fn run(options: Options, count: usize, line: impl Fn(usize) -> String) -> (Writt
 fn whatever_a_stream_is_made_of_is_counted_and_ends_at_the_limit() {
     let text = |n: usize| format!(r#"{{"type":"content_delta","text":"{n:0>999}"}}"#);
     let refusal = |n: usize| format!(r#"{{"type":"refusal_delta","text":"{n:0>999}"}}"#);
-    let thinking = |n: usize| format!(r#"{{"type":"thinking","text":"{n:0>999}","provider":{{"a":{{"n":{n}}}}}}}"#);
-    let signature = |n: usize| format!(r#"{{"type":"thinking","text":"","provider":{{"a":{{"s":"{n:0>999}"}}}}}}"#);
+    let thinking = |n: usize| {
+        format!(r#"{{"type":"thinking","text":"{n:0>999}","provider":{{"a":{{"n":{n}}}}}}}"#)
+    };
+    let signature = |n: usize| {
+        format!(r#"{{"type":"thinking","text":"","provider":{{"a":{{"s":"{n:0>999}"}}}}}}"#)
+    };
     let arguments = |n: usize| {
-        let begin = if n == 0 { r#""tool_name":"f","arguments":"{\"a\":\""# } else { r#""arguments":""# };
+        let begin = if n == 0 {
+            r#""tool_name":"f","arguments":"{\"a\":\""#
+        } else {
+            r#""arguments":""#
+        };
         format!(r#"{{"type":"tool_call_delta","index":0,{begin}{n:0>999}"}}"#)
     };
-    let calls = |n: usize| format!(r#"{{"type":"tool_call_delta","index":{n},"tool_name":"f","arguments":"{{}}"}}"#);
-    let far = |n: usize| format!(r#"{{"type":"tool_call_delta","index":{},"tool_name":"f"}}"#, n + (1 << 40));
+    let calls = |n: usize| {
+        format!(r#"{{"type":"tool_call_delta","index":{n},"tool_name":"f","arguments":"{{}}"}}"#)
+    };
+    let far = |n: usize| {
+        format!(
+            r#"{{"type":"tool_call_delta","index":{},"tool_name":"f"}}"#,
+            n + (1 << 40)
+        )
+    };
     let choices = |n: usize| format!(r#"{{"type":"content_delta","choice":{n},"text":"x"}}"#);
     let passed = |n: usize| {
         format!(
             r#"{{"type":"tool_call","index":{n},"tool_id":"a{n}","tool_name":"f","arguments":{{"a":"{n:0>999}"}}}}"#
         )
     };
-    let warnings =
-        |n: usize| format!(r#"{{"type":"warning","source":"tc-accumulate","code":"x","message":"{n:0>999}"}}"#);
-    let all: [&dyn Fn(usize) -> String; 10] =
-        [&text, &refusal, &thinking, &signature, &arguments, &calls, &far, &choices, &passed, &warnings];
+    let warnings = |n: usize| {
+        format!(r#"{{"type":"warning","source":"tc-accumulate","code":"x","message":"{n:0>999}"}}"#)
+    };
+    let all: [&dyn Fn(usize) -> String; 10] = [
+        &text, &refusal, &thinking, &signature, &arguments, &calls, &far, &choices, &passed,
+        &warnings,
+    ];
     for line in all {
         let (free, kept) = run(Options::default(), 10_000, line);
         assert!(free.lost == 0 && kept > MOST, "{}: {kept}", line(1));
-        let (bound, kept) = run(Options { max_kept: Some(MOST), ..Options::default() }, 10_000, line);
-        assert!(bound.lost == 1 && !bound.kinds.contains(&Kind::Message), "{}: {:?}", line(1), bound.kinds);
+        let (bound, kept) = run(
+            Options {
+                max_kept: Some(MOST),
+                ..Options::default()
+            },
+            10_000,
+            line,
+        );
+        assert!(
+            bound.lost == 1 && !bound.kinds.contains(&Kind::Message),
+            "{}: {:?}",
+            line(1),
+            bound.kinds
+        );
         assert!(kept < MOST + 5000, "{}: {kept}", line(1));
     }
 }
 
 #[test]
 fn calls_before_and_behind_the_limit_are_withdrawn() {
-    let line = |n: usize| match n {
+    let line = |n: usize| {
+        match n {
         0 => r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"{\"a\":1}"}"#.to_owned(),
         1 => r#"{"type":"tool_call","index":1,"tool_id":"b","tool_name":"f","arguments":{}}"#.to_owned(),
         200 => r#"{"type":"tool_call","index":2,"tool_id":"c","tool_name":"f","arguments":{}}"#.to_owned(),
         _ => format!(r#"{{"type":"content_delta","text":"{n:0>999}"}}"#),
+    }
     };
-    let (out, _) = run(Options { max_kept: Some(MOST), ..Options::default() }, 201, line);
-    assert_eq!(out.kinds, [Kind::ToolCall, Kind::Retract, Kind::Retract, Kind::Retract]);
+    let (out, _) = run(
+        Options {
+            max_kept: Some(MOST),
+            ..Options::default()
+        },
+        201,
+        line,
+    );
+    assert_eq!(
+        out.kinds,
+        [Kind::ToolCall, Kind::Retract, Kind::Retract, Kind::Retract]
+    );
 }
 
 #[test]
 fn without_a_message_no_text_is_kept() {
     let text = |n: usize| format!(r#"{{"type":"content_delta","text":"{n:0>999}"}}"#);
-    let (out, kept) = run(Options { no_message: true, ..Options::default() }, 1000, text);
-    assert!(kept < 5000 && out.kinds.is_empty(), "{kept} {:?}", out.kinds);
+    let (out, kept) = run(
+        Options {
+            no_message: true,
+            ..Options::default()
+        },
+        1000,
+        text,
+    );
+    assert!(
+        kept < 5000 && out.kinds.is_empty(),
+        "{kept} {:?}",
+        out.kinds
+    );
 }

@@ -1,4 +1,5 @@
-//! Live deltas: what is sent of a call's arguments is always the beginning of JSON, and of the final arguments.
+//! Live deltas: what is sent of a call's arguments is always the beginning of JSON, and of the
+//! final arguments.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -24,13 +25,28 @@ struct Call {
 
 /// The calls of a stream with these fragments for call 0, by their ids.
 fn calls(fragments: &[&str], end: &str, emit_on: EmitOn) -> HashMap<String, Call> {
-    let mut lines = vec![format!(r#"{{"type":"stream_start","v":1,"id":"r","tools":{TOOLS}}}"#)];
+    let mut lines = vec![format!(
+        r#"{{"type":"stream_start","v":1,"id":"r","tools":{TOOLS}}}"#
+    )];
     for (n, fragment) in fragments.iter().enumerate() {
-        let name = if n == 0 { r#""tool_id":"a","tool_name":"f","# } else { "" };
-        lines.push(format!(r#"{{"type":"tool_call_delta","index":3,{name}"arguments":{}}}"#, quoted(fragment)));
+        let name = if n == 0 {
+            r#""tool_id":"a","tool_name":"f","#
+        } else {
+            ""
+        };
+        lines.push(format!(
+            r#"{{"type":"tool_call_delta","index":3,{name}"arguments":{}}}"#,
+            quoted(fragment)
+        ));
     }
-    lines.push(format!(r#"{{"type":"stream_end","finish_reason":"{end}"}}"#));
-    let options = Options { live: true, emit_on, ..Options::default() };
+    lines.push(format!(
+        r#"{{"type":"stream_end","finish_reason":"{end}"}}"#
+    ));
+    let options = Options {
+        live: true,
+        emit_on,
+        ..Options::default()
+    };
     let out = Collect::run(&mut Accumulate::new(Rc::new(options)), lines);
     let mut calls: HashMap<String, Call> = HashMap::new();
     let mut scanner = Scanner::default();
@@ -39,11 +55,21 @@ fn calls(fragments: &[&str], end: &str, emit_on: EmitOn) -> HashMap<String, Call
         match event.kind() {
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(&event);
-                let call = calls.entry(delta.tool_id.unwrap().str().into_owned()).or_default();
-                assert!(call.end.is_none(), "a delta behind the end of its call: {out:?}");
-                assert_eq!(delta.tool_name.is_some(), call.deltas == 0, "the name comes once: {out:?}");
+                let call = calls
+                    .entry(delta.tool_id.unwrap().str().into_owned())
+                    .or_default();
+                assert!(
+                    call.end.is_none(),
+                    "a delta behind the end of its call: {out:?}"
+                );
+                assert_eq!(
+                    delta.tool_name.is_some(),
+                    call.deltas == 0,
+                    "the name comes once: {out:?}"
+                );
                 call.deltas += 1;
-                call.name.push_str(&delta.tool_name.unwrap_or_default().str());
+                call.name
+                    .push_str(&delta.tool_name.unwrap_or_default().str());
                 let more = delta.arguments.unwrap().str().into_owned();
                 assert!(!more.is_empty());
                 call.sent.push_str(&more);
@@ -68,13 +94,18 @@ fn calls(fragments: &[&str], end: &str, emit_on: EmitOn) -> HashMap<String, Call
     calls
 }
 
-/// Checks that the final arguments of every call continue what was sent; returns the arguments or error of call `a`, and what was sent of it.
+/// Checks that the final arguments of every call continue what was sent; returns the arguments or
+/// error of call `a`, and what was sent of it.
 fn checked(fragments: &[&str], end: &str) -> (Result<String, String>, String) {
     checked_unless(fragments, end, |_| false)
 }
 
 /// The same; a call for which `may_differ` holds may end with other arguments.
-fn checked_unless(fragments: &[&str], end: &str, may_differ: fn(&Call) -> bool) -> (Result<String, String>, String) {
+fn checked_unless(
+    fragments: &[&str],
+    end: &str,
+    may_differ: fn(&Call) -> bool,
+) -> (Result<String, String>, String) {
     let mut first = None;
     for emit_on in [EmitOn::Balanced, EmitOn::Sealed, EmitOn::Final] {
         for (id, call) in calls(fragments, end, emit_on) {
@@ -83,7 +114,11 @@ fn checked_unless(fragments: &[&str], end: &str, may_differ: fn(&Call) -> bool) 
             if let Ok(all) = all.as_ref()
                 && !may_differ
             {
-                assert!(all.starts_with(&call.sent), "{fragments:?}: sent {} of {all}", call.sent);
+                assert!(
+                    all.starts_with(&call.sent),
+                    "{fragments:?}: sent {} of {all}",
+                    call.sent
+                );
             }
             if id == "a" {
                 first.get_or_insert((all, call.sent));
@@ -99,8 +134,14 @@ fn hostile_texts_in_every_split() {
     let err = |code: &str| Err(code.to_owned());
     for (text, want) in [
         ("{\"a\":1}", ok("{\"a\":1}")),
-        ("{\"a\": [1, 2.5e3, true, null, \"x\"]}", ok("{\"a\":[1,2.5e3,true,null,\"x\"]}")),
-        ("{\"a\":\"\\ud83d\\ude00\\n\u{7f}é😀\"}", ok("{\"a\":\"\\ud83d\\ude00\\n\\u007fé😀\"}")),
+        (
+            "{\"a\": [1, 2.5e3, true, null, \"x\"]}",
+            ok("{\"a\":[1,2.5e3,true,null,\"x\"]}"),
+        ),
+        (
+            "{\"a\":\"\\ud83d\\ude00\\n\u{7f}é😀\"}",
+            ok("{\"a\":\"\\ud83d\\ude00\\n\\u007fé😀\"}"),
+        ),
         ("{}", ok("{}")),
         ("", ok("{}")),
         ("null", ok("{}")),
@@ -111,7 +152,10 @@ fn hostile_texts_in_every_split() {
         ("{\"a\":1}}", ok("{\"a\":1}")),
         ("{\"a\":1,}", ok("{\"a\":1}")),
         ("{\"a\":[1,2,]}", ok("{\"a\":[1,2]}")),
-        ("{\"a\":\"C:\\Users\\d\"}", ok("{\"a\":\"C:\\\\Users\\\\d\"}")),
+        (
+            "{\"a\":\"C:\\Users\\d\"}",
+            ok("{\"a\":\"C:\\\\Users\\\\d\"}"),
+        ),
         ("{\"a\":\"one\ntwo\"}", ok("{\"a\":\"one\\ntwo\"}")),
         ("{'a': 'b'}", ok("{\"a\":\"b\"}")),
         ("{\"a\": True, \"b\": None}", ok("{\"a\":true,\"b\":null}")),
@@ -119,7 +163,10 @@ fn hostile_texts_in_every_split() {
         ("\"{\\\"a\\\":1}\"", ok("{\"a\":1}")),
         ("```json\n{\"a\":1}\n```", ok("{\"a\":1}")),
         ("{\"list\":\"[1,2]\"}", ok("{\"list\":[1,2]}")),
-        ("{\"a\":\"[1,2]\",\"list\":[]}", ok("{\"a\":\"[1,2]\",\"list\":[]}")),
+        (
+            "{\"a\":\"[1,2]\",\"list\":[]}",
+            ok("{\"a\":\"[1,2]\",\"list\":[]}"),
+        ),
         ("{\"a\":NaN}", err("invalid_json")),
         ("{\"a\":1,\"a\":2}", err("invalid_json")),
         ("{\"a\":\"\\ud83d\"}", err("invalid_json")),
@@ -131,15 +178,30 @@ fn hostile_texts_in_every_split() {
         let whole = checked(&[text], "stop").0;
         assert_eq!(whole, want, "{text}");
         let places: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
-        let chars: Vec<&str> = text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]).collect();
+        let chars: Vec<&str> = text
+            .char_indices()
+            .map(|(at, c)| &text[at..at + c.len_utf8()])
+            .collect();
         if !chars.is_empty() {
-            assert_eq!(checked(&chars, "stop").0, want, "{text} in single characters");
+            assert_eq!(
+                checked(&chars, "stop").0,
+                want,
+                "{text} in single characters"
+            );
             drop(checked(&chars, "length"));
         }
         for (n, one) in places.iter().enumerate() {
-            assert_eq!(checked(&[&text[..*one], &text[*one..]], "stop").0, want, "{text} cut at {one}");
+            assert_eq!(
+                checked(&[&text[..*one], &text[*one..]], "stop").0,
+                want,
+                "{text} cut at {one}"
+            );
             for two in &places[n + 1..] {
-                assert_eq!(checked(&[&text[..*one], &text[*one..*two], &text[*two..]], "stop").0, want, "{text}");
+                assert_eq!(
+                    checked(&[&text[..*one], &text[*one..*two], &text[*two..]], "stop").0,
+                    want,
+                    "{text}"
+                );
             }
         }
     }
@@ -148,20 +210,43 @@ fn hostile_texts_in_every_split() {
 #[test]
 fn text_that_is_sent_again_and_again() {
     for (fragments, all, sent) in [
-        (&["{\"a\":", "{\"a\":\"x", "{\"a\":\"xy\"}"][..], "{\"a\":\"xy\"}", "{\"a\":\"xy"),
+        (
+            &["{\"a\":", "{\"a\":\"x", "{\"a\":\"xy\"}"][..],
+            "{\"a\":\"xy\"}",
+            "{\"a\":\"xy",
+        ),
         (&["{\"a\":", "{\"a\":1}"], "{\"a\":1}", "{\"a\":"),
-        (&["{\"a\":", "{\"a\":1}", "}"], "{\"a\":{\"a\":1}}", "{\"a\":{\"a\":"),
-        (&["{}", "{\"a\":\"x", "y\"}"], "{\"a\":\"xy\"}", "{\"a\":\"xy"),
-        (&["{\"a\":\"x", "\"}", "{\"a\":\"x\"}"], "{\"a\":\"x\"}", "{\"a\":\"x"),
+        (
+            &["{\"a\":", "{\"a\":1}", "}"],
+            "{\"a\":{\"a\":1}}",
+            "{\"a\":{\"a\":",
+        ),
+        (
+            &["{}", "{\"a\":\"x", "y\"}"],
+            "{\"a\":\"xy\"}",
+            "{\"a\":\"xy",
+        ),
+        (
+            &["{\"a\":\"x", "\"}", "{\"a\":\"x\"}"],
+            "{\"a\":\"x\"}",
+            "{\"a\":\"x",
+        ),
     ] {
         let (got, begun) = checked(fragments, "stop");
-        assert_eq!((got, &begun[..]), (Ok(all.to_owned()), sent), "{fragments:?}");
+        assert_eq!(
+            (got, &begun[..]),
+            (Ok(all.to_owned()), sent),
+            "{fragments:?}"
+        );
     }
 }
 
 #[test]
 fn text_streams_as_it_comes() {
-    let (_, sent) = checked(&["{\"path\":\"a.rs\",\"text\":\"fn ma", "in() {", "}"], "length");
+    let (_, sent) = checked(
+        &["{\"path\":\"a.rs\",\"text\":\"fn ma", "in() {", "}"],
+        "length",
+    );
     assert_eq!(sent, "{\"path\":\"a.rs\",\"text\":\"fn main() {}");
 }
 
@@ -175,7 +260,10 @@ fn a_call_of_the_text_has_no_live_deltas_and_a_retract_names_the_call() {
         r#"{"type":"retract","index":7,"reason":"unparsed"}"#,
         r#"{"type":"tool_call_delta","index":7,"tool_id":"c","tool_name":"f","arguments":"{\"a\":"}"#,
     ];
-    let options = Options { live: true, ..Options::default() };
+    let options = Options {
+        live: true,
+        ..Options::default()
+    };
     let out = Collect::run(&mut Accumulate::new(Rc::new(options)), lines);
     let mut scanner = Scanner::default();
     let got: Vec<(String, String, i64)> = out
@@ -183,7 +271,11 @@ fn a_call_of_the_text_has_no_live_deltas_and_a_retract_names_the_call() {
         .map(|line| {
             let event = scanner.read(line).unwrap();
             let id = event.get_str("tool_id").unwrap_or_default().into_owned();
-            (event.kind().name().to_owned(), id, event.get("index").and_then(|n| n.i64()).unwrap_or(-1))
+            (
+                event.kind().name().to_owned(),
+                id,
+                event.get("index").and_then(|n| n.i64()).unwrap_or(-1),
+            )
         })
         .collect();
     let text = got[0].1.clone();
@@ -232,8 +324,9 @@ proptest! {
         drop(checked(&fragments, "stop"));
     }
 
-    /// A repair may end a string of the text before what was sent of it, where a quote is missing or a comment begins in it. That answer fails
-    /// (`answer::turn`); nothing else changes what was sent.
+    /// A repair may end a string of the text before what was sent of it, where a quote is missing
+    /// or a comment begins in it. That answer fails (`answer::turn`); nothing else changes what was
+    /// sent.
     #[test]
     fn only_a_repair_changes_what_was_sent(
         pieces in prop::collection::vec(

@@ -1,7 +1,8 @@
-//! What an answer holds beside text, reasoning and calls: the members of the provider's answer that the client's API has, too.
+//! What an answer holds beside text, reasoning and calls: the members of the provider's answer that
+//! the client's API has, too.
 //!
-//! A client of the provider's own API gets all of them. Of another API it gets those that have a place there, by [`MAPPED`]; the names of the
-//! others are notes of the log.
+//! A client of the provider's own API gets all of them. Of another API it gets those that have a
+//! place there, by [`MAPPED`]; the names of the others are notes of the log.
 
 use event::payload::Details;
 use event::{Object, Raw};
@@ -54,8 +55,9 @@ const CHAT: &str = "openai-chat";
 const RESPONSES: &str = "openai-responses";
 const MESSAGES: &str = "anthropic";
 
-/// The members that two APIs have under different names or in different places.
-/// Sources: <https://platform.openai.com/docs/api-reference/chat/object>, <https://platform.openai.com/docs/api-reference/responses/object>,
+/// The members that two APIs have under different names or in different places. Sources:
+/// <https://platform.openai.com/docs/api-reference/chat/object>,
+/// <https://platform.openai.com/docs/api-reference/responses/object>,
 /// <https://platform.claude.com/docs/en/api/messages>; `stop_reason` of a choice:
 /// <https://docs.vllm.ai/en/latest/api/vllm/entrypoints/openai/chat_completion/protocol/>.
 #[rustfmt::skip]
@@ -77,25 +79,37 @@ const MAPPED: &[Mapping] = &[
 
 /// The elements of a list that `convert` converts; `None` where one of them is lost.
 fn each(list: Value, convert: fn(Value) -> Option<Value>) -> Option<Value> {
-    let Value::Array(list) = list else { return None };
-    list.into_iter().map(convert).collect::<Option<Vec<_>>>().map(Value::from)
+    let Value::Array(list) = list else {
+        return None;
+    };
+    list.into_iter()
+        .map(convert)
+        .collect::<Option<Vec<_>>>()
+        .map(Value::from)
 }
 
 /// An annotation of chat completions as one of Responses.
 fn flat(annotation: Value) -> Option<Value> {
     let kind = annotation.get("type")?.as_str()?.to_owned();
-    let mut out = annotation.get(&kind).filter(|_| kind == "url_citation")?.clone();
+    let mut out = annotation
+        .get(&kind)
+        .filter(|_| kind == "url_citation")?
+        .clone();
     out.as_object_mut()?.insert("type".to_owned(), kind.into());
     Some(out)
 }
 
 /// An annotation of Responses as one of chat completions, which have those of an address alone.
 fn nested(mut annotation: Value) -> Option<Value> {
-    let kind = annotation.as_object_mut()?.shift_remove("type").filter(|kind| kind == "url_citation")?;
+    let kind = annotation
+        .as_object_mut()?
+        .shift_remove("type")
+        .filter(|kind| kind == "url_citation")?;
     Some(json!({"type": kind, "url_citation": annotation}))
 }
 
-/// An image of a message (<https://openrouter.ai/docs/features/multimodal/image-generation>) as an item of Responses, which holds its bytes.
+/// An image of a message (<https://openrouter.ai/docs/features/multimodal/image-generation>) as an
+/// item of Responses, which holds its bytes.
 fn image_item(image: Value) -> Option<Value> {
     let url = image.pointer("/image_url/url")?.as_str()?;
     let (_, bytes) = url.strip_prefix("data:")?.split_once(";base64,")?;
@@ -108,18 +122,27 @@ pub(crate) fn image_for(from: &str, to: &str, kind: &str, data: &str) -> Option<
     let text = |path: &str| item.pointer(path).and_then(Value::as_str);
     let url = match (from, kind) {
         (RESPONSES, "image_generation_call") => {
-            format!("data:image/{};base64,{}", text("/output_format").unwrap_or("png"), text("/result")?)
+            format!(
+                "data:image/{};base64,{}",
+                text("/output_format").unwrap_or("png"),
+                text("/result")?
+            )
         }
         ("gemini", "inlineData") => {
             let mime = text("/inlineData/mimeType").filter(|mime| mime.starts_with("image/"))?;
             format!("data:{mime};base64,{}", text("/inlineData/data")?)
         }
-        ("mistral" | CHAT, "image_url") => text("/image_url/url").or(text("/image_url"))?.to_owned(),
+        ("mistral" | CHAT, "image_url") => {
+            text("/image_url/url").or(text("/image_url"))?.to_owned()
+        }
         _ => return None,
     };
     let image = json!({"type": "image_url", "image_url": {"url": url}});
     match to {
-        CHAT => Some((Place::Message, Map::from_iter([("images".to_owned(), json!([image]))]))),
+        CHAT => Some((
+            Place::Message,
+            Map::from_iter([("images".to_owned(), json!([image]))]),
+        )),
         RESPONSES => match image_item(image)? {
             Value::Object(item) => Some((Place::Item, item)),
             _ => None,
@@ -132,25 +155,46 @@ pub(crate) fn image_for(from: &str, to: &str, kind: &str, data: &str) -> Option<
 fn cited_urls(cited: &Value) -> Option<Value> {
     let (start, end) = (cited.get("start_index")?, cited.get("end_index")?);
     let citation = |citation: &Value| {
-        let (url, title) = (citation.get("url")?, citation.get("title").filter(|title| !title.is_null()));
+        let (url, title) = (
+            citation.get("url")?,
+            citation.get("title").filter(|title| !title.is_null()),
+        );
         let title = title.cloned().unwrap_or_else(|| "".into());
-        Some(json!({"type": "url_citation", "url": url, "title": title, "start_index": start, "end_index": end}))
+        Some(
+            json!({"type": "url_citation", "url": url, "title": title, "start_index": start, "end_index": end}),
+        )
     };
-    cited.get("list")?.as_array()?.iter().map(citation).collect::<Option<Vec<_>>>().map(Value::from)
+    cited
+        .get("list")?
+        .as_array()?
+        .iter()
+        .map(citation)
+        .collect::<Option<Vec<_>>>()
+        .map(Value::from)
 }
 
 /// Adds the names of members that have no place to `lost`.
 pub(crate) type Lose<'l> = dyn FnMut(&str) + 'l;
 
-/// The details of an event of a provider of `from`, for a client that speaks `to`. The members that are lost go to `lose`.
-pub(crate) fn details_for(from: &str, to: &str, event: &Details<'_>, lose: &mut Lose<'_>) -> Vec<(Place, Members)> {
+/// The details of an event of a provider of `from`, for a client that speaks `to`. The members that
+/// are lost go to `lose`.
+pub(crate) fn details_for(
+    from: &str,
+    to: &str,
+    event: &Details<'_>,
+    lose: &mut Lose<'_>,
+) -> Vec<(Place, Members)> {
     let place = Place::of(&event.place.str());
     let data = serde_json::from_str(&event.data.text());
-    let (Some(place), Ok(Value::Object(members))) = (place, data) else { return Vec::new() };
+    let (Some(place), Ok(Value::Object(members))) = (place, data) else {
+        return Vec::new();
+    };
     // Mistral speaks chat completions.
     let from = if from == "mistral" { CHAT } else { from };
     if place == Place::Call {
-        members.keys().for_each(|name| lose(&format!("{name} of a call")));
+        members
+            .keys()
+            .for_each(|name| lose(&format!("{name} of a call")));
         return Vec::new();
     }
     if from == to {
@@ -158,19 +202,31 @@ pub(crate) fn details_for(from: &str, to: &str, event: &Details<'_>, lose: &mut 
     }
     let mut out: Vec<(Place, Members)> = Vec::new();
     for (name, value) in members {
-        let mapping = MAPPED.iter().find(|m| m.from == (from, place, name.as_str()) && m.to.0 == to);
+        let mapping = MAPPED
+            .iter()
+            .find(|m| m.from == (from, place, name.as_str()) && m.to.0 == to);
         match mapping.and_then(|m| Some((m, (m.convert)(value.clone())?))) {
             // Each of a list of items comes by itself.
-            Some((Mapping { to: (_, Place::Item, _), .. }, Value::Array(items))) => {
+            Some((
+                Mapping {
+                    to: (_, Place::Item, _),
+                    ..
+                },
+                Value::Array(items),
+            )) => {
                 out.extend(items.into_iter().filter_map(|item| match item {
                     Value::Object(item) => Some((Place::Item, item)),
                     _ => None,
                 }));
             }
             Some((mapping, value)) => {
-                out.push((mapping.to.1, Map::from_iter([(mapping.to.2.to_owned(), value)])));
+                out.push((
+                    mapping.to.1,
+                    Map::from_iter([(mapping.to.2.to_owned(), value)]),
+                ));
             }
-            None if (from, place) == (RESPONSES, Place::Answer) && REPEATED.contains(&name.as_str()) => {}
+            None if (from, place) == (RESPONSES, Place::Answer)
+                && REPEATED.contains(&name.as_str()) => {}
             None if place == Place::Usage => lose_counts(to, &name, &value, lose),
             None => lose(&name),
         }
@@ -243,7 +299,9 @@ const COUNTED: [&str; 24] = [
 /// The counts that are more than 0 and that no front has.
 fn lose_counts(to: &str, name: &str, value: &Value, lose: &mut Lose<'_>) {
     match value {
-        Value::Object(members) => members.iter().for_each(|(name, value)| lose_counts(to, name, value, lose)),
+        Value::Object(members) => members
+            .iter()
+            .for_each(|(name, value)| lose_counts(to, name, value, lose)),
         Value::Null => {}
         Value::Number(number) if number.as_f64() == Some(0.0) => {}
         _ if COUNTED.contains(&name) && (to != MESSAGES || name != "reasoning_tokens") => {}
@@ -251,13 +309,16 @@ fn lose_counts(to: &str, name: &str, value: &Value, lose: &mut Lose<'_>) {
     }
 }
 
-/// Merges members of a stream into those before: lists and, where `joins`, texts are put together, objects are merged, anything else is replaced.
+/// Merges members of a stream into those before: lists and, where `joins`, texts are put together,
+/// objects are merged, anything else is replaced.
 pub(crate) fn merge(into: &mut Members, more: Members, joins: bool) {
     for (name, value) in more {
         match (into.get_mut(&name), value) {
             (Some(Value::Object(before)), Value::Object(more)) => merge(before, more, joins),
             (Some(Value::Array(before)), Value::Array(more)) => before.extend(more),
-            (Some(Value::String(before)), Value::String(more)) if joins && !IDENTITY.contains(&name.as_str()) => {
+            (Some(Value::String(before)), Value::String(more))
+                if joins && !IDENTITY.contains(&name.as_str()) =>
+            {
                 before.push_str(&more);
             }
             (Some(_), Value::Null) => {}
@@ -306,15 +367,21 @@ pub(crate) fn members(json: &[u8]) -> Members {
     serde_json::from_slice(json).unwrap_or_default()
 }
 
-/// Whether the data of reasoning holds what only the provider can read, and a client of chat completions has no place for.
+/// Whether the data of reasoning holds what only the provider can read, and a client of chat
+/// completions has no place for.
 pub(crate) fn is_encrypted(provider: &str) -> bool {
     let data = Raw::parse(provider).ok();
     let own = data.and_then(|data| data.get(MESSAGES).or_else(|| data.get(RESPONSES)));
-    own.is_some_and(|own| own.get_str("signature").is_none_or(|signature| !signature.is_empty()))
+    own.is_some_and(|own| {
+        own.get_str("signature")
+            .is_none_or(|signature| !signature.is_empty())
+    })
 }
 
-/// Whether an item that the provider ran goes back to it, so that it comes as the data of reasoning, too.
+/// Whether an item that the provider ran goes back to it, so that it comes as the data of
+/// reasoning, too.
 pub(crate) fn comes_as_reasoning(kind: &str, data: Raw<'_>) -> bool {
     data.get("type").is_some()
-        && (matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction") || kind.ends_with("_tool_result"))
+        && (matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
+            || kind.ends_with("_tool_result"))
 }

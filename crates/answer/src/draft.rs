@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 
 /// The bytes that members take, about.
 fn size(members: &Members) -> usize {
-    members.iter().map(|(name, value)| name.len() + value.to_string().len()).sum()
+    members
+        .iter()
+        .map(|(name, value)| name.len() + value.to_string().len())
+        .sum()
 }
 
 /// The answer so far.
@@ -78,9 +81,13 @@ impl Block {
                 Block::Reasoning { text, provider } => text.len() + data(provider),
                 Block::Text(text) | Block::Refusal(text) => text.len(),
                 Block::Details(_, members) => size(members),
-                Block::Call { id, name, arguments, provider, .. } => {
-                    id.len() + name.len() + arguments.len() + data(provider)
-                }
+                Block::Call {
+                    id,
+                    name,
+                    arguments,
+                    provider,
+                    ..
+                } => id.len() + name.len() + arguments.len() + data(provider),
             }
     }
 }
@@ -99,31 +106,55 @@ impl Draft {
         }
         if let Step::Details(place @ (Place::Answer | Place::Usage), more) = step {
             self.kept += size(more);
-            merge(self.details.entry(*place).or_default(), (*more).clone(), false);
+            merge(
+                self.details.entry(*place).or_default(),
+                (*more).clone(),
+                false,
+            );
             return;
         }
         let at = self.choices.partition_point(|c| c.number < choice);
         if self.choices.get(at).is_none_or(|c| c.number != choice) {
-            self.choices.insert(at, ChoiceDraft { number: choice, ..ChoiceDraft::default() });
+            self.choices.insert(
+                at,
+                ChoiceDraft {
+                    number: choice,
+                    ..ChoiceDraft::default()
+                },
+            );
             self.kept += size_of::<ChoiceDraft>();
         }
-        let ChoiceDraft { blocks, details, finish, provider_finish, .. } = &mut self.choices[at];
+        let ChoiceDraft {
+            blocks,
+            details,
+            finish,
+            provider_finish,
+            ..
+        } = &mut self.choices[at];
         let before = blocks.last().map_or(0, Block::kept);
         let count = blocks.len();
         match (step, blocks.last_mut()) {
-            (Step::Text(more), Some(Block::Text(text))) | (Step::Refusal(more), Some(Block::Refusal(text))) => {
+            (Step::Text(more), Some(Block::Text(text)))
+            | (Step::Refusal(more), Some(Block::Refusal(text))) => {
                 text.push_str(more);
             }
             (Step::Text(text), _) => blocks.push(Block::Text((*text).to_owned())),
             (Step::Refusal(text), _) => blocks.push(Block::Refusal((*text).to_owned())),
-            (Step::Reasoning { text: more, provider: data }, Some(Block::Reasoning { text, provider }))
-                if provider.is_none() =>
-            {
+            (
+                Step::Reasoning {
+                    text: more,
+                    provider: data,
+                },
+                Some(Block::Reasoning { text, provider }),
+            ) if provider.is_none() => {
                 text.push_str(more);
                 *provider = data.map(str::to_owned);
             }
             (Step::Reasoning { text, provider }, _) => {
-                blocks.push(Block::Reasoning { text: (*text).to_owned(), provider: provider.map(str::to_owned) });
+                blocks.push(Block::Reasoning {
+                    text: (*text).to_owned(),
+                    provider: provider.map(str::to_owned),
+                });
             }
             (Step::CallBegin { id, name, provider }, _) => blocks.push(Block::Call {
                 id: (*id).to_owned(),
@@ -132,10 +163,20 @@ impl Draft {
                 provider: provider.map(str::to_owned),
                 is_complete: false,
             }),
-            (Step::CallArguments(more), Some(Block::Call { arguments, .. })) => arguments.push_str(more),
+            (Step::CallArguments(more), Some(Block::Call { arguments, .. })) => {
+                arguments.push_str(more)
+            }
             (
-                Step::CallEnd { arguments: all, provider: data },
-                Some(Block::Call { arguments, provider, is_complete, .. }),
+                Step::CallEnd {
+                    arguments: all,
+                    provider: data,
+                },
+                Some(Block::Call {
+                    arguments,
+                    provider,
+                    is_complete,
+                    ..
+                }),
             ) => {
                 (*all).clone_into(arguments);
                 *provider = data.map(str::to_owned);
@@ -143,9 +184,15 @@ impl Draft {
             }
             (Step::Details(place @ (Place::Choice | Place::Message), more), _) => {
                 self.kept += size(more);
-                merge(details.entry(*place).or_default(), (*more).clone(), *place == Place::Message);
+                merge(
+                    details.entry(*place).or_default(),
+                    (*more).clone(),
+                    *place == Place::Message,
+                );
             }
-            (Step::Details(place, members), _) => blocks.push(Block::Details(*place, (*members).clone())),
+            (Step::Details(place, members), _) => {
+                blocks.push(Block::Details(*place, (*members).clone()))
+            }
             (Step::End { reason, provider }, _) => {
                 *finish = Some(*reason);
                 *provider_finish = provider.map(str::to_owned);
@@ -158,14 +205,18 @@ impl Draft {
         }
     }
 
-    /// Gives the steps of the choice `choice` again, each block in one piece, from `Begin` to `End`.
+    /// Gives the steps of the choice `choice` again, each block in one piece, from `Begin` to
+    /// `End`.
     pub(crate) fn replay(&self, choice: u32, take: &mut dyn FnMut(&Step<'_>)) {
         for (place, members) in &self.details {
             take(&Step::Details(*place, members));
         }
         take(&Step::Begin);
         let Some(choice) = self.choices.iter().find(|c| c.number == choice) else {
-            return take(&Step::End { reason: FinishReason::Stop, provider: None });
+            return take(&Step::End {
+                reason: FinishReason::Stop,
+                provider: None,
+            });
         };
         for (place, members) in &choice.details {
             take(&Step::Details(*place, members));
@@ -173,20 +224,39 @@ impl Draft {
         for block in &choice.blocks {
             match block {
                 Block::Details(place, members) => take(&Step::Details(*place, members)),
-                Block::Reasoning { text, provider } => take(&Step::Reasoning { text, provider: provider.as_deref() }),
+                Block::Reasoning { text, provider } => take(&Step::Reasoning {
+                    text,
+                    provider: provider.as_deref(),
+                }),
                 Block::Text(text) => take(&Step::Text(text)),
                 Block::Refusal(text) => take(&Step::Refusal(text)),
-                Block::Call { id, name, arguments, provider, is_complete } => {
-                    take(&Step::CallBegin { id, name, provider: provider.as_deref() });
+                Block::Call {
+                    id,
+                    name,
+                    arguments,
+                    provider,
+                    is_complete,
+                } => {
+                    take(&Step::CallBegin {
+                        id,
+                        name,
+                        provider: provider.as_deref(),
+                    });
                     if !arguments.is_empty() {
                         take(&Step::CallArguments(arguments));
                     }
                     if *is_complete {
-                        take(&Step::CallEnd { arguments, provider: provider.as_deref() });
+                        take(&Step::CallEnd {
+                            arguments,
+                            provider: provider.as_deref(),
+                        });
                     }
                 }
             }
         }
-        take(&Step::End { reason: choice.finish.unwrap_or_default(), provider: choice.provider_finish.as_deref() });
+        take(&Step::End {
+            reason: choice.finish.unwrap_or_default(),
+            provider: choice.provider_finish.as_deref(),
+        });
     }
 }

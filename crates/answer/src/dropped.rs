@@ -11,7 +11,8 @@ pub struct Dropped {
     pub behind_cut: u64,
     /// Events with content behind the end of the answer.
     pub late: u64,
-    /// Members of the provider's answer, and items that it ran itself, that the client's API has no place for.
+    /// Members of the provider's answer, and items that it ran itself, that the client's API has no
+    /// place for.
     pub members: Vec<String>,
     /// The upstream's name of the model, where the answer has the one that the client asked for.
     pub model: Option<String>,
@@ -32,14 +33,29 @@ impl Dropped {
     /// Each count that is not 0, with a sentence for people.
     pub fn notes(&self) -> impl Iterator<Item = (String, u64)> {
         let members = (!self.members.is_empty()).then(|| {
-            format!("dropped of the answer, since the client's API has no place for it: {}", self.members.join(", "))
+            format!(
+                "dropped of the answer, since the client's API has no place for it: {}",
+                self.members.join(", ")
+            )
         });
-        let model = self.model.as_ref().map(|model| format!("the upstream names the model {model}"));
+        let model = self
+            .model
+            .as_ref()
+            .map(|model| format!("the upstream names the model {model}"));
         let counts = [
-            ("dropped an event of a choice that the client did not ask for", self.other_choices),
+            (
+                "dropped an event of a choice that the client did not ask for",
+                self.other_choices,
+            ),
             ("dropped a call that was cut", self.cut_calls),
-            ("dropped a call or text behind a call that was cut", self.behind_cut),
-            ("dropped an event with content behind the end of the answer", self.late),
+            (
+                "dropped a call or text behind a call that was cut",
+                self.behind_cut,
+            ),
+            (
+                "dropped an event with content behind the end of the answer",
+                self.late,
+            ),
         ]
         .into_iter()
         .filter(|(_, count)| *count > 0);

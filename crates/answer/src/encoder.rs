@@ -21,10 +21,12 @@ pub enum Form {
     Whole,
 }
 
-/// Writes the answer of one front. Feed it with [`Encoder::push`], then call [`Encoder::finish`] once.
+/// Writes the answer of one front. Feed it with [`Encoder::push`], then call [`Encoder::finish`]
+/// once.
 ///
-/// A stream writes nothing before the model's first content, so that a failure until then can still be the status of the response. A
-/// server that cannot wait longer calls [`Encoder::begin`]: from then on a failure goes into the stream.
+/// A stream writes nothing before the model's first content, so that a failure until then can still
+/// be the status of the response. A server that cannot wait longer calls [`Encoder::begin`]: from
+/// then on a failure goes into the stream.
 pub struct Encoder {
     turn: Turn,
     page: Page,
@@ -42,16 +44,27 @@ struct Page {
 }
 
 impl Page {
-    /// How many choices the client gets. Clients that asked for one take all choices for the same (AI SDK) or fail (openai-python).
+    /// How many choices the client gets. Clients that asked for one take all choices for the same
+    /// (AI SDK) or fail (openai-python).
     fn choices(&self) -> u32 {
-        if self.front.has_choices() { self.options.choices.unwrap_or(u32::MAX) } else { 1 }
+        if self.front.has_choices() {
+            self.options.choices.unwrap_or(u32::MAX)
+        } else {
+            1
+        }
     }
 
     /// Takes the id of an answer of the provider `api`, if it stays.
     fn set_id(&mut self, api: &str, id: &str) {
-        // Some servers of chat completions send no id. Their stream then has the time (digits alone) as its id; a client gets our id.
+        // Some servers of chat completions send no id. Their stream then has the time (digits
+        // alone) as its id; a client gets our id.
         let is_time = self.front == Front::Chat && id.bytes().all(|b| b.is_ascii_digit());
-        if !self.options.keeps_ids || api != self.front.name() || id.is_empty() || id == self.options.id || is_time {
+        if !self.options.keeps_ids
+            || api != self.front.name()
+            || id.is_empty()
+            || id == self.options.id
+            || is_time
+        {
             return;
         }
         if let Some(writer) = &mut self.writer {
@@ -60,11 +73,15 @@ impl Page {
         self.options.provider_id = Some(id.to_owned());
     }
 
-    /// The name of the model: the upstream's where it speaks the client's API, as it would without a service in between. Clients of others compare
-    /// the name with the one that they asked for.
+    /// The name of the model: the upstream's where it speaks the client's API, as it would without
+    /// a service in between. Clients of others compare the name with the one that they asked for.
     fn model<'m>(&'m self, upstream: &'m str) -> &'m str {
         let is_own = self.api == self.front.name() && !upstream.is_empty();
-        if is_own || self.options.model.is_empty() { upstream } else { &self.options.model }
+        if is_own || self.options.model.is_empty() {
+            upstream
+        } else {
+            &self.options.model
+        }
     }
 
     /// Writes one step; a whole answer keeps it in the draft.
@@ -83,7 +100,10 @@ impl Page {
 
 /// Whether events of this kind concern one choice, and not the whole stream.
 fn is_of_one_choice(kind: Kind) -> bool {
-    !matches!(kind, Kind::StreamStart | Kind::StreamEnd | Kind::SessionStats | Kind::Error)
+    !matches!(
+        kind,
+        Kind::StreamStart | Kind::StreamEnd | Kind::SessionStats | Kind::Error
+    )
 }
 
 impl Encoder {
@@ -91,7 +111,16 @@ impl Encoder {
     pub fn new(front: Front, form: Form, options: AnswerOptions) -> Encoder {
         let writer = (form == Form::Stream).then(|| (front.row().stream)(&options));
         let turn = Turn::new(options.extras, form == Form::Whole);
-        Encoder { turn, page: Page { front, api: String::new(), options, draft: Draft::default(), writer } }
+        Encoder {
+            turn,
+            page: Page {
+                front,
+                api: String::new(),
+                options,
+                draft: Draft::default(),
+                writer,
+            },
+        }
     }
 
     /// Takes the next event of the stream, and appends what can be sent now.
@@ -105,10 +134,14 @@ impl Encoder {
         match event.kind() {
             Kind::StreamStart => {
                 let start = StreamStart::read(event);
-                let [api, id] = [start.api, start.id].map(|text| text.map(Text::str).unwrap_or_default());
+                let [api, id] =
+                    [start.api, start.id].map(|text| text.map(Text::str).unwrap_or_default());
                 page.set_id(&api, &id);
                 page.api = api.into_owned();
-                let model = start.model.map(|model| model.str().into_owned()).unwrap_or_default();
+                let model = start
+                    .model
+                    .map(|model| model.str().into_owned())
+                    .unwrap_or_default();
                 if page.model(&model) != model {
                     turn.dropped.model = Some(event::cut(&model, 100).to_owned());
                 }
@@ -155,27 +188,36 @@ impl Encoder {
             }
             _ => {}
         }
-        turn.push(event, &mut |model, choice, step| page.write(model, choice, step, out));
+        turn.push(event, &mut |model, choice, step| {
+            page.write(model, choice, step, out)
+        });
     }
 
-    /// Takes the id of the answer before its first event: the provider `api` may think for long behind it, and the answer may have to begin. It does
-    /// nothing unless [`AnswerOptions::keeps_ids`].
+    /// Takes the id of the answer before its first event: the provider `api` may think for long
+    /// behind it, and the answer may have to begin. It does nothing unless
+    /// [`AnswerOptions::keeps_ids`].
     pub fn set_id(&mut self, api: &str, id: &str) {
         self.page.set_id(api, id);
     }
 
-    /// Takes the end of the events, and appends the rest: all of it for a whole answer. A whole answer that failed writes nothing, see
-    /// [`Encoder::failure`].
+    /// Takes the end of the events, and appends the rest: all of it for a whole answer. A whole
+    /// answer that failed writes nothing, see [`Encoder::failure`].
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let Encoder { turn, page } = self;
         turn.finish(&mut |model, choice, step| page.write(model, choice, step, out));
         if page.writer.is_none() && turn.failure.is_none() {
-            out.extend((page.front.row().whole)(&page.options, &page.draft, &turn.usage, page.model(&turn.model)));
+            out.extend((page.front.row().whole)(
+                &page.options,
+                &page.draft,
+                &turn.usage,
+                page.model(&turn.model),
+            ));
         }
         page.draft = Draft::default();
     }
 
-    /// Begins a stream before the model's first content, and appends what opens it. It does nothing in a stream that has begun.
+    /// Begins a stream before the model's first content, and appends what opens it. It does nothing
+    /// in a stream that has begun.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         let Encoder { turn, page } = self;
         if page.writer.is_some() {
@@ -183,15 +225,18 @@ impl Encoder {
         }
     }
 
-    /// Ends an answer that fails for a reason that no event reports, such as a server that shuts down. Appends the error's form in a stream that
-    /// has begun; [`Encoder::failure`] returns it from now on. It does nothing once the answer is done.
+    /// Ends an answer that fails for a reason that no event reports, such as a server that shuts
+    /// down. Appends the error's form in a stream that has begun; [`Encoder::failure`] returns it
+    /// from now on. It does nothing once the answer is done.
     pub fn fail(&mut self, failure: Failure, out: &mut Vec<u8>) {
         let Encoder { turn, page } = self;
-        turn.fail(failure, &mut |model, choice, step| page.write(model, choice, step, out));
+        turn.fail(failure, &mut |model, choice, step| {
+            page.write(model, choice, step, out)
+        });
     }
 
-    /// Whether the stream has begun: bytes were written, so that a failure is reported inside the stream. `false` for a whole answer, whose
-    /// failure is always the status of the response.
+    /// Whether the stream has begun: bytes were written, so that a failure is reported inside the
+    /// stream. `false` for a whole answer, whose failure is always the status of the response.
     pub fn has_begun(&self) -> bool {
         self.page.writer.is_some() && self.turn.has_begun
     }
@@ -201,7 +246,8 @@ impl Encoder {
         self.turn.has_content
     }
 
-    /// Whether the last byte of a stream was written; later events change nothing. A whole answer is written by [`Encoder::finish`].
+    /// Whether the last byte of a stream was written; later events change nothing. A whole answer
+    /// is written by [`Encoder::finish`].
     pub fn is_done(&self) -> bool {
         self.turn.is_done
     }
@@ -211,19 +257,23 @@ impl Encoder {
         self.turn.dropped.clone()
     }
 
-    /// How many bytes it keeps of the answer: what waits, and the answer so far where that is written again. Asked after each event, so it takes no
-    /// longer for a longer answer.
+    /// How many bytes it keeps of the answer: what waits, and the answer so far where that is
+    /// written again. Asked after each event, so it takes no longer for a longer answer.
     pub fn kept(&self) -> usize {
-        self.turn.kept + self.page.draft.kept() + self.page.writer.as_ref().map_or(0, |writer| writer.kept())
+        self.turn.kept
+            + self.page.draft.kept()
+            + self.page.writer.as_ref().map_or(0, |writer| writer.kept())
     }
 
-    /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's status and body.
+    /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's
+    /// status and body.
     pub fn failure(&self) -> Option<&Failure> {
         self.turn.failure.as_ref()
     }
 
-    /// Appends what keeps the connection of a stream alive, in the form of its front, after what opens the stream if it has not begun. May
-    /// be called between any two events. A whole answer and one that is done need nothing.
+    /// Appends what keeps the connection of a stream alive, in the form of its front, after what
+    /// opens the stream if it has not begun. May be called between any two events. A whole answer
+    /// and one that is done need nothing.
     pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
         self.begin(out);
         if let Some(writer) = self.page.writer.as_mut().filter(|_| !self.turn.is_done) {

@@ -6,7 +6,8 @@ use event::payload::Error;
 /// Why an answer failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// The HTTP status for a client that has no byte of the answer yet: that of the upstream where it answered, else one that fits.
+    /// The HTTP status for a client that has no byte of the answer yet: that of the upstream where
+    /// it answered, else one that fits.
     pub status: u16,
     /// A word to match on, such as `context_overflow`.
     pub code: String,
@@ -35,7 +36,8 @@ pub(crate) const OPENAI: &[&str] = &["openai-chat", "openai-responses"];
 /// The API of Anthropic, whose errors may have details.
 pub(crate) const ANTHROPIC: &[&str] = &["anthropic"];
 
-/// Words in our codes and in providers' own codes, with the HTTP status that they mean. The first that a code contains counts.
+/// Words in our codes and in providers' own codes, with the HTTP status that they mean. The first
+/// that a code contains counts.
 const WORDS: [(&str, u16); 23] = [
     ("context", 400),
     ("overloaded", 529),
@@ -65,28 +67,58 @@ const WORDS: [(&str, u16); 23] = [
 impl Failure {
     /// A failure with the status that fits its code.
     pub fn new(code: &str, message: &str) -> Failure {
-        Failure { status: status_of(code), code: code.to_owned(), message: message.to_owned(), ..Failure::default() }
+        Failure {
+            status: status_of(code),
+            code: code.to_owned(),
+            message: message.to_owned(),
+            ..Failure::default()
+        }
     }
 
     /// The failure that an `error` event of a stream of the provider `api` reports.
     pub fn of_event(error: &Error<'_>, api: &str) -> Failure {
-        let status = error.status.and_then(|n| u16::try_from(n).ok()).filter(|n| (400..600).contains(n));
+        let status = error
+            .status
+            .and_then(|n| u16::try_from(n).ok())
+            .filter(|n| (400..600).contains(n));
         let message = error.message.str();
         // A person reads the status in the message, a client has it beside the message.
-        let prefix = status.map(|status| format!("HTTP {status}: ")).unwrap_or_default();
-        let made = Failure::new(&error.code.str(), message.strip_prefix(&prefix).unwrap_or(&message));
-        // A conversation that is too long is the client's to mend, with whatever status the upstream reports it (llama.cpp: 500). A body that has too
-        // many bytes has a status of its own.
+        let prefix = status
+            .map(|status| format!("HTTP {status}: "))
+            .unwrap_or_default();
+        let made = Failure::new(
+            &error.code.str(),
+            message.strip_prefix(&prefix).unwrap_or(&message),
+        );
+        // A conversation that is too long is the client's to mend, with whatever status the
+        // upstream reports it (llama.cpp: 500). A body that has too many bytes has a status of its
+        // own.
         let is_overflow = made.code == "context_overflow" && status != Some(413);
-        let status = if is_overflow { 400 } else { status.unwrap_or(made.status) };
-        let provider =
-            error.provider.map(|json| Box::new(ProviderError { api: api.to_owned(), json: json.text().into_owned() }));
-        Failure { status, retry_after_ms: error.retry_after_ms, provider, ..made }
+        let status = if is_overflow {
+            400
+        } else {
+            status.unwrap_or(made.status)
+        };
+        let provider = error.provider.map(|json| {
+            Box::new(ProviderError {
+                api: api.to_owned(),
+                json: json.text().into_owned(),
+            })
+        });
+        Failure {
+            status,
+            retry_after_ms: error.retry_after_ms,
+            provider,
+            ..made
+        }
     }
 
     /// The text `key` of the error of a provider that speaks one of `apis`.
     pub(crate) fn provider_text(&self, apis: &[&str], key: &str) -> Option<String> {
-        let provider = self.provider.as_ref().filter(|provider| apis.contains(&provider.api.as_str()))?;
+        let provider = self
+            .provider
+            .as_ref()
+            .filter(|provider| apis.contains(&provider.api.as_str()))?;
         let text = Raw::parse(&provider.json).ok()?.get_str(key)?;
         // An event of a stream may be its own error, and the word is its kind then.
         (!text.is_empty() && text != "error").then(|| text.into_owned())
@@ -94,23 +126,38 @@ impl Failure {
 
     /// Whether the error of a provider that speaks one of `apis` has `key` with the value `null`.
     pub(crate) fn provider_has_null(&self, apis: &[&str], key: &str) -> bool {
-        let provider = self.provider.as_ref().filter(|provider| apis.contains(&provider.api.as_str()));
-        provider.is_some_and(|p| Raw::parse(&p.json).is_ok_and(|json| json.get(key).is_some_and(Raw::is_null)))
+        let provider = self
+            .provider
+            .as_ref()
+            .filter(|provider| apis.contains(&provider.api.as_str()));
+        provider.is_some_and(|p| {
+            Raw::parse(&p.json).is_ok_and(|json| json.get(key).is_some_and(Raw::is_null))
+        })
     }
 
-    /// The `details` of an error of the Messages API, as JSON: the provider's own, or the word by which clients know that a thread is not kept.
+    /// The `details` of an error of the Messages API, as JSON: the provider's own, or the word by
+    /// which clients know that a thread is not kept.
     pub(crate) fn details(&self) -> Option<String> {
         if self.code == "thread_not_found" {
             return Some(r#"{"error_code":"thread_not_found"}"#.to_owned());
         }
-        let provider = self.provider.as_ref().filter(|provider| ANTHROPIC.contains(&provider.api.as_str()))?;
-        let details = Raw::parse(&provider.json).ok()?.get("details").filter(|details| details.is_object())?;
+        let provider = self
+            .provider
+            .as_ref()
+            .filter(|provider| ANTHROPIC.contains(&provider.api.as_str()))?;
+        let details = Raw::parse(&provider.json)
+            .ok()?
+            .get("details")
+            .filter(|details| details.is_object())?;
         Some(details.text().to_owned())
     }
 
     /// Whether the account has used up what it may use: waiting does not help.
     pub(crate) fn is_quota(&self) -> bool {
-        let word = |key| self.provider_text(OPENAI, key).is_some_and(|word| word.contains("quota"));
+        let word = |key| {
+            self.provider_text(OPENAI, key)
+                .is_some_and(|word| word.contains("quota"))
+        };
         self.status == 429 && (self.code.contains("quota") || word("code") || word("type"))
     }
 
@@ -139,12 +186,22 @@ impl Failure {
     }
 }
 
-/// The HTTP status that a code means: its own number in `http_503`, else the first word of the table that it contains, else 502, since the
-/// upstream failed rather than this server.
+/// The HTTP status that a code means: its own number in `http_503`, else the first word of the
+/// table that it contains, else 502, since the upstream failed rather than this server.
 fn status_of(code: &str) -> u16 {
     let code = code.to_ascii_lowercase();
-    let number = code.strip_prefix("http_").and_then(|n| n.parse().ok()).filter(|n| (400..600).contains(n));
-    number.or_else(|| WORDS.iter().find(|(word, _)| code.contains(word)).map(|(_, n)| *n)).unwrap_or(502)
+    let number = code
+        .strip_prefix("http_")
+        .and_then(|n| n.parse().ok())
+        .filter(|n| (400..600).contains(n));
+    number
+        .or_else(|| {
+            WORDS
+                .iter()
+                .find(|(word, _)| code.contains(word))
+                .map(|(_, n)| *n)
+        })
+        .unwrap_or(502)
 }
 
 #[cfg(test)]
@@ -155,7 +212,11 @@ mod tests {
     #[test]
     fn statuses() {
         for (fields, status, retry) in [
-            (r#""code":"http_429","retry_after_ms":1500"#, 429, Some(1500)),
+            (
+                r#""code":"http_429","retry_after_ms":1500"#,
+                429,
+                Some(1500),
+            ),
             (r#""code":"http_503","status":503"#, 503, None),
             (r#""code":"context_overflow","status":500"#, 400, None),
             (r#""code":"context_overflow","status":413"#, 413, None),
@@ -170,8 +231,13 @@ mod tests {
         ] {
             let line = format!(r#"{{"type":"error",{fields}}}"#);
             let mut scanner = Scanner::default();
-            let failure = Failure::of_event(&Error::read(&scanner.read(&line).unwrap()), "openai-chat");
-            assert_eq!((failure.status, failure.retry_after_ms), (status, retry), "{fields}");
+            let failure =
+                Failure::of_event(&Error::read(&scanner.read(&line).unwrap()), "openai-chat");
+            assert_eq!(
+                (failure.status, failure.retry_after_ms),
+                (status, retry),
+                "{fields}"
+            );
         }
     }
 }

@@ -1,7 +1,9 @@
-//! Events into steps: calls one after the other, one finish reason that fits the content, nothing that a client could run after a cut.
+//! Events into steps: calls one after the other, one finish reason that fits the content, nothing
+//! that a client could run after a cut.
 //!
-//! Each choice has a queue (`turn/choice.rs`) of what must wait for a call that began before it. `turn/held.rs` is a call in it,
-//! `turn/extras.rs` what the answer holds besides what the model wrote, and `turn/emitter.rs` the way out.
+//! Each choice has a queue (`turn/choice.rs`) of what must wait for a call that began before it.
+//! `turn/held.rs` is a call in it, `turn/extras.rs` what the answer holds besides what the model
+//! wrote, and `turn/emitter.rs` the way out.
 
 mod choice;
 mod emitter;
@@ -17,8 +19,8 @@ use crate::step::{Step, Usage};
 use choice::{ChoiceTurn, Trouble};
 use emitter::{Emitter, TakeStep};
 use event::payload::{
-    ContentDelta, Error, FinishReason, RefusalDelta, Retract, SessionStats, StreamEnd, StreamStart, Thinking, ToolCall,
-    ToolCallDelta,
+    ContentDelta, Error, FinishReason, RefusalDelta, Retract, SessionStats, StreamEnd, StreamStart,
+    Thinking, ToolCall, ToolCallDelta,
 };
 use event::{Choices, Event, Json, Kind, Text};
 use extras::Extras;
@@ -48,7 +50,8 @@ pub(crate) struct Turn {
     has_usage: bool,
     /// The last `End` was emitted; `Usage` is still to come.
     has_ended: bool,
-    /// A call that may have been sent was withdrawn because the stream failed: it must not end well.
+    /// A call that may have been sent was withdrawn because the stream failed: it must not end
+    /// well.
     is_withdrawn: bool,
     choices: Choices<ChoiceTurn>,
     /// The bytes that the choices keep.
@@ -60,17 +63,23 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// A turn before its first event. `extras`: whether it collects what goes under the key `toolpipe`; `is_whole`: whether nothing is
-    /// emitted before the end.
+    /// A turn before its first event. `extras`: whether it collects what goes under the key
+    /// `toolpipe`; `is_whole`: whether nothing is emitted before the end.
     pub fn new(extras: bool, is_whole: bool) -> Turn {
-        Turn { extras: extras.then(Extras::default), is_whole, ..Turn::default() }
+        Turn {
+            extras: extras.then(Extras::default),
+            is_whole,
+            ..Turn::default()
+        }
     }
 
     /// Takes the next event.
     pub fn push(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
         if self.is_done || self.has_ended && event.kind() != Kind::SessionStats {
-            let is_content =
-                matches!(event.kind(), Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking | Kind::ToolCall);
+            let is_content = matches!(
+                event.kind(),
+                Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking | Kind::ToolCall
+            );
             self.dropped.late += u64::from(is_content && self.failure.is_none());
             return;
         }
@@ -98,7 +107,9 @@ impl Turn {
             Kind::Thinking => {
                 let Thinking { text, provider } = Thinking::read(event);
                 let provider = provider.map(Json::text);
-                self.feed(event, take, |choice, out| choice.think(text, provider.as_deref(), out));
+                self.feed(event, take, |choice, out| {
+                    choice.think(text, provider.as_deref(), out)
+                });
             }
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(event);
@@ -113,7 +124,11 @@ impl Turn {
             Kind::Error => self.fail(Failure::of_event(&Error::read(event), &self.api), take),
             Kind::StreamEnd => {
                 let end = StreamEnd::read(event);
-                self.end(end.finish_reason, end.provider_finish_reason.map(Text::str).as_deref(), take);
+                self.end(
+                    end.finish_reason,
+                    end.provider_finish_reason.map(Text::str).as_deref(),
+                    take,
+                );
             }
             _ => {}
         }
@@ -123,11 +138,19 @@ impl Turn {
     }
 
     /// Takes members of the provider's answer, in the words of the front.
-    pub fn details(&mut self, event: &Event<'_>, place: Place, members: Members, take: &mut TakeStep<'_>) {
+    pub fn details(
+        &mut self,
+        event: &Event<'_>,
+        place: Place,
+        members: Members,
+        take: &mut TakeStep<'_>,
+    ) {
         if self.is_done || self.has_ended {
             self.dropped.late += u64::from(self.failure.is_none() && place == Place::Item);
         } else if matches!(place, Place::Text | Place::Item) {
-            self.feed(event, take, |choice, out| choice.details(place, members, out));
+            self.feed(event, take, |choice, out| {
+                choice.details(place, members, out)
+            });
         } else {
             take(&self.model, event.choice(), &Step::Details(place, &members));
         }
@@ -184,17 +207,38 @@ impl Turn {
         take: &mut TakeStep<'_>,
         feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
     ) {
-        let Turn { model, has_begun, has_content, choices, is_whole, kept, .. } = self;
+        let Turn {
+            model,
+            has_begun,
+            has_content,
+            choices,
+            is_whole,
+            kept,
+            ..
+        } = self;
         let mut make = || ChoiceTurn::new(*is_whole);
         let place = choices.place(number, &mut make);
-        // Clients find a choice by its place among those that have begun (openai-python), so that they have to begin in order.
+        // Clients find a choice by its place among those that have begun (openai-python), so that
+        // they have to begin in order.
         if !choices[place].has_begun() {
             for lower in 0..number.min(MOST_CHOICES) {
                 let place = choices.place(lower, &mut make);
-                choices[place].begin(&mut Emitter { model, number: lower, has_begun, has_content, take });
+                choices[place].begin(&mut Emitter {
+                    model,
+                    number: lower,
+                    has_begun,
+                    has_content,
+                    take,
+                });
             }
         }
-        let mut out = Emitter { model, number, has_begun, has_content, take };
+        let mut out = Emitter {
+            model,
+            number,
+            has_begun,
+            has_content,
+            take,
+        };
         let choice = &mut choices[place];
         let before = std::mem::take(&mut choice.counted);
         let fed = feed(choice, &mut out);
@@ -218,11 +262,22 @@ impl Turn {
 
     /// Takes counts, in the place of those that came before.
     fn stats(&mut self, stats: &SessionStats) {
-        let counts =
-            [stats.prompt_tokens, stats.completion_tokens, stats.total(), stats.cached_tokens, stats.reasoning_tokens];
+        let counts = [
+            stats.prompt_tokens,
+            stats.completion_tokens,
+            stats.total(),
+            stats.cached_tokens,
+            stats.reasoning_tokens,
+        ];
         if counts.iter().any(Option::is_some) {
             let [input, output, total, cached, reasoning] = counts.map(Option::unwrap_or_default);
-            self.usage = Usage { input, output, total: total.max(input).max(output), cached, reasoning };
+            self.usage = Usage {
+                input,
+                output,
+                total: total.max(input).max(output),
+                cached,
+                reasoning,
+            };
             self.has_usage = true;
         }
     }
@@ -233,10 +288,23 @@ impl Turn {
         }
         let is_whole = self.is_whole;
         self.choices.place(0, || ChoiceTurn::new(is_whole));
-        let Turn { model, has_begun, has_content, choices, dropped, .. } = self;
+        let Turn {
+            model,
+            has_begun,
+            has_content,
+            choices,
+            dropped,
+            ..
+        } = self;
         let mut trouble = None;
         for (number, choice) in choices.by_number() {
-            let mut out = Emitter { model, number, has_begun, has_content, take };
+            let mut out = Emitter {
+                model,
+                number,
+                has_begun,
+                has_content,
+                take,
+            };
             if let Err(first) = choice.end(reason, provider, &mut out) {
                 trouble = Some(first);
                 break;
@@ -257,7 +325,10 @@ impl Turn {
     fn failed(&self, reason: FinishReason) -> Option<Failure> {
         let (code, message) = match reason {
             FinishReason::Error => ("upstream_error", "the upstream reports an error"),
-            FinishReason::Cut => ("upstream_cut", "the upstream's answer ended before its own end"),
+            FinishReason::Cut => (
+                "upstream_cut",
+                "the upstream's answer ended before its own end",
+            ),
             FinishReason::Cancelled => ("cancelled", "the answer was cancelled"),
             _ if self.is_withdrawn => ("upstream_error", "a call was withdrawn after it was sent"),
             _ => return None,

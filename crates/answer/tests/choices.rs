@@ -15,14 +15,24 @@ const EVENTS: [&str; 5] = [
 ];
 
 fn answer(front: Front, form: Form, choices: Option<u32>) -> String {
-    let mut encoder = Encoder::new(front, form, AnswerOptions { choices, ..AnswerOptions::default() });
+    let mut encoder = Encoder::new(
+        front,
+        form,
+        AnswerOptions {
+            choices,
+            ..AnswerOptions::default()
+        },
+    );
     let (mut out, mut scanner) = (Vec::new(), Scanner::default());
     for event in EVENTS {
         encoder.push(&scanner.read(event).unwrap(), &mut out);
     }
     encoder.finish(&mut out);
     // What the client does not get is counted.
-    assert_eq!(encoder.dropped().other_choices, if choices == Some(1) { 2 } else { 0 });
+    assert_eq!(
+        encoder.dropped().other_choices,
+        if choices == Some(1) { 2 } else { 0 }
+    );
     String::from_utf8(out).unwrap()
 }
 
@@ -38,7 +48,16 @@ fn a_choice_that_the_client_did_not_ask_for_is_dropped() {
         }
     }
     let text = answer(Front::Chat, Form::Whole, Some(1));
-    assert_eq!(Raw::parse(&text).unwrap().get("choices").unwrap().items().count(), 1, "{text}");
+    assert_eq!(
+        Raw::parse(&text)
+            .unwrap()
+            .get("choices")
+            .unwrap()
+            .items()
+            .count(),
+        1,
+        "{text}"
+    );
 }
 
 #[test]

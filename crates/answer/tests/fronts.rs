@@ -1,7 +1,9 @@
-//! What the fronts write, as files: a folder of `tests/fronts/` has `events.ndjson`, `options.json` where it needs options, and the
-//! stream and the whole answer of each front. `UPDATE=1` writes them anew.
+//! What the fronts write, as files: a folder of `tests/fronts/` has `events.ndjson`, `options.json`
+//! where it needs options, and the stream and the whole answer of each front. `UPDATE=1` writes
+//! them anew.
 //!
-//! Each answer is read back by the decoder of its API, and must have the text, the calls, the end and the counts of the events.
+//! Each answer is read back by the decoder of its API, and must have the text, the calls, the end
+//! and the counts of the events.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -23,7 +25,10 @@ const FRONTS: [(Front, Api, &str); 3] = [
 
 fn folders() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fronts");
-    let mut folders: Vec<_> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut folders: Vec<_> = fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     folders.sort();
     folders
 }
@@ -31,7 +36,13 @@ fn folders() -> Vec<PathBuf> {
 fn options(folder: &Path) -> AnswerOptions {
     let text = fs::read_to_string(folder.join("options.json")).unwrap_or_else(|_| "{}".into());
     let given = Raw::parse(&text).unwrap();
-    let strings = |key: &str| given.get(key).into_iter().flat_map(Raw::items).filter_map(Raw::str);
+    let strings = |key: &str| {
+        given
+            .get(key)
+            .into_iter()
+            .flat_map(Raw::items)
+            .filter_map(Raw::str)
+    };
     AnswerOptions {
         id: "0001".into(),
         model: given.get_str("model").unwrap_or("m".into()).into_owned(),
@@ -48,12 +59,18 @@ fn options(folder: &Path) -> AnswerOptions {
             .into_iter()
             .flat_map(Raw::items)
             .map(|tool| {
-                let [full_name, namespace, name] =
-                    ["full_name", "namespace", "name"].map(|key| tool.get_str(key).unwrap().into_owned());
-                NamespacedName { full_name, namespace, name }
+                let [full_name, namespace, name] = ["full_name", "namespace", "name"]
+                    .map(|key| tool.get_str(key).unwrap().into_owned());
+                NamespacedName {
+                    full_name,
+                    namespace,
+                    name,
+                }
             })
             .collect(),
-        custom_tools: strings("custom_tools").map(|name| name.into_owned()).collect(),
+        custom_tools: strings("custom_tools")
+            .map(|name| name.into_owned())
+            .collect(),
         ..AnswerOptions::default()
     }
 }
@@ -107,7 +124,11 @@ impl Meaning {
                 "thinking" => meaning.reasoning += &text("text"),
                 "tool_call" if event.get("error").is_none() => {
                     let arguments = event.get("arguments").map(Raw::text).unwrap_or_default();
-                    meaning.calls.push(format!("{} {} {arguments}", text("tool_id"), text("tool_name")));
+                    meaning.calls.push(format!(
+                        "{} {} {arguments}",
+                        text("tool_id"),
+                        text("tool_name")
+                    ));
                 }
                 "stream_end" => meaning.end = text("finish_reason"),
                 "session_stats" => {
@@ -157,7 +178,13 @@ fn read(api: Api, form: Form, answer: &str, emit_on: EmitOn) -> Meaning {
         stream.push(answer.as_bytes(), &mut events);
         stream.finish(End::Eof, &mut events);
     }
-    let merged = Collect::run(&mut Accumulate::new(Rc::new(Options { emit_on, ..Options::default() })), &events.lines);
+    let merged = Collect::run(
+        &mut Accumulate::new(Rc::new(Options {
+            emit_on,
+            ..Options::default()
+        })),
+        &events.lines,
+    );
     let mut meaning = Meaning::of(merged.iter().map(String::as_str));
     if meaning.has_error {
         meaning.tokens.clear();
@@ -178,18 +205,25 @@ fn every_case_has_its_bytes_and_reads_back() {
                 if std::env::var_os("UPDATE").is_some() {
                     fs::write(&file, &got).unwrap();
                 } else if fs::read_to_string(&file).unwrap_or_default() != got {
-                    writeln!(problems, "{name}/{stem}.{extension} has other bytes; UPDATE=1 writes them\n{got}")
-                        .unwrap();
+                    writeln!(
+                        problems,
+                        "{name}/{stem}.{extension} has other bytes; UPDATE=1 writes them\n{got}"
+                    )
+                    .unwrap();
                 }
                 if !got.starts_with("HTTP ") {
-                    let mut want = Meaning::of(events.lines().filter(|line| line.starts_with('{'))).in_api(api);
+                    let mut want = Meaning::of(events.lines().filter(|line| line.starts_with('{')))
+                        .in_api(api);
                     if api == Api::OpenaiResponses {
                         want.name_in_namespaces(&options(&folder).namespaced_tools);
                     }
                     let read = read(api, form, &got, EmitOn::Balanced);
                     if read != want {
-                        writeln!(problems, "{name}/{stem}.{extension} reads as\n{read:?}\nand not as\n{want:?}")
-                            .unwrap();
+                        writeln!(
+                            problems,
+                            "{name}/{stem}.{extension} reads as\n{read:?}\nand not as\n{want:?}"
+                        )
+                        .unwrap();
                     }
                 }
             }
@@ -208,17 +242,29 @@ fn a_connection_that_is_lost_anywhere_never_looks_finished() {
     let mut answers = 0;
     for folder in folders() {
         let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
-        let end = events.lines().position(|line| line.contains(r#""type":"stream_end""#)).unwrap();
+        let end = events
+            .lines()
+            .position(|line| line.contains(r#""type":"stream_end""#))
+            .unwrap();
         for count in 1..=end {
             for (front, api, _) in FRONTS {
-                let got = answer(front, Form::Stream, options(&folder), &lost_after(&events, count));
+                let got = answer(
+                    front,
+                    Form::Stream,
+                    options(&folder),
+                    &lost_after(&events, count),
+                );
                 let place = format!("{} after {count} events:\n{got}", folder.display());
                 let (ends, failed): (&[&str], _) = match front {
                     Front::Chat => (&["\"finish_reason\":\"", "[DONE]"], "data: {\"error\":"),
-                    Front::Responses => {
-                        (&["event: response.completed", "event: response.incomplete"], "event: response.failed")
-                    }
-                    Front::Messages => (&["event: message_delta", "event: message_stop"], "event: error"),
+                    Front::Responses => (
+                        &["event: response.completed", "event: response.incomplete"],
+                        "event: response.failed",
+                    ),
+                    Front::Messages => (
+                        &["event: message_delta", "event: message_stop"],
+                        "event: error",
+                    ),
                 };
                 for end in ends {
                     assert!(!got.contains(end), "{end} in {place}");
@@ -229,45 +275,72 @@ fn a_connection_that_is_lost_anywhere_never_looks_finished() {
                 answers += 1;
                 assert_eq!(got.matches(failed).count(), 1, "{place}");
                 // Only calls that had ended before may have an end in the answer.
-                let whole = events.lines().take(count).filter(|line| line.contains(r#""commit":"#)).count();
-                assert!(read(api, Form::Stream, &got, EmitOn::Sealed).calls.len() <= whole, "{place}");
+                let whole = events
+                    .lines()
+                    .take(count)
+                    .filter(|line| line.contains(r#""commit":"#))
+                    .count();
+                assert!(
+                    read(api, Form::Stream, &got, EmitOn::Sealed).calls.len() <= whole,
+                    "{place}"
+                );
             }
         }
     }
-    assert!(answers > 50, "{answers} answers are too few to show anything");
+    assert!(
+        answers > 50,
+        "{answers} answers are too few to show anything"
+    );
 }
 
-/// The request that follows an answer: the client sends the answer back with what it says next, to an upstream of `upstream`.
+/// The request that follows an answer: the client sends the answer back with what it says next, to
+/// an upstream of `upstream`.
 fn next_request(front: Front, upstream: Api, case: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fronts").join(case);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fronts")
+        .join(case);
     let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
     // The id is as long as those of requests, by which an item that was made here is known.
-    let options = AnswerOptions { id: "0001".repeat(8), ..options(&folder) };
+    let options = AnswerOptions {
+        id: "0001".repeat(8),
+        ..options(&folder)
+    };
     let got = answer(front, Form::Whole, options, &events);
     let got = Raw::parse(&got).unwrap();
     let (api, body) = match front {
         Front::Messages => {
             let content = got.get("content").unwrap().text();
-            let result =
-                r#"[{"type":"tool_result","tool_use_id":"toolu_1","content":"1"},{"type":"text","text":"Go on."}]"#;
+            let result = r#"[{"type":"tool_result","tool_use_id":"toolu_1","content":"1"},{"type":"text","text":"Go on."}]"#;
             let answer = format!(r#"{{"role":"assistant","content":{content}}}"#);
             let next = format!(r#"{{"role":"user","content":{result}}}"#);
             (
                 Api::Anthropic,
-                format!(r#"{{"max_tokens":9,"messages":[{{"role":"user","content":"a"}},{answer},{next}]}}"#),
+                format!(
+                    r#"{{"max_tokens":9,"messages":[{{"role":"user","content":"a"}},{answer},{next}]}}"#
+                ),
             )
         }
         _ => {
             let output = got.get("output").unwrap().text();
             let items = &output[1..output.len() - 1];
             let result = r#"{"type":"function_call_output","call_id":"toolu_1","output":"1"},{"role":"user","content":"Go on."}"#;
-            (Api::OpenaiResponses, format!(r#"{{"input":[{{"role":"user","content":"a"}},{items},{result}]}}"#))
+            (
+                Api::OpenaiResponses,
+                format!(r#"{{"input":[{{"role":"user","content":"a"}},{items},{result}]}}"#),
+            )
         }
     };
     let inbound = inbound(api, body.as_bytes()).unwrap();
-    request(upstream, &inbound.conversation, &RequestOptions { model: "m".into(), ..RequestOptions::default() })
-        .unwrap()
-        .body
+    request(
+        upstream,
+        &inbound.conversation,
+        &RequestOptions {
+            model: "m".into(),
+            ..RequestOptions::default()
+        },
+    )
+    .unwrap()
+    .body
 }
 
 #[test]
@@ -279,15 +352,25 @@ fn reasoning_goes_back_to_the_provider_that_wrote_it() {
             r#"{"type":"redacted_thinking","data":"RRR"}"#,
             r#"{"type":"thinking","thinking":"","signature":"hidden"}"#,
         ] {
-            assert_eq!(body.matches(block).count(), 1, "{front:?}: {block} in {body}");
+            assert_eq!(
+                body.matches(block).count(),
+                1,
+                "{front:?}: {block} in {body}"
+            );
         }
         let body = next_request(front, Api::OpenaiResponses, "reasoning-of-openai");
-        for item in
-            [r#""id":"rs_up""#, r#""encrypted_content":"gAAA==""#, r#""id":"rs_2""#, r#""encrypted_content":"gBBB==""#]
-        {
+        for item in [
+            r#""id":"rs_up""#,
+            r#""encrypted_content":"gAAA==""#,
+            r#""id":"rs_2""#,
+            r#""encrypted_content":"gBBB==""#,
+        ] {
             assert_eq!(body.matches(item).count(), 1, "{front:?}: {item} in {body}");
         }
-        assert!(!body.contains("rs_0001"), "{front:?}: an id that the provider does not know in {body}");
+        assert!(
+            !body.contains("rs_0001"),
+            "{front:?}: an id that the provider does not know in {body}"
+        );
         // Nobody else gets it.
         for (upstream, case) in [
             (Api::OpenaiResponses, "reasoning-of-anthropic"),

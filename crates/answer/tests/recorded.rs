@@ -1,5 +1,6 @@
-//! Every recorded body of `fixtures/streams` as upstream of every front: the answer, read back by the decoder of its API, has the text, the calls
-//! and the end of the recording; its stream and its whole answer agree; a recording that failed never ends well. `BODIES` names another folder of
+//! Every recorded body of `fixtures/streams` as upstream of every front: the answer, read back by
+//! the decoder of its API, has the text, the calls and the end of the recording; its stream and its
+//! whole answer agree; a recording that failed never ends well. `BODIES` names another folder of
 //! bodies, with a folder for each API.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -55,10 +56,16 @@ impl Meaning {
                     meaning.refusal += &text("text");
                     meaning.both += &text("text");
                 }
-                "tool_call" => match event.get("error").and_then(|error| error.get_str("code")).as_deref() {
+                "tool_call" => match event
+                    .get("error")
+                    .and_then(|error| error.get_str("code"))
+                    .as_deref()
+                {
                     None => {
                         let arguments = event.get("arguments").map(Raw::text).unwrap_or_default();
-                        meaning.calls.push((text("tool_name"), arguments.to_owned()));
+                        meaning
+                            .calls
+                            .push((text("tool_name"), arguments.to_owned()));
                         ids.push(text("tool_id"));
                     }
                     Some("incomplete") => meaning.has_cut_call = true,
@@ -67,7 +74,9 @@ impl Meaning {
                         Ok(value) if value.is_object() && !text("tool_name").is_empty() => {
                             let mut out = Vec::new();
                             event::minify(&mut out, value.text());
-                            meaning.calls.push((text("tool_name"), String::from_utf8(out).unwrap()));
+                            meaning
+                                .calls
+                                .push((text("tool_name"), String::from_utf8(out).unwrap()));
                             ids.push(text("tool_id"));
                         }
                         _ => has_error = true,
@@ -86,7 +95,10 @@ impl Meaning {
             }
         }
         if has_error || matches!(meaning.end.as_str(), "error" | "cut" | "cancelled" | "") {
-            return Meaning { end: "error".into(), ..Meaning::default() };
+            return Meaning {
+                end: "error".into(),
+                ..Meaning::default()
+            };
         }
         meaning
     }
@@ -94,7 +106,12 @@ impl Meaning {
 
 /// An answer, and whether it failed before its first byte.
 fn answer(front: Front, form: Form, events: &[String]) -> (String, bool) {
-    let options = AnswerOptions { id: "1".into(), model: "m".into(), include_usage: true, ..AnswerOptions::default() };
+    let options = AnswerOptions {
+        id: "1".into(),
+        model: "m".into(),
+        include_usage: true,
+        ..AnswerOptions::default()
+    };
     let mut encoder = Encoder::new(front, form, options);
     let mut out = Vec::new();
     let mut scanner = Scanner::default();
@@ -103,38 +120,63 @@ fn answer(front: Front, form: Form, events: &[String]) -> (String, bool) {
     }
     encoder.finish(&mut out);
     assert!(encoder.is_done());
-    (String::from_utf8(out).unwrap(), encoder.failure().is_some() && !encoder.has_begun())
+    (
+        String::from_utf8(out).unwrap(),
+        encoder.failure().is_some() && !encoder.has_begun(),
+    )
 }
 
 fn accumulate(live: bool) -> Accumulate {
-    Accumulate::new(Rc::new(Options { live, ..Options::default() }))
+    Accumulate::new(Rc::new(Options {
+        live,
+        ..Options::default()
+    }))
 }
 
 /// What is wrong with the answers of one recording.
 fn check(name: &str, body: &[u8], api: Api, wrong: &mut Vec<String>) {
     let raw = events(api, body);
-    let tag = tag::Streams::new(tag::Options { always: true, needs_tools: true, ..tag::Options::default() });
+    let tag = tag::Streams::new(tag::Options {
+        always: true,
+        needs_tools: true,
+        ..tag::Options::default()
+    });
     let first = raw.first().cloned().unwrap_or_default();
     let mut scanner = Scanner::default();
-    let Ok(first) = scanner.read(&first) else { return };
-    let machines = |live: bool| Chain::new(tag.begin(&first), move |_: &Event<'_>| accumulate(live));
+    let Ok(first) = scanner.read(&first) else {
+        return;
+    };
+    let machines =
+        |live: bool| Chain::new(tag.begin(&first), move |_: &Event<'_>| accumulate(live));
     let want = Meaning::of(&Collect::run(&mut machines(false), &raw));
     let merged = Collect::run(&mut machines(true), &raw);
-    for (front, api) in
-        [(Front::Chat, Api::OpenaiChat), (Front::Responses, Api::OpenaiResponses), (Front::Messages, Api::Anthropic)]
-    {
+    for (front, api) in [
+        (Front::Chat, Api::OpenaiChat),
+        (Front::Responses, Api::OpenaiResponses),
+        (Front::Messages, Api::Anthropic),
+    ] {
         let mut forms = Vec::new();
         for form in [Form::Stream, Form::Whole] {
             let (bytes, has_failed) = answer(front, form, &merged);
             let got = if has_failed || bytes.is_empty() {
-                Meaning { end: "error".into(), ..Meaning::default() }
+                Meaning {
+                    end: "error".into(),
+                    ..Meaning::default()
+                }
             } else {
-                Meaning::of(&Collect::run(&mut Accumulate::new(Rc::default()), events(api, bytes.as_bytes())))
+                Meaning::of(&Collect::run(
+                    &mut Accumulate::new(Rc::default()),
+                    events(api, bytes.as_bytes()),
+                ))
             };
             let mut want = want.clone();
             let is_cut = matches!(want.end.as_str(), "length" | "content_filter");
             if !is_cut {
-                let whole = if want.calls.is_empty() { "stop" } else { "tool_calls" };
+                let whole = if want.calls.is_empty() {
+                    "stop"
+                } else {
+                    "tool_calls"
+                };
                 want.end = match want.end.as_str() {
                     "error" => "error".into(),
                     _ if want.has_cut_call => "length".into(),
@@ -152,8 +194,12 @@ fn check(name: &str, body: &[u8], api: Api, wrong: &mut Vec<String>) {
                 forms.clear();
                 continue;
             }
-            if (&got.text, &got.refusal, &got.calls, &got.end) != (&want.text, &want.refusal, &want.calls, &want.end) {
-                wrong.push(format!("{name} {front:?} {form:?}:\n  got  {got:?}\n  want {want:?}"));
+            if (&got.text, &got.refusal, &got.calls, &got.end)
+                != (&want.text, &want.refusal, &want.calls, &want.end)
+            {
+                wrong.push(format!(
+                    "{name} {front:?} {form:?}:\n  got  {got:?}\n  want {want:?}"
+                ));
             }
             forms.push((got.text, got.refusal, got.calls, got.end));
         }
@@ -165,7 +211,11 @@ fn check(name: &str, body: &[u8], api: Api, wrong: &mut Vec<String>) {
 
 fn bodies(root: &Path) -> Vec<(String, PathBuf)> {
     let list = |folder: &Path| {
-        let mut paths: Vec<_> = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+        let mut paths: Vec<_> = fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         paths.sort();
         paths
     };
@@ -174,7 +224,11 @@ fn bodies(root: &Path) -> Vec<(String, PathBuf)> {
         let api = folder.file_name().unwrap().to_string_lossy().into_owned();
         for path in list(&folder) {
             let name = path.to_string_lossy();
-            if !name.ends_with(".events.ndjson") && [".sse", ".ndjson", ".json"].iter().any(|end| name.ends_with(end)) {
+            if !name.ends_with(".events.ndjson")
+                && [".sse", ".ndjson", ".json"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
+            {
                 out.push((api.clone(), path));
             }
         }
@@ -184,14 +238,28 @@ fn bodies(root: &Path) -> Vec<(String, PathBuf)> {
 
 #[test]
 fn every_front_says_what_was_recorded() {
-    let root = std::env::var_os("BODIES")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams"), PathBuf::from);
+    let root = std::env::var_os("BODIES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams"),
+        PathBuf::from,
+    );
     let (mut wrong, mut count) = (Vec::new(), 0);
     for (api, path) in bodies(&root) {
-        let Some(api) = Api::from_name(&api) else { continue };
+        let Some(api) = Api::from_name(&api) else {
+            continue;
+        };
         count += 1;
-        check(&path.to_string_lossy(), &fs::read(&path).unwrap(), api, &mut wrong);
+        check(
+            &path.to_string_lossy(),
+            &fs::read(&path).unwrap(),
+            api,
+            &mut wrong,
+        );
     }
     assert!(count > 100, "{count} bodies in {}", root.display());
-    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {count}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

@@ -2,9 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What kind of address it is, such as `a loopback address`, if it is not one of the public internet: `None` for a public one. An IPv4 address
-/// inside an IPv6 address counts as itself. The kinds are those of IANA's registries of special addresses
-/// (<https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>).
+/// What kind of address it is, such as `a loopback address`, if it is not one of the public
+/// internet: `None` for a public one. An IPv4 address inside an IPv6 address counts as itself. The
+/// kinds are those of IANA's registries of special addresses
+/// (<https://www.iana.org/assignments/iana-ipv4-special-registry>,
+/// <https://www.iana.org/assignments/iana-ipv6-special-registry>).
 pub fn special(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(v4) => special_v4(v4),
@@ -22,7 +24,9 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
         [0, ..] => "an address of this machine or its network",
         [224..=239, ..] => "a multicast address",
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => "an address for documentation",
-        [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [240..=255, ..] => "a reserved address",
+        [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [240..=255, ..] => {
+            "a reserved address"
+        }
         _ => return None,
     };
     Some(kind)
@@ -43,7 +47,8 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         [0xfe80..=0xfebf, ..] => "a link-local address",
         [0xff00..=0xffff, ..] => "a multicast address",
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => "an address for documentation",
-        // 6to4 and Teredo hold an IPv4 address that their relays connect to; both are out of use (RFC 7526).
+        // 6to4 and Teredo hold an IPv4 address that their relays connect to; both are out of use
+        // (RFC 7526).
         [0x2002, ..] | [0x2001, 0, ..] => "an address of a tunnel",
         [0x2001, 1..=0x1ff, ..] => "a reserved address",
         [0x2000..=0x3fff, ..] => return None,
@@ -106,7 +111,10 @@ mod tests {
             ("4000::1", "reserved"),
         ] {
             let kind = special(address.parse().unwrap());
-            assert!(kind.is_some_and(|kind| kind.contains(word)), "{address}: {kind:?}");
+            assert!(
+                kind.is_some_and(|kind| kind.contains(word)),
+                "{address}: {kind:?}"
+            );
         }
     }
 

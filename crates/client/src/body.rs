@@ -1,4 +1,5 @@
-//! The body of an answer: from a file, from a recording, or from the network. All are read the same way.
+//! The body of an answer: from a file, from a recording, or from the network. All are read the same
+//! way.
 
 mod file;
 mod live;
@@ -40,7 +41,8 @@ impl Body {
         Body(BodyOrigin::Live(Box::new(live)))
     }
 
-    /// Waits for the next bytes. The wait may be dropped and begun anew; do not call it after the end.
+    /// Waits for the next bytes. The wait may be dropped and begun anew; do not call it after the
+    /// end.
     pub async fn next(&mut self) -> BodyPiece<'_> {
         match &mut self.0 {
             BodyOrigin::File(body) => body.next().await,
@@ -57,7 +59,8 @@ impl Body {
         }
     }
 
-    /// Ends the reading before the body's own end. Returns the time of that, if it comes from the network.
+    /// Ends the reading before the body's own end. Returns the time of that, if it comes from the
+    /// network.
     pub fn stop(&mut self) -> Option<Duration> {
         match &mut self.0 {
             BodyOrigin::Live(body) => Some(body.stop()),
@@ -65,7 +68,8 @@ impl Body {
         }
     }
 
-    /// The recording that was begun with the request, if there was one. The body was lost by `error` or had its own end.
+    /// The recording that was begun with the request, if there was one. The body was lost by
+    /// `error` or had its own end.
     pub fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
         match self.0 {
             BodyOrigin::Live(body) => body.recorded(error),

@@ -5,8 +5,8 @@ use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
 
-/// Why an answer, or the rest of it, did not come. Its text is a sentence for people without any secret; what to do about it depends
-/// on the caller's options and on [`Error::kind`].
+/// Why an answer, or the rest of it, did not come. Its text is a sentence for people without any
+/// secret; what to do about it depends on the caller's options and on [`Error::kind`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -29,7 +29,8 @@ pub enum ErrorKind {
     Unreachable,
     /// The server at an https address speaks plain HTTP.
     PlainHttp,
-    /// The server's certificate is invalid: for another name, expired, or from an unknown authority.
+    /// The server's certificate is invalid: for another name, expired, or from an unknown
+    /// authority.
     Certificate,
     /// TLS failed for another reason.
     Tls,
@@ -58,10 +59,12 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether an error of this kind comes before the first byte of a request is sent. After that the server may have acted, whatever the error is.
+    /// Whether an error of this kind comes before the first byte of a request is sent. After that
+    /// the server may have acted, whatever the error is.
     pub fn is_before_sending(self) -> bool {
         use ErrorKind::{
-            Address, Certificate, Connect, ConnectTimeout, Forbidden, PlainHttp, Refused, Tls, UnknownName, Unreachable,
+            Address, Certificate, Connect, ConnectTimeout, Forbidden, PlainHttp, Refused, Tls,
+            UnknownName, Unreachable,
         };
         matches!(
             self,
@@ -83,23 +86,38 @@ impl Error {
     /// Whether it is a time that passed, rather than a loss.
     pub fn is_timeout(&self) -> bool {
         use ErrorKind::{ConnectTimeout, Deadline, Idle, RecordedSilence};
-        matches!(self.kind, ConnectTimeout | Idle | Deadline | RecordedSilence)
+        matches!(
+            self.kind,
+            ConnectTimeout | Idle | Deadline | RecordedSilence
+        )
     }
 
     pub(crate) fn idle(time: Duration) -> Error {
-        Error { kind: ErrorKind::Idle, message: format!("nothing came for {time:?}") }
+        Error {
+            kind: ErrorKind::Idle,
+            message: format!("nothing came for {time:?}"),
+        }
     }
 
     pub(crate) fn deadline() -> Error {
-        Error::fixed(ErrorKind::Deadline, "the time for the whole answer has passed")
+        Error::fixed(
+            ErrorKind::Deadline,
+            "the time for the whole answer has passed",
+        )
     }
 
     pub(crate) fn recorded_loss() -> Error {
-        Error::fixed(ErrorKind::RecordedLoss, "the connection was lost when this was recorded")
+        Error::fixed(
+            ErrorKind::RecordedLoss,
+            "the connection was lost when this was recorded",
+        )
     }
 
     pub(crate) fn recorded_silence() -> Error {
-        Error::fixed(ErrorKind::RecordedSilence, "the answer stopped for too long when this was recorded")
+        Error::fixed(
+            ErrorKind::RecordedSilence,
+            "the answer stopped for too long when this was recorded",
+        )
     }
 
     pub(crate) fn injected() -> Error {
@@ -107,7 +125,10 @@ impl Error {
     }
 
     pub(crate) fn file(name: &str, error: &io::Error) -> Error {
-        Error { kind: ErrorKind::File, message: format!("{name} cannot be read: {error}") }
+        Error {
+            kind: ErrorKind::File,
+            message: format!("{name} cannot be read: {error}"),
+        }
     }
 
     pub(crate) fn address(message: &str) -> Error {
@@ -119,18 +140,29 @@ impl Error {
         let kind = match error.kind() {
             io::ErrorKind::ConnectionRefused => ErrorKind::Refused,
             io::ErrorKind::TimedOut => ErrorKind::ConnectTimeout,
-            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => ErrorKind::Unreachable,
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                ErrorKind::Unreachable
+            }
             _ => ErrorKind::Connect,
         };
-        Error { kind, message: format!("no connection to {server}: {error}") }
+        Error {
+            kind,
+            message: format!("no connection to {server}: {error}"),
+        }
     }
 
     pub(crate) fn forbidden(error: &ForbiddenAddress) -> Error {
-        Error { kind: ErrorKind::Forbidden, message: error.to_string() }
+        Error {
+            kind: ErrorKind::Forbidden,
+            message: error.to_string(),
+        }
     }
 
     fn fixed(kind: ErrorKind, message: &str) -> Error {
-        Error { kind, message: message.to_owned() }
+        Error {
+            kind,
+            message: message.to_owned(),
+        }
     }
 }
 
@@ -141,15 +173,24 @@ impl From<&reqwest::Error> for Error {
         }
         let texts: Vec<String> = chain(e).map(ToString::to_string).collect();
         let has = |words: &str| texts.iter().any(|text| text.contains(words));
-        let server = e.url().map_or_else(|| "the server".to_owned(), |url| shown(url.clone()));
+        let server = e
+            .url()
+            .map_or_else(|| "the server".to_owned(), |url| shown(url.clone()));
         let is_plain = e.url().is_some_and(|url| url.scheme() == "http");
         let last = texts.last().map_or("for an unknown reason", String::as_str);
         let (kind, message) = match (e.is_timeout(), e.is_connect()) {
-            // Only while it connects: a connection that was open can end by a time-out of the system after the request was sent.
-            (true, true) => (ErrorKind::ConnectTimeout, format!("no connection to {server} in time")),
+            // Only while it connects: a connection that was open can end by a time-out of the
+            // system after the request was sent.
+            (true, true) => (
+                ErrorKind::ConnectTimeout,
+                format!("no connection to {server} in time"),
+            ),
             (_, true) => {
                 let (kind, reason) = if has("dns error") || has("failed to lookup address") {
-                    (ErrorKind::UnknownName, format!("the name cannot be resolved ({last})"))
+                    (
+                        ErrorKind::UnknownName,
+                        format!("the name cannot be resolved ({last})"),
+                    )
                 } else if let Some(tls) = find::<rustls::Error>(e) {
                     (of_tls(tls), format!("TLS failed ({tls})"))
                 } else {
@@ -157,14 +198,19 @@ impl From<&reqwest::Error> for Error {
                 };
                 (kind, format!("no connection to {server}: {reason}"))
             }
-            _ if is_plain && has("invalid HTTP") => {
-                (ErrorKind::MaybeTls, format!("{server} answers with something else than HTTP: {last}"))
-            }
+            _ if is_plain && has("invalid HTTP") => (
+                ErrorKind::MaybeTls,
+                format!("{server} answers with something else than HTTP: {last}"),
+            ),
             // A server that speaks TLS waits for a greeting and closes the connection.
-            _ if is_plain && has("before message completed") => {
-                (ErrorKind::MaybeTls, format!("the connection to {server} was lost before the answer: {last}"))
-            }
-            _ => (ErrorKind::Lost, format!("the connection to {server} was lost: {last}")),
+            _ if is_plain && has("before message completed") => (
+                ErrorKind::MaybeTls,
+                format!("the connection to {server} was lost before the answer: {last}"),
+            ),
+            _ => (
+                ErrorKind::Lost,
+                format!("the connection to {server} was lost: {last}"),
+            ),
         };
         Error { kind, message }
     }
@@ -189,9 +235,15 @@ fn of_tls(error: &rustls::Error) -> ErrorKind {
 }
 
 fn of_connection(e: &reqwest::Error, is_plain: bool) -> ErrorKind {
-    match chain(e).filter_map(|inner| inner.downcast_ref::<io::Error>()).last().map(io::Error::kind) {
+    match chain(e)
+        .filter_map(|inner| inner.downcast_ref::<io::Error>())
+        .last()
+        .map(io::Error::kind)
+    {
         Some(io::ErrorKind::ConnectionRefused) => ErrorKind::Refused,
-        Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => ErrorKind::Unreachable,
+        Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
+            ErrorKind::Unreachable
+        }
         _ if is_plain => ErrorKind::MaybeTls,
         _ => ErrorKind::Connect,
     }
@@ -201,12 +253,14 @@ fn find<T: StdError + 'static>(e: &reqwest::Error) -> Option<&T> {
     chain(e).find_map(|inner| inner.downcast_ref())
 }
 
-/// Every error in the chain, with those inside an [`io::Error`], which [`StdError::source`] does not show.
+/// Every error in the chain, with those inside an [`io::Error`], which [`StdError::source`] does
+/// not show.
 fn chain(e: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
-    std::iter::successors(e.source(), |inner: &&(dyn StdError + 'static)| {
-        match inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(carried) => Some(carried),
-            None => (*inner).source(),
-        }
+    std::iter::successors(e.source(), |inner: &&(dyn StdError + 'static)| match inner
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+    {
+        Some(carried) => Some(carried),
+        None => (*inner).source(),
     })
 }

@@ -61,10 +61,17 @@ impl Faults {
                 read.stall = stall.time;
             }
         }
-        if let Some(at) = self.dup_at.filter(|at| *at < last.unwrap_or(body.len()).min(body.len())) {
+        if let Some(at) = self
+            .dup_at
+            .filter(|at| *at < last.unwrap_or(body.len()).min(body.len()))
+        {
             let unit = unit(&body, at);
             let after = boundary(reads, unit.end);
-            let copy = TimedRead { at: reads[after - 1].at, stall: Duration::ZERO, bytes: body[unit].to_vec() };
+            let copy = TimedRead {
+                at: reads[after - 1].at,
+                stall: Duration::ZERO,
+                bytes: body[unit].to_vec(),
+            };
             reads.insert(after, copy);
         }
         if let Some(resplit) = self.resplit {
@@ -73,8 +80,8 @@ impl Faults {
     }
 }
 
-/// Returns the index of the read that begins at byte `at`, and divides a read there if needed. Returns the number of reads if
-/// no byte `at` exists.
+/// Returns the index of the read that begins at byte `at`, and divides a read there if needed.
+/// Returns the number of reads if no byte `at` exists.
 fn boundary(reads: &mut Vec<TimedRead>, at: usize) -> usize {
     let mut start = 0;
     for index in 0..reads.len() {
@@ -84,7 +91,11 @@ fn boundary(reads: &mut Vec<TimedRead>, at: usize) -> usize {
         }
         if at < start + length {
             let bytes = reads[index].bytes.split_off(at - start);
-            let read = TimedRead { at: reads[index].at, stall: Duration::ZERO, bytes };
+            let read = TimedRead {
+                at: reads[index].at,
+                stall: Duration::ZERO,
+                bytes,
+            };
             reads.insert(index + 1, read);
             return index + 1;
         }
@@ -93,17 +104,25 @@ fn boundary(reads: &mut Vec<TimedRead>, at: usize) -> usize {
     reads.len()
 }
 
-/// The range of the event that holds byte `at`, with the blank line after it. In a body without blank lines, it is the range of
-/// the line, with its line feed.
+/// The range of the event that holds byte `at`, with the blank line after it. In a body without
+/// blank lines, it is the range of the line, with its line feed.
 fn unit(body: &[u8], at: usize) -> Range<usize> {
-    let blank = [&b"\r\n\r\n"[..], b"\n\n", b"\r\r"].into_iter().find(|b| body.windows(b.len()).any(|w| w == *b));
+    let blank = [&b"\r\n\r\n"[..], b"\n\n", b"\r\r"]
+        .into_iter()
+        .find(|b| body.windows(b.len()).any(|w| w == *b));
     let mark = blank.unwrap_or(b"\n");
-    let ends = || body.windows(mark.len()).enumerate().filter(|(_, w)| *w == mark).map(|(i, _)| i + mark.len());
+    let ends = || {
+        body.windows(mark.len())
+            .enumerate()
+            .filter(|(_, w)| *w == mark)
+            .map(|(i, _)| i + mark.len())
+    };
     let start = ends().take_while(|end| *end <= at).last().unwrap_or(0);
     start..ends().find(|end| *end > at).unwrap_or(body.len())
 }
 
-/// The same bytes in other reads. The time of a read is that of its last byte; a stall stays where it is.
+/// The same bytes in other reads. The time of a read is that of its last byte; a stall stays where
+/// it is.
 fn cut(reads: &[TimedRead], resplit: Resplit) -> Vec<TimedRead> {
     let mut state = match resplit {
         Resplit::Random(seed) => seed,
@@ -121,7 +140,11 @@ fn cut(reads: &[TimedRead], resplit: Resplit) -> Vec<TimedRead> {
         while !rest.is_empty() {
             if room == 0 || !stall.is_zero() {
                 room = length();
-                out.push(TimedRead { at: read.at, stall: std::mem::take(&mut stall), bytes: vec![] });
+                out.push(TimedRead {
+                    at: read.at,
+                    stall: std::mem::take(&mut stall),
+                    bytes: vec![],
+                });
             }
             let (now, later) = rest.split_at(room.min(rest.len()));
             if let Some(last) = out.last_mut() {
@@ -135,7 +158,8 @@ fn cut(reads: &[TimedRead], resplit: Resplit) -> Vec<TimedRead> {
     out
 }
 
-/// The next number of SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>): small, and the same on every machine.
+/// The next number of SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>): small, and the same on
+/// every machine.
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -153,29 +177,53 @@ mod tests {
         texts
             .iter()
             .enumerate()
-            .map(|(n, t)| TimedRead { at: ms(n), stall: Duration::ZERO, bytes: t.as_bytes().to_vec() })
+            .map(|(n, t)| TimedRead {
+                at: ms(n),
+                stall: Duration::ZERO,
+                bytes: t.as_bytes().to_vec(),
+            })
             .collect()
     }
 
     fn after(faults: Faults, texts: &[&str]) -> (Vec<(String, u128, u128)>, Option<Error>) {
-        let mut recording = Recording { reads: reads(texts), ..Recording::default() };
+        let mut recording = Recording {
+            reads: reads(texts),
+            ..Recording::default()
+        };
         faults.apply(&mut recording);
         let show = |r: &TimedRead| {
-            (String::from_utf8(r.bytes.clone()).unwrap(), r.at.unwrap().as_millis(), r.stall.as_millis())
+            (
+                String::from_utf8(r.bytes.clone()).unwrap(),
+                r.at.unwrap().as_millis(),
+                r.stall.as_millis(),
+            )
         };
         (recording.reads.iter().map(show).collect(), recording.error)
     }
 
     fn texts(faults: Faults, of: &[&str]) -> Vec<String> {
-        after(faults, of).0.into_iter().map(|(text, ..)| text).collect()
+        after(faults, of)
+            .0
+            .into_iter()
+            .map(|(text, ..)| text)
+            .collect()
     }
 
     #[test]
     fn reads_are_cut_anew_and_keep_their_times() {
-        let every = |n| Faults { resplit: Some(Resplit::Every(n)), ..Faults::default() };
+        let every = |n| Faults {
+            resplit: Some(Resplit::Every(n)),
+            ..Faults::default()
+        };
         assert_eq!(texts(every(1), &["ab", "c"]), ["a", "b", "c"]);
-        assert_eq!(after(every(2), &["a", "bc", "d"]).0, [("ab".into(), 1, 0), ("cd".into(), 2, 0)]);
-        let random = |seed| Faults { resplit: Some(Resplit::Random(seed)), ..Faults::default() };
+        assert_eq!(
+            after(every(2), &["a", "bc", "d"]).0,
+            [("ab".into(), 1, 0), ("cd".into(), 2, 0)]
+        );
+        let random = |seed| Faults {
+            resplit: Some(Resplit::Random(seed)),
+            ..Faults::default()
+        };
         let body = "x".repeat(1000);
         let first = texts(random(1), &[&body]);
         assert_eq!(first, texts(random(1), &[&body]));
@@ -185,27 +233,59 @@ mod tests {
 
     #[test]
     fn the_body_ends_or_breaks_or_halts_at_a_byte() {
-        let faults = Faults { cut_at: Some(3), ..Faults::default() };
+        let faults = Faults {
+            cut_at: Some(3),
+            ..Faults::default()
+        };
         assert_eq!(texts(faults, &["ab", "cd", "e"]), ["ab", "c"]);
-        let faults = Faults { error_at: Some(2), cut_at: Some(4), ..Faults::default() };
+        let faults = Faults {
+            error_at: Some(2),
+            cut_at: Some(4),
+            ..Faults::default()
+        };
         let (reads, end) = after(faults, &["ab", "cd"]);
         assert_eq!(reads.len(), 1);
         assert_eq!(end, Some(Error::injected()));
-        let stall = Some(Stall { at: 1, time: Duration::from_millis(9) });
-        let faults = Faults { stall_at: stall, ..Faults::default() };
-        assert_eq!(after(faults, &["abc"]).0, [("a".into(), 0, 0), ("bc".into(), 0, 9)]);
-        let faults = Faults { stall_at: stall, resplit: Some(Resplit::Every(2)), ..Faults::default() };
-        assert_eq!(after(faults, &["abc", "d"]).0, [("a".into(), 0, 0), ("bc".into(), 0, 9), ("d".into(), 1, 0)]);
+        let stall = Some(Stall {
+            at: 1,
+            time: Duration::from_millis(9),
+        });
+        let faults = Faults {
+            stall_at: stall,
+            ..Faults::default()
+        };
+        assert_eq!(
+            after(faults, &["abc"]).0,
+            [("a".into(), 0, 0), ("bc".into(), 0, 9)]
+        );
+        let faults = Faults {
+            stall_at: stall,
+            resplit: Some(Resplit::Every(2)),
+            ..Faults::default()
+        };
+        assert_eq!(
+            after(faults, &["abc", "d"]).0,
+            [("a".into(), 0, 0), ("bc".into(), 0, 9), ("d".into(), 1, 0)]
+        );
     }
 
     #[test]
     fn an_event_or_a_line_comes_twice() {
-        let dup = |at| Faults { dup_at: Some(at), ..Faults::default() };
+        let dup = |at| Faults {
+            dup_at: Some(at),
+            ..Faults::default()
+        };
         assert_eq!(texts(dup(4), &["a\n\nb\n\nc"]).concat(), "a\n\nb\n\nb\n\nc");
-        assert_eq!(texts(dup(0), &["a\r\n\r\nb"]).concat(), "a\r\n\r\na\r\n\r\nb");
+        assert_eq!(
+            texts(dup(0), &["a\r\n\r\nb"]).concat(),
+            "a\r\n\r\na\r\n\r\nb"
+        );
         assert_eq!(texts(dup(3), &["a\nb\nc"]).concat(), "a\nb\nb\nc");
         assert_eq!(texts(dup(99), &["a\n"]).concat(), "a\n");
-        let faults = Faults { cut_at: Some(2), ..dup(1) };
+        let faults = Faults {
+            cut_at: Some(2),
+            ..dup(1)
+        };
         assert_eq!(texts(faults, &["ab\ncd"]).concat(), "abab\n");
     }
 }

@@ -1,4 +1,5 @@
-//! Which addresses may be connected to: those of the public internet, and those that the caller allows by name or number.
+//! Which addresses may be connected to: those of the public internet, and those that the caller
+//! allows by name or number.
 
 use crate::address::special;
 use crate::resolve::{Lookup, system};
@@ -19,7 +20,9 @@ pub struct Guard {
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").field("needs_loopback", &self.needs_loopback).finish_non_exhaustive()
+        f.debug_struct("Guard")
+            .field("needs_loopback", &self.needs_loopback)
+            .finish_non_exhaustive()
     }
 }
 
@@ -41,16 +44,23 @@ pub enum ForbiddenAddress {
 }
 
 impl Guard {
-    /// Allows the addresses of the public internet, and those of other kinds for which `allowed` returns true: it gets the host, in lower
-    /// case and without a dot at its end, and the address.
+    /// Allows the addresses of the public internet, and those of other kinds for which `allowed`
+    /// returns true: it gets the host, in lower case and without a dot at its end, and the address.
     pub fn new(allowed: impl Fn(&str, SocketAddr) -> bool + Send + Sync + 'static) -> Guard {
-        Guard { allowed: Arc::new(allowed), needs_loopback: false, lookup: system() }
+        Guard {
+            allowed: Arc::new(allowed),
+            needs_loopback: false,
+            lookup: system(),
+        }
     }
 
     /// Allows connections to this machine alone: for requests with a secret over http.
     #[must_use]
     pub fn only_loopback(self) -> Guard {
-        Guard { needs_loopback: true, ..self }
+        Guard {
+            needs_loopback: true,
+            ..self
+        }
     }
 
     pub(crate) fn needs_loopback(&self) -> bool {
@@ -63,21 +73,30 @@ impl Guard {
         self,
         lookup: impl Fn(&str) -> std::io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
     ) -> Guard {
-        Guard { lookup: Arc::new(lookup), ..self }
+        Guard {
+            lookup: Arc::new(lookup),
+            ..self
+        }
     }
 
-    /// Checks every address of `host`: one that is forbidden forbids them all, because the server chooses which one a client tries first.
+    /// Checks every address of `host`: one that is forbidden forbids them all, because the server
+    /// chooses which one a client tries first.
     ///
     /// # Errors
     /// The first address that is forbidden.
-    pub(crate) fn check(&self, host: &str, addresses: &[SocketAddr]) -> Result<(), ForbiddenAddress> {
+    pub(crate) fn check(
+        &self,
+        host: &str,
+        addresses: &[SocketAddr],
+    ) -> Result<(), ForbiddenAddress> {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         for address in addresses {
             let ip = address.ip().to_canonical();
             if let Some(kind) = special(address.ip())
                 && !(self.allowed)(&host, SocketAddr::new(ip, address.port()))
             {
-                let is_number = host.trim_start_matches('[').trim_end_matches(']').parse() == Ok(address.ip());
+                let is_number =
+                    host.trim_start_matches('[').trim_end_matches(']').parse() == Ok(address.ip());
                 return Err(match is_number {
                     true => ForbiddenAddress::Address(ip.to_string(), kind),
                     false => ForbiddenAddress::Name(host, ip.to_string(), kind),
@@ -101,14 +120,17 @@ mod tests {
     use std::time::Duration;
     use upstream::Request;
 
-    /// A server on loopback that answers every request with 204 and keeps its connections, and its port.
+    /// A server on loopback that answers every request with 204 and keeps its connections, and its
+    /// port.
     fn server() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
                 std::thread::spawn(move || {
-                    let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+                    let lines = BufReader::new(stream.try_clone().unwrap())
+                        .lines()
+                        .map_while(Result::ok);
                     for _ in lines.filter(String::is_empty) {
                         let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n");
                     }
@@ -126,10 +148,20 @@ mod tests {
 
     /// The same for two requests, one after the other.
     fn ask_twice(network: &Network, url: &str) -> [Result<u16, String>; 2] {
-        let request = Request { method: "GET", url: url.to_owned(), headers: vec![], body: String::new() };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let request = Request {
+            method: "GET",
+            url: url.to_owned(),
+            headers: vec![],
+            body: String::new(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let ask = async || {
-            let sent = network.send(request.clone(), TimeLimits::default(), None).await;
+            let sent = network
+                .send(request.clone(), TimeLimits::default(), None)
+                .await;
             let mut response = sent.map_err(|(e, _)| e.to_string())?;
             let piece = response.body.next().await;
             assert!(matches!(piece.what, crate::PieceContent::End), "{piece:?}");
@@ -147,7 +179,12 @@ mod tests {
     }
 
     fn at(addresses: &'static [&'static str]) -> Guard {
-        nothing().with_lookup(|_| Ok(addresses.iter().map(|a| SocketAddr::new(a.parse().unwrap(), 0)).collect()))
+        nothing().with_lookup(|_| {
+            Ok(addresses
+                .iter()
+                .map(|a| SocketAddr::new(a.parse().unwrap(), 0))
+                .collect())
+        })
     }
 
     #[test]
@@ -159,13 +196,22 @@ mod tests {
             ("http://2130706433/", "127.0.0.1 is a loopback address"),
             ("http://0177.0.0.1/", "127.0.0.1 is a loopback address"),
             ("http://127.0.0.1./", "127.0.0.1 is a loopback address"),
-            ("http://\u{ff11}27.0.0.1/", "127.0.0.1 is a loopback address"),
+            (
+                "http://\u{ff11}27.0.0.1/",
+                "127.0.0.1 is a loopback address",
+            ),
             ("http://[::1]/", "::1 is a loopback address"),
-            ("http://[::ffff:127.0.0.1]/", "127.0.0.1 is a loopback address"),
+            (
+                "http://[::ffff:127.0.0.1]/",
+                "127.0.0.1 is a loopback address",
+            ),
             ("http://[::ffff:10.0.0.1]/", "10.0.0.1 is a private address"),
             ("http://[::ffff:a00:1]/", "10.0.0.1 is a private address"),
             ("http://[64:ff9b::a9fe:a9fe]/", "is a link-local address"),
-            ("https://169.254.169.254/latest/meta-data", "169.254.169.254 is a link-local address"),
+            (
+                "https://169.254.169.254/latest/meta-data",
+                "169.254.169.254 is a link-local address",
+            ),
             ("http://user@10.0.0.1:80/", "10.0.0.1 is a private address"),
             ("http://0/", "0.0.0.0 is an address of this machine"),
             ("file:///etc/passwd", "the URL has no host"),
@@ -182,19 +228,35 @@ mod tests {
     #[test]
     fn every_address_of_a_name_is_checked() {
         for (addresses, says) in [
-            (&["127.0.0.1"][..], "h.example has the address 127.0.0.1, a loopback address"),
-            (&["1.1.1.1", "10.0.0.1"], "h.example has the address 10.0.0.1, a private address"),
-            (&["1.1.1.1", "::ffff:192.168.0.1"], "192.168.0.1, a private address"),
+            (
+                &["127.0.0.1"][..],
+                "h.example has the address 127.0.0.1, a loopback address",
+            ),
+            (
+                &["1.1.1.1", "10.0.0.1"],
+                "h.example has the address 10.0.0.1, a private address",
+            ),
+            (
+                &["1.1.1.1", "::ffff:192.168.0.1"],
+                "192.168.0.1, a private address",
+            ),
             (&["2606:4700::1", "fd00::1"], "fd00::1, a private address"),
         ] {
             let network = guarded("http://H.example./", at(addresses)).unwrap();
             let refused = ask(&network, "http://h.example./x").unwrap_err();
             assert!(refused.contains(says), "{refused}");
         }
-        // The names of this machine are names like any other. Some systems do not know the one with a dot.
-        for (url, guard) in [("http://localhost./", at(&["::1"])), ("http://LOCALHOST/", nothing())] {
+        // The names of this machine are names like any other. Some systems do not know the one with
+        // a dot.
+        for (url, guard) in [
+            ("http://localhost./", at(&["::1"])),
+            ("http://LOCALHOST/", nothing()),
+        ] {
             let refused = ask(&guarded(url, guard).unwrap(), url).unwrap_err();
-            assert!(refused.contains("localhost has the address") && refused.contains("loopback"), "{refused}");
+            assert!(
+                refused.contains("localhost has the address") && refused.contains("loopback"),
+                "{refused}"
+            );
         }
     }
 
@@ -207,31 +269,53 @@ mod tests {
         let allowed = move |host: &str, address: SocketAddr| {
             host == "rebinding.example" && address == SocketAddr::from(([127, 0, 0, 1], port))
         };
-        // The first answer is the server that is allowed, all later ones are the metadata of a cloud.
+        // The first answer is the server that is allowed, all later ones are the metadata of a
+        // cloud.
         let guard = Guard::new(allowed).with_lookup(move |_| {
             let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
-            Ok(vec![SocketAddr::from((if first { [127, 0, 0, 1] } else { [169, 254, 169, 254] }, 0))])
+            Ok(vec![SocketAddr::from((
+                if first {
+                    [127, 0, 0, 1]
+                } else {
+                    [169, 254, 169, 254]
+                },
+                0,
+            ))])
         });
         let network = guarded(&url, guard).unwrap();
         let [first, second] = ask_twice(&network, &url);
         assert_eq!(first, Ok(204));
-        // The second request uses no connection of the first, and what it looks up is checked again.
+        // The second request uses no connection of the first, and what it looks up is checked
+        // again.
         assert_eq!(count.load(Ordering::SeqCst), 2, "looked up once each");
         let refused = second.unwrap_err();
-        assert!(refused.contains("169.254.169.254, a link-local address"), "{refused}");
+        assert!(
+            refused.contains("169.254.169.254, a link-local address"),
+            "{refused}"
+        );
     }
 
     #[test]
     fn what_is_allowed_is_allowed_by_host_and_port() {
         let port = server();
-        let allowed = move |host: &str, address: SocketAddr| host == "127.0.0.1" && address.port() == port;
+        let allowed =
+            move |host: &str, address: SocketAddr| host == "127.0.0.1" && address.port() == port;
         let url = |port: u16| format!("http://127.0.0.1:{port}/");
         let network = guarded(&url(port), Guard::new(allowed)).unwrap();
         assert_eq!(ask(&network, &url(port)), Ok(204));
         assert!(guarded(&url(port ^ 1), Guard::new(allowed)).is_err());
         // A connection is for one server.
-        for other in [url(port ^ 1), format!("https://127.0.0.1:{port}/"), format!("http://h:{port}/")] {
-            assert!(ask(&network, &other).unwrap_err().contains("is not for 127.0.0.1"), "{other}");
+        for other in [
+            url(port ^ 1),
+            format!("https://127.0.0.1:{port}/"),
+            format!("http://h:{port}/"),
+        ] {
+            assert!(
+                ask(&network, &other)
+                    .unwrap_err()
+                    .contains("is not for 127.0.0.1"),
+                "{other}"
+            );
         }
     }
 
@@ -239,11 +323,24 @@ mod tests {
     fn a_secret_over_http_stays_on_this_machine_whatever_the_name_says() {
         let url = "http://localhost:1/";
         let guard = || at(&["10.0.0.1"]).only_loopback();
-        let allowed = Guard { allowed: Arc::new(|_, _| true), ..guard() };
+        let allowed = Guard {
+            allowed: Arc::new(|_, _| true),
+            ..guard()
+        };
         let refused = ask(&guarded(url, allowed).unwrap(), url).unwrap_err();
-        assert!(refused.contains("a secret would go over http to localhost"), "{refused}");
-        let proxy = crate::Proxy { url: "http://127.0.0.1:1".to_owned() };
-        let refused = Network::guarded(url, guard(), Duration::from_secs(1), Some(&proxy)).map(drop).unwrap_err();
-        assert!(refused.to_string().contains("a secret would go over http"), "{refused}");
+        assert!(
+            refused.contains("a secret would go over http to localhost"),
+            "{refused}"
+        );
+        let proxy = crate::Proxy {
+            url: "http://127.0.0.1:1".to_owned(),
+        };
+        let refused = Network::guarded(url, guard(), Duration::from_secs(1), Some(&proxy))
+            .map(drop)
+            .unwrap_err();
+        assert!(
+            refused.to_string().contains("a secret would go over http"),
+            "{refused}"
+        );
     }
 }

@@ -31,20 +31,33 @@ pub enum HeaderError {
 }
 
 impl RequestHeader {
-    /// Reads `NAME: VALUE`. A value may be or end with `$VARIABLE` or `${VARIABLE}`, which `variable` looks up.
+    /// Reads `NAME: VALUE`. A value may be or end with `$VARIABLE` or `${VARIABLE}`, which
+    /// `variable` looks up.
     ///
     /// # Errors
     /// See [`HeaderError`].
-    pub fn read(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<RequestHeader, HeaderError> {
+    pub fn read(
+        text: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<RequestHeader, HeaderError> {
         let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-        let parts = text.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim()));
-        let Some((name, value)) = parts.filter(|(name, _)| !name.is_empty() && name.bytes().all(token)) else {
+        let parts = text
+            .split_once(':')
+            .map(|(name, value)| (name.trim().to_owned(), value.trim()));
+        let Some((name, value)) =
+            parts.filter(|(name, _)| !name.is_empty() && name.bytes().all(token))
+        else {
             return Err(HeaderError::Shape);
         };
         let (before, named) = match value.rsplit_once('$') {
-            Some((before, rest)) => {
-                (before, Some(rest.strip_prefix('{').and_then(|r| r.strip_suffix('}')).unwrap_or(rest)))
-            }
+            Some((before, rest)) => (
+                before,
+                Some(
+                    rest.strip_prefix('{')
+                        .and_then(|r| r.strip_suffix('}'))
+                        .unwrap_or(rest),
+                ),
+            ),
             None => (value, None),
         };
         let (value, variable) = match named {
@@ -52,7 +65,10 @@ impl RequestHeader {
                 let Some(held) = variable(named) else {
                     return Err(HeaderError::NoVariable(name, named.to_owned()));
                 };
-                (format!("{before}{}", held.trim()), Some(held.trim().to_owned()))
+                (
+                    format!("{before}{}", held.trim()),
+                    Some(held.trim().to_owned()),
+                )
             }
             _ if is_secret_header(&name) => return Err(HeaderError::PlainSecret(name)),
             _ => (value.to_owned(), None),
@@ -60,7 +76,11 @@ impl RequestHeader {
         if value.chars().any(char::is_control) {
             return Err(HeaderError::Control(name));
         }
-        Ok(RequestHeader { name, value, variable })
+        Ok(RequestHeader {
+            name,
+            value,
+            variable,
+        })
     }
 
     /// Whether the value is from a variable, and must not be shown, whatever the name is.
@@ -68,9 +88,12 @@ impl RequestHeader {
         self.variable.is_some()
     }
 
-    /// The secrets in it: the value of the variable, the credential behind a scheme (`Bearer`), and what `Basic` encodes.
+    /// The secrets in it: the value of the variable, the credential behind a scheme (`Bearer`), and
+    /// what `Basic` encodes.
     pub fn secrets(&self) -> Vec<String> {
-        let Some(variable) = &self.variable else { return vec![] };
+        let Some(variable) = &self.variable else {
+            return vec![];
+        };
         let (scheme, credential) = self.value.rsplit_once(' ').unwrap_or(("", &self.value));
         let mut secrets = vec![variable.clone(), credential.to_owned()];
         if scheme.eq_ignore_ascii_case("basic") {
@@ -97,13 +120,21 @@ mod tests {
     #[test]
     fn headers_are_read_or_refused_with_a_remedy() {
         let plain = read("X-A:b: c").unwrap();
-        assert_eq!((plain.name.as_str(), plain.value.as_str(), plain.is_secret()), ("X-A", "b: c", false));
+        assert_eq!(
+            (plain.name.as_str(), plain.value.as_str(), plain.is_secret()),
+            ("X-A", "b: c", false)
+        );
         assert!(plain.secrets().is_empty());
         let refused = |text: &str| read(text).unwrap_err().to_string();
-        assert!(refused("x y: 1").contains("X-Title") && refused("a: b\r\nc: d").contains("line break"));
+        assert!(
+            refused("x y: 1").contains("X-Title") && refused("a: b\r\nc: d").contains("line break")
+        );
         for text in ["Authorization: Bearer abcdef", "X-My-Token: abcdef"] {
             let refused = refused(text);
-            assert!(refused.contains("$NAME") && !refused.contains("abcdef"), "{refused}");
+            assert!(
+                refused.contains("$NAME") && !refused.contains("abcdef"),
+                "{refused}"
+            );
         }
         assert!(refused("api-key: $OTHER").contains("no OTHER"));
         assert!(read("X-Price: 5$").is_ok() && read("Idempotency-Key: 7").is_ok());
@@ -112,6 +143,10 @@ mod tests {
     #[test]
     fn what_comes_from_a_variable_is_secret_whatever_the_name_is() {
         let read = read("X-Tenant: Basic ${KEY}").unwrap();
-        assert!(read.is_secret() && read.secrets().contains(&"k-1".to_owned()) && read.value == "Basic k-1");
+        assert!(
+            read.is_secret()
+                && read.secrets().contains(&"k-1".to_owned())
+                && read.value == "Basic k-1"
+        );
     }
 }

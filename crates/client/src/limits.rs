@@ -5,7 +5,8 @@ use std::future::{Future, pending};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long to wait for an answer and its pieces. No limits are the default, as a recording wants it.
+/// How long to wait for an answer and its pieces. No limits are the default, as a recording wants
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TimeLimits {
     /// The longest silence.
@@ -15,8 +16,8 @@ pub struct TimeLimits {
 }
 
 impl TimeLimits {
-    /// Waits for `work`. `Err` when a limit passes first, or when the deadline has passed already: bytes that arrive without a
-    /// pause never make a wait.
+    /// Waits for `work`. `Err` when a limit passes first, or when the deadline has passed already:
+    /// bytes that arrive without a pause never make a wait.
     pub(crate) async fn wait<T>(self, work: impl Future<Output = T>) -> Result<T, Error> {
         if self.is_over() {
             return Err(Error::deadline());
@@ -34,12 +35,15 @@ impl TimeLimits {
     /// # Errors
     /// When the deadline passes first.
     pub async fn sleep(self, time: Duration) -> Result<(), Error> {
-        TimeLimits { idle: None, ..self }.wait(tokio::time::sleep(time)).await
+        TimeLimits { idle: None, ..self }
+            .wait(tokio::time::sleep(time))
+            .await
     }
 
     /// Whether the deadline has passed.
     pub fn is_over(self) -> bool {
-        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        self.deadline
+            .is_some_and(|deadline| deadline <= Instant::now())
     }
 }
 

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 use upstream::Request;
 use upstream::tape::{Exchange, Head};
 
-/// A way to one server. Cheap to clone; all clones share connections, and any number of requests may be on their way at once.
+/// A way to one server. Cheap to clone; all clones share connections, and any number of requests
+/// may be on their way at once.
 #[derive(Clone, Debug)]
 pub struct Network {
     client: reqwest::Client,
@@ -27,7 +28,8 @@ pub struct Network {
 #[error("TLS cannot be set up, check the system's certificates: {0}")]
 pub struct NetworkError(#[from] reqwest::Error);
 
-/// A proxy that requests go through. It looks up the names of servers itself, so a [`Guard`] cannot check what addresses they have.
+/// A proxy that requests go through. It looks up the names of servers itself, so a [`Guard`] cannot
+/// check what addresses they have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
     /// Its address, with a user and password if it needs them.
@@ -44,9 +46,8 @@ pub struct Response {
 }
 
 impl Network {
-    /// Prepares requests along `route`, without connecting yet. Redirects are never followed: a key goes to the server that it
-    /// is for, and
-    /// nowhere else.
+    /// Prepares requests along `route`, without connecting yet. Redirects are never followed: a key
+    /// goes to the server that it is for, and nowhere else.
     ///
     /// # Errors
     /// When the system's certificates cannot be read.
@@ -58,55 +59,77 @@ impl Network {
         if route.is_local {
             client = client.no_proxy();
             if route.url.starts_with("http:") {
-                // Nothing will be encrypted. Reading the system's certificates takes half of the time until the request.
+                // Nothing will be encrypted. Reading the system's certificates takes half of the
+                // time until the request.
                 client = client.tls_certs_only([]);
             }
         }
-        Ok(Network { client: client.build()?, only: None })
+        Ok(Network {
+            client: client.build()?,
+            only: None,
+        })
     }
 
-    /// Prepares requests to the server of `url` alone, at addresses that `guard` allows. Each request looks the name up once, checks every
-    /// address, and connects to one of those; no connection is used twice. No proxy is used but `proxy`, and no redirect is followed.
+    /// Prepares requests to the server of `url` alone, at addresses that `guard` allows. Each
+    /// request looks the name up once, checks every address, and connects to one of those; no
+    /// connection is used twice. No proxy is used but `proxy`, and no redirect is followed.
     ///
     /// # Errors
-    /// [`Error`] where `url` is not of http or https, or its host is a number that is forbidden, and where TLS cannot be set up.
+    /// [`Error`] where `url` is not of http or https, or its host is a number that is forbidden,
+    /// and where TLS cannot be set up.
     pub fn guarded(
         url: &str,
         guard: Guard,
         connect_timeout: Duration,
         proxy: Option<&Proxy>,
     ) -> Result<Network, Error> {
-        let only = Url::parse(url).map_err(|e| Error::address(&format!("the URL is not valid: {e}")))?;
+        let only =
+            Url::parse(url).map_err(|e| Error::address(&format!("the URL is not valid: {e}")))?;
         let Some((host, port)) = only.host_str().zip(only.port_or_known_default()) else {
             return Err(Error::address("the URL has no host"));
         };
         if !matches!(only.scheme(), "http" | "https") {
-            return Err(Error::address(&format!("{} is neither http nor https", only.scheme())));
+            return Err(Error::address(&format!(
+                "{} is neither http nor https",
+                only.scheme()
+            )));
         }
         // The client connects to a host that is a number without asking a resolver.
         if let Ok(ip) = host.trim_start_matches('[').trim_end_matches(']').parse() {
-            guard.check(host, &[SocketAddr::new(ip, port)]).map_err(|e| Error::forbidden(&e))?;
+            guard
+                .check(host, &[SocketAddr::new(ip, port)])
+                .map_err(|e| Error::forbidden(&e))?;
         }
         let mut client = builder(connect_timeout).pool_max_idle_per_host(0);
         client = match proxy {
-            None => client.no_proxy().dns_resolver(Arc::new(GuardedResolver { guard, port })),
+            None => client
+                .no_proxy()
+                .dns_resolver(Arc::new(GuardedResolver { guard, port })),
             Some(_) if guard.needs_loopback() => {
-                return Err(Error::forbidden(&ForbiddenAddress::Exposed(host.to_owned())));
+                return Err(Error::forbidden(&ForbiddenAddress::Exposed(
+                    host.to_owned(),
+                )));
             }
             Some(proxy) => {
-                let proxy = reqwest::Proxy::all(&proxy.url).map_err(|_| Error::address("the proxy is not a URL"))?;
+                let proxy = reqwest::Proxy::all(&proxy.url)
+                    .map_err(|_| Error::address("the proxy is not a URL"))?;
                 client.proxy(proxy).dns_resolver(Arc::new(Resolver))
             }
         };
         if only.scheme() == "http" && proxy.is_none() {
             client = client.tls_certs_only([]); // see `Network::new`
         }
-        let client = client.build().map_err(|e| Error::address(&NetworkError(e).to_string()))?;
-        Ok(Network { client, only: Some(only) })
+        let client = client
+            .build()
+            .map_err(|e| Error::address(&NetworkError(e).to_string()))?;
+        Ok(Network {
+            client,
+            only: Some(only),
+        })
     }
 
-    /// Sends a request and waits for the head of the answer. `limits` also hold for the body. The exchange is added to `recording`,
-    /// which holds the request (see [`crate::Recorder::begin`]).
+    /// Sends a request and waits for the head of the answer. `limits` also hold for the body. The
+    /// exchange is added to `recording`, which holds the request (see [`crate::Recorder::begin`]).
     ///
     /// # Errors
     /// Why no answer came, and the recording of that.
@@ -125,38 +148,55 @@ impl Network {
             Ok(response) => response,
             Err(error) => {
                 let end = Some((elapsed(sent), ending(Some(&error))));
-                return Err((error, recording.map(|exchange| Box::new(Exchange { end, ..*exchange }))));
+                return Err((
+                    error,
+                    recording.map(|exchange| Box::new(Exchange { end, ..*exchange })),
+                ));
             }
         };
         Ok(begun(response, sent, limits, recording))
     }
 
-    /// Sends a request with any bytes in place of its body, and waits for the head of the answer. `limits` also hold for the body.
+    /// Sends a request with any bytes in place of its body, and waits for the head of the answer.
+    /// `limits` also hold for the body.
     ///
     /// # Errors
     /// Why no answer came.
-    pub async fn send_bytes(&self, request: Request, bytes: Bytes, limits: TimeLimits) -> Result<Response, Error> {
+    pub async fn send_bytes(
+        &self,
+        request: Request,
+        bytes: Bytes,
+        limits: TimeLimits,
+    ) -> Result<Response, Error> {
         let sent = Instant::now();
         self.check_server(&request)?;
-        let response = limits.wait(self.open(request, Some(bytes))).await?.map_err(|e| Error::from(&e))?;
+        let response = limits
+            .wait(self.open(request, Some(bytes)))
+            .await?
+            .map_err(|e| Error::from(&e))?;
         Ok(begun(response, sent, limits, None))
     }
 
-    /// Sends a request whose answer is small. Returns the body of a success; `None` for any other answer, and for one of more than
-    /// `most` bytes, one that was cut, or one that is not UTF-8.
+    /// Sends a request whose answer is small. Returns the body of a success; `None` for any other
+    /// answer, and for one of more than `most` bytes, one that was cut, or one that is not UTF-8.
     ///
     /// # Errors
     /// When the server cannot be reached.
     pub async fn ask(&self, request: &Request, most: usize) -> Result<Option<String>, Error> {
         self.check_server(request)?;
-        let mut response = self.open(request.clone(), None).await.map_err(|e| Error::from(&e))?;
+        let mut response = self
+            .open(request.clone(), None)
+            .await
+            .map_err(|e| Error::from(&e))?;
         let mut body = Vec::new();
         if !response.status().is_success() {
             return Ok(None);
         }
         loop {
             match response.chunk().await {
-                Ok(Some(bytes)) if body.len() + bytes.len() <= most => body.extend_from_slice(&bytes),
+                Ok(Some(bytes)) if body.len() + bytes.len() <= most => {
+                    body.extend_from_slice(&bytes)
+                }
                 Ok(None) => return Ok(String::from_utf8(body).ok()),
                 _ => return Ok(None),
             }
@@ -175,8 +215,13 @@ impl Network {
         }
     }
 
-    async fn open(&self, request: Request, bytes: Option<Bytes>) -> reqwest::Result<reqwest::Response> {
-        let method = reqwest::Method::from_bytes(request.method.as_bytes()).unwrap_or(reqwest::Method::POST);
+    async fn open(
+        &self,
+        request: Request,
+        bytes: Option<Bytes>,
+    ) -> reqwest::Result<reqwest::Response> {
+        let method =
+            reqwest::Method::from_bytes(request.method.as_bytes()).unwrap_or(reqwest::Method::POST);
         let mut builder = self.client.request(method, &request.url);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
@@ -191,18 +236,32 @@ impl Network {
 }
 
 /// The answer whose head has come.
-fn begun(response: reqwest::Response, sent: Instant, limits: TimeLimits, recording: Option<Box<Exchange>>) -> Response {
-    let text = |v: &reqwest::header::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
-    let headers = response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
-    let head = Head { after: elapsed(sent), status: response.status().as_u16(), headers };
+fn begun(
+    response: reqwest::Response,
+    sent: Instant,
+    limits: TimeLimits,
+    recording: Option<Box<Exchange>>,
+) -> Response {
+    let text =
+        |v: &reqwest::header::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
+    let headers = response
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+        .collect();
+    let head = Head {
+        after: elapsed(sent),
+        status: response.status().as_u16(),
+        headers,
+    };
     let body = Body::of_network(LiveBody::new(response, sent, limits, &head, recording));
     Response { head, body }
 }
 
 /// What all clients have in common.
 fn builder(connect_timeout: Duration) -> reqwest::ClientBuilder {
-    // A process takes this setting once. The call fails where an earlier `Network` or another library has made it, and that
-    // choice works as well.
+    // A process takes this setting once. The call fails where an earlier `Network` or another
+    // library has made it, and that choice works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .user_agent(concat!("toolpipe/", env!("CARGO_PKG_VERSION")))

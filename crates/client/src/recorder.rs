@@ -52,11 +52,18 @@ impl Recorder {
     pub fn open(path: PathBuf, mode: TapeMode) -> Result<Recorder, RecorderError> {
         let tape = match std::fs::read_to_string(&path) {
             Ok(text) => Tape::read(&text).map_err(|e| RecorderError::Tape(path.clone(), e))?,
-            Err(e) if e.kind() == ErrorKind::NotFound && mode != TapeMode::Replay => Tape::default(),
+            Err(e) if e.kind() == ErrorKind::NotFound && mode != TapeMode::Replay => {
+                Tape::default()
+            }
             Err(e) if e.kind() == ErrorKind::NotFound => return Err(RecorderError::Missing(path)),
             Err(e) => return Err(RecorderError::Read(path, e)),
         };
-        Ok(Recorder { path, mode, tape, redactor: Redactor::default() })
+        Ok(Recorder {
+            path,
+            mode,
+            tape,
+            redactor: Redactor::default(),
+        })
     }
 
     /// Takes the redactor for requests and recordings.
@@ -92,13 +99,27 @@ impl Recorder {
 
     /// Whether [`Recorder::answer`] will answer this request from the tape.
     pub fn has_answer(&self, model: &str, request: &Request) -> bool {
-        self.mode != TapeMode::Record && self.tape.clone().take(&self.canonical(model, request)).is_ok()
+        self.mode != TapeMode::Record
+            && self
+                .tape
+                .clone()
+                .take(&self.canonical(model, request))
+                .is_ok()
     }
 
-    /// The beginning of a recording: the request. `is_secret` claims of a header's name that its value is secret; the recording
-    /// lists these headers by their names.
-    pub fn begin(&self, api: Api, model: &str, request: &Request, is_secret: impl Fn(&str) -> bool) -> Box<Exchange> {
-        let hidden = request.headers.iter().filter(|(name, _)| is_secret_header(name) || is_secret(name));
+    /// The beginning of a recording: the request. `is_secret` claims of a header's name that its
+    /// value is secret; the recording lists these headers by their names.
+    pub fn begin(
+        &self,
+        api: Api,
+        model: &str,
+        request: &Request,
+        is_secret: impl Fn(&str) -> bool,
+    ) -> Box<Exchange> {
+        let hidden = request
+            .headers
+            .iter()
+            .filter(|(name, _)| is_secret_header(name) || is_secret(name));
         Box::new(Exchange {
             api: api.name().to_owned(),
             model: model.to_owned(),
@@ -108,13 +129,16 @@ impl Recorder {
                 body: serde_json::from_str(&request.body).unwrap_or_default(),
                 sha256: self.canonical(model, request).sha256,
             },
-            redactions: hidden.map(|(name, _)| format!("request.headers.{name}")).collect(),
+            redactions: hidden
+                .map(|(name, _)| format!("request.headers.{name}"))
+                .collect(),
             ..Exchange::default()
         })
     }
 
-    /// Appends what was recorded of one turn to the file, in one write, without secrets. `is_good` claims that the turn did not fail:
-    /// in mode `auto` a failed turn is not kept, since the next one would get its answers.
+    /// Appends what was recorded of one turn to the file, in one write, without secrets. `is_good`
+    /// claims that the turn did not fail: in mode `auto` a failed turn is not kept, since the next
+    /// one would get its answers.
     ///
     /// # Errors
     /// [`RecorderError::Write`].
@@ -129,7 +153,10 @@ impl Recorder {
             exchange.write(&mut text);
         }
         let is_new = std::fs::metadata(&self.path).map_or(0, |m| m.len()) == 0;
-        let file = OpenOptions::new().append(true).create(true).open(&self.path);
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&self.path);
         file.and_then(|mut file| file.write_all(&text[usize::from(is_new)..]))
             .map_err(|e| RecorderError::Write(self.path.clone(), e))
     }

@@ -36,13 +36,22 @@ pub enum Speed {
 }
 
 impl Recording {
-    /// The answer of an exchange on a tape. An exchange without an end was cut there, and ends as if the server had closed it.
+    /// The answer of an exchange on a tape. An exchange without an end was cut there, and ends as
+    /// if the server had closed it.
     pub fn of(exchange: &Exchange) -> Recording {
-        let mut at = exchange.head.as_ref().map(|head| head.after).unwrap_or_default();
+        let mut at = exchange
+            .head
+            .as_ref()
+            .map(|head| head.after)
+            .unwrap_or_default();
         let mut reads = vec![];
         for read in &exchange.reads {
             at += read.after;
-            reads.push(TimedRead { at: Some(at), stall: Duration::ZERO, bytes: read.bytes.clone() });
+            reads.push(TimedRead {
+                at: Some(at),
+                stall: Duration::ZERO,
+                bytes: read.bytes.clone(),
+            });
         }
         let (after, ending) = exchange.end.unwrap_or((Duration::ZERO, Ending::Eof));
         let error = match ending {
@@ -50,11 +59,21 @@ impl Recording {
             Ending::Reset => Some(Error::recorded_loss()),
             Ending::Timeout => Some(Error::recorded_silence()),
         };
-        Recording { reads, ended: Some(at + after), error }
+        Recording {
+            reads,
+            ended: Some(at + after),
+            error,
+        }
     }
 
     /// A raw body without times.
     pub fn of_bytes(bytes: Vec<u8>) -> Recording {
-        Recording { reads: vec![TimedRead { bytes, ..TimedRead::default() }], ..Recording::default() }
+        Recording {
+            reads: vec![TimedRead {
+                bytes,
+                ..TimedRead::default()
+            }],
+            ..Recording::default()
+        }
     }
 }

@@ -26,9 +26,10 @@ pub fn redirect(head: &Head) -> Option<&str> {
     matches!(head.status, 301 | 302 | 303 | 307 | 308).then(|| head.header("location"))?
 }
 
-/// The request that follows from a redirect of `request` with this status to `place`, by the rules of browsers
-/// (<https://fetch.spec.whatwg.org/#http-redirect-fetch>). No header but the body's media type goes to another scheme, host or port: a
-/// credential is for the server that it was sent to.
+/// The request that follows from a redirect of `request` with this status to `place`, by the rules
+/// of browsers (<https://fetch.spec.whatwg.org/#http-redirect-fetch>). No header but the body's
+/// media type goes to another scheme, host or port: a credential is for the server that it was sent
+/// to.
 ///
 /// # Errors
 /// See [`RedirectError`].
@@ -36,7 +37,9 @@ pub fn follow(request: &Request, status: u16, place: &str) -> Result<Request, Re
     let base = Url::parse(&request.url).map_err(|_| RedirectError::Invalid)?;
     let mut url = base.join(place).map_err(|_| RedirectError::Invalid)?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(RedirectError::Scheme(url.scheme().chars().take(20).collect()));
+        return Err(RedirectError::Scheme(
+            url.scheme().chars().take(20).collect(),
+        ));
     }
     if base.scheme() == "https" && url.scheme() == "http" {
         return Err(RedirectError::Downgrade);
@@ -45,7 +48,10 @@ pub fn follow(request: &Request, status: u16, place: &str) -> Result<Request, Re
         return Err(RedirectError::User);
     }
     url.set_fragment(None);
-    let mut next = Request { url: url.to_string(), ..request.clone() };
+    let mut next = Request {
+        url: url.to_string(),
+        ..request.clone()
+    };
     let drops_body = match status {
         303 => next.method != "GET",
         301 | 302 => next.method == "POST",
@@ -55,7 +61,13 @@ pub fn follow(request: &Request, status: u16, place: &str) -> Result<Request, Re
         (next.method, next.body) = ("GET", String::new());
     }
     let is_other = url.origin() != base.origin();
-    next.headers.retain(|(name, _)| if name == "content-type" { !drops_body } else { !is_other });
+    next.headers.retain(|(name, _)| {
+        if name == "content-type" {
+            !drops_body
+        } else {
+            !is_other
+        }
+    });
     Ok(next)
 }
 
@@ -64,12 +76,23 @@ mod tests {
     use super::*;
 
     fn request(method: &'static str, url: &str) -> Request {
-        let headers = ["authorization", "x-tenant", "content-type"].map(|name| (name.to_owned(), "v".to_owned()));
-        Request { method, url: url.to_owned(), headers: headers.to_vec(), body: "{}".to_owned() }
+        let headers = ["authorization", "x-tenant", "content-type"]
+            .map(|name| (name.to_owned(), "v".to_owned()));
+        Request {
+            method,
+            url: url.to_owned(),
+            headers: headers.to_vec(),
+            body: "{}".to_owned(),
+        }
     }
 
     fn headers(request: &Request) -> String {
-        request.headers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" ")
+        request
+            .headers
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
@@ -81,11 +104,19 @@ mod tests {
             ("https://H:443/b", "https://h/b", all),
             ("//other/b", "https://other/b", "content-type"),
             ("https://h:8443/b", "https://h:8443/b", "content-type"),
-            ("https://h.evil.example/", "https://h.evil.example/", "content-type"),
+            (
+                "https://h.evil.example/",
+                "https://h.evil.example/",
+                "content-type",
+            ),
             ("https://h./", "https://h./", "content-type"),
         ] {
             let next = follow(&request("PUT", "https://h/a/b"), 307, place).unwrap();
-            assert_eq!((next.url.as_str(), headers(&next).as_str()), (url, kept), "{place}");
+            assert_eq!(
+                (next.url.as_str(), headers(&next).as_str()),
+                (url, kept),
+                "{place}"
+            );
         }
         let next = follow(&request("GET", "http://h/"), 302, "https://h/").unwrap();
         assert_eq!(headers(&next), "content-type");
@@ -104,7 +135,11 @@ mod tests {
         ] {
             let next = follow(&request(method, "https://h/"), status, "/b").unwrap();
             assert_eq!(next.method, next_method, "{status}");
-            assert_eq!(next.body.is_empty(), next_method != method, "{status} {method}");
+            assert_eq!(
+                next.body.is_empty(),
+                next_method != method,
+                "{status} {method}"
+            );
         }
     }
 
@@ -120,12 +155,21 @@ mod tests {
             ("https://", "not a URL"),
             ("https://h:99999/", "not a URL"),
         ] {
-            let refused = follow(&request("GET", "https://h/"), 302, place).unwrap_err().to_string();
+            let refused = follow(&request("GET", "https://h/"), 302, place)
+                .unwrap_err()
+                .to_string();
             assert!(refused.contains(says), "{place}: {refused}");
         }
         let head = |status, headers: &[(&str, &str)]| {
-            let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            Head { status, headers, ..Head::default() }
+            let headers = headers
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            Head {
+                status,
+                headers,
+                ..Head::default()
+            }
         };
         assert_eq!(redirect(&head(302, &[("location", "/b")])), Some("/b"));
         assert_eq!(redirect(&head(302, &[])), None);

@@ -15,7 +15,8 @@ pub(crate) fn system() -> Lookup {
     Arc::new(|name| Ok((name, 0).to_socket_addrs()?.collect()))
 }
 
-/// Asks in a thread of its own for each name: the HTTP client's own resolver panics where the system has no more threads.
+/// Asks in a thread of its own for each name: the HTTP client's own resolver panics where the
+/// system has no more threads.
 pub(crate) async fn in_thread(
     lookup: Lookup,
     name: String,

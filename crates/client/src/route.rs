@@ -16,7 +16,8 @@ pub struct Route {
     pub url: String,
     /// Whether every connection stays on this machine.
     pub is_local: bool,
-    /// The host's name and its addresses, where the name promises this machine: no other address is connected to.
+    /// The host's name and its addresses, where the name promises this machine: no other address is
+    /// connected to.
     pub(crate) pinned: Option<(String, Vec<SocketAddr>)>,
 }
 
@@ -35,14 +36,26 @@ pub enum AddressError {
 }
 
 impl Route {
-    /// Looks at `url`. Asks the system for the addresses of `localhost` and of the names under it: such a name only promises this
-    /// machine (RFC 6761), the addresses decide.
+    /// Looks at `url`. Asks the system for the addresses of `localhost` and of the names under it:
+    /// such a name only promises this machine (RFC 6761), the addresses decide.
     pub fn of(url: &str) -> Route {
-        let other = Route { url: url.to_owned(), ..Route::default() };
-        let Ok(parsed) = Url::parse(url) else { return other };
+        let other = Route {
+            url: url.to_owned(),
+            ..Route::default()
+        };
+        let Ok(parsed) = Url::parse(url) else {
+            return other;
+        };
         let host = parsed.host_str().unwrap_or_default();
-        if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-            return Route { is_local: address.to_canonical().is_loopback(), ..other };
+        if let Ok(address) = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<IpAddr>()
+        {
+            return Route {
+                is_local: address.to_canonical().is_loopback(),
+                ..other
+            };
         }
         let name = host.trim_end_matches('.');
         if name != "localhost" && !name.ends_with(".localhost") {
@@ -50,12 +63,25 @@ impl Route {
         }
         let port = parsed.port_or_known_default().unwrap_or(80);
         // /etc/hosts has names without the dot that ends a full name.
-        other.pinned_to(host, (name, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default())
+        other.pinned_to(
+            host,
+            (name, port)
+                .to_socket_addrs()
+                .map(Iterator::collect)
+                .unwrap_or_default(),
+        )
     }
 
     fn pinned_to(self, host: &str, addresses: Vec<SocketAddr>) -> Route {
-        let is_local = !addresses.is_empty() && addresses.iter().all(|a| a.ip().to_canonical().is_loopback());
-        Route { is_local, pinned: is_local.then(|| (host.to_owned(), addresses)), ..self }
+        let is_local = !addresses.is_empty()
+            && addresses
+                .iter()
+                .all(|a| a.ip().to_canonical().is_loopback());
+        Route {
+            is_local,
+            pinned: is_local.then(|| (host.to_owned(), addresses)),
+            ..self
+        }
     }
 
     /// Connects to a server on this machine, and closes the connection without a request.
@@ -66,7 +92,9 @@ impl Route {
         let url = Url::parse(&self.url).map_err(|e| Error::address(&e.to_string()))?;
         let addresses = match &self.pinned {
             Some((_, addresses)) => addresses.clone(),
-            None => url.socket_addrs(|| None).map_err(|e| Error::address(&e.to_string()))?,
+            None => url
+                .socket_addrs(|| None)
+                .map_err(|e| Error::address(&e.to_string()))?,
         };
         let server = url.origin().ascii_serialization();
         match tokio::time::timeout(longest, TcpStream::connect(&*addresses)).await {
@@ -76,21 +104,30 @@ impl Route {
         }
     }
 
-    /// Checks that a request has an address, and that no secret in it goes over http to another machine. `is_secret` claims
-    /// of a header's name that its value is secret.
+    /// Checks that a request has an address, and that no secret in it goes over http to another
+    /// machine. `is_secret` claims of a header's name that its value is secret.
     ///
     /// # Errors
-    /// See [`AddressError`]. The caller may let [`AddressError::Exposed`] pass if its user allows that.
-    pub fn check(&self, request: &Request, is_secret: impl Fn(&str) -> bool) -> Result<(), AddressError> {
+    /// See [`AddressError`]. The caller may let [`AddressError::Exposed`] pass if its user allows
+    /// that.
+    pub fn check(
+        &self,
+        request: &Request,
+        is_secret: impl Fn(&str) -> bool,
+    ) -> Result<(), AddressError> {
         let url = Url::parse(&request.url).map_err(|e| AddressError::Invalid(e.to_string()))?;
         let host = url.host_str().unwrap_or_default();
         if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
             return Err(AddressError::Scheme(url.scheme().to_owned()));
         }
-        let has_secret = request.headers.iter().any(|(name, _)| is_secret_header(name) || is_secret(name))
+        let has_secret = request
+            .headers
+            .iter()
+            .any(|(name, _)| is_secret_header(name) || is_secret(name))
             || !in_url(&url).is_empty();
         // The route is that of the base URL, so it holds for a request to the same host only.
-        let is_local = self.is_local && Url::parse(&self.url).is_ok_and(|base| base.host() == url.host());
+        let is_local =
+            self.is_local && Url::parse(&self.url).is_ok_and(|base| base.host() == url.host());
         if has_secret && url.scheme() == "http" && !is_local {
             return Err(AddressError::Exposed(host.to_owned()));
         }
@@ -98,10 +135,12 @@ impl Route {
     }
 }
 
-/// `url` with the path of `usual` (`/v1`) if it has none of its own: a bare address of a server, since most servers copy the path of the
-/// API's provider.
+/// `url` with the path of `usual` (`/v1`) if it has none of its own: a bare address of a server,
+/// since most servers copy the path of the API's provider.
 pub fn with_path_of(url: String, usual: &str) -> String {
-    let (Ok(mut bare), Ok(usual)) = (Url::parse(&url), Url::parse(usual)) else { return url };
+    let (Ok(mut bare), Ok(usual)) = (Url::parse(&url), Url::parse(usual)) else {
+        return url;
+    };
     if !matches!(bare.path(), "" | "/") {
         return url;
     }
@@ -109,8 +148,8 @@ pub fn with_path_of(url: String, usual: &str) -> String {
     bare.into()
 }
 
-/// The secrets in a URL: its user and password, and the values of parameters that have the name of a credential, each as it is written
-/// and decoded.
+/// The secrets in a URL: its user and password, and the values of parameters that have the name of
+/// a credential, each as it is written and decoded.
 pub fn secrets_in_url(url: &str) -> Vec<String> {
     Url::parse(url).map(|url| in_url(&url)).unwrap_or_default()
 }
@@ -123,9 +162,19 @@ fn in_url(url: &Url) -> Vec<String> {
     } else if !url.username().is_empty() {
         secrets.extend([decoded(url.username()), url.username().to_owned()]);
     }
-    for (name, value) in url.query_pairs().filter(|(name, value)| is_secret_parameter(name) && !value.is_empty()) {
-        let raw = url.query().into_iter().flat_map(|query| query.split('&')).filter_map(|pair| pair.split_once('='));
-        secrets.extend(raw.filter(|(raw, _)| *raw == name).map(|(_, value)| value.to_owned()));
+    for (name, value) in url
+        .query_pairs()
+        .filter(|(name, value)| is_secret_parameter(name) && !value.is_empty())
+    {
+        let raw = url
+            .query()
+            .into_iter()
+            .flat_map(|query| query.split('&'))
+            .filter_map(|pair| pair.split_once('='));
+        secrets.extend(
+            raw.filter(|(raw, _)| *raw == name)
+                .map(|(_, value)| value.to_owned()),
+        );
         secrets.push(value.into_owned());
     }
     secrets
@@ -135,7 +184,11 @@ fn decoded(text: &str) -> String {
     let pair = format!("x={}", text.replace('+', "%2B"));
     Url::parse(&format!("http://h/?{pair}"))
         .ok()
-        .and_then(|url| url.query_pairs().next().map(|(_, value)| value.into_owned()))
+        .and_then(|url| {
+            url.query_pairs()
+                .next()
+                .map(|(_, value)| value.into_owned())
+        })
         .unwrap_or_else(|| text.to_owned())
 }
 
@@ -178,18 +231,29 @@ mod tests {
     #[test]
     fn a_name_is_this_machine_only_if_all_its_addresses_are() {
         let to = |addresses: &[&str]| {
-            Route::default().pinned_to("x.localhost", addresses.iter().map(|text| text.parse().unwrap()).collect())
+            Route::default().pinned_to(
+                "x.localhost",
+                addresses.iter().map(|text| text.parse().unwrap()).collect(),
+            )
         };
         let local = to(&["127.0.0.1:80", "[::1]:80"]);
         let (host, addresses) = local.pinned.unwrap();
         assert!(local.is_local && host == "x.localhost" && addresses.len() == 2);
         assert!(to(&["[::ffff:127.0.0.1]:80"]).is_local);
-        for addresses in [&[][..], &["10.0.0.1:80"], &["127.0.0.1:80", "10.0.0.1:80"], &["[fe80::1]:80"]] {
+        for addresses in [
+            &[][..],
+            &["10.0.0.1:80"],
+            &["127.0.0.1:80", "10.0.0.1:80"],
+            &["[fe80::1]:80"],
+        ] {
             assert_eq!(to(addresses), Route::default(), "{addresses:?}");
         }
         for url in ["http://localhost:8080/v1", "http://LOCALHOST.:8080"] {
             let route = Route::of(url);
-            assert!(route.is_local && route.pinned.unwrap().1.iter().all(|a| a.port() == 8080), "{url}");
+            assert!(
+                route.is_local && route.pinned.unwrap().1.iter().all(|a| a.port() == 8080),
+                "{url}"
+            );
         }
     }
 
@@ -205,9 +269,17 @@ mod tests {
             ("http://me:p%40ss@h/", "p@ss"),
             ("http://sk-1@h/", "sk-1"),
         ] {
-            assert!(secrets(url).iter().any(|s| s == secret), "{url}: {:?}", secrets(url));
+            assert!(
+                secrets(url).iter().any(|s| s == secret),
+                "{url}: {:?}",
+                secrets(url)
+            );
         }
-        for url in ["http://h/v1", "http://h/v1?api-version=2024-10-21&alt=sse", "http://h/?key="] {
+        for url in [
+            "http://h/v1",
+            "http://h/v1?api-version=2024-10-21&alt=sse",
+            "http://h/?key=",
+        ] {
             assert!(secrets(url).is_empty(), "{url}: {:?}", secrets(url));
         }
     }
@@ -216,8 +288,15 @@ mod tests {
     fn a_secret_goes_over_http_only_to_the_machine_of_the_route() {
         let check = |base: &str, url: &str, header: &str| {
             let headers = vec![(header.to_owned(), "v".to_owned())];
-            let request = Request { method: "POST", url: url.to_owned(), headers, body: String::new() };
-            Route::of(base).check(&request, |name| name == "x-mine").map_err(|e| e.to_string())
+            let request = Request {
+                method: "POST",
+                url: url.to_owned(),
+                headers,
+                body: String::new(),
+            };
+            Route::of(base)
+                .check(&request, |name| name == "x-mine")
+                .map_err(|e| e.to_string())
         };
         for (base, url, header) in [
             ("https://h/v1", "https://h/v1/chat", "authorization"),
@@ -227,14 +306,42 @@ mod tests {
             assert_eq!(check(base, url, header), Ok(()), "{url}");
         }
         for (base, url, header, says) in [
-            ("http://h/v1", "http://h/v1/chat", "authorization", "over http to h,"),
-            ("http://h/v1", "http://h/v1/chat", "x-mine", "over http to h,"),
-            ("http://h/v1", "http://h/v1?api_key=k", "x-title", "over http to h,"),
-            ("http://127.0.0.1", "http://h/chat", "authorization", "over http to h,"),
-            ("ftp://h", "ftp://h/", "x-title", "ftp is not an http or https address"),
+            (
+                "http://h/v1",
+                "http://h/v1/chat",
+                "authorization",
+                "over http to h,",
+            ),
+            (
+                "http://h/v1",
+                "http://h/v1/chat",
+                "x-mine",
+                "over http to h,",
+            ),
+            (
+                "http://h/v1",
+                "http://h/v1?api_key=k",
+                "x-title",
+                "over http to h,",
+            ),
+            (
+                "http://127.0.0.1",
+                "http://h/chat",
+                "authorization",
+                "over http to h,",
+            ),
+            (
+                "ftp://h",
+                "ftp://h/",
+                "x-title",
+                "ftp is not an http or https address",
+            ),
             ("h", "h", "x-title", "write it as https://HOST/PATH"),
         ] {
-            assert!(check(base, url, header).unwrap_err().contains(says), "{url}");
+            assert!(
+                check(base, url, header).unwrap_err().contains(says),
+                "{url}"
+            );
         }
     }
 
@@ -242,7 +349,11 @@ mod tests {
     fn a_bare_address_gets_the_usual_path() {
         for (usual, url, full) in [
             ("https://api.openai.com/v1", "http://h:1", "http://h:1/v1"),
-            ("https://api.openai.com/v1", "http://h/?v=2", "http://h/v1?v=2"),
+            (
+                "https://api.openai.com/v1",
+                "http://h/?v=2",
+                "http://h/v1?v=2",
+            ),
             ("https://api.openai.com/v1", "http://h/api", "http://h/api"),
             ("https://x/v1beta", "https://h", "https://h/v1beta"),
             ("http://localhost:11434", "http://h:2", "http://h:2/"),

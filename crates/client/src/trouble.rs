@@ -18,15 +18,22 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// The wait before the request is sent again after attempt `attempt` (from 1); `None` if another attempt would fail in the same way.
+    /// The wait before the request is sent again after attempt `attempt` (from 1); `None` if
+    /// another attempt would fail in the same way.
     pub fn wait(&self, attempt: u32) -> Option<Wait> {
         let wait = |head: Option<&Head>| {
-            Wait::new(attempt, |name| head.and_then(|h| h.header(name)), SystemTime::now(), retry::chance())
+            Wait::new(
+                attempt,
+                |name| head.and_then(|h| h.header(name)),
+                SystemTime::now(),
+                retry::chance(),
+            )
         };
         match self {
             Trouble::Lost(_) => Some(wait(None)),
             Trouble::Refused(head, body)
-                if retry::may_retry(head.status) && !is_context_overflow(head.status, body.as_bytes()) =>
+                if retry::may_retry(head.status)
+                    && !is_context_overflow(head.status, body.as_bytes()) =>
             {
                 Some(wait(Some(head)))
             }
@@ -55,18 +62,25 @@ impl Trouble {
 
     /// The provider's message if it refuses tools, else `None`.
     pub fn refuses_tools(&self) -> Option<String> {
-        let Trouble::Refused(head, body) = self else { return None };
+        let Trouble::Refused(head, body) = self else {
+            return None;
+        };
         refuses_tools(head.status, body)
     }
 
-    /// Whether the provider seems to refuse streaming, by its status and the words of its body. If so, the same request without
-    /// streaming may succeed.
+    /// Whether the provider seems to refuse streaming, by its status and the words of its body. If
+    /// so, the same request without streaming may succeed.
     pub fn refuses_streaming(&self) -> bool {
-        let Trouble::Refused(head, body) = self else { return false };
+        let Trouble::Refused(head, body) = self else {
+            return false;
+        };
         match head.status {
             405 | 501 => true,
             400 | 403 | 404 | 406 | 415 | 422 => {
-                let body = body.to_lowercase().replace("upstream", "").replace("downstream", "");
+                let body = body
+                    .to_lowercase()
+                    .replace("upstream", "")
+                    .replace("downstream", "");
                 body.contains("stream") && REFUSALS.iter().any(|word| body.contains(word))
             }
             _ => false,
@@ -74,7 +88,8 @@ impl Trouble {
     }
 }
 
-/// Phrases in the messages of servers that refuse streaming, or the member of the body that asks for it.
+/// Phrases in the messages of servers that refuse streaming, or the member of the body that asks
+/// for it.
 const REFUSALS: [&str; 15] = [
     "not support",
     "n't support",

@@ -33,11 +33,15 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// The answer of all streams so far: a yes of any stream outweighs everything, and undecided outweighs a no.
+    /// The answer of all streams so far: a yes of any stream outweighs everything, and undecided
+    /// outweighs a no.
     pub fn answer(&self) -> StreamAnswer {
         let counts = self.counts.get();
         let some = |answer: &StreamAnswer| counts[*answer as usize] > 0;
-        [StreamAnswer::Yes, StreamAnswer::Undecided].into_iter().find(some).unwrap_or_default()
+        [StreamAnswer::Yes, StreamAnswer::Undecided]
+            .into_iter()
+            .find(some)
+            .unwrap_or_default()
     }
 
     /// Adds the answer of an input without a stream.

@@ -1,9 +1,11 @@
-//! What the checker `auto` knows of texts and models: how likely a call still is, from what has come so far.
+//! What the checker `auto` knows of texts and models: how likely a call still is, from what has
+//! come so far.
 //!
 //! `words.rs` has the words by which models announce a call, `signs.rs` reads a text for them
-//! (`sign.rs` is how strong each is), `origin.rs` is what the start of a stream
-//! shows of its model and tools, `table.rs` holds the learned counts, `limits.rs` turns these into the places at which the risk falls
-//! under a limit, `texts.rs` reads a text for calls, and `observer.rs` counts one more stream. `docs/auto.md` explains the model.
+//! (`sign.rs` is how strong each is), `origin.rs` is what the start of a stream shows of its model
+//! and tools, `table.rs` holds the learned counts, `limits.rs` turns these into the places at which
+//! the risk falls under a limit, `texts.rs` reads a text for calls, and `observer.rs` counts one
+//! more stream. `docs/auto.md` explains the model.
 
 mod limits;
 mod observation;

@@ -18,7 +18,10 @@ pub struct Verdict {
 impl Verdict {
     /// A verdict with its reason.
     pub fn new(tool_call: bool, reason: impl Into<String>) -> Self {
-        Verdict { tool_call, reason: reason.into() }
+        Verdict {
+            tool_call,
+            reason: reason.into(),
+        }
     }
 }
 
@@ -32,8 +35,8 @@ pub enum StreamEnding {
 }
 
 impl StreamEnding {
-    /// Whether the stream failed. A failed stream without a call proves nothing: the call may have been in the part that never
-    /// arrived.
+    /// Whether the stream failed. A failed stream without a call proves nothing: the call may have
+    /// been in the part that never arrived.
     pub fn is_failure(self) -> bool {
         match self {
             StreamEnding::Stream(reason) => reason.is_failure(),
@@ -44,26 +47,28 @@ impl StreamEnding {
 
 /// Decides about one choice of one stream. Sees every event of it, in order, until it has decided.
 pub trait Checker {
-    /// Takes the next event; returns the verdict as soon as an event settles it, and `None` until then.
+    /// Takes the next event; returns the verdict as soon as an event settles it, and `None` until
+    /// then.
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict>;
 
-    /// Takes the end of the stream. Returns `None` if the checker cannot decide, because the stream failed too early or the
-    /// checker itself failed.
+    /// Takes the end of the stream. Returns `None` if the checker cannot decide, because the stream
+    /// failed too early or the checker itself failed.
     fn end(&mut self, ending: StreamEnding) -> Option<Verdict>;
 
-    /// Whether the checker needs the events after a positive verdict, and the end. A checker that finds calls in text does,
-    /// because later text can show that one was not a call.
+    /// Whether the checker needs the events after a positive verdict, and the end. A checker that
+    /// finds calls in text does, because later text can show that one was not a call.
     fn reads_past_verdict(&self) -> bool {
         false
     }
 
-    /// Whether the checker also reads on after a no, because a call that follows turns the no into a yes.
+    /// Whether the checker also reads on after a no, because a call that follows turns the no into
+    /// a yes.
     fn revises_no(&self) -> bool {
         false
     }
 
-    /// `Some(true)` if every call that it found in text turned out not to be one, `Some(false)` if a call remains. `None` if it
-    /// found only calls that are events; a `retract` withdraws those.
+    /// `Some(true)` if every call that it found in text turned out not to be one, `Some(false)` if
+    /// a call remains. `None` if it found only calls that are events; a `retract` withdraws those.
     fn overturned(&self) -> Option<bool> {
         None
     }
@@ -72,12 +77,15 @@ pub trait Checker {
 /// Makes a checker for each choice of a stream.
 pub type Factory = Rc<dyn Fn() -> Box<dyn Checker>>;
 
-/// Makes the factory of a stream from its first event, which may name the API, the model and the tools. One value serves all
-/// streams of a run, and keeps what it builds for them.
+/// Makes the factory of a stream from its first event, which may name the API, the model and the
+/// tools. One value serves all streams of a run, and keeps what it builds for them.
 pub type Checkers = Rc<dyn Fn(&Event<'_>) -> Factory>;
 
 /// The [`Checkers`] of a checker that does not depend on the first event of its stream.
-#[expect(clippy::unnecessary_wraps, reason = "a row of the table may reject its argument")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a row of the table may reject its argument"
+)]
 pub(crate) fn alike<C: Checker + 'static>(make: impl Fn() -> C + 'static) -> Option<Checkers> {
     let factory: Factory = Rc::new(move || Box::new(make()));
     Some(Rc::new(move |_| Rc::clone(&factory)))
@@ -116,7 +124,11 @@ pub(crate) enum Meaning<'a> {
 
 impl<'a> Meaning<'a> {
     fn of_text(text: Text<'a>) -> Self {
-        if text.is_empty() { Meaning::Nothing } else { Meaning::Text(text.str()) }
+        if text.is_empty() {
+            Meaning::Nothing
+        } else {
+            Meaning::Text(text.str())
+        }
     }
 }
 
@@ -144,7 +156,8 @@ impl CallFilter {
     }
 }
 
-/// The verdict on a stream that ended without a call. `None` if the stream failed: the call may be in the part that was lost.
+/// The verdict on a stream that ended without a call. `None` if the stream failed: the call may be
+/// in the part that was lost.
 pub(crate) fn none(ending: StreamEnding) -> Option<Verdict> {
     (!ending.is_failure()).then(|| Verdict::new(false, "the stream ended without a tool call"))
 }

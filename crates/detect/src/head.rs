@@ -20,15 +20,31 @@ impl<'a> CallHead<'a> {
     pub fn read(event: &Event<'a>) -> Self {
         let (index, id, name, has_arguments) = if event.kind() == Kind::ToolCall {
             let call = ToolCall::read(event);
-            (call.index, Some(call.tool_id), Some(call.tool_name), call.arguments.is_some())
+            (
+                call.index,
+                Some(call.tool_id),
+                Some(call.tool_name),
+                call.arguments.is_some(),
+            )
         } else {
             let delta = ToolCallDelta::read(event);
-            (delta.index, delta.tool_id, delta.tool_name, delta.arguments.is_some_and(|text| !text.is_empty()))
+            (
+                delta.index,
+                delta.tool_id,
+                delta.tool_name,
+                delta.arguments.is_some_and(|text| !text.is_empty()),
+            )
         };
-        CallHead { index, id: id.filter(|id| !id.is_empty()), name: name.unwrap_or_default(), has_arguments }
+        CallHead {
+            index,
+            id: id.filter(|id| !id.is_empty()),
+            name: name.unwrap_or_default(),
+            has_arguments,
+        }
     }
 
-    /// Whether the event is not a call: a delta without an id, a name and arguments. Some servers write the word null as an id.
+    /// Whether the event is not a call: a delta without an id, a name and arguments. Some servers
+    /// write the word null as an id.
     pub fn is_blank(&self) -> bool {
         self.name.is_empty() && !self.has_arguments && self.id.is_none_or(|id| id == "null")
     }

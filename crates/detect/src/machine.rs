@@ -1,4 +1,5 @@
-//! The machine of `tc-detect`: one decision for each choice of a stream, written as early as it can be.
+//! The machine of `tc-detect`: one decision for each choice of a stream, written as early as it can
+//! be.
 
 use crate::answers::{Answers, StreamAnswer};
 use crate::checker::{Checker, Factory, StreamEnding, Verdict};
@@ -27,33 +28,50 @@ pub struct Detect {
     answers: Answers,
     choices: Choices<CheckedChoice>,
     events: u64,
-    /// Whether other streams may follow: this one has a name, or has ended before its input, or its input is not a pipe whose upstream
-    /// should stop.
+    /// Whether other streams may follow: this one has a name, or has ended before its input, or its
+    /// input is not a pipe whose upstream should stop.
     others: bool,
 }
 
 impl std::fmt::Debug for Detect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Detect").field("checker", &self.name).field("events", &self.events).finish_non_exhaustive()
+        f.debug_struct("Detect")
+            .field("checker", &self.name)
+            .field("events", &self.events)
+            .finish_non_exhaustive()
     }
 }
 
 impl Detect {
-    /// A machine for the stream that `first` begins. `factory` makes the checker of each choice, `name` is what the user calls it.
+    /// A machine for the stream that `first` begins. `factory` makes the checker of each choice,
+    /// `name` is what the user calls it.
     pub fn new(name: Rc<str>, factory: Factory, answers: Answers, first: &Event<'_>) -> Self {
-        Detect { name, factory, answers, choices: Choices::default(), events: 0, others: first.stream().is_some() }
+        Detect {
+            name,
+            factory,
+            answers,
+            choices: Choices::default(),
+            events: 0,
+            others: first.stream().is_some(),
+        }
     }
 
-    /// With `others`, more streams may follow in the input, so that a no to this one is not yet the answer.
+    /// With `others`, more streams may follow in the input, so that a no to this one is not yet the
+    /// answer.
     #[must_use]
     pub fn followed(mut self, others: bool) -> Self {
         self.others |= others;
         self
     }
 
-    /// Whether the first choice calls a tool; `None` before that is decided, and where the stream failed first.
+    /// Whether the first choice calls a tool; `None` before that is decided, and where the stream
+    /// failed first.
     pub fn decided(&self) -> Option<bool> {
-        self.choices.find(0).map(|at| &self.choices[at]).filter(|c| !c.has_failed).and_then(|c| c.decided)
+        self.choices
+            .find(0)
+            .map(|at| &self.choices[at])
+            .filter(|c| !c.has_failed)
+            .and_then(|c| c.decided)
     }
 
     fn choice(&mut self, number: u32) -> usize {
@@ -72,9 +90,12 @@ impl Detect {
     fn decide(&mut self, at: usize, verdict: Option<Verdict>, revised: bool, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
         let undecided = verdict.is_none();
-        let verdict = verdict.unwrap_or_else(|| Verdict::new(false, "the stream failed before this could be decided"));
+        let verdict = verdict.unwrap_or_else(|| {
+            Verdict::new(false, "the stream failed before this could be decided")
+        });
         if let Some(decided) = choice.decided.filter(|_| revised) {
-            self.answers.take_back(StreamAnswer::of(choice.has_failed, decided));
+            self.answers
+                .take_back(StreamAnswer::of(choice.has_failed, decided));
         }
         (choice.decided, choice.has_failed) = (Some(verdict.tool_call), undecided);
         out.emit(
@@ -89,7 +110,8 @@ impl Detect {
                 undecided,
             },
         );
-        self.answers.add(StreamAnswer::of(undecided, verdict.tool_call));
+        self.answers
+            .add(StreamAnswer::of(undecided, verdict.tool_call));
     }
 
     /// Shows an event to the checker while the event may change the decision.
@@ -104,7 +126,11 @@ impl Detect {
             }
             Some(true) if choice.checker.reads_past_verdict() => drop(choice.checker.push(event)),
             Some(false) if choice.checker.revises_no() => {
-                if let Some(yes) = choice.checker.push(event).filter(|verdict| verdict.tool_call) {
+                if let Some(yes) = choice
+                    .checker
+                    .push(event)
+                    .filter(|verdict| verdict.tool_call)
+                {
                     self.decide(at, Some(yes), true, out);
                 }
             }
@@ -112,17 +138,24 @@ impl Detect {
         }
     }
 
-    /// Takes a decision that is in the input already: this checker made it when the stream went through it before.
+    /// Takes a decision that is in the input already: this checker made it when the stream went
+    /// through it before.
     fn decided_before(&mut self, number: u32, decision: &Decision<'_>) {
         let at = self.choice(number);
         let choice = &mut self.choices[at];
-        if let Some(decided) = choice.decided.filter(|decided| decision.revised && *decided != decision.tool_call) {
+        if let Some(decided) = choice
+            .decided
+            .filter(|decided| decision.revised && *decided != decision.tool_call)
+        {
             choice.decided = Some(decision.tool_call);
-            self.answers.take_back(StreamAnswer::of(choice.has_failed, decided));
-            self.answers.add(StreamAnswer::of(false, decision.tool_call));
+            self.answers
+                .take_back(StreamAnswer::of(choice.has_failed, decided));
+            self.answers
+                .add(StreamAnswer::of(false, decision.tool_call));
         } else if choice.decided.is_none() {
             choice.decided = Some(decision.tool_call);
-            self.answers.add(StreamAnswer::of(decision.undecided, decision.tool_call));
+            self.answers
+                .add(StreamAnswer::of(decision.undecided, decision.tool_call));
         }
     }
 
@@ -137,12 +170,24 @@ impl Detect {
                 self.decide(at, verdict, false, out);
             } else if choice.decided == Some(false) && choice.checker.revises_no() {
                 // It has read on: the text may have been a call after all.
-                if let Some(yes) = choice.checker.end(ending).filter(|verdict| verdict.tool_call) {
+                if let Some(yes) = choice
+                    .checker
+                    .end(ending)
+                    .filter(|verdict| verdict.tool_call)
+                {
                     self.decide(at, Some(yes), true, out);
                 }
-            } else if choice.decided == Some(true) && choice.is_overturned(ending) && !ending.is_failure() {
+            } else if choice.decided == Some(true)
+                && choice.is_overturned(ending)
+                && !ending.is_failure()
+            {
                 // Only now: after a retract another call could still have come.
-                self.decide(at, Some(Verdict::new(false, "every call was retracted")), true, out);
+                self.decide(
+                    at,
+                    Some(Verdict::new(false, "every call was retracted")),
+                    true,
+                    out,
+                );
             }
         }
     }
@@ -154,7 +199,10 @@ impl CheckedChoice {
         if self.checker.reads_past_verdict() {
             self.checker.end(ending);
         }
-        let is_overturned = self.checker.overturned().unwrap_or_else(|| self.calls.any_retracted());
+        let is_overturned = self
+            .checker
+            .overturned()
+            .unwrap_or_else(|| self.calls.any_retracted());
         is_overturned && self.calls.is_empty()
     }
 }
@@ -164,7 +212,10 @@ impl Machine for Detect {
         self.events += 1;
         match event.kind() {
             Kind::StreamEnd => {
-                self.end(StreamEnding::Stream(StreamEnd::read(event).finish_reason), out);
+                self.end(
+                    StreamEnding::Stream(StreamEnd::read(event).finish_reason),
+                    out,
+                );
                 self.others = true;
             }
             Kind::Decision => {
@@ -208,10 +259,13 @@ impl Machine for Detect {
         self.end(StreamEnding::Cut, out);
     }
 
-    /// A yes is the answer for all streams. A no is the answer only when no stream may follow; its upstream may stop then.
+    /// A yes is the answer for all streams. A no is the answer only when no stream may follow; its
+    /// upstream may stop then.
     fn settled(&self) -> bool {
         self.answers.answer() == StreamAnswer::Yes
-            || (!self.others && !self.choices.is_empty() && self.choices.iter().all(|c| c.decided == Some(false)))
+            || (!self.others
+                && !self.choices.is_empty()
+                && self.choices.iter().all(|c| c.decided == Some(false)))
     }
 }
 
@@ -222,12 +276,18 @@ mod tests {
 
     fn run(checker: &'static str, lines: &[&str]) -> (Vec<String>, StreamAnswer) {
         let answers = Answers::default();
-        let factory = crate::checkers(checker, &crate::CallFilter::default()).expect("a checker of the table");
+        let factory = crate::checkers(checker, &crate::CallFilter::default())
+            .expect("a checker of the table");
         let mut scanner = event::Scanner::default();
         let first = scanner.read(lines[0]).expect("an event");
         let mut machine = Detect::new(checker.into(), factory(&first), answers.clone(), &first);
         let out = Collect::run(&mut machine, lines);
-        (out.into_iter().filter(|l| l.contains("\"decision\"")).collect(), answers.answer())
+        (
+            out.into_iter()
+                .filter(|l| l.contains("\"decision\""))
+                .collect(),
+            answers.answer(),
+        )
     }
 
     const START: &str = r#"{"type":"stream_start","v":1}"#;
@@ -239,19 +299,50 @@ mod tests {
     #[test]
     fn each_checker_decides_at_its_event() {
         for (checker, lines, yes, event, answer) in [
-            ("full", &[START, TEXT, CALL, END][..], true, 3, StreamAnswer::Yes),
+            (
+                "full",
+                &[START, TEXT, CALL, END][..],
+                true,
+                3,
+                StreamAnswer::Yes,
+            ),
             ("full", &[START, TEXT, END], false, 3, StreamAnswer::No),
-            ("first-chunk", &[START, TEXT, CALL, END], false, 2, StreamAnswer::No),
-            ("lookahead:12", &[START, TEXT, CALL, END], false, 2, StreamAnswer::No),
-            ("lookahead:13", &[START, TEXT, CALL, END], true, 3, StreamAnswer::Yes),
-            ("full", &[START, TEXT, CUT], false, 3, StreamAnswer::Undecided),
+            (
+                "first-chunk",
+                &[START, TEXT, CALL, END],
+                false,
+                2,
+                StreamAnswer::No,
+            ),
+            (
+                "lookahead:12",
+                &[START, TEXT, CALL, END],
+                false,
+                2,
+                StreamAnswer::No,
+            ),
+            (
+                "lookahead:13",
+                &[START, TEXT, CALL, END],
+                true,
+                3,
+                StreamAnswer::Yes,
+            ),
+            (
+                "full",
+                &[START, TEXT, CUT],
+                false,
+                3,
+                StreamAnswer::Undecided,
+            ),
             ("full", &[START, TEXT], false, 2, StreamAnswer::Undecided),
             ("full", &[START, CALL, CUT], true, 2, StreamAnswer::Yes),
         ] {
             let (out, got) = run(checker, lines);
             assert_eq!(out.len(), 1, "{checker} {lines:?}");
             assert!(
-                out[0].contains(&format!("\"tool_call\":{yes}")) && out[0].contains(&format!("\"event\":{event},")),
+                out[0].contains(&format!("\"tool_call\":{yes}"))
+                    && out[0].contains(&format!("\"event\":{event},")),
                 "{out:?}"
             );
             assert_eq!(got, answer, "{checker} {lines:?}");
@@ -263,19 +354,50 @@ mod tests {
         let white = r#"{"type":"content_delta","text":"\n \u3000\n"}"#;
         let five = r#"{"type":"content_delta","text":" a b "}"#;
         for (checker, lines, yes, event) in [
-            ("lookahead:1", &[START, white, white, CALL, END][..], true, 4),
+            (
+                "lookahead:1",
+                &[START, white, white, CALL, END][..],
+                true,
+                4,
+            ),
             ("lookahead:0", &[START, white, CALL, END], true, 3),
             ("lookahead:0", &[START, white, five, CALL, END], false, 3),
             ("lookahead:3", &[START, white, five, CALL, END], false, 3),
-            ("lookahead:4", &[START, white, five, white, CALL, END], true, 5),
-            ("lookahead:8", &[START, five, white, five, CALL, END], false, 4),
-            ("lookahead:12", &[START, five, white, five, CALL, END], false, 4),
-            ("lookahead:13", &[START, five, white, five, CALL, END], true, 5),
+            (
+                "lookahead:4",
+                &[START, white, five, white, CALL, END],
+                true,
+                5,
+            ),
+            (
+                "lookahead:8",
+                &[START, five, white, five, CALL, END],
+                false,
+                4,
+            ),
+            (
+                "lookahead:12",
+                &[START, five, white, five, CALL, END],
+                false,
+                4,
+            ),
+            (
+                "lookahead:13",
+                &[START, five, white, five, CALL, END],
+                true,
+                5,
+            ),
             ("first-chunk", &[START, white, CALL, END], false, 2),
         ] {
             let (out, _) = run(checker, lines);
-            let want = (format!("\"tool_call\":{yes}"), format!("\"event\":{event},"));
-            assert!(out[0].contains(&want.0) && out[0].contains(&want.1), "{checker} {lines:?}: {out:?}");
+            let want = (
+                format!("\"tool_call\":{yes}"),
+                format!("\"event\":{event},"),
+            );
+            assert!(
+                out[0].contains(&want.0) && out[0].contains(&want.1),
+                "{checker} {lines:?}: {out:?}"
+            );
         }
     }
 
@@ -284,12 +406,18 @@ mod tests {
         let retract = r#"{"type":"retract","index":0,"reason":"not a call"}"#;
         let (out, answer) = run("full", &[START, CALL, retract, END]);
         assert!(
-            out.len() == 2 && out[1].contains("\"tool_call\":false") && out[1].contains("\"revised\":true"),
+            out.len() == 2
+                && out[1].contains("\"tool_call\":false")
+                && out[1].contains("\"revised\":true"),
             "{out:?}"
         );
         assert_eq!(answer, StreamAnswer::No);
         let decided: Vec<&str> = [START, &out[0], CALL, retract, &out[1], END].into();
-        assert_eq!(run("full", &decided), (out.clone(), StreamAnswer::No), "twice is once");
+        assert_eq!(
+            run("full", &decided),
+            (out.clone(), StreamAnswer::No),
+            "twice is once"
+        );
         let other = r#"{"type":"tool_call_delta","index":1,"tool_id":"b","tool_name":"g"}"#;
         assert_eq!(run("full", &[START, CALL, retract, other, END]).0.len(), 1);
     }

@@ -1,4 +1,5 @@
-//! The calls of a choice that have begun, by their names in events, until a `retract` takes them back.
+//! The calls of a choice that have begun, by their names in events, until a `retract` takes them
+//! back.
 
 use crate::head::CallHead;
 use event::payload::Retract;
@@ -30,7 +31,10 @@ impl RememberedCalls {
             return;
         }
         let head = CallHead::read(event);
-        let key = CallKey { id: head.id.map(|id| id.str().as_ref().into()), index: head.index };
+        let key = CallKey {
+            id: head.id.map(|id| id.str().as_ref().into()),
+            index: head.index,
+        };
         if self.has_more || self.keys.contains(&key) {
             return;
         }
@@ -43,7 +47,8 @@ impl RememberedCalls {
         let Retract { index, tool_id, .. } = Retract::read(event);
         let id = tool_id.map(Text::str);
         self.keys.retain(|key| {
-            !(id.is_some() && key.id.as_deref() == id.as_deref() || index.is_some() && key.index == index)
+            !(id.is_some() && key.id.as_deref() == id.as_deref()
+                || index.is_some() && key.index == index)
         });
         self.any_retracted = true;
     }

@@ -37,7 +37,10 @@ impl FromStr for Risk {
             None => (text, 1.0),
         };
         let share = number.parse::<f64>().map_err(|_| RiskError)? / unit;
-        (0.0..=1.0).contains(&share).then_some(Risk(share)).ok_or(RiskError)
+        (0.0..=1.0)
+            .contains(&share)
+            .then_some(Risk(share))
+            .ok_or(RiskError)
     }
 }
 
@@ -53,6 +56,8 @@ pub struct Settings {
 impl Settings {
     /// The table of `auto`.
     pub(crate) fn table(&self) -> Rc<Table> {
-        self.table.clone().unwrap_or_else(|| Rc::new(Table::built_in()))
+        self.table
+            .clone()
+            .unwrap_or_else(|| Rc::new(Table::built_in()))
     }
 }

@@ -34,26 +34,50 @@ struct Counts {
 impl TextCalls {
     /// Reads text by `tag`; without it text is text. `calls` decides which calls count.
     pub fn new(tag: Option<Tag>, calls: CallFilter) -> Self {
-        TextCalls { tag, counts: Counts { calls, counted: 0, held: Vec::new() } }
+        TextCalls {
+            tag,
+            counts: Counts {
+                calls,
+                counted: 0,
+                held: Vec::new(),
+            },
+        }
     }
 
     /// Takes the next event, and gives what it holds to `take`, with what was held back before it.
     #[inline]
     pub fn push<'e>(&mut self, event: &Event<'e>, take: &mut dyn FnMut(Found<'_, 'e>)) {
         match &mut self.tag {
-            Some(tag) => tag.push(event, &mut Taken { event: Some(event), counts: &mut self.counts, take }),
+            Some(tag) => tag.push(
+                event,
+                &mut Taken {
+                    event: Some(event),
+                    counts: &mut self.counts,
+                    take,
+                },
+            ),
             None => take(Found::Event(event)),
         }
     }
 
     /// Takes the end of the stream, and gives what was held back to `take`.
     pub fn end(&mut self, ending: StreamEnding, take: &mut dyn FnMut(Found<'_, '_>)) {
-        let Some(mut tag) = self.tag.take() else { return };
-        let mut taken = Taken { event: None, counts: &mut self.counts, take };
+        let Some(mut tag) = self.tag.take() else {
+            return;
+        };
+        let mut taken = Taken {
+            event: None,
+            counts: &mut self.counts,
+            take,
+        };
         match ending {
             StreamEnding::Cut => tag.finish(&mut taken),
             StreamEnding::Stream(finish_reason) => {
-                let end = StreamEnd { finish_reason, provider_finish_reason: None }.into();
+                let end = StreamEnd {
+                    finish_reason,
+                    provider_finish_reason: None,
+                }
+                .into();
                 tag.push(&Event::of(&end, None, 0, None), &mut taken);
             }
         }
@@ -87,10 +111,22 @@ impl Sink for Taken<'_, '_> {
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         match payload {
-            Payload::ContentDelta(ContentDelta { text, .. }) => (self.take)(Found::Text(&text.str())),
-            Payload::Retract(Retract { index: Some(index), .. }) => self.counts.held.retain(|held| held != index),
-            Payload::ToolCallDelta(ToolCallDelta { index: Some(index), tool_name: Some(_), .. }) => {
-                if let Meaning::Call(what) = self.counts.calls.meaning(&Event::of(payload, None, choice, None)) {
+            Payload::ContentDelta(ContentDelta { text, .. }) => {
+                (self.take)(Found::Text(&text.str()))
+            }
+            Payload::Retract(Retract {
+                index: Some(index), ..
+            }) => self.counts.held.retain(|held| held != index),
+            Payload::ToolCallDelta(ToolCallDelta {
+                index: Some(index),
+                tool_name: Some(_),
+                ..
+            }) => {
+                if let Meaning::Call(what) = self
+                    .counts
+                    .calls
+                    .meaning(&Event::of(payload, None, choice, None))
+                {
                     self.counts.counted += 1;
                     self.counts.held.push(*index);
                     (self.take)(Found::Call(format!("{what}, written as text")));

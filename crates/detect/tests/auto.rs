@@ -20,17 +20,25 @@ const TEXTS: [&str; 7] = [
     "Step 1: the_name_of_a_tool is here. Then much text follows, which says nothing about any of it and only goes on and on and on.",
 ];
 
-/// The characters of text after which `auto:RISK` says no, if the text comes in these pieces; `None` if it waits for the end.
+/// The characters of text after which `auto:RISK` says no, if the text comes in these pieces;
+/// `None` if it waits for the end.
 fn no_at(risk: &str, pieces: &[&str]) -> Option<usize> {
     let (mut scanner, mut chars) = (Scanner::default(), 0);
-    let mut checker =
-        checkers(&format!("auto:{risk}"), &CallFilter::default()).unwrap()(&scanner.read(START).unwrap())();
+    let mut checker = checkers(&format!("auto:{risk}"), &CallFilter::default()).unwrap()(
+        &scanner.read(START).unwrap(),
+    )();
     for piece in pieces {
         chars += piece.chars().count();
-        let text = piece.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let text = piece
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
         let line = format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
         if let Some(verdict) = checker.push(&scanner.read(&line).unwrap()) {
-            assert!(!verdict.tool_call && verdict.reason.contains("claude: after "), "{verdict:?}");
+            assert!(
+                !verdict.tool_call && verdict.reason.contains("claude: after "),
+                "{verdict:?}"
+            );
             return Some(chars);
         }
     }
@@ -50,11 +58,18 @@ fn deltas_move_a_no_at_most_to_the_end_of_the_delta_with_its_character() {
                 let (before, after) = text.split_at(cut);
                 let first = before.chars().count();
                 let want = place.map(|place| if place <= first { first } else { whole });
-                assert_eq!(no_at(risk, &[before, after]), want, "{risk} {before:?} + {after:?}");
+                assert_eq!(
+                    no_at(risk, &[before, after]),
+                    want,
+                    "{risk} {before:?} + {after:?}"
+                );
             }
         }
     }
-    assert!(decided > TEXTS.len(), "most texts must be decided before their end at some risk");
+    assert!(
+        decided > TEXTS.len(),
+        "most texts must be decided before their end at some risk"
+    );
 }
 
 #[test]
@@ -83,7 +98,11 @@ fn a_risk_is_a_share_or_a_percentage() {
         ("auto:", false),
         ("auto", true),
     ] {
-        assert_eq!(checkers(name, &CallFilter::default()).is_some(), is_known, "{name}");
+        assert_eq!(
+            checkers(name, &CallFilter::default()).is_some(),
+            is_known,
+            "{name}"
+        );
     }
 }
 
@@ -94,7 +113,11 @@ fn a_table_is_text_and_adds_up() {
     assert_eq!(Table::parse(&table.to_string()), Ok(table.clone()));
     let mut twice = table.clone();
     twice.merge(&table);
-    assert_eq!(Table::parse(&format!("{table}{table}")), Ok(twice), "rows of one name add up");
+    assert_eq!(
+        Table::parse(&format!("{table}{table}")),
+        Ok(twice),
+        "rows of one name add up"
+    );
     for (text, words) in [
         ("text 1", "line 1: a row is"),
         ("text 1 2\nmodel a b 1 2", "line 2: a row is"),
@@ -115,22 +138,42 @@ fn a_model_that_speaks_before_it_calls_makes_the_checker_wait() {
     let mut table = Table::built_in();
     let call = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f"}"#;
     for _ in 0..100 {
-        let mut observer = Observer::new(&scanner.read(r#"{"type":"stream_start","v":1,"model":"chatty-1"}"#).unwrap());
-        let text = format!(r#"{{"type":"content_delta","text":"{}"}}"#, "the usual words ".repeat(20));
+        let mut observer = Observer::new(
+            &scanner
+                .read(r#"{"type":"stream_start","v":1,"model":"chatty-1"}"#)
+                .unwrap(),
+        );
+        let text = format!(
+            r#"{{"type":"content_delta","text":"{}"}}"#,
+            "the usual words ".repeat(20)
+        );
         observer.push(&scanner.read(&text).unwrap());
         observer.push(&scanner.read(call).unwrap());
         table.add(&observer.end());
     }
     let place = |table: Table| {
-        let settings = Settings { table: Some(Rc::new(table)), ..Settings::default() };
+        let settings = Settings {
+            table: Some(Rc::new(table)),
+            ..Settings::default()
+        };
         let mut scanner = Scanner::default();
-        let first = scanner.read(r#"{"type":"stream_start","v":1,"model":"chatty-1"}"#).unwrap();
-        let mut checker = checkers_with("auto", &CallFilter::default(), &settings).unwrap()(&first)();
+        let first = scanner
+            .read(r#"{"type":"stream_start","v":1,"model":"chatty-1"}"#)
+            .unwrap();
+        let mut checker =
+            checkers_with("auto", &CallFilter::default(), &settings).unwrap()(&first)();
         let word = r#"{"type":"content_delta","text":"word "}"#;
-        (1..1000).find(|_| checker.push(&Scanner::default().read(word).unwrap()).is_some())
+        (1..1000).find(|_| {
+            checker
+                .push(&Scanner::default().read(word).unwrap())
+                .is_some()
+        })
     };
     let (before, after) = (place(Table::built_in()).unwrap(), place(table));
-    assert!(after.is_none_or(|after| after > 2 * before), "{before} {after:?}");
+    assert!(
+        after.is_none_or(|after| after > 2 * before),
+        "{before} {after:?}"
+    );
 }
 
 /// Text that announces a call in its own way, after which the rest of it is waited for.
@@ -157,46 +200,66 @@ fn what_announces_a_call_is_waited_for() {
     for text in ANNOUNCED {
         assert_eq!(no_at("0.5%", &[text, rest]), None, "{text}");
     }
-    assert_eq!(no_at("0.5%", &["The weather is fine", rest]), Some(19 + rest.len()));
+    assert_eq!(
+        no_at("0.5%", &["The weather is fine", rest]),
+        Some(19 + rest.len())
+    );
 }
 
-/// The name of a known tool in the text is a sign, but for a short one, which is a word of the language too.
+/// The name of a known tool in the text is a sign, but for a short one, which is a word of the
+/// language too.
 #[test]
 fn the_name_of_a_tool_is_waited_for() {
-    let rest =
-        "of the house by the lake which has a roof and a door and windows on both of its sides and a garden with trees";
+    let rest = "of the house by the lake which has a roof and a door and windows on both of its sides and a garden with trees";
     let decides = |tool: &str, text: &str| {
         let start = START.replace(
             '}',
             &format!(r#","tools":[{{"type":"function","function":{{"name":"zebra"}}}},{{"type":"function","function":{{"name":"{tool}"}}}}]}}"#),
         );
         let mut scanner = Scanner::default();
-        let mut checker = checkers("auto:2%", &CallFilter::default()).unwrap()(&scanner.read(&start).unwrap())();
+        let mut checker =
+            checkers("auto:2%", &CallFilter::default()).unwrap()(&scanner.read(&start).unwrap())();
         let line = format!(r#"{{"type":"content_delta","text":"{text} {rest}"}}"#);
         checker.push(&scanner.read(&line).unwrap()).is_some()
     };
-    assert!(decides("forecast", "The weather is fine") && !decides("forecast", "The forecast is fine"));
+    assert!(
+        decides("forecast", "The weather is fine") && !decides("forecast", "The forecast is fine")
+    );
     assert!(decides("the", "The weather is fine"));
 }
 
-/// The decisions of `auto` about a stream of a request with the tool `f`, if its text comes in these pieces: each with the characters
-/// that had come.
+/// The decisions of `auto` about a stream of a request with the tool `f`, if its text comes in
+/// these pieces: each with the characters that had come.
 fn decisions(pieces: &[&str]) -> Vec<(bool, usize)> {
     let start = r#"{"type":"stream_start","v":1,"api":"openai-chat","model":"gpt-4o","tools":[{"name":"f"}]}"#;
     let mut scanner = Scanner::default();
-    let mut checker = checkers("auto", &CallFilter::default()).unwrap()(&scanner.read(start).unwrap())();
+    let mut checker =
+        checkers("auto", &CallFilter::default()).unwrap()(&scanner.read(start).unwrap())();
     let (mut found, mut chars) = (Vec::new(), 0);
     for piece in pieces {
         chars += piece.chars().count();
-        let text = piece.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let text = piece
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
         let line = format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
-        found.extend(checker.push(&scanner.read(&line).unwrap()).map(|verdict| (verdict.tool_call, chars)));
+        found.extend(
+            checker
+                .push(&scanner.read(&line).unwrap())
+                .map(|verdict| (verdict.tool_call, chars)),
+        );
     }
-    found.extend(checker.end(StreamEnding::Stream(FinishReason::Stop)).filter(|v| v.tool_call).map(|_| (true, chars)));
+    found.extend(
+        checker
+            .end(StreamEnding::Stream(FinishReason::Stop))
+            .filter(|v| v.tool_call)
+            .map(|_| (true, chars)),
+    );
     found
 }
 
-/// Whatever the split, the same decisions are made in the same order: a call behind the text of a no does not hide the no.
+/// Whatever the split, the same decisions are made in the same order: a call behind the text of a
+/// no does not hide the no.
 #[test]
 fn a_split_changes_no_decision_about_a_call_in_the_text() {
     let call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
@@ -204,13 +267,31 @@ fn a_split_changes_no_decision_about_a_call_in_the_text() {
     for (text, want) in [
         (format!("Look. {call}"), vec![true]),
         (format!("{long} {call}"), vec![false, true]),
-        ("{\"name\": \"f\", \"arguments\": {}}".to_owned(), vec![true]),
-        (format!("{long} <tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call>"), vec![false]),
-        (format!("<tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call> {long}"), vec![]), // a name of a tool is waited for
+        (
+            "{\"name\": \"f\", \"arguments\": {}}".to_owned(),
+            vec![true],
+        ),
+        (
+            format!("{long} <tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call>"),
+            vec![false],
+        ),
+        (
+            format!("<tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call> {long}"),
+            vec![],
+        ), // a name of a tool is waited for
     ] {
-        let answers = |pieces: &[&str]| decisions(pieces).iter().map(|(yes, _)| *yes).collect::<Vec<_>>();
+        let answers = |pieces: &[&str]| {
+            decisions(pieces)
+                .iter()
+                .map(|(yes, _)| *yes)
+                .collect::<Vec<_>>()
+        };
         let single: Vec<String> = text.chars().map(String::from).collect();
-        assert_eq!(answers(&single.iter().map(String::as_str).collect::<Vec<_>>()), want, "{text}");
+        assert_eq!(
+            answers(&single.iter().map(String::as_str).collect::<Vec<_>>()),
+            want,
+            "{text}"
+        );
         for (cut, _) in text.char_indices() {
             let (before, after) = text.split_at(cut);
             assert_eq!(answers(&[before, after]), want, "{before:?} + {after:?}");
@@ -218,11 +299,15 @@ fn a_split_changes_no_decision_about_a_call_in_the_text() {
     }
 }
 
-/// Text without markers is judged as fast where tools are offered, although the prompt may have opened reasoning.
+/// Text without markers is judged as fast where tools are offered, although the prompt may have
+/// opened reasoning.
 #[test]
 fn text_without_markers_is_not_held_back() {
     let text = "Paris lies on the river Seine in the north of France. The city has two million people, and it is known for bread.";
     let single: Vec<String> = text.chars().map(String::from).collect();
     let found = decisions(&single.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(matches!(found[..], [(false, at)] if at < text.len()), "{found:?}");
+    assert!(
+        matches!(found[..], [(false, at)] if at < text.len()),
+        "{found:?}"
+    );
 }

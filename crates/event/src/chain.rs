@@ -2,7 +2,8 @@
 
 use crate::{Event, Kind, Machine, Payload, Raw, Sink};
 
-/// Two machines: the second one sees the events that the first one passes and emits. No JSON is written or read between them.
+/// Two machines: the second one sees the events that the first one passes and emits. No JSON is
+/// written or read between them.
 #[derive(Debug)]
 pub struct Chain<A, B, F> {
     first: A,
@@ -15,9 +16,16 @@ pub struct Chain<A, B, F> {
 }
 
 impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Chain<A, B, F> {
-    /// A chain of `first` and of the machine that `make` builds from the first event that reaches it. Takes the events of one stream.
+    /// A chain of `first` and of the machine that `make` builds from the first event that reaches
+    /// it. Takes the events of one stream.
     pub fn new(first: A, make: F) -> Self {
-        Chain { first, make, second: None, stream: None, settled: false }
+        Chain {
+            first,
+            make,
+            second: None,
+            stream: None,
+            settled: false,
+        }
     }
 }
 
@@ -26,15 +34,38 @@ impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Machine for Chain<A, B, 
         if self.stream.is_none() {
             self.stream = event.stream().map(|name| name.text().into());
         }
-        let second = Second { machine: &mut self.second, make: &mut self.make, settled: &mut self.settled };
-        let mut link = Link { second, event: Some(event), stream: event.stream(), t: event.t(), out };
+        let second = Second {
+            machine: &mut self.second,
+            make: &mut self.make,
+            settled: &mut self.settled,
+        };
+        let mut link = Link {
+            second,
+            event: Some(event),
+            stream: event.stream(),
+            t: event.t(),
+            out,
+        };
         self.first.push(event, &mut link);
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
-        let stream = self.stream.as_deref().and_then(|name| Raw::parse(name).ok());
-        let second = Second { machine: &mut self.second, make: &mut self.make, settled: &mut self.settled };
-        let mut link = Link { second, event: None, stream, t: None, out };
+        let stream = self
+            .stream
+            .as_deref()
+            .and_then(|name| Raw::parse(name).ok());
+        let second = Second {
+            machine: &mut self.second,
+            make: &mut self.make,
+            settled: &mut self.settled,
+        };
+        let mut link = Link {
+            second,
+            event: None,
+            stream,
+            t: None,
+            out,
+        };
         self.first.finish(&mut link);
         if let Some(mut second) = self.second.take() {
             second.finish(out);
@@ -95,7 +126,14 @@ impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for Link<'_, B, F> {
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         let event = Event::of(payload, self.stream, choice, self.t);
-        self.second.push(&event, &mut Written { choice, payload, out: self.out });
+        self.second.push(
+            &event,
+            &mut Written {
+                choice,
+                payload,
+                out: self.out,
+            },
+        );
     }
 
     fn lost(&self) -> bool {
@@ -111,8 +149,8 @@ impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for Link<'_, B, F> {
     }
 }
 
-/// The sink that the second machine sees while it takes an event that the first one emitted. No line holds that event, so passing it
-/// means writing it.
+/// The sink that the second machine sees while it takes an event that the first one emitted. No
+/// line holds that event, so passing it means writing it.
 struct Written<'w> {
     choice: u32,
     payload: &'w Payload<'w>,

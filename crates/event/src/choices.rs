@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
-/// One value for each choice, in the order in which the choices appeared. Finding one takes the same time however many there
-/// are. [`Choices::place`] finds the choice that it returned last with one comparison, since nearly every event belongs to that
-/// one.
+/// One value for each choice, in the order in which the choices appeared. Finding one takes the
+/// same time however many there are. [`Choices::place`] finds the choice that it returned last with
+/// one comparison, since nearly every event belongs to that one.
 #[derive(Debug)]
 pub struct Choices<T> {
     list: Vec<T>,
@@ -16,7 +16,12 @@ pub struct Choices<T> {
 
 impl<T> Default for Choices<T> {
     fn default() -> Self {
-        Choices { list: Vec::new(), numbers: Vec::new(), places: HashMap::new(), last: 0 }
+        Choices {
+            list: Vec::new(),
+            numbers: Vec::new(),
+            places: HashMap::new(),
+            last: 0,
+        }
     }
 }
 
@@ -30,11 +35,14 @@ impl<T> Choices<T> {
         self.last
     }
 
-    /// Makes `number` the choice that was found last. Apart from [`Choices::place`], so that each caller holds its one comparison.
+    /// Makes `number` the choice that was found last. Apart from [`Choices::place`], so that each
+    /// caller holds its one comparison.
     #[cold]
     #[inline(never)]
     fn turn_to(&mut self, number: u32, make: impl FnOnce() -> T) {
-        self.last = self.find(number).unwrap_or_else(|| self.insert(number, make()));
+        self.last = self
+            .find(number)
+            .unwrap_or_else(|| self.insert(number, make()));
     }
 
     /// The place of choice `number`, if it has appeared.
@@ -70,7 +78,8 @@ impl<T> Choices<T> {
         &mut self.list[place]
     }
 
-    /// The choices in the order of their numbers, with their values. Each call sorts, so it is for what happens once a stream.
+    /// The choices in the order of their numbers, with their values. Each call sorts, so it is for
+    /// what happens once a stream.
     pub fn by_number(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         let mut sorted: Vec<_> = self.numbers.iter().copied().zip(&mut self.list).collect();
         sorted.sort_unstable_by_key(|(number, _)| *number);
@@ -125,11 +134,17 @@ mod tests {
             let at = choices.place(number, || number);
             assert_eq!((choices[at], choices.find(number)), (number, Some(at)));
         }
-        assert_eq!(choices.iter().copied().collect::<Vec<_>>(), [3, 0, 7, u32::MAX]);
+        assert_eq!(
+            choices.iter().copied().collect::<Vec<_>>(),
+            [3, 0, 7, u32::MAX]
+        );
         assert_eq!(choices.find(1), None);
         *choices.of(1) = 9;
         assert_eq!(
-            choices.by_number().map(|(number, value)| (number, *value)).collect::<Vec<_>>(),
+            choices
+                .by_number()
+                .map(|(number, value)| (number, *value))
+                .collect::<Vec<_>>(),
             [(0, 0), (1, 9), (3, 3), (7, 7), (u32::MAX, u32::MAX)]
         );
     }

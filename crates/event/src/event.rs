@@ -24,9 +24,21 @@ enum Source<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// The event of a payload that a machine wrote, with the name of its stream and its time as JSON.
-    pub fn of(payload: &'a Payload<'a>, stream: Option<Raw<'a>>, choice: u32, t: Option<Raw<'a>>) -> Self {
-        Event { kind: payload.kind(), stream, choice, t, source: Source::Payload(payload) }
+    /// The event of a payload that a machine wrote, with the name of its stream and its time as
+    /// JSON.
+    pub fn of(
+        payload: &'a Payload<'a>,
+        stream: Option<Raw<'a>>,
+        choice: u32,
+        t: Option<Raw<'a>>,
+    ) -> Self {
+        Event {
+            kind: payload.kind(),
+            stream,
+            choice,
+            t,
+            source: Source::Payload(payload),
+        }
     }
 
     /// The event of a line that was read.
@@ -39,7 +51,13 @@ impl<'a> Event<'a> {
         line: &'a str,
         slots: &'a [Slot],
     ) -> Self {
-        Event { kind, stream, choice, t, source: Source::Line(Members { line, slots }) }
+        Event {
+            kind,
+            stream,
+            choice,
+            t,
+            source: Source::Line(Members { line, slots }),
+        }
     }
 
     /// The line without its line feed: as it came, or as the payload would be written.
@@ -49,7 +67,13 @@ impl<'a> Event<'a> {
             Source::Payload(payload) => {
                 let mut line = Vec::new();
                 let text = |raw: Option<Raw<'a>>| raw.map(Raw::text);
-                payload::line(&mut line, payload, text(self.stream), self.choice, text(self.t));
+                payload::line(
+                    &mut line,
+                    payload,
+                    text(self.stream),
+                    self.choice,
+                    text(self.t),
+                );
                 Cow::Owned(String::from_utf8(line).unwrap_or_default())
             }
         }
@@ -61,13 +85,18 @@ impl<'a> Event<'a> {
         self.kind
     }
 
-    /// Whether the event of a call has an id or a name, even an empty one. Nearly every delta has neither, and this is cheaper than
-    /// reading it.
+    /// Whether the event of a call has an id or a name, even an empty one. Nearly every delta has
+    /// neither, and this is cheaper than reading it.
     #[inline]
     pub fn names_call(&self) -> bool {
         match self.source {
-            Source::Line(members) => members.slots.iter().any(|s| matches!(s.field, Field::ToolId | Field::ToolName)),
-            Source::Payload(Payload::ToolCallDelta(delta)) => delta.tool_id.is_some() || delta.tool_name.is_some(),
+            Source::Line(members) => members
+                .slots
+                .iter()
+                .any(|s| matches!(s.field, Field::ToolId | Field::ToolName)),
+            Source::Payload(Payload::ToolCallDelta(delta)) => {
+                delta.tool_id.is_some() || delta.tool_name.is_some()
+            }
             Source::Payload(payload) => matches!(payload, Payload::ToolCall(_)),
         }
     }
@@ -102,12 +131,16 @@ impl<'a> Event<'a> {
     fn slots(&self) -> Members<'a> {
         match self.source {
             Source::Line(members) => members,
-            Source::Payload(_) => Members { line: "", slots: &[] },
+            Source::Payload(_) => Members {
+                line: "",
+                slots: &[],
+            },
         }
     }
 
-    /// The field `key` of a line, unless it is missing or `null`; of a repeated key the last. Not for the common fields and `type`. An
-    /// event of a payload has no line: machines and views read the structs of [`crate::payload`], which works for both.
+    /// The field `key` of a line, unless it is missing or `null`; of a repeated key the last. Not
+    /// for the common fields and `type`. An event of a payload has no line: machines and views read
+    /// the structs of [`crate::payload`], which works for both.
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
         let Members { line, slots } = self.slots();
         let slot = slots.iter().rev().find(|s| s.has_key(line, key))?;
@@ -129,9 +162,10 @@ impl<'a> Event<'a> {
 macro_rules! readers {
     ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {$(
         impl $(<$lt>)? $name $(<$lt>)? {
-            /// Reads the fields of an event of this kind. One that is missing, is `null` or has another type takes its default; of a
-            /// repeated key the last counts.
-            // A part of each call: the struct is not copied, and what the caller does not use is not read.
+            /// Reads the fields of an event of this kind. One that is missing, is `null` or has
+            /// another type takes its default; of a repeated key the last counts.
+            // A part of each call: the struct is not copied, and what the caller does not use is
+            // not read.
             #[inline(always)]
             pub fn read(event: &event!($($lt)?)) -> Self {
                 match event.source {

@@ -1,6 +1,8 @@
-//! Patterns of tool names: `*` is any run of characters, `?` is one character, everything else is itself.
+//! Patterns of tool names: `*` is any run of characters, `?` is one character, everything else is
+//! itself.
 
-/// A pattern. Matching takes time linear in the name for each star, and never backtracks further than the last one.
+/// A pattern. Matching takes time linear in the name for each star, and never backtracks further
+/// than the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     pattern: Vec<char>,
@@ -9,7 +11,9 @@ pub struct Glob {
 impl Glob {
     /// The pattern that `pattern` describes. Every text is a pattern.
     pub fn new(pattern: &str) -> Self {
-        Glob { pattern: pattern.chars().collect() }
+        Glob {
+            pattern: pattern.chars().collect(),
+        }
     }
 
     /// Whether the pattern matches the whole name.

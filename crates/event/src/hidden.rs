@@ -3,14 +3,16 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Whether `c` is written out instead of sent: a terminal would act on it (C0 but the line feed and the tab, DEL, C1), or it
-/// shows nothing of its own, so that it could reorder the text around it (bidirectional controls), break its line, or carry
-/// words that only machines read (tag characters, the selectors of plane 14).
+/// Whether `c` is written out instead of sent: a terminal would act on it (C0 but the line feed and
+/// the tab, DEL, C1), or it shows nothing of its own, so that it could reorder the text around it
+/// (bidirectional controls), break its line, or carry words that only machines read (tag
+/// characters, the selectors of plane 14).
 ///
-/// The invisible ones are Unicode's `Default_Ignorable_Code_Point` and the interlinear annotation controls, but for those
-/// that ordinary writing needs because they change how their neighbours look: U+200C and U+200D (joiners of Arabic, Indic
-/// scripts and emoji), the variation selectors of letters, ideographs and emoji (U+FE00–FE02, U+FE0E, U+FE0F), those of
-/// Mongolian, U+034F, and the two fillers of old Hangul syllables.
+/// The invisible ones are Unicode's `Default_Ignorable_Code_Point` and the interlinear annotation
+/// controls, but for those that ordinary writing needs because they change how their neighbours
+/// look: U+200C and U+200D (joiners of Arabic, Indic scripts and emoji), the variation selectors of
+/// letters, ideographs and emoji (U+FE00–FE02, U+FE0E, U+FE0F), those of Mongolian, U+034F, and the
+/// two fillers of old Hangul syllables.
 #[inline]
 pub fn is_hidden(c: char) -> bool {
     match u32::from(c) {
@@ -30,7 +32,9 @@ fn is_invisible(code: u32) -> bool {
 
 /// `text`, with every hidden character written by `write`.
 pub fn escaped(text: &str, write: impl Fn(char, &mut String) -> fmt::Result) -> Cow<'_, str> {
-    let Some(first) = text.find(is_hidden) else { return Cow::Borrowed(text) };
+    let Some(first) = text.find(is_hidden) else {
+        return Cow::Borrowed(text);
+    };
     let mut out = String::with_capacity(text.len() + 16);
     out.push_str(&text[..first]);
     for c in text[first..].chars() {
@@ -44,9 +48,14 @@ pub fn escaped(text: &str, write: impl Fn(char, &mut String) -> fmt::Result) -> 
     Cow::Owned(out)
 }
 
-/// JSON with every hidden character as a JSON escape, which does not change its value: only strings can have such characters.
+/// JSON with every hidden character as a JSON escape, which does not change its value: only strings
+/// can have such characters.
 pub fn safe_json(json: &str) -> Cow<'_, str> {
-    escaped(json, |c, out| c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}")))
+    escaped(json, |c, out| {
+        c.encode_utf16(&mut [0; 2])
+            .iter()
+            .try_for_each(|unit| write!(out, "\\u{unit:04x}"))
+    })
 }
 
 #[cfg(test)]
@@ -58,9 +67,25 @@ mod tests {
         let hidden = "\u{7f}\u{9b}\u{ad}\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\u{202e}\u{2066}\u{feff}\u{e0041}";
         let json = format!("{{\n  \"a{hidden}\": \"é 中 👨\u{200d}👩 ☀\u{fe0f}\"\n}}");
         let safe = safe_json(&json);
-        assert!(!safe.contains(is_hidden) && safe.contains("\\u061c") && safe.contains("\\udb40\\udc41"), "{safe}");
-        let of = |json: &str| crate::Raw::parse(json).unwrap().entries().next().unwrap().0.into_owned();
+        assert!(
+            !safe.contains(is_hidden)
+                && safe.contains("\\u061c")
+                && safe.contains("\\udb40\\udc41"),
+            "{safe}"
+        );
+        let of = |json: &str| {
+            crate::Raw::parse(json)
+                .unwrap()
+                .entries()
+                .next()
+                .unwrap()
+                .0
+                .into_owned()
+        };
         assert_eq!(of(&safe), format!("a{hidden}"));
-        assert!(matches!(safe_json("{\"é\":\"中\\n👨\u{200d}👩\"}"), Cow::Borrowed(_)));
+        assert!(matches!(
+            safe_json("{\"é\":\"中\\n👨\u{200d}👩\"}"),
+            Cow::Borrowed(_)
+        ));
     }
 }

@@ -1,4 +1,5 @@
-//! The offsets of all values of one JSON text, so that a search for a member does not scan its neighbours again.
+//! The offsets of all values of one JSON text, so that a search for a member does not scan its
+//! neighbours again.
 
 use crate::scan::{self, Record, Scan, Walk};
 
@@ -8,8 +9,8 @@ pub(crate) struct Token {
     /// The key between its quotes; empty in an array.
     name: (u32, u32),
     value: (u32, u32),
-    /// The number of tokens inside this value; they follow it in `tokens`. Until its closing bracket is read: the position in
-    /// `tokens` of the container around it.
+    /// The number of tokens inside this value; they follow it in `tokens`. Until its closing
+    /// bracket is read: the position in `tokens` of the container around it.
     pub inside: u32,
     pub is_name_escaped: bool,
     pub is_escaped: bool,
@@ -33,17 +34,19 @@ impl Token {
     }
 }
 
-/// The memory in which [`crate::Raw::indexed`] keeps the places of the values of a text. Reused from text to text.
+/// The memory in which [`crate::Raw::indexed`] keeps the places of the values of a text. Reused
+/// from text to text.
 ///
-/// It holds a fixed number of places at most: a text of more values, such as megabytes of `[0,0,…]`, is walked without it, so
-/// that memory stays what the text takes. Frames of one stream begin alike (230 of the 290 bytes of a chunk of OpenAI's), so
-/// the places in the beginning that a text shares with the last one are kept.
+/// It holds a fixed number of places at most: a text of more values, such as megabytes of
+/// `[0,0,…]`, is walked without it, so that memory stays what the text takes. Frames of one stream
+/// begin alike (230 of the 290 bytes of a chunk of OpenAI's), so the places in the beginning that a
+/// text shares with the last one are kept.
 #[derive(Debug, Default)]
 pub struct Index {
     /// The container itself and all that is in it, in the order of the text.
     tokens: Vec<Token>,
-    /// The last text, so that the next one can reuse its tokens. Empty if that text was invalid, too long, or had more values
-    /// than fit.
+    /// The last text, so that the next one can reuse its tokens. Empty if that text was invalid,
+    /// too long, or had more values than fit.
     last: String,
     name: (u32, u32),
     is_name_escaped: bool,
@@ -61,7 +64,8 @@ const MAX_TOKENS: usize = 1 << 16;
 const MAX_KEPT: usize = 1 << 14;
 
 impl Index {
-    /// Checks the array or object that begins at `start` and stores its tokens. Returns the offset after it.
+    /// Checks the array or object that begins at `start` and stores its tokens. Returns the offset
+    /// after it.
     pub(crate) fn read(&mut self, text: &str, start: usize) -> Scan<usize> {
         let begin = self.begin(text, start);
         self.last.clear();
@@ -72,18 +76,23 @@ impl Index {
         Ok(end)
     }
 
-    /// The tokens inside the container that was read. Empty also where the text has more values than fit.
+    /// The tokens inside the container that was read. Empty also where the text has more values
+    /// than fit.
     pub(crate) fn inside(&self) -> &[Token] {
-        if self.is_overflowed { &[] } else { self.tokens.get(1..).unwrap_or_default() }
+        if self.is_overflowed {
+            &[]
+        } else {
+            self.tokens.get(1..).unwrap_or_default()
+        }
     }
 
-    /// Keeps the tokens that `text` shares with the last text and gives where the walk goes on: after the last value that ends
-    /// before the first difference.
+    /// Keeps the tokens that `text` shares with the last text and gives where the walk goes on:
+    /// after the last value that ends before the first difference.
     fn begin(&mut self, text: &str, start: usize) -> Walk {
         let shared = shared(self.last.as_bytes(), text.as_bytes());
         (self.name, self.is_overflowed) = ((0, 0), u32::try_from(text.len()).is_err());
-        // The current container: `base` is the offset of its bracket, `open` the position of its token, `at..end` the positions
-        // of the tokens in it that are not compared yet.
+        // The current container: `base` is the offset of its bracket, `open` the position of its
+        // token, `at..end` the positions of the tokens in it that are not compared yet.
         let (mut base, mut open, mut at, mut end) = (start, 0, 1, self.tokens.len());
         let mut walk = Walk::from(start);
         walk.open(text.as_bytes()[start]);
@@ -123,18 +132,28 @@ impl Index {
         self.is_overflowed |= self.tokens.len() == MAX_TOKENS;
         if !self.is_overflowed {
             let (name, is_name_escaped) = (std::mem::take(&mut self.name), self.is_name_escaped);
-            self.tokens.push(Token { name, value, inside, is_name_escaped, is_escaped });
+            self.tokens.push(Token {
+                name,
+                value,
+                inside,
+                is_name_escaped,
+                is_escaped,
+            });
             self.is_name_escaped = false;
         }
     }
 }
 
-/// A lower bound for the length of the beginning that two texts share. It may leave out up to 7 bytes, which only repeats a
-/// little work.
+/// A lower bound for the length of the beginning that two texts share. It may leave out up to 7
+/// bytes, which only repeats a little work.
 fn shared(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
     let equal = 32 * blocks.take_while(|(a, b)| a == b).count();
-    let words = a[equal..].as_chunks::<8>().0.iter().zip(b[equal..].as_chunks::<8>().0);
+    let words = a[equal..]
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .zip(b[equal..].as_chunks::<8>().0);
     let mut shared = equal;
     for (a, b) in words {
         let difference = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);

@@ -1,4 +1,5 @@
-//! The table of event kinds, from which [`Kind`], [`crate::Payload`], the readers and the schema are made.
+//! The table of event kinds, from which [`Kind`], [`crate::Payload`], the readers and the schema
+//! are made.
 
 /// Calls the macro `$then` with every kind: the struct of its fields, and its `type`.
 macro_rules! for_each_kind {

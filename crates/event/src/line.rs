@@ -14,14 +14,16 @@ impl Scanner {
     /// Reads one line without its line feed (a carriage return at the end is white space).
     ///
     /// # Errors
-    /// When the line is not a JSON object, or has no `type` that is a string. The caller writes a `warning` in its place.
+    /// When the line is not a JSON object, or has no `type` that is a string. The caller writes a
+    /// `warning` in its place.
     pub fn read<'a>(&'a mut self, line: &'a str) -> Result<Event<'a>, ScanError> {
         let b = line.as_bytes();
         self.slots.clear();
         let (mut kind, mut stream, mut choice, mut t) = (None, None, 0, None);
         let mut i;
         let mut value_before = false;
-        // Our commands write the type first, so the line's beginning gives it without a key being read.
+        // Our commands write the type first, so the line's beginning gives it without a key being
+        // read.
         if let Some((known, end)) = prefix(b) {
             if let Some(slot) = lone_text(b, end) {
                 self.slots.push(slot);
@@ -31,7 +33,14 @@ impl Scanner {
         } else {
             i = scan::space(b, 0);
             if b.get(i) != Some(&b'{') {
-                return scan::fail(i, if i == b.len() { "an empty line" } else { "not a JSON object" });
+                return scan::fail(
+                    i,
+                    if i == b.len() {
+                        "an empty line"
+                    } else {
+                        "not a JSON object"
+                    },
+                );
             }
             i = scan::space(b, i + 1);
         }
@@ -45,7 +54,11 @@ impl Scanner {
                         Common::Type => kind = slot.value(line).str().map(|name| Kind::of(&name)),
                         Common::Stream => stream = Some(slot),
                         Common::Choice => {
-                            choice = slot.value(line).i64().and_then(|c| u32::try_from(c).ok()).unwrap_or(0)
+                            choice = slot
+                                .value(line)
+                                .i64()
+                                .and_then(|c| u32::try_from(c).ok())
+                                .unwrap_or(0)
                         }
                         Common::Time => t = Some(slot),
                         Common::Not(_) => self.slots.push(slot),
@@ -77,13 +90,21 @@ impl Scanner {
         }
         let given = |slot: Option<Slot>| slot.map(|s| s.value(line)).filter(|v| !v.is_null());
         match kind {
-            Some(kind) => Ok(Event::of_line(kind, given(stream), choice, given(t), line, &self.slots)),
+            Some(kind) => Ok(Event::of_line(
+                kind,
+                given(stream),
+                choice,
+                given(t),
+                line,
+                &self.slots,
+            )),
             None => scan::fail(0, "no \"type\" that is a string"),
         }
     }
 }
 
-/// The kind of a line that begins as our commands write one of the two most frequent kinds, and the index after its type.
+/// The kind of a line that begins as our commands write one of the two most frequent kinds, and the
+/// index after its type.
 #[inline]
 fn prefix(b: &[u8]) -> Option<(Kind, usize)> {
     let rest = b.strip_prefix(b"{\"type\":\"")?;
@@ -147,7 +168,10 @@ fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
     };
     let (end, value_escaped) = match b.get(start) {
         Some(b'"') => scan::string(b, start)?,
-        Some(b'0'..=b'9') => (small(b, start).map_or_else(|| scan::number(b, start), Ok)?, false),
+        Some(b'0'..=b'9') => (
+            small(b, start).map_or_else(|| scan::number(b, start), Ok)?,
+            false,
+        ),
         _ => scan::value(b, start)?,
     };
     let slot = Slot {
@@ -155,7 +179,11 @@ fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
         value: (start as u32, end as u32),
         key_escaped,
         value_escaped,
-        field: if let Common::Not(field) = common { field } else { Field::Other },
+        field: if let Common::Not(field) = common {
+            field
+        } else {
+            Field::Other
+        },
     };
     Ok((common, slot))
 }
@@ -174,7 +202,8 @@ fn known(b: &[u8]) -> Option<(Common, usize)> {
     }
 }
 
-/// Any key and its colon: what it is, where it ends, whether it has an escape, and where the value begins.
+/// Any key and its colon: what it is, where it ends, whether it has an escape, and where the value
+/// begins.
 fn any_key(b: &[u8], at: usize) -> Scan<(Common, usize, bool, usize)> {
     if b.get(at) != Some(&b'"') {
         return scan::fail(at, "no key in quotes");
@@ -193,7 +222,8 @@ fn any_key(b: &[u8], at: usize) -> Scan<(Common, usize, bool, usize)> {
     Ok((common, end, escaped, scan::space(b, colon + 1)))
 }
 
-/// The end of a number with neither a sign nor an exponent, as an index and a time are, where a comma or a closing bracket follows.
+/// The end of a number with neither a sign nor an exponent, as an index and a time are, where a
+/// comma or a closing bracket follows.
 #[inline]
 fn small(b: &[u8], at: usize) -> Option<usize> {
     let mut i = digits(b, at + 1);
@@ -232,8 +262,17 @@ mod tests {
                 " { \"text\" : \"a\\nb\" , \"ty\\u0070e\":\"content_delta\",\"stream\":\"x\",\"choice\":2,\"t\":1.5}\r",
             )
             .unwrap();
-        assert_eq!((e.kind(), e.choice(), e.t().unwrap().text()), (Kind::ContentDelta, 2, "1.5"));
-        assert_eq!((e.get_str("text").unwrap().as_ref(), e.stream().unwrap().text()), ("a\nb", "\"x\""));
+        assert_eq!(
+            (e.kind(), e.choice(), e.t().unwrap().text()),
+            (Kind::ContentDelta, 2, "1.5")
+        );
+        assert_eq!(
+            (
+                e.get_str("text").unwrap().as_ref(),
+                e.stream().unwrap().text()
+            ),
+            ("a\nb", "\"x\"")
+        );
     }
 
     #[test]
@@ -247,7 +286,10 @@ mod tests {
             (r#"{"type":"error"} x"#, "text after the JSON object"),
             (r#"{"type":"error""#, "the line ends inside the object"),
             (r#"{"type":"err"#, "the line ends inside a string"),
-            (r#"{"type":"content_delta""text":1}"#, "no comma or closing bracket"),
+            (
+                r#"{"type":"content_delta""text":1}"#,
+                "no comma or closing bracket",
+            ),
             (r#"{"type":"content_delta","#, "no key in quotes"),
         ] {
             assert_eq!(s.read(line).unwrap_err().what, why, "{line}");
@@ -258,8 +300,8 @@ mod tests {
     fn a_number_is_one_here_where_it_is_one_anywhere() {
         let mut s = Scanner::default();
         for number in [
-            "0", "7", "10", "0.5", "12.125", "0.0", "00", "01", "01.5", "1.", ".5", "1.x", "1.5.5", "1.5e3", "2E+2",
-            "1e", "-1", "-0.5", "-", "1 ", "1.5 ", "1x",
+            "0", "7", "10", "0.5", "12.125", "0.0", "00", "01", "01.5", "1.", ".5", "1.x", "1.5.5",
+            "1.5e3", "2E+2", "1e", "-1", "-0.5", "-", "1 ", "1.5 ", "1x",
         ] {
             for line in [
                 format!("{{\"type\":\"content_delta\",\"t\":{number},\"text\":\"a\"}}"),
@@ -283,7 +325,11 @@ mod tests {
             ("[\"\"]", ""),
         ] {
             let line = format!("{{\"type\":\"content_delta\",\"text\":{value}}}");
-            assert_eq!(ContentDelta::read(&s.read(&line).unwrap()).text, text, "{line}");
+            assert_eq!(
+                ContentDelta::read(&s.read(&line).unwrap()).text,
+                text,
+                "{line}"
+            );
         }
     }
 }

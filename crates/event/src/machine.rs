@@ -2,26 +2,30 @@
 
 use crate::{Event, Kind, Payload, Scanner, payload};
 
-/// Takes the output of a machine. The driver that implements it has the line at hand, with its stream and its time.
+/// Takes the output of a machine. The driver that implements it has the line at hand, with its
+/// stream and its time.
 pub trait Sink {
-    /// Passes the line at hand, byte for byte. Called at most once for an event; a machine that does not call it drops the line.
+    /// Passes the line at hand, byte for byte. Called at most once for an event; a machine that
+    /// does not call it drops the line.
     fn pass(&mut self);
 
-    /// Writes a new event, in the order of the calls of this and of [`Sink::pass`]. It gets the `stream` and the `t` of the line at
-    /// hand, and `choice` if that is not 0.
+    /// Writes a new event, in the order of the calls of this and of [`Sink::pass`]. It gets the
+    /// `stream` and the `t` of the line at hand, and `choice` if that is not 0.
     fn write(&mut self, choice: u32, payload: &Payload<'_>);
 
-    /// Whether an `error` took the place of an event that was written for the line at hand, because it was longer than a line
-    /// may be.
+    /// Whether an `error` took the place of an event that was written for the line at hand, because
+    /// it was longer than a line may be.
     fn lost(&self) -> bool {
         false
     }
 
-    /// Writes a line of JSON that is not an event, for machines whose answer is a document of another shape.
+    /// Writes a line of JSON that is not an event, for machines whose answer is a document of
+    /// another shape.
     fn line(&mut self, json: &str);
 
-    /// An event of this kind would be longer than a line may be, so that the machine keeps nothing of it any more: it has `length` bytes or
-    /// more. A driver writes the same `error` as in the place of an event that [`Sink::write`] finds too long.
+    /// An event of this kind would be longer than a line may be, so that the machine keeps nothing
+    /// of it any more: it has `length` bytes or more. A driver writes the same `error` as in the
+    /// place of an event that [`Sink::write`] finds too long.
     fn too_long(&mut self, kind: Kind, length: usize) {
         let _ = (kind, length);
     }
@@ -35,21 +39,24 @@ impl<'s> dyn Sink + 's {
     }
 }
 
-/// A filter without files, clock or threads: it takes events and emits events. One machine sees one stream with all its choices.
+/// A filter without files, clock or threads: it takes events and emits events. One machine sees one
+/// stream with all its choices.
 pub trait Machine {
     /// Takes the next event of its stream. A `stream_end` is the last.
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink);
 
-    /// Takes the end of a stream that has no `stream_end`: the input ended, or another stream began. Open calls and texts were
-    /// cut.
+    /// Takes the end of a stream that has no `stream_end`: the input ended, or another stream
+    /// began. Open calls and texts were cut.
     fn finish(&mut self, out: &mut dyn Sink);
 
-    /// Whether the answer is known and no later event can change it, so that a driver that wants nothing else may stop reading.
+    /// Whether the answer is known and no later event can change it, so that a driver that wants
+    /// nothing else may stop reading.
     fn settled(&self) -> bool {
         false
     }
 
-    /// How many bytes of its stream it keeps. Asked after each event, so it takes no longer for a longer stream.
+    /// How many bytes of its stream it keeps. Asked after each event, so it takes no longer for a
+    /// longer stream.
     fn kept(&self) -> usize {
         0
     }
@@ -73,14 +80,15 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
     }
 }
 
-/// Turns events into output that is not events, such as text for people or one answer. Like a [`Machine`] it does no IO; unlike
-/// a machine, one view sees all streams.
+/// Turns events into output that is not events, such as text for people or one answer. Like a
+/// [`Machine`] it does no IO; unlike a machine, one view sees all streams.
 pub trait View {
     /// Takes the next event and appends what is to be shown now.
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>);
 
-    /// A signal asked the command to end, and with it the whole pipeline: the other commands may write on the same terminal from now on.
-    /// Returns whether something that is shown still runs, so that the rest of the input is worth reading.
+    /// A signal asked the command to end, and with it the whole pipeline: the other commands may
+    /// write on the same terminal from now on. Returns whether something that is shown still runs,
+    /// so that the rest of the input is worth reading.
     fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         false
@@ -90,7 +98,8 @@ pub trait View {
     fn finish(&mut self, out: &mut Vec<u8>);
 }
 
-/// A sink that keeps the lines that a pipe would get, without line feeds. For tests and for running machines inside a process.
+/// A sink that keeps the lines that a pipe would get, without line feeds. For tests and for running
+/// machines inside a process.
 #[derive(Debug, Default)]
 pub struct Collect {
     /// The lines that were written so far.
@@ -101,8 +110,12 @@ pub struct Collect {
 }
 
 impl Collect {
-    /// Runs one machine over `lines`, which are one stream, and returns its output. Lines that are not events pass.
-    pub fn run<S: AsRef<str>>(machine: &mut dyn Machine, lines: impl IntoIterator<Item = S>) -> Vec<String> {
+    /// Runs one machine over `lines`, which are one stream, and returns its output. Lines that are
+    /// not events pass.
+    pub fn run<S: AsRef<str>>(
+        machine: &mut dyn Machine,
+        lines: impl IntoIterator<Item = S>,
+    ) -> Vec<String> {
         let mut out = Collect::default();
         let mut scanner = Scanner::default();
         let mut ended = false;
@@ -134,7 +147,13 @@ impl Sink for Collect {
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         let mut out = Vec::new();
-        payload::line(&mut out, payload, self.stream.as_deref(), choice, self.t.as_deref());
+        payload::line(
+            &mut out,
+            payload,
+            self.stream.as_deref(),
+            choice,
+            self.t.as_deref(),
+        );
         self.lines.push(String::from_utf8_lossy(&out).into_owned());
     }
 

@@ -1,7 +1,8 @@
-//! The fields of each kind of event. `type` comes first, then `stream`, `choice` and `t`, then these in their order.
+//! The fields of each kind of event. `type` comes first, then `stream`, `choice` and `t`, then
+//! these in their order.
 //!
-//! Each kind is described once, as a list of fields with their types (`payload/`); its struct, its reader, its writer and its part
-//! of `docs/events.schema.json` are made from that list.
+//! Each kind is described once, as a list of fields with their types (`payload/`); its struct, its
+//! reader, its writer and its part of `docs/events.schema.json` are made from that list.
 
 mod call;
 mod delta;
@@ -81,8 +82,15 @@ macro_rules! payloads {
 
 for_each_kind!(payloads);
 
-/// Writes one line (without its line feed): `stream` and `t` are JSON, `choice` is left out when it is 0.
-pub fn line(out: &mut Vec<u8>, payload: &Payload<'_>, stream: Option<&str>, choice: u32, t: Option<&str>) {
+/// Writes one line (without its line feed): `stream` and `t` are JSON, `choice` is left out when it
+/// is 0.
+pub fn line(
+    out: &mut Vec<u8>,
+    payload: &Payload<'_>,
+    stream: Option<&str>,
+    choice: u32,
+    t: Option<&str>,
+) {
     let mut o = Object::open(out);
     let start = o.member("\"type\":\"");
     start.extend_from_slice(payload.kind().name().as_bytes());

@@ -1,7 +1,8 @@
 //! A JSON value that stays text: walked, not parsed into a tree.
 //!
-//! Providers send the same field as a string, a number, an object or null. A typed struct fails the whole chunk then; this
-//! reader gives `None` for the one field. Numbers keep their digits, because they are converted only on demand.
+//! Providers send the same field as a string, a number, an object or null. A typed struct fails the
+//! whole chunk then; this reader gives `None` for the one field. Numbers keep their digits, because
+//! they are converted only on demand.
 
 use crate::index::{Index, Token};
 use crate::scan::{self, Scan, ScanError};
@@ -18,7 +19,8 @@ pub struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Checks that `text` is one JSON value with nothing but white space around it. Each look into the value walks its text again.
+    /// Checks that `text` is one JSON value with nothing but white space around it. Each look into
+    /// the value walks its text again.
     ///
     /// # Errors
     /// Where and why it is not; also for values nested deeper than [`crate::MAX_DEPTH`].
@@ -30,7 +32,8 @@ impl<'a> Raw<'a> {
         Ok(Raw::checked(&text[start..end], escaped))
     }
 
-    /// As [`Raw::parse`], for a value that is looked into more than once: `index` keeps where each value inside it lies.
+    /// As [`Raw::parse`], for a value that is looked into more than once: `index` keeps where each
+    /// value inside it lies.
     ///
     /// # Errors
     /// As [`Raw::parse`].
@@ -42,10 +45,15 @@ impl<'a> Raw<'a> {
         }
         let end = index.read(text, start)?;
         scan::end(b, end)?;
-        Ok(Raw { text: &text[start..end], escaped: false, tokens: index.inside() })
+        Ok(Raw {
+            text: &text[start..end],
+            escaped: false,
+            tokens: index.inside(),
+        })
     }
 
-    /// Checks the JSON value that `text` begins with, after white space; what follows it is not looked at.
+    /// Checks the JSON value that `text` begins with, after white space; what follows it is not
+    /// looked at.
     ///
     /// # Errors
     /// Where and why the text does not begin with one.
@@ -57,7 +65,11 @@ impl<'a> Raw<'a> {
     }
 
     pub(crate) fn checked(text: &'a str, escaped: bool) -> Self {
-        Raw { text, escaped, tokens: &[] }
+        Raw {
+            text,
+            escaped,
+            tokens: &[],
+        }
     }
 
     /// The value as it was written.
@@ -101,14 +113,18 @@ impl<'a> Raw<'a> {
 
     /// The number, if this is one.
     pub fn f64(self) -> Option<f64> {
-        if self.text.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
+        if self
+            .text
+            .starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+        {
             self.text.parse().ok()
         } else {
             None
         }
     }
 
-    /// The string without its quotes and escapes; borrowed where it has no escape. A lone surrogate becomes U+FFFD.
+    /// The string without its quotes and escapes; borrowed where it has no escape. A lone surrogate
+    /// becomes U+FFFD.
     #[inline]
     pub fn str(self) -> Option<Cow<'a, str>> {
         Some(unescaped(self.inside()?, self.escaped))
@@ -129,7 +145,8 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Appends the string's text to `out`. Gives `false`, and appends nothing, when this is not a string.
+    /// Appends the string's text to `out`. Gives `false`, and appends nothing, when this is not a
+    /// string.
     #[inline]
     pub fn append_str(self, out: &mut String) -> bool {
         let mut half = Surrogates::default();
@@ -150,14 +167,16 @@ impl<'a> Raw<'a> {
         self.is_str().then(|| &self.text[1..self.text.len() - 1])
     }
 
-    /// The member `key` of an object; `None` when it is missing, is `null`, or this is not an object.
-    /// Of a repeated key the last counts, as in every common parser, so that no two stages see different values.
+    /// The member `key` of an object; `None` when it is missing, is `null`, or this is not an
+    /// object. Of a repeated key the last counts, as in every common parser, so that no two stages
+    /// see different values.
     pub fn get(self, key: &str) -> Option<Raw<'a>> {
         self.fields([key])[0]
     }
 
     /// The members `keys` of an object, each as [`Raw::get`] gives it, in one pass over the object.
-    // Inlined, so that each key is a constant: comparing with it costs two instructions nearly always.
+    // Inlined, so that each key is a constant: comparing with it costs two instructions nearly
+    // always.
     #[inline(always)]
     pub fn fields<const N: usize>(self, keys: [&str; N]) -> [Option<Raw<'a>>; N] {
         let mut found = [None; N];
@@ -170,7 +189,10 @@ impl<'a> Raw<'a> {
         while let Some(token) = self.tokens.get(at) {
             if token.is_name_escaped {
                 let name = unescaped(token.name(self.text), true);
-                keys.iter().zip(&mut places).filter(|(key, _)| **key == name).for_each(|(_, place)| *place = at);
+                keys.iter()
+                    .zip(&mut places)
+                    .filter(|(key, _)| **key == name)
+                    .for_each(|(_, place)| *place = at);
             } else {
                 let name = token.name_bytes(self.text);
                 for (key, place) in keys.iter().zip(&mut places) {
@@ -204,7 +226,11 @@ impl<'a> Raw<'a> {
     #[inline]
     fn child(self, at: usize, token: &Token) -> Raw<'a> {
         let tokens = &self.tokens[at + 1..][..token.inside as usize];
-        Raw { text: token.value(self.text), escaped: token.is_escaped, tokens }
+        Raw {
+            text: token.value(self.text),
+            escaped: token.is_escaped,
+            tokens,
+        }
     }
 
     /// The member reached by several keys, one inside the other.
@@ -224,7 +250,9 @@ impl<'a> Raw<'a> {
     }
 
     /// The members that are whole at the beginning of an object that was cut.
-    pub fn members_of_cut(text: &'a str) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
+    pub fn members_of_cut(
+        text: &'a str,
+    ) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
         Raw::checked(&text[scan::space(text.as_bytes(), 0)..], false).entries()
     }
 
@@ -236,8 +264,8 @@ impl<'a> Raw<'a> {
 }
 
 impl Surrogates {
-    /// Appends the next piece to `out`; a high surrogate at its end is kept for the next piece. Values that are not strings are
-    /// ignored.
+    /// Appends the next piece to `out`; a high surrogate at its end is kept for the next piece.
+    /// Values that are not strings are ignored.
     #[inline]
     pub fn push(&mut self, piece: Raw<'_>, out: &mut String) {
         if let Some(inside) = piece.inside() {
@@ -250,7 +278,8 @@ impl Surrogates {
 #[derive(Clone, Debug)]
 struct Children<'a> {
     of: Raw<'a>,
-    /// The place of the next token; without tokens, where in the text the next child begins, or the comma before it.
+    /// The place of the next token; without tokens, where in the text the next child begins, or the
+    /// comma before it.
     at: usize,
     has_more: bool,
 }
@@ -260,7 +289,11 @@ impl<'a> Children<'a> {
     #[inline]
     fn of(value: Raw<'a>, open: u8) -> Self {
         let has_more = value.text.as_bytes().first() == Some(&open);
-        Children { of: value, at: usize::from(value.tokens.is_empty()), has_more }
+        Children {
+            of: value,
+            at: usize::from(value.tokens.is_empty()),
+            has_more,
+        }
     }
 
     /// The next child, found in the text.
@@ -296,7 +329,8 @@ impl<'a> Iterator for Children<'a> {
             return None;
         }
         if self.of.tokens.is_empty() {
-            // The closing bracket is not a child, so it ends this as the end of a text that was cut does.
+            // The closing bracket is not a child, so it ends this as the end of a text that was cut
+            // does.
             let child = self.walk().ok();
             self.has_more = child.is_some();
             return child;
@@ -317,19 +351,38 @@ mod tests {
     fn walks_without_copying() {
         let r = Raw::parse(r#" {"a":{"b":[1,"x\u00e9",null]},"a2":23456789012345678901234,"n":null,"a":{"b":[2]}} "#)
             .unwrap();
-        assert_eq!(r.at(&["a", "b"]).unwrap().items().map(Raw::text).collect::<Vec<_>>(), ["2"]);
+        assert_eq!(
+            r.at(&["a", "b"])
+                .unwrap()
+                .items()
+                .map(Raw::text)
+                .collect::<Vec<_>>(),
+            ["2"]
+        );
         assert_eq!(r.get("a2").unwrap().text(), "23456789012345678901234");
-        assert!(r.get("n").is_none() && r.get("zz").is_none() && r.get("a2").unwrap().get("x").is_none());
+        assert!(
+            r.get("n").is_none()
+                && r.get("zz").is_none()
+                && r.get("a2").unwrap().get("x").is_none()
+        );
         assert_eq!(Raw::parse("[ ]").unwrap().items().count(), 0);
         assert_eq!(Raw::parse("{ }").unwrap().entries().count(), 0);
         assert!(Raw::parse("1 2").is_err());
     }
 
-    /// What a reader sees of a value: every key and every text, and what `get` finds under each key.
+    /// What a reader sees of a value: every key and every text, and what `get` finds under each
+    /// key.
     fn seen(value: Raw<'_>) -> String {
-        let members = value.entries().map(|(k, v)| format!("{k}={}/{:?}", seen(v), value.get(&k).map(Raw::text)));
+        let members = value
+            .entries()
+            .map(|(k, v)| format!("{k}={}/{:?}", seen(v), value.get(&k).map(Raw::text)));
         let items = value.items().map(seen);
-        format!("{}[{}]{:?}", value.text(), members.chain(items).collect::<Vec<_>>().join(";"), value.str())
+        format!(
+            "{}[{}]{:?}",
+            value.text(),
+            members.chain(items).collect::<Vec<_>>().join(";"),
+            value.str()
+        )
     }
 
     #[test]
@@ -359,10 +412,23 @@ mod tests {
             );
             assert_eq!(seen(indexed), seen(whole));
         }
-        for text in
-            ["", "{", "[1,]", "{\"a\"}", "[1 2]", "{} x", "[\"a\u{1}\"]", "[}", &"[".repeat(200), "{\"a\":[1,{\"b\":"]
-        {
-            assert_eq!(Raw::indexed(text, &mut index).unwrap_err(), Raw::parse(text).unwrap_err(), "{text}");
+        for text in [
+            "",
+            "{",
+            "[1,]",
+            "{\"a\"}",
+            "[1 2]",
+            "{} x",
+            "[\"a\u{1}\"]",
+            "[}",
+            &"[".repeat(200),
+            "{\"a\":[1,{\"b\":",
+        ] {
+            assert_eq!(
+                Raw::indexed(text, &mut index).unwrap_err(),
+                Raw::parse(text).unwrap_err(),
+                "{text}"
+            );
         }
     }
 
@@ -375,7 +441,19 @@ mod tests {
         ];
         for text in texts {
             for at in 0..text.len() {
-                for put in ["", "x", "1", "\"", ",", "}", "]", "[1],", "{\"a\":1},", "\\", " "] {
+                for put in [
+                    "",
+                    "x",
+                    "1",
+                    "\"",
+                    ",",
+                    "}",
+                    "]",
+                    "[1],",
+                    "{\"a\":1},",
+                    "\\",
+                    " ",
+                ] {
                     let changed = [&text[..at], put, &text[at + 1..]].concat();
                     for text in [text, &changed, text, &text[..at]] {
                         match (Raw::indexed(text, &mut index), Raw::parse(text)) {
@@ -392,13 +470,21 @@ mod tests {
     fn surrogates_are_joined_over_pieces() {
         let mut s = Surrogates::default();
         let mut out = String::new();
-        for p in [r#""a\ud83d""#, r#""""#, r#""\ude00b\ud83d""#, r#""c\ude00""#] {
+        for p in [
+            r#""a\ud83d""#,
+            r#""""#,
+            r#""\ude00b\ud83d""#,
+            r#""c\ude00""#,
+        ] {
             s.push(Raw::parse(p).unwrap(), &mut out);
         }
         s.finish(&mut out);
         assert_eq!(out, "a\u{1f600}b\u{fffd}c\u{fffd}");
         assert_eq!(
-            Raw::parse(r#""\ud83d\ude00\"\\\/\b\f\n\r\t""#).unwrap().str().unwrap(),
+            Raw::parse(r#""\ud83d\ude00\"\\\/\b\f\n\r\t""#)
+                .unwrap()
+                .str()
+                .unwrap(),
             "\u{1f600}\"\\/\u{8}\u{c}\n\r\t"
         );
     }

@@ -1,7 +1,8 @@
 //! The JSON grammar of RFC 8259 over a complete text: one pass, no recursion, no copy.
 //!
-//! [`value`] checks one value and says where it ends. Everything that reads JSON in this crate goes through it, so a line
-//! that was accepted once can be walked again by [`crate::Raw`] without a case for errors.
+//! [`value`] checks one value and says where it ends. Everything that reads JSON in this crate goes
+//! through it, so a line that was accepted once can be walked again by [`crate::Raw`] without a
+//! case for errors.
 
 /// How deep arrays and objects may nest. The open brackets of one line are the bits of a `u128`.
 pub const MAX_DEPTH: u32 = 128;
@@ -43,7 +44,8 @@ const STOP: [bool; 256] = {
     t
 };
 
-/// Skips the white space of JSON from `at`: gives the index of the first other byte, or the length of `b`.
+/// Skips the white space of JSON from `at`: gives the index of the first other byte, or the length
+/// of `b`.
 #[inline]
 pub fn space(b: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\r' | b'\n') = b.get(at) {
@@ -52,8 +54,8 @@ pub fn space(b: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Skips the plain bytes of a JSON string from `at`: gives the index of the first quote, backslash or control character, or the
-/// length of `b`. Eight at a time while none of them needs a look.
+/// Skips the plain bytes of a JSON string from `at`: gives the index of the first quote, backslash
+/// or control character, or the length of `b`. Eight at a time while none of them needs a look.
 #[inline]
 pub fn plain(b: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -61,7 +63,8 @@ pub fn plain(b: &[u8], mut at: usize) -> usize {
     while let Some(eight) = b.get(at..).and_then(|rest| rest.first_chunk()) {
         let w = u64::from_le_bytes(*eight);
         let (quote, slash) = (w ^ (ONES * b'"' as u64), w ^ (ONES * b'\\' as u64));
-        // A byte of `x` is 0 where `x - 1` borrows; a borrow into a higher byte does not matter, as the lowest one counts.
+        // A byte of `x` is 0 where `x - 1` borrows; a borrow into a higher byte does not matter, as
+        // the lowest one counts.
         let below = |x: u64, n: u64| x.wrapping_sub(ONES * n) & !x;
         let stop = (below(quote, 1) | below(slash, 1) | below(w, 0x20)) & HIGH;
         if stop != 0 {
@@ -78,14 +81,23 @@ pub fn plain(b: &[u8], mut at: usize) -> usize {
 /// Checks that only white space follows from `at`.
 pub(crate) fn end(b: &[u8], at: usize) -> Scan<()> {
     let rest = space(b, at);
-    if rest < b.len() { fail(rest, "text after the JSON value") } else { Ok(()) }
+    if rest < b.len() {
+        fail(rest, "text after the JSON value")
+    } else {
+        Ok(())
+    }
 }
 
-/// A string that begins at the quote `at`: the index after its closing quote, and whether it holds an escape.
+/// A string that begins at the quote `at`: the index after its closing quote, and whether it holds
+/// an escape.
 #[inline(always)]
 pub(crate) fn string(b: &[u8], at: usize) -> Scan<(usize, bool)> {
     let i = plain(b, at + 1);
-    if b.get(i) == Some(&b'"') { Ok((i + 1, false)) } else { escaped(b, i).map(|end| (end, true)) }
+    if b.get(i) == Some(&b'"') {
+        Ok((i + 1, false))
+    } else {
+        escaped(b, i).map(|end| (end, true))
+    }
 }
 
 /// The rest of a string from the first byte that is not plain.
@@ -114,7 +126,11 @@ fn digits(b: &[u8], at: usize) -> Scan<usize> {
     while let Some(b'0'..=b'9') = b.get(i) {
         i += 1;
     }
-    if i == at { fail(at, "a number without digits") } else { Ok(i) }
+    if i == at {
+        fail(at, "a number without digits")
+    } else {
+        Ok(i)
+    }
 }
 
 pub(crate) fn number(b: &[u8], at: usize) -> Scan<usize> {
@@ -122,7 +138,11 @@ pub(crate) fn number(b: &[u8], at: usize) -> Scan<usize> {
     if b.get(i) == Some(&b'-') {
         i += 1;
     }
-    i = if b.get(i) == Some(&b'0') { i + 1 } else { digits(b, i)? };
+    i = if b.get(i) == Some(&b'0') {
+        i + 1
+    } else {
+        digits(b, i)?
+    };
     if b.get(i) == Some(&b'.') {
         i = digits(b, i + 1)?;
     }
@@ -137,7 +157,11 @@ pub(crate) fn number(b: &[u8], at: usize) -> Scan<usize> {
 }
 
 fn word(b: &[u8], at: usize, w: &'static str) -> Scan<usize> {
-    if b[at..].starts_with(w.as_bytes()) { Ok(at + w.len()) } else { fail(at, "not a JSON value") }
+    if b[at..].starts_with(w.as_bytes()) {
+        Ok(at + w.len())
+    } else {
+        fail(at, "not a JSON value")
+    }
 }
 
 /// What a walk reports, in the order of the text. `()` only checks; [`crate::Index`] keeps it.
@@ -159,7 +183,8 @@ impl Record for () {
     fn close(&mut self, _end: usize) {}
 }
 
-/// Checks the value that begins at `at` (no space before it): the index after it, and whether it is a string with an escape.
+/// Checks the value that begins at `at` (no space before it): the index after it, and whether it is
+/// a string with an escape.
 #[inline]
 pub(crate) fn value(b: &[u8], at: usize) -> Scan<(usize, bool)> {
     match b.get(at) {
@@ -192,7 +217,11 @@ pub(crate) struct Walk {
 
 impl Walk {
     pub(crate) fn from(at: usize) -> Walk {
-        Walk { at, depth: 0, objects: 0 }
+        Walk {
+            at,
+            depth: 0,
+            objects: 0,
+        }
     }
 
     /// Notes an open bracket.
@@ -203,9 +232,11 @@ impl Walk {
     }
 }
 
-/// Checks the rest of an array or object and reports what is in it to `record`; gives the index after it.
+/// Checks the rest of an array or object and reports what is in it to `record`; gives the index
+/// after it.
 ///
-/// White space is looked for only where a byte is not the one that compact JSON has there: providers send compact JSON.
+/// White space is looked for only where a byte is not the one that compact JSON has there:
+/// providers send compact JSON.
 pub(crate) fn container(b: &[u8], mut walk: Walk, record: &mut impl Record) -> Scan<usize> {
     let mut i = walk.at;
     let mut is_after_value = walk.depth > 0;
@@ -273,7 +304,11 @@ fn key(b: &[u8], at: usize, record: &mut impl Record) -> Scan<usize> {
     }
     let (end, escaped) = string(b, at)?;
     record.key(at, end, escaped);
-    let i = if b.get(end) == Some(&b':') { end } else { space(b, end) };
+    let i = if b.get(end) == Some(&b':') {
+        end
+    } else {
+        space(b, end)
+    };
     if b.get(i) != Some(&b':') {
         return fail(i, "no colon after a key");
     }
@@ -327,6 +362,9 @@ mod tests {
     #[test]
     fn depth_is_bounded_without_recursion() {
         assert!(whole(&("[".repeat(128) + &"]".repeat(128))));
-        assert_eq!(value("[".repeat(100_000).as_bytes(), 0).unwrap_err().what, "nested deeper than 128");
+        assert_eq!(
+            value("[".repeat(100_000).as_bytes(), 0).unwrap_err().what,
+            "nested deeper than 128"
+        );
     }
 }

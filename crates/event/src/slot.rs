@@ -3,7 +3,8 @@
 use crate::Raw;
 use std::borrow::Cow;
 
-/// The fields of the most frequent events. The scanner recognises them while it reads a line, so that machines compare no keys.
+/// The fields of the most frequent events. The scanner recognises them while it reads a line, so
+/// that machines compare no keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     Text,
@@ -34,7 +35,8 @@ impl Field {
     }
 }
 
-/// Where a member of the line's object lies. Lines are shorter than 4 GiB (`--max-line` sees to it).
+/// Where a member of the line's object lies. Lines are shorter than 4 GiB (`--max-line` sees to
+/// it).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub key: (u32, u32),
@@ -47,23 +49,30 @@ pub(crate) struct Slot {
 impl Slot {
     #[inline]
     pub fn value(self, line: &str) -> Raw<'_> {
-        Raw::checked(&line[self.value.0 as usize..self.value.1 as usize], self.value_escaped)
+        Raw::checked(
+            &line[self.value.0 as usize..self.value.1 as usize],
+            self.value_escaped,
+        )
     }
 
-    /// What lies between the quotes of a string, and whether it has escapes; `None` for any other value.
+    /// What lies between the quotes of a string, and whether it has escapes; `None` for any other
+    /// value.
     #[inline(always)]
     pub fn string(self, line: &str) -> Option<(&str, bool)> {
         let (start, end) = (self.value.0 as usize, self.value.1 as usize);
         if line.as_bytes().get(start) != Some(&b'"') {
             return None;
         }
-        line.get(start + 1..end - 1).map(|inside| (inside, self.value_escaped))
+        line.get(start + 1..end - 1)
+            .map(|inside| (inside, self.value_escaped))
     }
 
     #[inline]
     pub fn key(self, line: &str) -> Cow<'_, str> {
         if self.key_escaped {
-            Raw::checked(&line[self.key.0 as usize..self.key.1 as usize], true).str().unwrap_or_default()
+            Raw::checked(&line[self.key.0 as usize..self.key.1 as usize], true)
+                .str()
+                .unwrap_or_default()
         } else {
             Cow::Borrowed(&line[self.key.0 as usize + 1..self.key.1 as usize - 1])
         }
@@ -89,7 +98,10 @@ pub(crate) struct Members<'a> {
 impl<'a> Members<'a> {
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Member<'a>> {
-        self.slots.iter().map(move |slot| Member { line: self.line, slot })
+        self.slots.iter().map(move |slot| Member {
+            line: self.line,
+            slot,
+        })
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The text of a JSON string, given what lies between its quotes; borrowed where it has no escape. A lone surrogate becomes U+FFFD.
+/// The text of a JSON string, given what lies between its quotes; borrowed where it has no escape.
+/// A lone surrogate becomes U+FFFD.
 #[inline]
 pub(crate) fn unescaped(inside: &str, escaped: bool) -> Cow<'_, str> {
     if !escaped {
@@ -15,7 +16,8 @@ pub(crate) fn unescaped(inside: &str, escaped: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Joins strings that belong together although a surrogate pair (`\ud83d` `\ude00`) was cut between two of them.
+/// Joins strings that belong together although a surrogate pair (`\ud83d` `\ude00`) was cut between
+/// two of them.
 ///
 /// One per text that arrives in pieces. A half that is never completed becomes U+FFFD.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +26,8 @@ pub struct Surrogates {
 }
 
 impl Surrogates {
-    /// Appends the next piece, the inside of a JSON string, to `out`; a high surrogate at its end is kept for the next piece.
-    /// Without `escaped` it has no escape.
+    /// Appends the next piece, the inside of a JSON string, to `out`; a high surrogate at its end
+    /// is kept for the next piece. Without `escaped` it has no escape.
     #[inline]
     pub(crate) fn push_inside(&mut self, inside: &str, escaped: bool, out: &mut String) {
         if escaped {
@@ -36,7 +38,8 @@ impl Surrogates {
         }
     }
 
-    /// Pieces of arguments are short and full of `\"`, so this looks at each byte once and calls nothing for a plain run.
+    /// Pieces of arguments are short and full of `\"`, so this looks at each byte once and calls
+    /// nothing for a plain run.
     fn push_escaped(&mut self, inner: &str, out: &mut String) {
         let b = inner.as_bytes();
         let (mut from, mut i) = (0, 0);

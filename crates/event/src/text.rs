@@ -1,4 +1,5 @@
-//! The texts and JSON values of events: borrowed, and neither unescaped nor written before that is needed.
+//! The texts and JSON values of events: borrowed, and neither unescaped nor written before that is
+//! needed.
 
 use crate::slot::Member;
 use crate::{Raw, Surrogates, write};
@@ -17,19 +18,24 @@ impl<'a> Text<'a> {
     /// The text of a JSON string; `None` for any other value.
     #[inline]
     pub fn of(value: Raw<'a>) -> Option<Self> {
-        value.string().map(|(inner, is_escaped)| Text { inner, is_escaped })
+        value
+            .string()
+            .map(|(inner, is_escaped)| Text { inner, is_escaped })
     }
 
     /// The same of a member of a line.
     #[inline(always)]
     pub(crate) fn of_member(member: Member<'a>) -> Option<Self> {
-        member.string().map(|(inner, is_escaped)| Text { inner, is_escaped })
+        member
+            .string()
+            .map(|(inner, is_escaped)| Text { inner, is_escaped })
     }
 
     /// The text, unescaped; borrowed where it has no escape. A lone surrogate becomes U+FFFD.
     #[inline]
     pub fn str(self) -> Cow<'a, str> {
-        self.plain().map_or_else(|| Cow::Owned(self.unescaped()), Cow::Borrowed)
+        self.plain()
+            .map_or_else(|| Cow::Owned(self.unescaped()), Cow::Borrowed)
     }
 
     /// The text, if it has no escape.
@@ -38,7 +44,8 @@ impl<'a> Text<'a> {
         (!self.is_escaped).then_some(self.inner)
     }
 
-    /// Appends the text to `out`. Half a surrogate pair becomes U+FFFD: [`Surrogates`] joins texts that belong together.
+    /// Appends the text to `out`. Half a surrogate pair becomes U+FFFD: [`Surrogates`] joins texts
+    /// that belong together.
     #[inline]
     pub fn append_to(self, out: &mut String) {
         let mut half = Surrogates::default();
@@ -54,7 +61,8 @@ impl<'a> Text<'a> {
 
     /// The length of the text in bytes.
     pub fn len(self) -> usize {
-        self.plain().map_or_else(|| self.unescaped().len(), str::len)
+        self.plain()
+            .map_or_else(|| self.unescaped().len(), str::len)
     }
 
     fn unescaped(self) -> String {
@@ -87,7 +95,10 @@ impl<'a> Text<'a> {
 impl<'a> From<&'a str> for Text<'a> {
     #[inline]
     fn from(text: &'a str) -> Self {
-        Text { inner: text, is_escaped: false }
+        Text {
+            inner: text,
+            is_escaped: false,
+        }
     }
 }
 
@@ -129,7 +140,8 @@ pub trait WriteJson: Debug {
     fn write_json(&self, out: &mut Vec<u8>);
 }
 
-/// A JSON value that an event carries: its text, or something that writes itself when the event is written.
+/// A JSON value that an event carries: its text, or something that writes itself when the event is
+/// written.
 #[derive(Clone, Copy, Debug)]
 pub enum Json<'a> {
     /// A value that was read, or that is written already.
@@ -141,7 +153,10 @@ pub enum Json<'a> {
 impl<'a> Json<'a> {
     /// JSON that the caller has checked or written itself, on one line.
     pub fn of(json: &'a str) -> Self {
-        Json::Text(Raw::checked(json, json.starts_with('"') && json.contains('\\')))
+        Json::Text(Raw::checked(
+            json,
+            json.starts_with('"') && json.contains('\\'),
+        ))
     }
 
     /// The value's JSON.
@@ -162,7 +177,9 @@ impl<'a> Json<'a> {
             Json::Text(raw) => read(raw),
             made @ Json::Made(_) => {
                 let text = made.text();
-                let Json::Text(raw) = Json::of(&text) else { return read(Raw::checked("null", false)) };
+                let Json::Text(raw) = Json::of(&text) else {
+                    return read(Raw::checked("null", false));
+                };
                 read(raw)
             }
         }
@@ -206,7 +223,11 @@ mod tests {
             let mut out = Vec::new();
             read.write(&mut out);
             assert_eq!(
-                (read.str().as_ref(), read.len(), String::from_utf8(out).unwrap().as_str()),
+                (
+                    read.str().as_ref(),
+                    read.len(),
+                    String::from_utf8(out).unwrap().as_str()
+                ),
                 (text, text.len(), written)
             );
         }

@@ -62,7 +62,10 @@ pub fn time(text: &str) -> Result<Duration, UnitError> {
 
 /// A number and the unit after it.
 fn split(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()))
+    text.split_at(
+        text.find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len()),
+    )
 }
 
 #[cfg(test)]
@@ -71,12 +74,31 @@ mod tests {
 
     #[test]
     fn numbers_and_units() {
-        assert_eq!((size("64M"), size("9"), size("64K")), (Ok(64 << 20), Ok(9), Ok(65_536)));
-        assert_eq!((size("0"), size("99999999999G")), (Ok(0), Err(UnitError::Range)));
-        assert_eq!((time("500ms"), time("2")), (Ok(Duration::from_millis(500)), Ok(Duration::from_secs(2))));
-        assert_eq!((time("1.5"), time("2d")), (Ok(Duration::from_millis(1500)), Ok(Duration::from_secs(172_800))));
+        assert_eq!(
+            (size("64M"), size("9"), size("64K")),
+            (Ok(64 << 20), Ok(9), Ok(65_536))
+        );
+        assert_eq!(
+            (size("0"), size("99999999999G")),
+            (Ok(0), Err(UnitError::Range))
+        );
+        assert_eq!(
+            (time("500ms"), time("2")),
+            (Ok(Duration::from_millis(500)), Ok(Duration::from_secs(2)))
+        );
+        assert_eq!(
+            (time("1.5"), time("2d")),
+            (
+                Ok(Duration::from_millis(1500)),
+                Ok(Duration::from_secs(172_800))
+            )
+        );
         for bad in ["x", "-1", "", "1 week", "2 weeks", "true", "1.5.2s"] {
-            assert_eq!((size(bad), time(bad)), (Err(UnitError::Size), Err(UnitError::Time)), "{bad}");
+            assert_eq!(
+                (size(bad), time(bad)),
+                (Err(UnitError::Size), Err(UnitError::Time)),
+                "{bad}"
+            );
         }
     }
 }

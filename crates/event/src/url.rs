@@ -3,24 +3,31 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// What is encoded in a value: everything but the unreserved characters (RFC 3986, section 2.3).
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// How often a segment is decoded to see where it leads, the encoding of its values included.
 const ROUNDS: usize = 6;
 
-/// A text as a part of a segment, a name or a value in an address: all of it but letters, digits and `-._~` is encoded.
+/// A text as a part of a segment, a name or a value in an address: all of it but letters, digits
+/// and `-._~` is encoded.
 pub fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// Whether a segment is empty, or some server could read it as a way to another folder: servers decode a path once or twice, some take `\` for
-/// `/`, some drop what follows a `;`, and some read the decoded path again, where `?`, `#` and white space end it.
+/// Whether a segment is empty, or some server could read it as a way to another folder: servers
+/// decode a path once or twice, some take `\` for `/`, some drop what follows a `;`, and some read
+/// the decoded path again, where `?`, `#` and white space end it.
 pub fn leads_elsewhere(segment: &str) -> bool {
     let mut text = segment.to_owned();
     for _ in 0..ROUNDS {
         let is_dots = |part: &str| {
             matches!(
-                part.split(|c: char| ";?#".contains(c) || c.is_whitespace() || c.is_control()).next(),
+                part.split(|c: char| ";?#".contains(c) || c.is_whitespace() || c.is_control())
+                    .next(),
                 Some("." | "..")
             )
         };

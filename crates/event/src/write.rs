@@ -1,6 +1,7 @@
 //! JSON written straight into a buffer, in the order of the calls.
 
-/// 0: written as it is; 1: escaped by this byte alone; 2: the first byte of U+0080–U+00BF, which may be a C1 control.
+/// 0: written as it is; 1: escaped by this byte alone; 2: the first byte of U+0080–U+00BF, which
+/// may be a C1 control.
 const ESCAPE: [u8; 256] = {
     let mut t = [0; 256];
     let mut i = 0;
@@ -15,7 +16,8 @@ const ESCAPE: [u8; 256] = {
     t
 };
 
-/// Appends `text` as a JSON string. C0, DEL and C1 are always escaped, so that no terminal sees them raw.
+/// Appends `text` as a JSON string. C0, DEL and C1 are always escaped, so that no terminal sees
+/// them raw.
 pub fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     escape(out, text);
@@ -38,7 +40,8 @@ pub fn cut(text: &str, limit: usize) -> &str {
     &text[..end]
 }
 
-/// Appends the inside of a JSON string, checked and with its escapes, as a JSON string: DEL and C1 controls are escaped too.
+/// Appends the inside of a JSON string, checked and with its escapes, as a JSON string: DEL and C1
+/// controls are escaped too.
 pub(crate) fn push_escaped(out: &mut Vec<u8>, inner: &str) {
     out.push(b'"');
     let mut from = 0;
@@ -47,7 +50,8 @@ pub(crate) fn push_escaped(out: &mut Vec<u8>, inner: &str) {
     out.push(b'"');
 }
 
-/// Skips the bytes from `at` that are written as they are, eight at a time: gives the index of the first one that [`ESCAPE`] lists.
+/// Skips the bytes from `at` that are written as they are, eight at a time: gives the index of the
+/// first one that [`ESCAPE`] lists.
 #[inline]
 fn unchanged(b: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -56,7 +60,8 @@ fn unchanged(b: &[u8], mut at: usize) -> usize {
         let mut word = [0; 8];
         word.copy_from_slice(eight);
         let word = u64::from_le_bytes(word);
-        // The lowest bit that is set in each of these is that of the first byte that equals `byte`, or is a control character.
+        // The lowest bit that is set in each of these is that of the first byte that equals `byte`,
+        // or is a control character.
         let equal = |byte: u8| {
             let zero = word ^ (ONES * u64::from(byte));
             zero.wrapping_sub(ONES) & !zero
@@ -107,8 +112,9 @@ fn escape(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&b[from..]);
 }
 
-/// Appends checked JSON without the white space between its tokens, so that it fits on one line of the protocol.
-/// DEL and C1 controls inside its strings are escaped; everything else, digits included, stays as it was.
+/// Appends checked JSON without the white space between its tokens, so that it fits on one line of
+/// the protocol. DEL and C1 controls inside its strings are escaped; everything else, digits
+/// included, stays as it was.
 pub fn minify(out: &mut Vec<u8>, json: &str) {
     let b = json.as_bytes();
     // Bytes that are kept are appended in runs: `from` is the beginning of the present run.
@@ -132,7 +138,9 @@ fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) 
     let b = json.as_bytes();
     loop {
         i = unchanged(b, i);
-        let Some(first) = b.get(i) else { return b.len() };
+        let Some(first) = b.get(i) else {
+            return b.len();
+        };
         i += match *first {
             b'"' => return i + 1,
             b'\\' => 2,
@@ -148,7 +156,8 @@ fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) 
     }
 }
 
-/// Appends checked JSON on one line. DEL and C1 controls, which are only in its strings, are escaped: other programs write them as they are.
+/// Appends checked JSON on one line. DEL and C1 controls, which are only in its strings, are
+/// escaped: other programs write them as they are.
 pub(crate) fn push_json(out: &mut Vec<u8>, json: &str) {
     let b = json.as_bytes();
     let may_escape = |c: &u8| *c == 0x7f || *c == 0xc2;
@@ -168,12 +177,16 @@ pub(crate) fn push_json(out: &mut Vec<u8>, json: &str) {
 
 /// Appends an integer. Most are indexes and counts of a few digits.
 pub(crate) fn push_int(out: &mut Vec<u8>, value: i128) {
-    let Ok(mut rest) = u32::try_from(value) else { return out.extend_from_slice(value.to_string().as_bytes()) };
+    let Ok(mut rest) = u32::try_from(value) else {
+        return out.extend_from_slice(value.to_string().as_bytes());
+    };
     let digit = |n: u32| b'0' + (n % 10) as u8;
     match rest {
         0..=9 => return out.push(digit(rest)),
         10..=99 => return out.extend_from_slice(&[digit(rest / 10), digit(rest)]),
-        100..=999 => return out.extend_from_slice(&[digit(rest / 100), digit(rest / 10), digit(rest)]),
+        100..=999 => {
+            return out.extend_from_slice(&[digit(rest / 100), digit(rest / 10), digit(rest)]);
+        }
         _ => {}
     }
     let mut digits = [0; 10];
@@ -210,7 +223,8 @@ impl<'b> Object<'b> {
         self.out.push(b':');
     }
 
-    /// Begins a member whose key needs no escape and has its quotes and its colon (`"text":`); its value is to be appended.
+    /// Begins a member whose key needs no escape and has its quotes and its colon (`"text":`); its
+    /// value is to be appended.
     #[inline]
     pub(crate) fn member(&mut self, key: &'static str) -> &mut Vec<u8> {
         if !std::mem::take(&mut self.first) {
@@ -340,7 +354,10 @@ mod tests {
 
     #[test]
     fn control_characters_never_leave_raw() {
-        assert_eq!(quoted("a\"\\\n\u{1b}[2J\u{7f}\u{9b}\u{a0}é"), "\"a\\\"\\\\\\n\\u001b[2J\\u007f\\u009b\u{a0}é\"");
+        assert_eq!(
+            quoted("a\"\\\n\u{1b}[2J\u{7f}\u{9b}\u{a0}é"),
+            "\"a\\\"\\\\\\n\\u001b[2J\\u007f\\u009b\u{a0}é\""
+        );
     }
 
     #[test]
@@ -349,13 +366,21 @@ mod tests {
             for code in 0..0x100_u32 {
                 let c = char::from_u32(code).unwrap();
                 let text = format!("{}{c}{}", "x".repeat(place), "y".repeat(9));
-                let read: String = crate::Raw::parse(&quoted(&text)).unwrap().str().unwrap().into_owned();
+                let read: String = crate::Raw::parse(&quoted(&text))
+                    .unwrap()
+                    .str()
+                    .unwrap()
+                    .into_owned();
                 assert_eq!(read, text);
                 let raw = quoted(&text).chars().any(|c| c.is_control());
                 assert!(
                     !raw && quoted(&text).len() - text.len() - 2
                         == usize::from("\"\\\n\r\t".contains(c))
-                            + if c.is_control() && !"\n\r\t".contains(c) { 6 - c.len_utf8() } else { 0 }
+                            + if c.is_control() && !"\n\r\t".contains(c) {
+                                6 - c.len_utf8()
+                            } else {
+                                0
+                            }
                 );
             }
         }
@@ -364,7 +389,10 @@ mod tests {
     #[test]
     fn minified_json_fits_one_line_and_keeps_digits() {
         let mut out = vec![];
-        minify(&mut out, "{ \"a b\" : [ 1.0 ,\n 23456789012345678901234 ], \"c\\\" \" : \"\u{7f} \u{85}é\" }");
+        minify(
+            &mut out,
+            "{ \"a b\" : [ 1.0 ,\n 23456789012345678901234 ], \"c\\\" \" : \"\u{7f} \u{85}é\" }",
+        );
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "{\"a b\":[1.0,23456789012345678901234],\"c\\\" \":\"\\u007f \\u0085é\"}"
@@ -383,7 +411,10 @@ mod tests {
             l.raw(made);
         });
         o.close();
-        assert_eq!(String::from_utf8(out).unwrap(), format!("{{\"v\":{clean},\"l\":[{clean}]}}"));
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            format!("{{\"v\":{clean},\"l\":[{clean}]}}")
+        );
     }
 
     #[test]
@@ -396,7 +427,10 @@ mod tests {
             });
         });
         o.close();
-        assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":"x","n":5,"b":true,"l":["p",1,{"q":null}]}"#);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            r#"{"a":"x","n":5,"b":true,"l":["p",1,{"q":null}]}"#
+        );
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Where a JSON value ends, by its brackets and quotes alone.
 //!
-//! Models write JSON that is nearly right: a raw newline in a string, a comma too many. So the grammar does not count here. A bracket or
-//! a marker inside a string closes nothing.
+//! Models write JSON that is nearly right: a raw newline in a string, a comma too many. So the
+//! grammar does not count here. A bracket or a marker inside a string closes nothing.
 
 use memchr::memchr2;
 
-/// The open brackets and quotes of one value: an object, an array or a string. It takes the bytes in any pieces.
+/// The open brackets and quotes of one value: an object, an array or a string. It takes the bytes
+/// in any pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Balance {
     depth: u32,
@@ -14,14 +15,20 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Whether this byte begins an object, an array or a string. Other values end without a mark of their own.
+    /// Whether this byte begins an object, an array or a string. Other values end without a mark of
+    /// their own.
     pub fn begins(byte: u8) -> bool {
         matches!(byte, b'{' | b'[' | b'"')
     }
 
-    /// The state inside `depth` brackets; `text`: inside a string; `escape`: after a backslash in it.
+    /// The state inside `depth` brackets; `text`: inside a string; `escape`: after a backslash in
+    /// it.
     pub(crate) fn within(depth: u32, text: bool, escape: bool) -> Balance {
-        Balance { depth, text, escape }
+        Balance {
+            depth,
+            text,
+            escape,
+        }
     }
 
     /// Whether a bracket or a quote is open.
@@ -36,7 +43,8 @@ impl Balance {
         }
     }
 
-    /// Takes the next bytes; the first of all is the value's own. Returns the index after the value's last byte, once that has come.
+    /// Takes the next bytes; the first of all is the value's own. Returns the index after the
+    /// value's last byte, once that has come.
     pub fn push(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut i = 0;
         while i < bytes.len() {
@@ -75,7 +83,8 @@ impl Balance {
     }
 }
 
-/// The next quote or backslash. `memchr2` pays from about 32 bytes on, and deltas are often shorter.
+/// The next quote or backslash. `memchr2` pays from about 32 bytes on, and deltas are often
+/// shorter.
 #[inline]
 fn end_of_run(bytes: &[u8]) -> Option<usize> {
     if bytes.len() < 32 {

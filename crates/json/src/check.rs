@@ -1,6 +1,7 @@
-//! The strict check of tool arguments. Parsers differ on a key that appears twice in one object, on half of a surrogate pair and on a
-//! number that is infinite as a double (<https://bishopfox.com/blog/json-interoperability-vulnerabilities>). A text with one of these is
-//! refused, so that the schema check and the tool see the same value.
+//! The strict check of tool arguments. Parsers differ on a key that appears twice in one object, on
+//! half of a surrogate pair and on a number that is infinite as a double
+//! (<https://bishopfox.com/blog/json-interoperability-vulnerabilities>). A text with one of these
+//! is refused, so that the schema check and the tool see the same value.
 
 use event::{Raw, ScanError};
 use std::borrow::Cow;
@@ -92,23 +93,40 @@ impl JsonError {
     }
 }
 
-/// Checks that `text` is one JSON value that every parser reads alike. Takes one pass for the grammar and one for the rest.
+/// Checks that `text` is one JSON value that every parser reads alike. Takes one pass for the
+/// grammar and one for the rest.
 ///
 /// # Errors
 /// See [`JsonError`].
 pub fn check(text: &str) -> Result<ValidJson<'_>, JsonError> {
     let value = Raw::parse(text)?;
     let base = value.text().as_ptr() as usize - text.as_ptr() as usize;
-    StrictWalk { text: value.text(), base, open: Vec::new(), keys: Vec::new() }.run()?;
-    Ok(ValidJson { value, shape: Shape::of(value) })
+    StrictWalk {
+        text: value.text(),
+        base,
+        open: Vec::new(),
+        keys: Vec::new(),
+    }
+    .run()?;
+    Ok(ValidJson {
+        value,
+        shape: Shape::of(value),
+    })
 }
 
-/// As [`check`], for an object whose grammar a [`crate::Scanner`] has accepted ([`crate::Scanner::is_balanced`]).
+/// As [`check`], for an object whose grammar a [`crate::Scanner`] has accepted
+/// ([`crate::Scanner::is_balanced`]).
 ///
 /// # Errors
 /// See [`JsonError`].
 pub fn check_balanced(text: &str) -> Result<(), JsonError> {
-    StrictWalk { text, base: 0, open: Vec::new(), keys: Vec::new() }.run()
+    StrictWalk {
+        text,
+        base: 0,
+        open: Vec::new(),
+        keys: Vec::new(),
+    }
+    .run()
 }
 
 /// A walk over text that the grammar has accepted.
@@ -128,7 +146,8 @@ struct OpenContainer {
     expected: bool,
 }
 
-/// Up to this many keys of an object are compared one by one, which is faster than sorting; more are sorted when the object closes.
+/// Up to this many keys of an object are compared one by one, which is faster than sorting; more
+/// are sorted when the object closes.
 const FEW: usize = 16;
 
 impl<'a> StrictWalk<'a> {
@@ -142,7 +161,10 @@ impl<'a> StrictWalk<'a> {
                     continue;
                 }
                 open @ (b'{' | b'[') => {
-                    self.open.push(OpenContainer { keys: self.keys.len(), expected: open == b'{' });
+                    self.open.push(OpenContainer {
+                        keys: self.keys.len(),
+                        expected: open == b'{',
+                    });
                 }
                 b'}' | b']' => {
                     if let Some(closed) = self.open.pop() {
@@ -194,13 +216,18 @@ impl<'a> StrictWalk<'a> {
                 continue;
             }
             escaped = true;
-            let unit =
-                if b[i + 1] == b'u' { u16::from_str_radix(&self.text[i + 2..i + 6], 16).unwrap_or(0) } else { 0 };
+            let unit = if b[i + 1] == b'u' {
+                u16::from_str_radix(&self.text[i + 2..i + 6], 16).unwrap_or(0)
+            } else {
+                0
+            };
             match (high.take(), unit) {
                 (None, 0xd800..=0xdbff) => high = Some(i),
                 (Some(_), 0xdc00..=0xdfff) => {}
                 (Some(at), _) => return Err(JsonError::LoneSurrogate { at: self.base + at }),
-                (None, 0xdc00..=0xdfff) => return Err(JsonError::LoneSurrogate { at: self.base + i }),
+                (None, 0xdc00..=0xdfff) => {
+                    return Err(JsonError::LoneSurrogate { at: self.base + i });
+                }
                 (None, _) => {}
             }
             i += if b[i + 1] == b'u' { 6 } else { 2 };
@@ -214,11 +241,16 @@ impl<'a> StrictWalk<'a> {
 
     /// Notes the string `start..end` if it is a key, which must be new to its object.
     fn key(&mut self, start: usize, end: usize, escaped: bool) -> Result<(), JsonError> {
-        let Some(open) = self.open.last_mut().filter(|open| open.expected) else { return Ok(()) };
+        let Some(open) = self.open.last_mut().filter(|open| open.expected) else {
+            return Ok(());
+        };
         open.expected = false;
         let quoted = &self.text[start..end];
         let key = if escaped {
-            Raw::parse(quoted).ok().and_then(Raw::str).unwrap_or_default()
+            Raw::parse(quoted)
+                .ok()
+                .and_then(Raw::str)
+                .unwrap_or_default()
         } else {
             Cow::Borrowed(&quoted[1..quoted.len() - 1])
         };
@@ -234,10 +266,17 @@ impl<'a> StrictWalk<'a> {
     fn close(&mut self, from: usize) -> Result<(), JsonError> {
         let keys = &self.keys[from..];
         if keys.len() > FEW {
-            // Most keys differ in their hash. Keys with the same hash are compared in full: an attacker can choose them.
-            let mut order: Vec<(u64, usize)> = keys.iter().enumerate().map(|(i, (key, _))| (hash(key), i)).collect();
+            // Most keys differ in their hash. Keys with the same hash are compared in full: an
+            // attacker can choose them.
+            let mut order: Vec<(u64, usize)> = keys
+                .iter()
+                .enumerate()
+                .map(|(i, (key, _))| (hash(key), i))
+                .collect();
             order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| keys[a.1].cmp(&keys[b.1])));
-            let twice = order.windows(2).find(|pair| pair[0].0 == pair[1].0 && keys[pair[0].1].0 == keys[pair[1].1].0);
+            let twice = order
+                .windows(2)
+                .find(|pair| pair[0].0 == pair[1].0 && keys[pair[0].1].0 == keys[pair[1].1].0);
             if let Some(pair) = twice {
                 return self.twice(keys[pair[1].1].1);
             }
@@ -251,13 +290,18 @@ impl<'a> StrictWalk<'a> {
         let rest = &self.text[start..];
         let end = 1 + rest[1..].find('"').unwrap_or(0);
         let key = rest[..=end].chars().take(64).collect();
-        Err(JsonError::DuplicateKey { key, at: self.base + start })
+        Err(JsonError::DuplicateKey {
+            key,
+            at: self.base + start,
+        })
     }
 }
 
 /// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv/>): short, and fast for short keys.
 fn hash(key: &str) -> u64 {
-    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, b| {
+        (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]
@@ -271,7 +315,13 @@ mod tests {
     #[test]
     fn a_key_twice_among_many() {
         let object = |keys: &[String]| {
-            format!("{{{}}}", keys.iter().map(|k| format!("\"{k}\":1")).collect::<Vec<_>>().join(","))
+            format!(
+                "{{{}}}",
+                keys.iter()
+                    .map(|k| format!("\"{k}\":1"))
+                    .collect::<Vec<_>>()
+                    .join(",")
+            )
         };
         let mut keys: Vec<String> = (0..500).map(|i| format!("k{i}")).collect();
         assert_eq!(code(&object(&keys)), "object");
@@ -291,7 +341,10 @@ mod tests {
             ("true", "boolean"),
             ("null", "null"),
             (r#"{"path":"a","path":"/etc"}"#, "duplicate_key"),
-            (r#"{"x":[1,{"path":"a","p\u0061th":"/etc"}]}"#, "duplicate_key"),
+            (
+                r#"{"x":[1,{"path":"a","p\u0061th":"/etc"}]}"#,
+                "duplicate_key",
+            ),
             (r#"{"__proto__":1,"constructor":2}"#, "object"),
             (r#"{"a":"\ud83d\ude00"}"#, "object"),
             (r#"{"a":"\ud83d"}"#, "lone_surrogate"),
@@ -322,6 +375,9 @@ mod tests {
             check(" {\"a\":1,\"a\":2}").unwrap_err().to_string(),
             "the key \"a\" appears twice in one object, again at byte 8"
         );
-        assert_eq!(check("{\"a\":1e999}").unwrap_err().to_string(), "a number out of range at byte 5");
+        assert_eq!(
+            check("{\"a\":1e999}").unwrap_err().to_string(),
+            "a number out of range at byte 5"
+        );
     }
 }

@@ -27,7 +27,10 @@ pub(crate) fn pieces(text: &str) -> Vec<(Piece, &str)> {
             b'{' | b'}' | b'[' | b']' | b',' | b':' => (Piece::Mark, i + 1),
             b'"' => quoted(b, i),
             b'\'' if value_may_begin => quoted(b, i),
-            _ => (Piece::Word, run(b, i, |c| !b" \t\r\n{}[],:\"".contains(&c)).max(i + 1)),
+            _ => (
+                Piece::Word,
+                run(b, i, |c| !b" \t\r\n{}[],:\"".contains(&c)).max(i + 1),
+            ),
         };
         if piece != Piece::Space {
             value_may_begin = matches!(b[i], b'{' | b'[' | b',' | b':');
@@ -39,7 +42,10 @@ pub(crate) fn pieces(text: &str) -> Vec<(Piece, &str)> {
 }
 
 fn run(b: &[u8], at: usize, inside: impl Fn(u8) -> bool) -> usize {
-    b[at..].iter().position(|c| !inside(*c)).map_or(b.len(), |n| at + n)
+    b[at..]
+        .iter()
+        .position(|c| !inside(*c))
+        .map_or(b.len(), |n| at + n)
 }
 
 fn quoted(b: &[u8], at: usize) -> (Piece, usize) {
@@ -55,8 +61,9 @@ fn quoted(b: &[u8], at: usize) -> (Piece, usize) {
     (Piece::Open, b.len())
 }
 
-/// Whether the brackets outside quotes show that the text was written to its end: the last byte closes the first `{`, no byte before
-/// closes it, and no quote is open. A missing inner `]` is a slip of the model: a cut text would lack the last `}` too.
+/// Whether the brackets outside quotes show that the text was written to its end: the last byte
+/// closes the first `{`, no byte before closes it, and no quote is open. A missing inner `]` is a
+/// slip of the model: a cut text would lack the last `}` too.
 pub(crate) fn is_closed(pieces: &[(Piece, &str)]) -> bool {
     let mut open = Vec::new();
     for (at, (piece, text)) in pieces.iter().enumerate() {
@@ -81,8 +88,8 @@ pub(crate) fn is_closed(pieces: &[(Piece, &str)]) -> bool {
     false
 }
 
-/// The text with strings that JSON accepts: inside quotes, a backslash that begins no escape of JSON (`C:\Users`) is doubled, and raw
-/// control characters become escapes.
+/// The text with strings that JSON accepts: inside quotes, a backslash that begins no escape of
+/// JSON (`C:\Users`) is doubled, and raw control characters become escapes.
 pub(crate) fn with_valid_strings(pieces: &[(Piece, &str)]) -> String {
     let mut out = String::new();
     for (piece, text) in pieces {
@@ -96,9 +103,15 @@ pub(crate) fn with_valid_strings(pieces: &[(Piece, &str)]) -> String {
                 '\\' => {
                     let rest = &text[at + 1..];
                     let unicode = rest.strip_prefix('u').is_some_and(|hex| {
-                        hex.as_bytes().iter().take(4).filter(|c| c.is_ascii_hexdigit()).count() == 4
+                        hex.as_bytes()
+                            .iter()
+                            .take(4)
+                            .filter(|c| c.is_ascii_hexdigit())
+                            .count()
+                            == 4
                     });
-                    if unicode || rest.starts_with(['"', '\\', '/', 'b', 'f', 'n', 'r', 't', '\'']) {
+                    if unicode || rest.starts_with(['"', '\\', '/', 'b', 'f', 'n', 'r', 't', '\''])
+                    {
                         out.push('\\');
                         out.extend(chars.next().map(|(_, c)| c));
                     } else {
@@ -125,16 +138,39 @@ mod tests {
         let text = "{'a': \"b\\\"c\", d: it's /* é */ [1,2}";
         let got = pieces(text);
         assert_eq!(got.iter().map(|p| p.1).collect::<String>(), text);
-        assert_eq!(got.iter().filter(|p| p.0 == Piece::Quoted).map(|p| p.1).collect::<Vec<_>>(), ["'a'", "\"b\\\"c\""]);
+        assert_eq!(
+            got.iter()
+                .filter(|p| p.0 == Piece::Quoted)
+                .map(|p| p.1)
+                .collect::<Vec<_>>(),
+            ["'a'", "\"b\\\"c\""]
+        );
         assert!(got.contains(&(Piece::Word, "it's")));
     }
 
     #[test]
     fn closed_or_cut() {
-        for whole in ["{}", "{a:{b:[1,2}}", "{'a':'}'}", "{\"a\":1,}", "{\"a\":[1,]]}"] {
+        for whole in [
+            "{}",
+            "{a:{b:[1,2}}",
+            "{'a':'}'}",
+            "{\"a\":1,}",
+            "{\"a\":[1,]]}",
+        ] {
             assert!(is_closed(&pieces(whole)), "{whole}");
         }
-        for cut in ["", "{", "{\"a\":\"}", "{\"a\":{\"b\":1}", "{}{}", "{}}", "{'a':'}", "[1]", "{} x", "{\"a\":[{}]"] {
+        for cut in [
+            "",
+            "{",
+            "{\"a\":\"}",
+            "{\"a\":{\"b\":1}",
+            "{}{}",
+            "{}}",
+            "{'a':'}",
+            "[1]",
+            "{} x",
+            "{\"a\":[{}]",
+        ] {
             assert!(!is_closed(&pieces(cut)), "{cut}");
         }
     }

@@ -1,7 +1,8 @@
-//! The JSON of tool arguments: whether a text is complete, which value it holds, how it can be repaired, and whether it fits a schema.
+//! The JSON of tool arguments: whether a text is complete, which value it holds, how it can be
+//! repaired, and whether it fits a schema.
 //!
-//! Arguments stay text. Nothing here converts a number, picks one of two values, or finishes a text that was cut; a repair
-//! lists every edit. Nothing opens a file or a connection.
+//! Arguments stay text. Nothing here converts a number, picks one of two values, or finishes a text
+//! that was cut; a repair lists every edit. Nothing opens a file or a connection.
 
 mod balance;
 mod check;
@@ -28,5 +29,7 @@ pub use partial::best_reading;
 pub use repair::{Repaired, repair};
 pub use scanner::Scanner;
 pub use schema::{Misfit, Schema, SchemaError, Violation};
-pub use tools::{NO_PARAMETERS, ProviderTool, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError, Unfit};
+pub use tools::{
+    NO_PARAMETERS, ProviderTool, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError, Unfit,
+};
 pub use typed::{Conversion, JsonType, ValueType};

@@ -1,8 +1,10 @@
-//! The values of call expressions (Python's literals, Gemma's braces), turned into JSON text while they stream in.
+//! The values of call expressions (Python's literals, Gemma's braces), turned into JSON text while
+//! they stream in.
 //!
-//! JSON that is certain is written at once, and the splits of the text never show in the result. Each byte is read once, except the few of
-//! an escape or a delimiter that a split went through. Control characters, DEL and C1 are escaped. A key that appears twice is written
-//! twice: the reader of the JSON refuses it.
+//! JSON that is certain is written at once, and the splits of the text never show in the result.
+//! Each byte is read once, except the few of an escape or a delimiter that a split went through.
+//! Control characters, DEL and C1 are escaped. A key that appears twice is written twice: the
+//! reader of the JSON refuses it.
 
 mod advance;
 mod bare;
@@ -25,23 +27,34 @@ impl Literal {
         Literal::new(notation, LiteralState::Value, Vec::new())
     }
 
-    /// A reader of the arguments of a call, as one object: from after the opening bracket up to and with the closing one. Positional
-    /// arguments get the names in `positional`, in order.
+    /// A reader of the arguments of a call, as one object: from after the opening bracket up to and
+    /// with the closing one. Positional arguments get the names in `positional`, in order.
     pub fn arguments(notation: Notation, positional: Vec<String>) -> Literal {
         Literal::new(notation, LiteralState::Begin, positional)
     }
 
-    /// Takes the next piece, and appends the JSON that is certain to `out`. Leaves at most 12 bytes for the next time. A number or a word that is
-    /// the whole value ends before the first byte that is not its own. After [`Progress::Invalid`] the appended text is of no use.
+    /// Takes the next piece, and appends the JSON that is certain to `out`. Leaves at most 12 bytes
+    /// for the next time. A number or a word that is the whole value ends before the first byte
+    /// that is not its own. After [`Progress::Invalid`] the appended text is of no use.
     pub fn push(&mut self, text: &str, out: &mut String) -> Progress {
         let mut at = 0;
         // The object opens before the first byte.
         if matches!(self.state, LiteralState::Begin) {
             out.push('{');
             let python = self.notation == Notation::Python;
-            self.open
-                .push(OpenBracket { bracket: if python { Bracket::Call } else { Bracket::Object }, filled: false });
-            self.state = if python { LiteralState::Argument } else { LiteralState::Key };
+            self.open.push(OpenBracket {
+                bracket: if python {
+                    Bracket::Call
+                } else {
+                    Bracket::Object
+                },
+                filled: false,
+            });
+            self.state = if python {
+                LiteralState::Argument
+            } else {
+                LiteralState::Key
+            };
         }
         loop {
             match &self.state {
@@ -83,7 +96,11 @@ impl Literal {
                 };
             }
             LiteralState::Number(number) => {
-                let sink = if self.undecided.is_empty() { &mut *out } else { &mut self.held };
+                let sink = if self.undecided.is_empty() {
+                    &mut *out
+                } else {
+                    &mut self.held
+                };
                 if number.take(text.as_bytes()[at], sink)? {
                     return Ok(Advance::On(at + 1));
                 }
@@ -106,8 +123,11 @@ impl Literal {
         if let LiteralState::Joint { spaced } = &mut self.state {
             *spaced |= at > from;
         }
-        // White space is a step of its own, so that an error after it has the same offset however the text was split.
-        let Some(&byte) = text.as_bytes().get(at).filter(|_| at == from) else { return Ok(Advance::On(at)) };
+        // White space is a step of its own, so that an error after it has the same offset however
+        // the text was split.
+        let Some(&byte) = text.as_bytes().get(at).filter(|_| at == from) else {
+            return Ok(Advance::On(at));
+        };
         match self.state {
             LiteralState::Value => self.value_at(text, at, out),
             LiteralState::Item if self.closes(byte) => self.close(at, out),
@@ -121,7 +141,8 @@ impl Literal {
             LiteralState::Argument if byte == b')' => self.close(at, out),
             LiteralState::Argument => self.argument(text, at, out),
             LiteralState::Splat if byte == b'{' => {
-                // Its members are arguments of the call, so the next one needs a comma if the call has arguments.
+                // Its members are arguments of the call, so the next one needs a comma if the call
+                // has arguments.
                 let filled = self.open.last().is_some_and(|f| f.filled);
                 self.begin(Bracket::Splat, filled)?;
                 Ok(self.go(LiteralState::Key, at + 1))
@@ -137,7 +158,9 @@ impl Literal {
             LiteralState::Colon => Err("a key has no colon after it"),
             LiteralState::Next if byte == b',' => self.next(at, out),
             LiteralState::Next if self.closes(byte) => self.close(at, out),
-            LiteralState::Next => Err("a value is followed by neither a comma nor the closing bracket"),
+            LiteralState::Next => {
+                Err("a value is followed by neither a comma nor the closing bracket")
+            }
             _ => Err(SHORT),
         }
     }

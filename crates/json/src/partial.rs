@@ -2,16 +2,18 @@
 
 use event::{MAX_DEPTH, space};
 
-/// The best reading of the arguments so far: `text` up to the last byte that is certain, with its open brackets and quotes closed.
+/// The best reading of the arguments so far: `text` up to the last byte that is certain, with its
+/// open brackets and quotes closed.
 ///
-/// A string value is shown up to its last whole character. A number, a word or a key that may still grow is left out, and so is a key
-/// without a value. The reading ends where `text` stops being JSON. For a text that does not begin with a bracket it is `{}`. Takes one
-/// pass over the text.
+/// A string value is shown up to its last whole character. A number, a word or a key that may still
+/// grow is left out, and so is a key without a value. The reading ends where `text` stops being
+/// JSON. For a text that does not begin with a bracket it is `{}`. Takes one pass over the text.
 pub fn best_reading(text: &str) -> String {
     let b = text.as_bytes();
     let mut i = space(b, 0);
     let start = i;
-    // The closing brackets that are due, innermost last; then the last certain place: its offset, depth and closing quote.
+    // The closing brackets that are due, innermost last; then the last certain place: its offset,
+    // depth and closing quote.
     let mut due: Vec<u8> = Vec::new();
     let mut sure = 0;
     let mut sure_depth = 0;
@@ -85,18 +87,24 @@ fn key(b: &[u8], at: usize) -> Option<usize> {
     if b.get(at) != Some(&b'"') {
         return None;
     }
-    let StringEnd::Closed(end) = string(b, at) else { return None };
+    let StringEnd::Closed(end) = string(b, at) else {
+        return None;
+    };
     let colon = space(b, end);
     (b.get(colon) == Some(&b':')).then(|| space(b, colon + 1))
 }
 
 /// Reads a word, or a number that another byte follows, so that it cannot grow; returns its end.
 fn scalar(b: &[u8], at: usize) -> Option<usize> {
-    let end = b[at..].iter().position(|c| b" \t\r\n,]}".contains(c)).map_or(b.len(), |n| at + n);
+    let end = b[at..]
+        .iter()
+        .position(|c| b" \t\r\n,]}".contains(c))
+        .map_or(b.len(), |n| at + n);
     let word = &b[at..end];
     let whole = [&b"true"[..], b"false", b"null"].contains(&word)
         || (end < b.len()
-            && std::str::from_utf8(word).is_ok_and(|w| event::Raw::parse(w).is_ok_and(|v| v.f64().is_some())));
+            && std::str::from_utf8(word)
+                .is_ok_and(|w| event::Raw::parse(w).is_ok_and(|v| v.f64().is_some())));
     whole.then_some(end)
 }
 
@@ -122,9 +130,9 @@ fn string(b: &[u8], at: usize) -> StringEnd {
                 };
                 let unit = match b.get(i + 2..i + 6) {
                     _ if length == 2 => 0,
-                    Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => {
-                        hex.iter().fold(0, |n, c| n * 16 + char::from(*c).to_digit(16).unwrap_or(0))
-                    }
+                    Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => hex
+                        .iter()
+                        .fold(0, |n, c| n * 16 + char::from(*c).to_digit(16).unwrap_or(0)),
                     _ => return StringEnd::Open(half.unwrap_or(i)),
                 };
                 half = (0xd800..0xdc00).contains(&unit).then_some(i);
@@ -160,7 +168,10 @@ mod tests {
             ("{\"city\":\"Par\\", "{\"city\":\"Par\"}"),
             ("{\"city\":\"Par\\u00e", "{\"city\":\"Par\"}"),
             ("{\"city\":\"P\\ud83d\\ude0", "{\"city\":\"P\"}"),
-            ("{\"city\":\"P\\ud83d\\ude00", "{\"city\":\"P\\ud83d\\ude00\"}"),
+            (
+                "{\"city\":\"P\\ud83d\\ude00",
+                "{\"city\":\"P\\ud83d\\ude00\"}",
+            ),
             ("{\"city\":\"Paris\",\"n\":12", "{\"city\":\"Paris\"}"),
             ("{\"n\":12 ", "{\"n\":12}"),
             ("{\"n\":[1,2,", "{\"n\":[1,2]}"),
@@ -181,9 +192,14 @@ mod tests {
     fn begins(part: &Value, whole: &Value) -> bool {
         match (part, whole) {
             (Value::String(p), Value::String(w)) => w.starts_with(p.as_str()),
-            (Value::Array(p), Value::Array(w)) => p.len() <= w.len() && p.iter().zip(w).all(|(p, w)| begins(p, w)),
+            (Value::Array(p), Value::Array(w)) => {
+                p.len() <= w.len() && p.iter().zip(w).all(|(p, w)| begins(p, w))
+            }
             (Value::Object(p), Value::Object(w)) => {
-                p.len() <= w.len() && p.iter().zip(w).all(|((pk, p), (wk, w))| pk == wk && begins(p, w))
+                p.len() <= w.len()
+                    && p.iter()
+                        .zip(w)
+                        .all(|((pk, p), (wk, w))| pk == wk && begins(p, w))
             }
             _ => part == whole,
         }

@@ -1,11 +1,13 @@
-//! JSON from objects and arrays in Python's notation, and from JSON with raw control characters in its strings.
+//! JSON from objects and arrays in Python's notation, and from JSON with raw control characters in
+//! its strings.
 
 use crate::lex::{pieces, with_valid_strings};
 use crate::{JsonError, Literal, Notation, Progress, check};
 use event::Raw;
 
-/// Appends the JSON of `text`, which is one value without white space round it. Returns `false`, and appends nothing, if `text` is neither
-/// JSON nor a literal of Python. Numbers in JSON's notation keep their digits.
+/// Appends the JSON of `text`, which is one value without white space round it. Returns `false`,
+/// and appends nothing, if `text` is neither JSON nor a literal of Python. Numbers in JSON's
+/// notation keep their digits.
 pub(crate) fn value(text: &str, out: &mut String) -> bool {
     let json = with_valid_strings(&pieces(text));
     if Raw::parse(&json).is_ok() {
@@ -35,8 +37,14 @@ mod tests {
         for (text, expected) in [
             ("{'a': [1, 2.50,], 'b': {}}", r#"{"a":[1,2.50],"b":{}}"#),
             ("{'a': (0x10, 1_000, u'b' 'c')}", r#"{"a":[16,1000,"bc"]}"#),
-            ("[\"two\nlines\", \"C:\\x\\/\"]", r#"["two\nlines", "C:\\x\/"]"#),
-            ("['\\u00e9\\ud83d\\ude00\\x1b', '日本']", r#"["é\ud83d\ude00\u001b","日本"]"#),
+            (
+                "[\"two\nlines\", \"C:\\x\\/\"]",
+                r#"["two\nlines", "C:\\x\/"]"#,
+            ),
+            (
+                "['\\u00e9\\ud83d\\ude00\\x1b', '日本']",
+                r#"["é\ud83d\ude00\u001b","日本"]"#,
+            ),
             ("[\"a\u{7f}\"]", r#"["a\u007f"]"#),
             ("()", "[]"),
         ] {
@@ -47,8 +55,19 @@ mod tests {
     #[test]
     fn everything_else() {
         let deep = "[".repeat(100_000);
-        for text in ["{'a' 1}", "{a: 1}", "[1 2]", "[,]", "['a", "[0xg]", "[1]]", "['\\ud83d']", "{'a':1}}", "", &deep]
-        {
+        for text in [
+            "{'a' 1}",
+            "{a: 1}",
+            "[1 2]",
+            "[,]",
+            "['a",
+            "[0xg]",
+            "[1]]",
+            "['\\ud83d']",
+            "{'a':1}}",
+            "",
+            &deep,
+        ] {
             assert_eq!(json(text), None, "{text:.20}");
         }
     }

@@ -1,7 +1,8 @@
 //! The repair gate: makes an object of a text that is nearly JSON, and lists every edit.
 //!
-//! A text that was cut is never repaired: a path that lost its end is another path. The caller must not pass one, and brackets and quotes
-//! must be closed here too. A repair never invents a value or an end, and never chooses between two values.
+//! A text that was cut is never repaired: a path that lost its end is another path. The caller must
+//! not pass one, and brackets and quotes must be closed here too. A repair never invents a value or
+//! an end, and never chooses between two values.
 
 use crate::edits::{self, Repair};
 use crate::lex::{self, Piece};
@@ -11,7 +12,8 @@ use event::Raw;
 /// The longest text that is repaired, in bytes.
 const MAX_TEXT: usize = 1 << 20;
 
-/// The end tags that stay behind the arguments when a server's parser for tool calls leaves them there.
+/// The end tags that stay behind the arguments when a server's parser for tool calls leaves them
+/// there.
 const END_TAGS: [&str; 24] = [
     "</tool_call>",
     "</tool_calls>",
@@ -48,16 +50,23 @@ pub struct Repaired {
     pub repairs: Vec<Repair>,
 }
 
-/// Repairs `text`, which must have been written to its end. `unwrap`: an object inside one JSON string is taken out of the string
-/// (`double_encoded`). `None` if the text is an object already, or cannot become one without a guess.
+/// Repairs `text`, which must have been written to its end. `unwrap`: an object inside one JSON
+/// string is taken out of the string (`double_encoded`). `None` if the text is an object already,
+/// or cannot become one without a guess.
 pub fn repair(text: &str, unwrap: bool) -> Option<Repaired> {
     if text.len() > MAX_TEXT {
         return None;
     }
     match check(text) {
-        Ok(checked) if checked.shape == Shape::String && unwrap => return unwrapped(text, checked.value),
+        Ok(checked) if checked.shape == Shape::String && unwrap => {
+            return unwrapped(text, checked.value);
+        }
         Ok(_)
-        | Err(JsonError::DuplicateKey { .. } | JsonError::LoneSurrogate { .. } | JsonError::NumberRange { .. }) => {
+        | Err(
+            JsonError::DuplicateKey { .. }
+            | JsonError::LoneSurrogate { .. }
+            | JsonError::NumberRange { .. },
+        ) => {
             return None;
         }
         Err(JsonError::Syntax(_)) => {}
@@ -67,10 +76,17 @@ pub fn repair(text: &str, unwrap: bool) -> Option<Repaired> {
     let mut back_edits = Vec::new();
     let end = back(text, start, &mut back_edits);
     let body = &text[start..end];
-    let mended = if is_object(body) { body.to_owned() } else { mend(body)? };
+    let mended = if is_object(body) {
+        body.to_owned()
+    } else {
+        mend(body)?
+    };
     repairs.extend(edits::between(body, &mended, start));
     repairs.extend(back_edits.into_iter().rev());
-    Some(Repaired { text: mended, repairs })
+    Some(Repaired {
+        text: mended,
+        repairs,
+    })
 }
 
 fn is_object(text: &str) -> bool {
@@ -81,7 +97,12 @@ fn is_object(text: &str) -> bool {
 fn unwrapped(text: &str, value: Raw<'_>) -> Option<Repaired> {
     let inner = value.str()?.into_owned();
     is_object(&inner).then(|| Repaired {
-        repairs: vec![Repair { offset: 0, kind: "double_encoded", before: text.to_owned(), after: inner.clone() }],
+        repairs: vec![Repair {
+            offset: 0,
+            kind: "double_encoded",
+            before: text.to_owned(),
+            after: inner.clone(),
+        }],
         text: inner,
     })
 }
@@ -95,13 +116,23 @@ fn front(text: &str, repairs: &mut Vec<Repair>) -> usize {
         start = text.len() - word.trim_ascii_start().len();
     }
     if start > 0 {
-        let kind = if start > space { "fence" } else { "white_space" };
-        repairs.push(Repair { offset: 0, kind, before: text[..start].to_owned(), after: String::new() });
+        let kind = if start > space {
+            "fence"
+        } else {
+            "white_space"
+        };
+        repairs.push(Repair {
+            offset: 0,
+            kind,
+            before: text[..start].to_owned(),
+            after: String::new(),
+        });
     }
     start
 }
 
-/// Takes white space, closing fences and known end tags off the end, the last first; returns where they begin.
+/// Takes white space, closing fences and known end tags off the end, the last first; returns where
+/// they begin.
 fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
     let mut end = text.len();
     loop {
@@ -115,7 +146,12 @@ fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
         };
         let at = start + kept.trim_ascii_end().len();
         if at < end {
-            repairs.push(Repair { offset: at, kind, before: text[at..end].to_owned(), after: String::new() });
+            repairs.push(Repair {
+                offset: at,
+                kind,
+                before: text[at..end].to_owned(),
+                after: String::new(),
+            });
         }
         end = at;
         if kind == "white_space" {
@@ -131,7 +167,10 @@ fn mend(body: &str) -> Option<String> {
         return None;
     }
     let pieces = lex::pieces(body);
-    if !body.starts_with('{') || !lex::is_closed(&pieces) || pieces.iter().any(|(piece, text)| is_guess(*piece, text)) {
+    if !body.starts_with('{')
+        || !lex::is_closed(&pieces)
+        || pieces.iter().any(|(piece, text)| is_guess(*piece, text))
+    {
         return None;
     }
     let strings = lex::with_valid_strings(&pieces);
@@ -144,7 +183,8 @@ fn mend(body: &str) -> Option<String> {
     (is_object(&mended) && nulls(&lex::pieces(&mended)) <= nulls(&pieces)).then_some(mended)
 }
 
-/// Whether a piece cannot become a value without a guess: `NaN`, an infinity, or an ellipsis where the model left something out.
+/// Whether a piece cannot become a value without a guess: `NaN`, an infinity, or an ellipsis where
+/// the model left something out.
 fn is_guess(piece: Piece, text: &str) -> bool {
     let word = text.trim_start_matches(['-', '+']);
     piece == Piece::Word
@@ -155,7 +195,9 @@ fn is_guess(piece: Piece, text: &str) -> bool {
 }
 
 fn is_null(text: &str) -> bool {
-    ["null", "none", "undefined"].iter().any(|w| text.eq_ignore_ascii_case(w))
+    ["null", "none", "undefined"]
+        .iter()
+        .any(|w| text.eq_ignore_ascii_case(w))
 }
 
 #[cfg(test)]
@@ -166,7 +208,11 @@ mod tests {
 
     fn repaired(text: &str) -> Option<(String, Vec<&'static str>)> {
         let r = repair(text, true)?;
-        assert_eq!(apply(text, &r.repairs).as_deref(), Some(r.text.as_str()), "{text}");
+        assert_eq!(
+            apply(text, &r.repairs).as_deref(),
+            Some(r.text.as_str()),
+            "{text}"
+        );
         Some((r.text, r.repairs.iter().map(|r| r.kind).collect()))
     }
 
@@ -174,22 +220,54 @@ mod tests {
     fn what_can_be_repaired() {
         for (text, want, kinds) in [
             ("{\"a\":1,}", "{\"a\":1}", vec!["trailing_comma"]),
-            ("{'a': 'b'}", "{\"a\": \"b\"}", vec!["single_quotes", "single_quotes"]),
+            (
+                "{'a': 'b'}",
+                "{\"a\": \"b\"}",
+                vec!["single_quotes", "single_quotes"],
+            ),
             (
                 "{a: True, b: None}",
                 "{\"a\": true, \"b\": null}",
                 vec!["unquoted_key", "literal", "unquoted_key", "literal"],
             ),
             ("{\"a\":[1,2}", "{\"a\":[1,2]}", vec!["missing_bracket"]),
-            ("```json\n{\"a\":1}\n```", "{\"a\":1}", vec!["fence", "fence"]),
-            ("{\"a\":1}</tool_call>\n<|im_end|>", "{\"a\":1}", vec!["end_tag", "end_tag"]),
-            (" {\"a\":1,} ", "{\"a\":1}", vec!["white_space", "trailing_comma", "white_space"]),
-            (r#"{"path":"C:\Users\x"}"#, r#"{"path":"C:\\Users\\x"}"#, vec!["escape", "escape"]),
-            (r#"{"re":"\d+\.\u12"}"#, r#"{"re":"\\d+\\.\\u12"}"#, vec!["escape", "escape"]),
-            ("{\"code\":\"a\n\tb\"}", "{\"code\":\"a\\n\\tb\"}", vec!["escape"]),
+            (
+                "```json\n{\"a\":1}\n```",
+                "{\"a\":1}",
+                vec!["fence", "fence"],
+            ),
+            (
+                "{\"a\":1}</tool_call>\n<|im_end|>",
+                "{\"a\":1}",
+                vec!["end_tag", "end_tag"],
+            ),
+            (
+                " {\"a\":1,} ",
+                "{\"a\":1}",
+                vec!["white_space", "trailing_comma", "white_space"],
+            ),
+            (
+                r#"{"path":"C:\Users\x"}"#,
+                r#"{"path":"C:\\Users\\x"}"#,
+                vec!["escape", "escape"],
+            ),
+            (
+                r#"{"re":"\d+\.\u12"}"#,
+                r#"{"re":"\\d+\\.\\u12"}"#,
+                vec!["escape", "escape"],
+            ),
+            (
+                "{\"code\":\"a\n\tb\"}",
+                "{\"code\":\"a\\n\\tb\"}",
+                vec!["escape"],
+            ),
             ("{\"a\":1 /* one */}", "{\"a\":1 }", vec!["comment"]),
             ("\"{\\\"a\\\":1}\"", "{\"a\":1}", vec!["double_encoded"]),
-            ("{\"a\":12345678901234567890123,}", "{\"a\":12345678901234567890123}", vec!["trailing_comma"]),
+            (
+                "{\"a\":12345678901234567890123,}",
+                "{\"a\":12345678901234567890123}",
+                vec!["trailing_comma"],
+            ),
         ] {
             assert_eq!(repaired(text), Some((want.to_owned(), kinds)), "{text}");
         }
@@ -238,7 +316,10 @@ mod tests {
 
     #[test]
     fn a_text_that_is_too_long_is_refused_at_once() {
-        assert_eq!(repair(&format!("{{\"a\":\"{}\",}}", "x".repeat(MAX_TEXT)), true), None);
+        assert_eq!(
+            repair(&format!("{{\"a\":\"{}\",}}", "x".repeat(MAX_TEXT)), true),
+            None
+        );
     }
 
     proptest! {

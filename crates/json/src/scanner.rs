@@ -33,8 +33,9 @@ enum ScanState {
     End,
 }
 
-/// A completeness scanner. It takes a text in any pieces and tells whether the text so far begins a JSON value, whether that value has
-/// ended, and, where the text broke the grammar, whether its brackets are closed.
+/// A completeness scanner. It takes a text in any pieces and tells whether the text so far begins a
+/// JSON value, whether that value has ended, and, where the text broke the grammar, whether its
+/// brackets are closed.
 ///
 /// Cloning copies a few words, so a caller can try a fragment on a clone.
 #[derive(Clone, Debug)]
@@ -64,13 +65,21 @@ enum ScanStep {
 
 impl Default for Scanner {
     fn default() -> Self {
-        Scanner { state: ScanState::Value, depth: 0, objects: 0, key: false, first: 0, filled: false, broken: None }
+        Scanner {
+            state: ScanState::Value,
+            depth: 0,
+            objects: 0,
+            key: false,
+            first: 0,
+            filled: false,
+            broken: None,
+        }
     }
 }
 
 impl Scanner {
-    /// Takes the next piece. Returns how many of its bytes belong to the value, with white space after it: fewer than all only if the value
-    /// ends inside the piece. The rest is not read.
+    /// Takes the next piece. Returns how many of its bytes belong to the value, with white space
+    /// after it: fewer than all only if the value ends inside the piece. The rest is not read.
     pub fn push(&mut self, text: &str) -> usize {
         let b = text.as_bytes();
         if self.broken.is_some() {
@@ -93,8 +102,13 @@ impl Scanner {
                     }
                 }
                 // After strings, runs of digits are the longest.
-                ScanState::Digits | ScanState::Fraction | ScanState::Power if c.is_ascii_digit() => {
-                    i += b[i..].iter().position(|c| !c.is_ascii_digit()).unwrap_or(b.len() - i);
+                ScanState::Digits | ScanState::Fraction | ScanState::Power
+                    if c.is_ascii_digit() =>
+                {
+                    i += b[i..]
+                        .iter()
+                        .position(|c| !c.is_ascii_digit())
+                        .unwrap_or(b.len() - i);
                     continue;
                 }
                 ScanState::End => match c {
@@ -140,18 +154,26 @@ impl Scanner {
     pub fn is_whole(&self) -> bool {
         let ended = matches!(
             self.state,
-            ScanState::End | ScanState::Zero | ScanState::Digits | ScanState::Fraction | ScanState::Power
+            ScanState::End
+                | ScanState::Zero
+                | ScanState::Digits
+                | ScanState::Fraction
+                | ScanState::Power
         );
         self.is_valid() && self.depth == 0 && ended
     }
 
     /// Whether the text is valid so far and the next byte is inside a string.
     pub fn is_in_text(&self) -> bool {
-        self.is_valid() && matches!(self.state, ScanState::Text | ScanState::Escape | ScanState::Hex(_))
+        self.is_valid()
+            && matches!(
+                self.state,
+                ScanState::Text | ScanState::Escape | ScanState::Hex(_)
+            )
     }
 
-    /// Whether every bracket and quote is closed: by the grammar, or by counting where the text broke it. A text that ends otherwise was
-    /// cut.
+    /// Whether every bracket and quote is closed: by the grammar, or by counting where the text
+    /// broke it. A text that ends otherwise was cut.
     pub fn is_closed(&self) -> bool {
         match self.broken {
             None => self.is_whole() || self.is_blank(),
@@ -164,7 +186,10 @@ impl Scanner {
     fn step(&mut self, c: u8) -> ScanStep {
         use ScanState::*;
         if matches!(c, b' ' | b'\t' | b'\r' | b'\n')
-            && matches!(self.state, Value | FirstItem | FirstKey | Key | Colon | Comma)
+            && matches!(
+                self.state,
+                Value | FirstItem | FirstKey | Key | Colon | Comma
+            )
         {
             return ScanStep::Taken;
         }
@@ -211,7 +236,10 @@ impl Scanner {
                 }
             }
             // Only the byte after a number ends it.
-            (Zero | Digits | Fraction | Power, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') if self.depth > 0 => {
+            (
+                Zero | Digits | Fraction | Power,
+                b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}',
+            ) if self.depth > 0 => {
                 self.state = Comma;
                 return ScanStep::Again;
             }
@@ -241,7 +269,11 @@ impl Scanner {
         }
         self.depth += 1;
         self.objects = self.objects << 1 | u128::from(c == b'{');
-        self.state = if c == b'{' { ScanState::FirstKey } else { ScanState::FirstItem };
+        self.state = if c == b'{' {
+            ScanState::FirstKey
+        } else {
+            ScanState::FirstItem
+        };
         ScanStep::Taken
     }
 
@@ -253,11 +285,19 @@ impl Scanner {
     }
 
     fn after_text(&self) -> ScanState {
-        if self.key { ScanState::Colon } else { self.after_value() }
+        if self.key {
+            ScanState::Colon
+        } else {
+            self.after_value()
+        }
     }
 
     fn after_value(&self) -> ScanState {
-        if self.depth == 0 { ScanState::End } else { ScanState::Comma }
+        if self.depth == 0 {
+            ScanState::End
+        } else {
+            ScanState::Comma
+        }
     }
 
     /// Takes the rest of a piece after the text broke the grammar; returns its end.
@@ -271,7 +311,11 @@ impl Scanner {
     }
 
     fn broken_at(&mut self, text: bool) {
-        self.broken = Some(Balance::within(self.depth, text, self.state == ScanState::Escape));
+        self.broken = Some(Balance::within(
+            self.depth,
+            text,
+            self.state == ScanState::Escape,
+        ));
         if self.first == 0 {
             self.first = b'?';
         }
@@ -293,7 +337,11 @@ mod tests {
         let text = r#"{"a": [1, -0.5e+3, {"b": "}\"\u00e9"}], "c": null, "d": 12}"#;
         for at in 1..text.len() {
             let s = scan(&text[..at]);
-            assert!(s.is_valid() && !s.is_balanced() && !s.is_closed(), "{}", &text[..at]);
+            assert!(
+                s.is_valid() && !s.is_balanced() && !s.is_closed(),
+                "{}",
+                &text[..at]
+            );
         }
         assert!(scan(text).is_balanced());
         let mut s = Scanner::default();
@@ -323,8 +371,18 @@ mod tests {
             }
             let all = scan(text);
             assert_eq!(
-                (one.is_valid(), one.is_balanced(), one.is_closed(), one.is_whole()),
-                (all.is_valid(), all.is_balanced(), all.is_closed(), all.is_whole()),
+                (
+                    one.is_valid(),
+                    one.is_balanced(),
+                    one.is_closed(),
+                    one.is_whole()
+                ),
+                (
+                    all.is_valid(),
+                    all.is_balanced(),
+                    all.is_closed(),
+                    all.is_whole()
+                ),
                 "{text}"
             );
         }
@@ -352,7 +410,11 @@ mod tests {
             "{\"a\":1,}",
             " 7 ",
         ] {
-            assert_eq!(scan(text).is_whole(), event::Raw::parse(text).is_ok(), "{text}");
+            assert_eq!(
+                scan(text).is_whole(),
+                event::Raw::parse(text).is_ok(),
+                "{text}"
+            );
         }
     }
 

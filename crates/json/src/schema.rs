@@ -1,5 +1,5 @@
-//! JSON Schema for tool arguments. Schemas come from strangers (a server of tools, a stream), so nothing is fetched, sizes and costs are
-//! bounded, and patterns match in linear time.
+//! JSON Schema for tool arguments. Schemas come from strangers (a server of tools, a stream), so
+//! nothing is fetched, sizes and costs are bounded, and patterns match in linear time.
 
 mod absent;
 mod cost;
@@ -40,51 +40,73 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles the JSON text of a schema. Accepts OpenAPI's `nullable` and Gemini's type names in capitals, too. A value whose type has
-    /// another name is not checked for its type, see [`Schema::unknown_types`].
+    /// Compiles the JSON text of a schema. Accepts OpenAPI's `nullable` and Gemini's type names in
+    /// capitals, too. A value whose type has another name is not checked for its type, see
+    /// [`Schema::unknown_types`].
     ///
     /// # Errors
     /// See [`SchemaError`].
     pub fn new(json: &str) -> Result<Schema, SchemaError> {
-        let mut root: Value = serde_json::from_str(json).map_err(|e| SchemaError::Syntax(short(&e.to_string())))?;
+        let mut root: Value =
+            serde_json::from_str(json).map_err(|e| SchemaError::Syntax(short(&e.to_string())))?;
         let mut size = Size::default();
         size.schema(&mut root, 0)?;
         let steps = cost::steps(&root).map_err(SchemaError::TooComplex)?;
         let validator = jsonschema::options()
             .offline()
             .should_validate_formats(false)
-            .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_SIZE).dfa_size_limit(MAX_PATTERN_SIZE))
+            .with_pattern_options(
+                PatternOptions::regex()
+                    .size_limit(MAX_PATTERN_SIZE)
+                    .dfa_size_limit(MAX_PATTERN_SIZE),
+            )
             .build(&root)
             .map_err(|e| SchemaError::Invalid(invalid(&e)))?;
-        Ok(Schema { root, validator, steps, unknown_types: size.unknown_types, unpacked: OnceLock::new() })
+        Ok(Schema {
+            root,
+            validator,
+            steps,
+            unknown_types: size.unknown_types,
+            unpacked: OnceLock::new(),
+        })
     }
 
-    /// The names of types in the schema that JSON Schema does not have, such as `str`. Nothing is validated by them.
+    /// The names of types in the schema that JSON Schema does not have, such as `str`. Nothing is
+    /// validated by them.
     pub fn unknown_types(&self) -> &[String] {
         &self.unknown_types
     }
 
-    /// Checks arguments: strictly as JSON (see [`crate::check`]), then against the schema. A `null` that the schema does not
-    /// allow counts as missing.
+    /// Checks arguments: strictly as JSON (see [`crate::check`]), then against the schema. A `null`
+    /// that the schema does not allow counts as missing.
     ///
     /// # Errors
     /// [`Misfit`]: what does not fit, in words that a model can act on.
     pub fn check(&self, arguments: &str) -> Result<(), Misfit> {
         check(arguments).map_err(|e| Misfit::json(&e))?;
-        let mut value: Value =
-            serde_json::from_str(arguments).map_err(|e| Misfit::at_root(&format!("not valid JSON: {e}")))?;
+        let mut value: Value = serde_json::from_str(arguments)
+            .map_err(|e| Misfit::at_root(&format!("not valid JSON: {e}")))?;
         if !cost::bearable(self.steps, arguments.len(), &value) {
-            return Err(Misfit::at_root("the schema is too complex for so many values, call it with fewer"));
+            return Err(Misfit::at_root(
+                "the schema is too complex for so many values, call it with fewer",
+            ));
         }
         if self.validator.is_valid(&value)
-            || leave_out_nulls(&mut value, &ValueType::new(&self.root)) && self.validator.is_valid(&value)
+            || leave_out_nulls(&mut value, &ValueType::new(&self.root))
+                && self.validator.is_valid(&value)
         {
             return Ok(());
         }
         if !cost::affordable(&self.root, &value) {
-            return Err(Misfit::at_root("the schema is too involved to say what does not fit"));
+            return Err(Misfit::at_root(
+                "the schema is too involved to say what does not fit",
+            ));
         }
-        Err(Misfit::explain(&self.validator, &value, self.properties().collect()))
+        Err(Misfit::explain(
+            &self.validator,
+            &value,
+            self.properties().collect(),
+        ))
     }
 
     /// The names of the parameters that the schema lists in its own `properties`.
@@ -96,8 +118,9 @@ impl Schema {
             .flat_map(|p| p.keys().map(String::as_str))
     }
 
-    /// The first key of an arguments object that the schema does not declare. `None` for a schema that may allow further keys: one without
-    /// `properties`, or with `additionalProperties`, `patternProperties` or a combination (`allOf`, `anyOf`, …).
+    /// The first key of an arguments object that the schema does not declare. `None` for a schema
+    /// that may allow further keys: one without `properties`, or with `additionalProperties`,
+    /// `patternProperties` or a combination (`allOf`, `anyOf`, …).
     pub fn undeclared(&self, arguments: Raw<'_>) -> Option<String> {
         let root = self.resolve(&self.root);
         let declared = root.get("properties").and_then(Value::as_object)?;
@@ -111,16 +134,27 @@ impl Schema {
             "if",
             "dependentSchemas",
         ];
-        if others.iter().any(|key| root.get(key).is_some_and(|v| *v != Value::Bool(false))) {
+        if others
+            .iter()
+            .any(|key| root.get(key).is_some_and(|v| *v != Value::Bool(false)))
+        {
             return None;
         }
-        arguments.entries().map(|(key, _)| key).find(|key| !declared.contains_key(key.as_ref())).map(Into::into)
+        arguments
+            .entries()
+            .map(|(key, _)| key)
+            .find(|key| !declared.contains_key(key.as_ref()))
+            .map(Into::into)
     }
 
-    /// Whether all arguments that fit have the member `name` with a value other than `null`: the schema requires it and does not allow `null` for
-    /// it, both without a condition. May be `false` for a schema that requires it in another way than by its own `required`.
+    /// Whether all arguments that fit have the member `name` with a value other than `null`: the
+    /// schema requires it and does not allow `null` for it, both without a condition. May be
+    /// `false` for a schema that requires it in another way than by its own `required`.
     pub fn always_has(&self, name: &str) -> bool {
-        let required = self.resolve(&self.root).get("required").and_then(Value::as_array);
+        let required = self
+            .resolve(&self.root)
+            .get("required")
+            .and_then(Value::as_array);
         if !required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name))) {
             return false;
         }
@@ -128,7 +162,8 @@ impl Schema {
         let is_about_null = |error: ValidationError<'_>| {
             let path = error.evaluation_path().to_string();
             let conditional = |step: &str| {
-                matches!(step, "if" | "then" | "else" | "anyOf" | "oneOf" | "not") || step.starts_with("dependent")
+                matches!(step, "if" | "then" | "else" | "anyOf" | "oneOf" | "not")
+                    || step.starts_with("dependent")
             };
             let (before, _) = path.split_once("/properties/").unwrap_or(("/not", ""));
             error.instance_path().to_string() == place && !before.split('/').any(conditional)
@@ -136,9 +171,9 @@ impl Schema {
         self.validator.iter_errors(&probe).any(is_about_null)
     }
 
-    /// Takes objects and arrays out of strings wherever the schema asks for an object or array and not for a string: models
-    /// encode nested values twice. It unpacks each string once. Returns `None` if there are no such strings, or if the result
-    /// does not fit the schema.
+    /// Takes objects and arrays out of strings wherever the schema asks for an object or array and
+    /// not for a string: models encode nested values twice. It unpacks each string once. Returns
+    /// `None` if there are no such strings, or if the result does not fit the schema.
     pub fn coerce(&self, arguments: &str) -> Option<Repaired> {
         let checked = check(arguments).ok()?;
         let mut repairs = Vec::new();
@@ -147,11 +182,13 @@ impl Schema {
             return None;
         }
         let text = apply(arguments, &repairs)?;
-        self.check(&text).is_ok().then_some(Repaired { text, repairs })
+        self.check(&text)
+            .is_ok()
+            .then_some(Repaired { text, repairs })
     }
 
-    /// The keys whose strings, or strings in lists, [`Schema::coerce`] may replace: those for which the schema asks for an object or array at any
-    /// depth, and not for a string.
+    /// The keys whose strings, or strings in lists, [`Schema::coerce`] may replace: those for which
+    /// the schema asks for an object or array at any depth, and not for a string.
     pub fn unpacked(&self) -> &HashSet<String> {
         self.unpacked.get_or_init(|| {
             let (mut keys, mut seen) = (HashSet::new(), HashSet::new());
@@ -171,7 +208,12 @@ impl Schema {
                 }
                 waiting.extend(schema.get("items").map(|items| (key, items)));
                 let properties = schema.get("properties").and_then(Value::as_object);
-                waiting.extend(properties.into_iter().flatten().map(|(key, schema)| (Some(key), schema)));
+                waiting.extend(
+                    properties
+                        .into_iter()
+                        .flatten()
+                        .map(|(key, schema)| (Some(key), schema)),
+                );
             }
             keys
         })
@@ -181,7 +223,9 @@ impl Schema {
         let schema = self.resolve(schema);
         match Shape::of(value) {
             Shape::Object => {
-                let Some(properties) = schema.get("properties") else { return };
+                let Some(properties) = schema.get("properties") else {
+                    return;
+                };
                 for (key, value) in value.entries() {
                     if let Some(schema) = properties.get(key.as_ref()) {
                         self.unwrap(value, schema, whole, repairs);
@@ -189,14 +233,19 @@ impl Schema {
                 }
             }
             Shape::Array => {
-                let Some(items) = schema.get("items") else { return };
-                value.items().for_each(|item| self.unwrap(item, items, whole, repairs));
+                let Some(items) = schema.get("items") else {
+                    return;
+                };
+                value
+                    .items()
+                    .for_each(|item| self.unwrap(item, items, whole, repairs));
             }
             Shape::String => {
                 let types = types(schema);
                 let Some(inner) = value.str() else { return };
-                let fits =
-                    |shape: Shape| matches!(shape, Shape::Object | Shape::Array) && types.contains(&shape.name());
+                let fits = |shape: Shape| {
+                    matches!(shape, Shape::Object | Shape::Array) && types.contains(&shape.name())
+                };
                 if !types.contains(&"string") && check(&inner).is_ok_and(|c| fits(c.shape)) {
                     repairs.push(Repair {
                         offset: value.text().as_ptr() as usize - whole.as_ptr() as usize,
@@ -213,8 +262,13 @@ impl Schema {
     /// The schema at the end of a chain of local references.
     fn resolve<'s>(&'s self, mut schema: &'s Value) -> &'s Value {
         for _ in 0..16 {
-            let Some(Value::String(target)) = schema.get("$ref") else { break };
-            match target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)) {
+            let Some(Value::String(target)) = schema.get("$ref") else {
+                break;
+            };
+            match target
+                .strip_prefix('#')
+                .and_then(|pointer| self.root.pointer(pointer))
+            {
                 Some(found) => schema = found,
                 None => break,
             }
@@ -231,7 +285,12 @@ fn types(schema: &Value) -> Vec<&str> {
         _ => Vec::new(),
     };
     for key in ["anyOf", "oneOf"] {
-        for branch in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+        for branch in schema
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             match branch.get("type") {
                 Some(Value::String(name)) => out.push(name),
                 // A branch without a type may allow a string.
@@ -252,5 +311,9 @@ fn invalid(error: &ValidationError<'_>) -> String {
         _ => error.to_string(),
     };
     let path = error.instance_path().to_string();
-    short(&if path.is_empty() { what } else { format!("{path}: {what}") })
+    short(&if path.is_empty() {
+        what
+    } else {
+        format!("{path}: {what}")
+    })
 }

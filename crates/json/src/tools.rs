@@ -1,4 +1,5 @@
-//! The tools of a request: one reader for every shape of list, and what their schemas say of arguments.
+//! The tools of a request: one reader for every shape of list, and what their schemas say of
+//! arguments.
 
 mod entry;
 mod error;
@@ -45,8 +46,9 @@ pub enum Unfit {
 }
 
 impl ToolList {
-    /// Reads a list: an array, an object with an array `tools` (a request or a tools file), or MCP's reply to `tools/list`. Each
-    /// entry may have the shape of OpenAI Chat, OpenAI Responses, Anthropic, MCP or Gemini. Other entries are the provider's own tools.
+    /// Reads a list: an array, an object with an array `tools` (a request or a tools file), or
+    /// MCP's reply to `tools/list`. Each entry may have the shape of OpenAI Chat, OpenAI Responses,
+    /// Anthropic, MCP or Gemini. Other entries are the provider's own tools.
     ///
     /// # Errors
     /// The first mistake. A schema is looked at when it is needed, or by [`ToolList::compile`].
@@ -54,8 +56,8 @@ impl ToolList {
         ToolList::read_valid(text)?.complete()
     }
 
-    /// As [`ToolList::read`], for a list that came with a stream: a tool that cannot be read is left out and must not take the others with
-    /// it. [`ToolList::left_out`] has the mistakes.
+    /// As [`ToolList::read`], for a list that came with a stream: a tool that cannot be read is
+    /// left out and must not take the others with it. [`ToolList::left_out`] has the mistakes.
     ///
     /// # Errors
     /// The text is not a list of tools.
@@ -63,18 +65,23 @@ impl ToolList {
         match lists(text)? {
             (Some(list), None) => Ok(ToolList::of_entries(list)),
             (None, None) => Err(ToolsError::NoArray),
-            (_, Some(servers)) => Err(ToolsError::Servers(servers.entries().next().map(|(name, _)| name.into_owned()))),
+            (_, Some(servers)) => Err(ToolsError::Servers(
+                servers.entries().next().map(|(name, _)| name.into_owned()),
+            )),
         }
     }
 
-    /// As [`ToolList::read`], for a caller that starts the servers of tools that the list may have beside `tools`, or alone. Returns the value
-    /// of `mcpServers` as JSON, if there is one.
+    /// As [`ToolList::read`], for a caller that starts the servers of tools that the list may have
+    /// beside `tools`, or alone. Returns the value of `mcpServers` as JSON, if there is one.
     ///
     /// # Errors
     /// The first mistake, but for those in `mcpServers`.
     pub fn read_beside_servers(text: &str) -> Result<(ToolList, Option<String>), ToolsError> {
         match lists(text)? {
-            (Some(list), servers) => Ok((ToolList::of_entries(list).complete()?, servers.map(|s| s.text().to_owned()))),
+            (Some(list), servers) => Ok((
+                ToolList::of_entries(list).complete()?,
+                servers.map(|s| s.text().to_owned()),
+            )),
             (None, Some(servers)) => Ok((ToolList::default(), Some(servers.text().to_owned()))),
             (None, None) => Err(ToolsError::NoArray),
         }
@@ -88,7 +95,8 @@ impl ToolList {
                 Ok(EntryShape::Provider(tool)) => tools.add_provider(tool),
                 Ok(EntryShape::Declarations(declared, others)) => {
                     for declaration in declared.items() {
-                        let tool = shape::tool(declaration).map_err(|(name, fault)| tools.mistake(name, fault));
+                        let tool = shape::tool(declaration)
+                            .map_err(|(name, fault)| tools.mistake(name, fault));
                         let added = tool.and_then(|tool| tools.add(tool));
                         tools.left_out.extend(added.err());
                     }
@@ -115,8 +123,8 @@ impl ToolList {
         &self.left_out
     }
 
-    /// As [`ToolList::read`], and compiles every schema: for a list that a person wrote, who is to hear of a mistake before the first
-    /// call.
+    /// As [`ToolList::read`], and compiles every schema: for a list that a person wrote, who is to
+    /// hear of a mistake before the first call.
     ///
     /// # Errors
     /// The first mistake.
@@ -124,7 +132,10 @@ impl ToolList {
         let tools = ToolList::read(text)?;
         for (number, tool) in (1..).zip(&tools.tools) {
             if let Some(Err(e)) = tool.schema() {
-                let place = ToolPlace { number, name: Some(tool.entry.name.clone()) };
+                let place = ToolPlace {
+                    number,
+                    name: Some(tool.entry.name.clone()),
+                };
                 return Err(ToolsError::Tool(place, e.clone().into()));
             }
         }
@@ -148,11 +159,13 @@ impl ToolList {
 
     /// The names of all tools, the provider's last.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.iter().map(|tool| &*tool.name).chain(self.provider.iter().filter_map(|tool| tool.name.as_deref()))
+        self.iter()
+            .map(|tool| &*tool.name)
+            .chain(self.provider.iter().filter_map(|tool| tool.name.as_deref()))
     }
 
-    /// The list for a request, as a JSON array on one line: the tools that `offered` returns true for in OpenAI's shape, then the
-    /// provider's own.
+    /// The list for a request, as a JSON array on one line: the tools that `offered` returns true
+    /// for in OpenAI's shape, then the provider's own.
     pub fn openai(&self, offered: impl Fn(&ToolEntry) -> bool) -> String {
         let mut out = Vec::new();
         let mut list = event::Array::open(&mut out);
@@ -171,12 +184,17 @@ impl ToolList {
         self.tool(name)?.schema()
     }
 
-    /// What the schema of a tool says of the types of its arguments; nothing for a tool that is not in the list or has no schema.
+    /// What the schema of a tool says of the types of its arguments; nothing for a tool that is not
+    /// in the list or has no schema.
     pub fn parameters(&self, name: &str) -> ValueType<'_> {
-        self.tool(name).and_then(Tool::tree).map(ValueType::new).unwrap_or_default()
+        self.tool(name)
+            .and_then(Tool::tree)
+            .map(ValueType::new)
+            .unwrap_or_default()
     }
 
-    /// Checks a call's arguments against its tool's schema. Any arguments fit a tool that is not in the list or has no schema.
+    /// Checks a call's arguments against its tool's schema. Any arguments fit a tool that is not in
+    /// the list or has no schema.
     ///
     /// # Errors
     /// What does not fit, or why the schema cannot be used.
@@ -202,7 +220,11 @@ impl ToolList {
             return Err(self.mistake(Some(name), ToolFault::Twice));
         }
         self.by_name.insert(name, Some(self.tools.len()));
-        self.tools.push(Tool { entry, schema: OnceLock::new(), tree: OnceLock::new() });
+        self.tools.push(Tool {
+            entry,
+            schema: OnceLock::new(),
+            tree: OnceLock::new(),
+        });
         Ok(())
     }
 
@@ -220,7 +242,10 @@ impl ToolList {
     /// A mistake in the tool that comes next.
     fn mistake(&self, name: Option<String>, fault: ToolFault) -> ToolsError {
         ToolsError::Tool(
-            ToolPlace { number: self.tools.len() + self.provider.len() + self.left_out.len() + 1, name },
+            ToolPlace {
+                number: self.tools.len() + self.provider.len() + self.left_out.len() + 1,
+                name,
+            },
             fault,
         )
     }
@@ -238,13 +263,16 @@ impl Tool {
     }
 }
 
-/// The array of a list, and the value of `mcpServers`. A text that two parsers could read differently is refused: a name or a schema could
-/// change on its way.
+/// The array of a list, and the value of `mcpServers`. A text that two parsers could read
+/// differently is refused: a name or a schema could change on its way.
 fn lists(text: &str) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let root = Raw::parse(text).map_err(|e| {
-        // This message has the line and the column, which help more in a file than a count of bytes.
-        let words = serde_json::from_str::<Value>(text).err().map(|e| e.to_string());
+        // This message has the line and the column, which help more in a file than a count of
+        // bytes.
+        let words = serde_json::from_str::<Value>(text)
+            .err()
+            .map(|e| e.to_string());
         ToolsError::Syntax(words.unwrap_or_else(|| e.to_string()))
     })?;
     check(text).map_err(ToolsError::Ambiguous)?;

@@ -1,6 +1,8 @@
-//! The JSON types that a schema allows for one argument, and the JSON of a value that a model wrote as bare text between tags.
+//! The JSON types that a schema allows for one argument, and the JSON of a value that a model wrote
+//! as bare text between tags.
 //!
-//! Nothing is validated here: the schema only decides how the text is read. No number is converted, so no digit is lost.
+//! Nothing is validated here: the schema only decides how the text is read. No number is converted,
+//! so no digit is lost.
 
 use crate::python;
 use event::Raw;
@@ -8,7 +10,8 @@ use serde_json::{Map, Value};
 
 /// How deep references and combinations are followed.
 const MAX_DEPTH: u32 = 16;
-/// How many parts of a schema one lookup visits. Schemas come from strangers and may refer to themselves.
+/// How many parts of a schema one lookup visits. Schemas come from strangers and may refer to
+/// themselves.
 const MAX_PARTS: u32 = 2000;
 
 /// A JSON type.
@@ -30,7 +33,8 @@ pub enum JsonType {
     Object,
 }
 
-/// The type of one value as far as a schema gives it: the parts of the schema that describe the value, any of which may apply.
+/// The type of one value as far as a schema gives it: the parts of the schema that describe the
+/// value, any of which may apply.
 #[derive(Clone, Debug, Default)]
 pub struct ValueType<'a> {
     root: Option<&'a Value>,
@@ -49,7 +53,10 @@ pub enum Conversion {
 impl<'a> ValueType<'a> {
     /// The type of a value that `schema` describes.
     pub fn new(schema: &'a Value) -> ValueType<'a> {
-        ValueType { root: Some(schema), any: vec![schema] }
+        ValueType {
+            root: Some(schema),
+            any: vec![schema],
+        }
     }
 
     /// Whether a schema describes this value.
@@ -61,18 +68,26 @@ impl<'a> ValueType<'a> {
     pub fn property(&self, key: &str) -> ValueType<'a> {
         let mut declared = Vec::new();
         let mut other = Vec::new();
-        self.visit(&mut |part| match part.get("properties").and_then(|p| p.get(key)) {
-            Some(found) => declared.push(found),
-            None => other.extend(part.get("additionalProperties").filter(|a| a.is_object())),
-        });
-        ValueType { root: self.root, any: if declared.is_empty() { other } else { declared } }
+        self.visit(
+            &mut |part| match part.get("properties").and_then(|p| p.get(key)) {
+                Some(found) => declared.push(found),
+                None => other.extend(part.get("additionalProperties").filter(|a| a.is_object())),
+            },
+        );
+        ValueType {
+            root: self.root,
+            any: if declared.is_empty() { other } else { declared },
+        }
     }
 
     /// The type of the items of this array.
     pub fn items(&self) -> ValueType<'a> {
         let mut any = Vec::new();
         self.visit(&mut |part| any.extend(part.get("items").filter(|i| i.is_object())));
-        ValueType { root: self.root, any }
+        ValueType {
+            root: self.root,
+            any,
+        }
     }
 
     /// The names of the declared members, in the order of the schema.
@@ -92,7 +107,9 @@ impl<'a> ValueType<'a> {
     /// Whether the member `key` is declared.
     pub fn declares(&self, key: &str) -> bool {
         let mut found = false;
-        self.visit(&mut |part| found |= part.get("properties").is_some_and(|p| p.get(key).is_some()));
+        self.visit(&mut |part| {
+            found |= part.get("properties").is_some_and(|p| p.get(key).is_some())
+        });
         found
     }
 
@@ -106,11 +123,12 @@ impl<'a> ValueType<'a> {
         self.kinds().is_none_or(|kinds| kinds == [JsonType::String])
     }
 
-    /// Appends the JSON of a raw text, read as the first allowed type that it parses as; a string comes last, since any text is one. The
-    /// order of the types in the schema does not matter.
+    /// Appends the JSON of a raw text, read as the first allowed type that it parses as; a string
+    /// comes last, since any text is one. The order of the types in the schema does not matter.
     ///
-    /// If [`ValueType::only_string`], every byte is kept. Otherwise white space round the text is dropped, and `null` and `None` are null where
-    /// the schema allows null or does not allow a string. Valid JSON stays as it is written; objects and arrays may also have raw control
+    /// If [`ValueType::only_string`], every byte is kept. Otherwise white space round the text is
+    /// dropped, and `null` and `None` are null where the schema allows null or does not allow a
+    /// string. Valid JSON stays as it is written; objects and arrays may also have raw control
     /// characters in their strings, or be in Python's notation.
     pub fn convert(&self, text: &str, out: &mut String) -> Conversion {
         let mut kinds = self.kinds().unwrap_or_else(|| vec![JsonType::String]);
@@ -120,7 +138,8 @@ impl<'a> ValueType<'a> {
             out.push_str(&event::quoted(text));
             return Conversion::Fits;
         }
-        // Where neither null nor a string is allowed, null means that the argument is left out: `Schema::check` counts it as missing.
+        // Where neither null nor a string is allowed, null means that the argument is left out:
+        // `Schema::check` counts it as missing.
         let may_be_null = kinds.contains(&JsonType::Null) || !kinds.contains(&JsonType::String);
         if may_be_null && matches!(bare, "null" | "None") {
             out.push_str("null");
@@ -137,7 +156,10 @@ impl<'a> ValueType<'a> {
 
     /// The allowed types, in any order; `None` if the schema does not restrict them.
     fn kinds(&self) -> Option<Vec<JsonType>> {
-        let mut walk = SchemaWalk { root: self.root, left: MAX_PARTS };
+        let mut walk = SchemaWalk {
+            root: self.root,
+            left: MAX_PARTS,
+        };
         let mut kinds = Vec::new();
         for schema in &self.any {
             union(&mut kinds, &walk.kinds(schema, 0)?);
@@ -145,9 +167,13 @@ impl<'a> ValueType<'a> {
         Some(kinds).filter(|kinds| !kinds.is_empty())
     }
 
-    /// Calls `see` for each part that describes this value: the schema, the targets of its references, and its branches.
+    /// Calls `see` for each part that describes this value: the schema, the targets of its
+    /// references, and its branches.
     fn visit(&self, see: &mut dyn FnMut(&'a Map<String, Value>)) {
-        let mut walk = SchemaWalk { root: self.root, left: MAX_PARTS };
+        let mut walk = SchemaWalk {
+            root: self.root,
+            left: MAX_PARTS,
+        };
         for schema in &self.any {
             walk.visit(schema, 0, see);
         }
@@ -166,13 +192,23 @@ impl<'a> SchemaWalk<'a> {
         schema.as_object().filter(|_| depth < MAX_DEPTH)
     }
 
-    fn visit(&mut self, schema: &'a Value, depth: u32, see: &mut dyn FnMut(&'a Map<String, Value>)) {
-        let Some(part) = self.enter(schema, depth) else { return };
+    fn visit(
+        &mut self,
+        schema: &'a Value,
+        depth: u32,
+        see: &mut dyn FnMut(&'a Map<String, Value>),
+    ) {
+        let Some(part) = self.enter(schema, depth) else {
+            return;
+        };
         see(part);
         if let Some(target) = self.target(part) {
             self.visit(target, depth + 1, see);
         }
-        for branch in ["anyOf", "oneOf", "allOf"].iter().flat_map(|key| branches(part, key)) {
+        for branch in ["anyOf", "oneOf", "allOf"]
+            .iter()
+            .flat_map(|key| branches(part, key))
+        {
             self.visit(branch, depth + 1, see);
         }
     }
@@ -210,8 +246,12 @@ impl<'a> SchemaWalk<'a> {
             narrow(self.kinds(branch, depth + 1));
         }
         if kinds.is_none() {
-            let object = ["properties", "additionalProperties", "required"].iter().any(|key| part.contains_key(*key));
-            let array = ["items", "prefixItems"].iter().any(|key| part.contains_key(*key));
+            let object = ["properties", "additionalProperties", "required"]
+                .iter()
+                .any(|key| part.contains_key(*key));
+            let array = ["items", "prefixItems"]
+                .iter()
+                .any(|key| part.contains_key(*key));
             kinds = match (object, array) {
                 (true, _) => Some(vec![JsonType::Object]),
                 (false, true) => Some(vec![JsonType::Array]),
@@ -233,8 +273,14 @@ impl<'a> SchemaWalk<'a> {
     }
 }
 
-fn branches<'a>(part: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    part.get(key).and_then(Value::as_array).into_iter().flatten()
+fn branches<'a>(
+    part: &'a Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = &'a Value> + use<'a> {
+    part.get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 /// The types that `type` lists, in small or capital letters.
@@ -259,7 +305,10 @@ fn named(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
 
 /// The types of the values that `enum` or `const` lists.
 fn values(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
-    let listed = part.get("enum").and_then(Value::as_array).map(Vec::as_slice);
+    let listed = part
+        .get("enum")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice);
     let listed = part.get("const").map(std::slice::from_ref).or(listed)?;
     let mut kinds: Vec<JsonType> = Vec::new();
     for value in listed {
@@ -293,13 +342,17 @@ fn union(kinds: &mut Vec<JsonType>, more: &[JsonType]) {
 /// The types that both lists allow; the first list if they have none in common.
 fn both(a: &[JsonType], b: &[JsonType]) -> Vec<JsonType> {
     let mut kinds: Vec<JsonType> = a.iter().copied().filter(|kind| has(b, *kind)).collect();
-    if a.contains(&JsonType::Number) && !b.contains(&JsonType::Number) && b.contains(&JsonType::Integer) {
+    if a.contains(&JsonType::Number)
+        && !b.contains(&JsonType::Number)
+        && b.contains(&JsonType::Integer)
+    {
         union(&mut kinds, &[JsonType::Integer]);
     }
     if kinds.is_empty() { a.to_vec() } else { kinds }
 }
 
-/// Appends the JSON of `text`, which is `bare` with white space round it, if it parses as this type.
+/// Appends the JSON of `text`, which is `bare` with white space round it, if it parses as this
+/// type.
 fn read(kind: JsonType, text: &str, bare: &str, out: &mut String) -> bool {
     let json = match (kind, bare) {
         (JsonType::Boolean, "true" | "True") => "true",

@@ -9,19 +9,32 @@ const LEAST: usize = 8;
 const SCHEMES: &str = "amqp amqps file ftp git http https mongodb mysql postgres postgresql redis rediss sftp socks5 socks5h ssh tcp \
                        unix ws wss";
 
-/// The values of the variables that have the name of a credential, or that `named` claims to be one, apart from
-/// [ordinary](not_ordinary) ones. The password of a URL among them is a secret, too.
+/// The values of the variables that have the name of a credential, or that `named` claims to be
+/// one, apart from [ordinary](not_ordinary) ones. The password of a URL among them is a secret,
+/// too.
 pub(crate) fn secrets(
     variables: impl IntoIterator<Item = (String, String)>,
     named: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = String> {
-    let secret = move |(name, value): (String, String)| (is_secret_variable(&name) || named(&name)).then_some(value);
-    let with_password = |value: String| password(&value).map(str::to_owned).into_iter().chain([value]);
-    variables.into_iter().filter_map(secret).flat_map(with_password).filter_map(not_ordinary)
+    let secret = move |(name, value): (String, String)| {
+        (is_secret_variable(&name) || named(&name)).then_some(value)
+    };
+    let with_password = |value: String| {
+        password(&value)
+            .map(str::to_owned)
+            .into_iter()
+            .chain([value])
+    };
+    variables
+        .into_iter()
+        .filter_map(secret)
+        .flat_map(with_password)
+        .filter_map(not_ordinary)
 }
 
-/// A value without white space around it, unless it would be found in ordinary text: words (`enabled`), numbers, paths
-/// (`/run/secrets/key`) and URLs of other places (`https://example.com/v1`).
+/// A value without white space around it, unless it would be found in ordinary text: words
+/// (`enabled`), numbers, paths (`/run/secrets/key`) and URLs of other places
+/// (`https://example.com/v1`).
 pub(crate) fn not_ordinary(value: String) -> Option<String> {
     let value = value.trim();
     (!is_ordinary(value)).then(|| value.to_owned())
@@ -34,33 +47,43 @@ pub(crate) fn is_ordinary(value: &str) -> bool {
     value.len() < LEAST || is_word || is_number || value.split(':').all(is_path) || is_url(value)
 }
 
-/// Whether this is the path of a file rather than a key that begins like one. It begins with `/`, or with `.` or `~` and has a `/`, and
-/// each part is [that of a path](is_part). A path of one part, such as `/app`, has at most 12 bytes.
+/// Whether this is the path of a file rather than a key that begins like one. It begins with `/`,
+/// or with `.` or `~` and has a `/`, and each part is [that of a path](is_part). A path of one
+/// part, such as `/app`, has at most 12 bytes.
 fn is_path(value: &str) -> bool {
-    let Some((start, rest)) = value.split_once('/') else { return false };
+    let Some((start, rest)) = value.split_once('/') else {
+        return false;
+    };
     let has_start = start.is_empty() || start.starts_with('.') || start == "~";
     let is_sole = start.is_empty() && !rest.contains('/');
-    has_start && (!is_sole || value.len() <= 12) && value.split('/').all(|part| part == "~" || is_part(part))
+    has_start
+        && (!is_sole || value.len() <= 12)
+        && value.split('/').all(|part| part == "~" || is_part(part))
 }
 
-/// Whether this is a URL with a usual scheme, without a user, a password and a query, and with a path of [ordinary parts](is_part).
+/// Whether this is a URL with a usual scheme, without a user, a password and a query, and with a
+/// path of [ordinary parts](is_part).
 fn is_url(value: &str) -> bool {
-    let Some((scheme, rest)) = value.split_once("://") else { return false };
+    let Some((scheme, rest)) = value.split_once("://") else {
+        return false;
+    };
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let is_host = host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':' | b'[' | b']'));
+    let is_host = host
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':' | b'[' | b']'));
     SCHEMES.split(' ').any(|other| other == scheme) && is_host && path.split('/').all(is_part)
 }
 
-/// Whether this part of a path consists of words that a person or a program would name a file by, with `-`, `_` or `.` between them: up
-/// to 20 letters in lower case, in upper case or capitalised, then up to 5 digits (`ed25519`), or up to 8 digits. A random text mixes cases
-/// and digits.
+/// Whether this part of a path consists of words that a person or a program would name a file by,
+/// with `-`, `_` or `.` between them: up to 20 letters in lower case, in upper case or capitalised,
+/// then up to 5 digits (`ed25519`), or up to 8 digits. A random text mixes cases and digits.
 fn is_part(part: &str) -> bool {
     part.split(['-', '_', '.']).all(|word| {
         let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
         let digits = word.len() - letters.len();
         let tail = letters.get(1..).unwrap_or_default();
-        let has_one_case =
-            letters.bytes().all(|b| b.is_ascii_uppercase()) || tail.bytes().all(|b| b.is_ascii_lowercase());
+        let has_one_case = letters.bytes().all(|b| b.is_ascii_uppercase())
+            || tail.bytes().all(|b| b.is_ascii_lowercase());
         let has_letters = letters.len() <= 20 && letters.bytes().all(|b| b.is_ascii_alphabetic());
         has_letters && has_one_case && digits <= if letters.is_empty() { 8 } else { 5 }
     })
@@ -90,17 +113,33 @@ mod tests {
             ("EDITOR", "vim-9.1.0"),
             ("SHORT_KEY", "abc123"),
         ];
-        let redactor = Redactor::of_environment(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let redactor = Redactor::of_environment(
+            variables.map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
         let text = variables.map(|(_, value)| value).join(", ");
-        let clean = text.replace("k3y-of-mine", "[redacted]").replace("correct horse", "[redacted]");
+        let clean = text
+            .replace("k3y-of-mine", "[redacted]")
+            .replace("correct horse", "[redacted]");
         assert_eq!(redactor.text(&text), clean);
-        assert_eq!(redactor.text("{\"k\":\"k3y\\u002dof-mine\"}"), "{\"k\":\"[redacted]\"}");
+        assert_eq!(
+            redactor.text("{\"k\":\"k3y\\u002dof-mine\"}"),
+            "{\"k\":\"[redacted]\"}"
+        );
     }
     #[test]
     fn what_is_named_a_secret_is_one_unless_it_is_an_ordinary_value() {
-        let variables = [("TENANT", "acme-7Q-22"), ("MODE", "enabled"), ("FLAG", "1"), ("EDITOR", "vim-9.1.0")];
+        let variables = [
+            ("TENANT", "acme-7Q-22"),
+            ("MODE", "enabled"),
+            ("FLAG", "1"),
+            ("EDITOR", "vim-9.1.0"),
+        ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let others = ["tr-9x-11zz".to_owned(), "true".to_owned(), "anonymous".to_owned()];
+        let others = [
+            "tr-9x-11zz".to_owned(),
+            "true".to_owned(),
+            "anonymous".to_owned(),
+        ];
         let redactor = Redactor::with_named(variables, |name| name != "EDITOR", others);
         assert_eq!(
             redactor.text("acme-7Q-22 enabled 1 vim-9.1.0 tr-9x-11zz true anonymous"),
@@ -148,9 +187,16 @@ mod tests {
 
     #[test]
     fn the_password_of_a_url_is_a_secret_of_its_own() {
-        for url in ["postgres://me:0p3n-sesame@h/db", "https://0p3n-sesame@h", "https://a@b:0p3n-sesame@h?x"] {
+        for url in [
+            "postgres://me:0p3n-sesame@h/db",
+            "https://0p3n-sesame@h",
+            "https://a@b:0p3n-sesame@h?x",
+        ] {
             let redactor = Redactor::of_environment([("DB_AUTH".to_owned(), url.to_owned())]);
-            assert_eq!(redactor.text(&format!("{url} 0p3n-sesame h")), "[redacted] [redacted] h");
+            assert_eq!(
+                redactor.text(&format!("{url} 0p3n-sesame h")),
+                "[redacted] [redacted] h"
+            );
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Takes secrets out of whatever leaves a command: tapes, `error` and `warning` events, tool results, messages on standard error.
+//! Takes secrets out of whatever leaves a command: tapes, `error` and `warning` events, tool
+//! results, messages on standard error.
 //!
-//! What it is: one [`Redactor`] for all ways out, with three nets, one behind the other: fields that hold credentials by their name
-//! (headers, query parameters, members of a body), the very keys that this process was given, and texts that have the shape of a
-//! well-known kind of key. What it is not: it reads no environment and no file (the caller hands the secrets in), and it does not
-//! decide what leaves.
+//! What it is: one [`Redactor`] for all ways out, with three nets, one behind the other: fields
+//! that hold credentials by their name (headers, query parameters, members of a body), the very
+//! keys that this process was given, and texts that have the shape of a well-known kind of key.
+//! What it is not: it reads no environment and no file (the caller hands the secrets in), and it
+//! does not decide what leaves.
 
 mod environment;
 mod names;
@@ -33,25 +35,31 @@ pub struct Redactor {
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redactor").field("secrets", &self.secrets.count()).finish()
+        f.debug_struct("Redactor")
+            .field("secrets", &self.secrets.count())
+            .finish()
     }
 }
 
 impl Redactor {
-    /// `secrets` are the keys of this process. They are found whatever their shape and however they are escaped. A secret of fewer
-    /// than six bytes would be found in any text, so it is ignored. A long line of a secret of several lines is a secret of its own.
+    /// `secrets` are the keys of this process. They are found whatever their shape and however they
+    /// are escaped. A secret of fewer than six bytes would be found in any text, so it is ignored.
+    /// A long line of a secret of several lines is a secret of its own.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Redactor {
-        Redactor { secrets: Arc::new(SecretSpellings::new(secrets)) }
+        Redactor {
+            secrets: Arc::new(SecretSpellings::new(secrets)),
+        }
     }
 
-    /// A redactor of the secrets among the variables of an environment: those with the name of a credential (`OPENAI_API_KEY`,
-    /// `DB_PASSWORD`) and a value that is not an ordinary word, a number or a path.
+    /// A redactor of the secrets among the variables of an environment: those with the name of a
+    /// credential (`OPENAI_API_KEY`, `DB_PASSWORD`) and a value that is not an ordinary word, a
+    /// number or a path.
     pub fn of_environment(variables: impl IntoIterator<Item = (String, String)>) -> Redactor {
         Redactor::new(environment::secrets(variables, |_| false))
     }
 
-    /// The same with more secrets: the variables whose name `named` claims to be that of a secret, and the texts `others`, each if it is not
-    /// an ordinary word, a number or a path.
+    /// The same with more secrets: the variables whose name `named` claims to be that of a secret,
+    /// and the texts `others`, each if it is not an ordinary word, a number or a path.
     pub fn with_named(
         variables: impl IntoIterator<Item = (String, String)>,
         named: impl Fn(&str) -> bool,
@@ -76,9 +84,11 @@ impl Redactor {
                 }
                 Value::String(clean.into_owned())
             }
-            Value::Array(items) => {
-                items.iter().enumerate().map(|(at, item)| self.json_at(item, &format!("{path}[{at}]"), paths)).collect()
-            }
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| self.json_at(item, &format!("{path}[{at}]"), paths))
+                .collect(),
             Value::Object(members) => {
                 let mut clean = Map::new();
                 for (key, member) in members {
@@ -114,14 +124,19 @@ impl Redactor {
         match serde_json::from_str(json) {
             Ok(value) => {
                 let clean = self.json_at(&value, "", &mut paths);
-                if paths.is_empty() { Cow::Borrowed(json) } else { Cow::Owned(clean.to_string()) }
+                if paths.is_empty() {
+                    Cow::Borrowed(json)
+                } else {
+                    Cow::Owned(clean.to_string())
+                }
             }
             // Nested too deeply for serde_json (128 levels), or not JSON.
             Err(_) => self.text(json),
         }
     }
 
-    /// `url` without its user and password, and without the values of parameters that have the name of a credential.
+    /// `url` without its user and password, and without the values of parameters that have the name
+    /// of a credential.
     pub fn url(&self, url: &str) -> String {
         self.url_at(url, "", &mut vec![])
     }
@@ -135,7 +150,9 @@ impl Redactor {
         let (front, rest) = clean.split_at(clean.find(['?', '#']).unwrap_or(clean.len()));
         let mut out = front.to_owned();
         if let Some(start) = front.find("//").map(|at| at + 2) {
-            let end = front[start..].find('/').map_or(front.len(), |at| start + at);
+            let end = front[start..]
+                .find('/')
+                .map_or(front.len(), |at| start + at);
             if let Some(at) = front[start..end].rfind('@') {
                 out = format!("{}{REDACTED}{}", &front[..start], &front[start + at..]);
                 paths.push(format!("{path}@"));
@@ -155,15 +172,20 @@ impl Redactor {
         out
     }
 
-    /// The length of the beginning of `text` that can be shown before more of the text comes: the rest may be the beginning of a secret
-    /// in any spelling, or of a well-known kind of key.
+    /// The length of the beginning of `text` that can be shown before more of the text comes: the
+    /// rest may be the beginning of a secret in any spelling, or of a well-known kind of key.
     pub fn settled(&self, text: &[u8]) -> usize {
         text.len() - self.secrets.begun(text).max(begun_shape(text))
     }
 
-    /// Takes secrets out of bytes that came in pieces, also a secret that lies over several of them. Returns whether there was one.
+    /// Takes secrets out of bytes that came in pieces, also a secret that lies over several of
+    /// them. Returns whether there was one.
     pub fn pieces(&self, pieces: &mut [&mut Vec<u8>]) -> bool {
-        let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter()).copied().collect();
+        let all: Vec<u8> = pieces
+            .iter()
+            .flat_map(|piece| piece.iter())
+            .copied()
+            .collect();
         let found = self.found(&all);
         if found.is_empty() {
             return false;
@@ -171,8 +193,12 @@ impl Redactor {
         let (mut start, mut first) = (0, 0);
         for piece in pieces {
             let end = start + piece.len();
-            // Secrets before this piece concern none that follows, so each is looked at once for each piece that it lies in.
-            first += found[first..].iter().take_while(|range| range.end <= start).count();
+            // Secrets before this piece concern none that follows, so each is looked at once for
+            // each piece that it lies in.
+            first += found[first..]
+                .iter()
+                .take_while(|range| range.end <= start)
+                .count();
             **piece = without(&all, start..end, &found[first..]);
             start = end;
         }
@@ -195,20 +221,30 @@ impl Redactor {
     }
 }
 
-/// The secrets that a credential of `Authorization: Basic` encodes (RFC 7617): `user:password`, and the password.
+/// The secrets that a credential of `Authorization: Basic` encodes (RFC 7617): `user:password`, and
+/// the password.
 pub fn basic(credential: &str) -> Vec<String> {
-    let decoded =
-        base64::engine::general_purpose::STANDARD.decode(credential).ok().and_then(|b| String::from_utf8(b).ok());
-    let password = decoded.as_ref().and_then(|pair| Some(pair.split_once(':')?.1.to_owned()));
+    let decoded = base64::engine::general_purpose::STANDARD
+        .decode(credential)
+        .ok()
+        .and_then(|b| String::from_utf8(b).ok());
+    let password = decoded
+        .as_ref()
+        .and_then(|pair| Some(pair.split_once(':')?.1.to_owned()));
     decoded.into_iter().chain(password).collect()
 }
 
 /// Keeps the word `Bearer`, so that the reader sees what was there.
 fn keep_scheme(kind: &str, range: Range<usize>) -> Range<usize> {
-    if kind == "Bearer …" { range.start + "Bearer ".len()..range.end } else { range }
+    if kind == "Bearer …" {
+        range.start + "Bearer ".len()..range.end
+    } else {
+        range
+    }
 }
 
-/// The bytes of `piece` outside all of `found` (in order, apart from each other), with [`REDACTED`] where one of them begins.
+/// The bytes of `piece` outside all of `found` (in order, apart from each other), with [`REDACTED`]
+/// where one of them begins.
 fn without(all: &[u8], piece: Range<usize>, found: &[Range<usize>]) -> Vec<u8> {
     let mut out = vec![];
     let mut at = piece.start;
@@ -237,11 +273,23 @@ mod tests {
         let body = json!({"messages":[{"content":format!("my key is {CANARY}!")}], "tools":[{"authorization_token":"t0k",
             "parameters":{"properties":{"password":{"type":"string"}}}}], format!("k{CANARY}"): 1});
         let clean = redactor.json_at(&body, "body", &mut paths).to_string();
-        assert!(!clean.contains("canary") && !clean.contains("t0k") && clean.contains("password"), "{clean}");
-        assert_eq!(paths, ["body.messages[0].content", "body.tools[0].authorization_token"]);
+        assert!(
+            !clean.contains("canary") && !clean.contains("t0k") && clean.contains("password"),
+            "{clean}"
+        );
+        assert_eq!(
+            paths,
+            [
+                "body.messages[0].content",
+                "body.tools[0].authorization_token"
+            ]
+        );
         assert_eq!(redactor.json_text(&body.to_string()), clean);
         let url = format!("https://me:{CANARY}@host/v1?key={CANARY}&x=1&echo=canary%2F7Q%3dz");
-        assert_eq!(redactor.url(&url), "https://[redacted]@host/v1?key=[redacted]&x=1&echo=[redacted]");
+        assert_eq!(
+            redactor.url(&url),
+            "https://[redacted]@host/v1?key=[redacted]&x=1&echo=[redacted]"
+        );
     }
 
     #[test]
@@ -256,7 +304,10 @@ mod tests {
         .map(|text| text.as_bytes().to_vec());
         assert!(Redactor::new([CANARY.to_owned()]).pieces(&mut pieces.each_mut()));
         let text = String::from_utf8(pieces.concat()).unwrap();
-        assert_eq!(text, "[redacted] and [redacted]\\n[redacted] Bearer [redacted]");
+        assert_eq!(
+            text,
+            "[redacted] and [redacted]\\n[redacted] Bearer [redacted]"
+        );
     }
 
     #[test]
@@ -276,7 +327,11 @@ mod tests {
             ("sk-learn is good", ""),
             ("canary/7Q=z.", ""),
         ] {
-            assert_eq!(redactor.settled(format!("{settled}{begun}").as_bytes()), settled.len(), "{settled}{begun}");
+            assert_eq!(
+                redactor.settled(format!("{settled}{begun}").as_bytes()),
+                settled.len(),
+                "{settled}{begun}"
+            );
         }
     }
 

@@ -25,10 +25,12 @@ pub(super) fn shapes(bytes: &[u8]) -> impl Iterator<Item = (&'static str, Range<
 /// The number of bytes at the end of `bytes` that may be the beginning of such a text.
 pub(super) fn begun_shape(bytes: &[u8]) -> usize {
     let begins = |text: &[u8]| {
-        SHAPES.iter().any(|shape| match text.strip_prefix(shape.prefix.as_bytes()) {
-            Some(rest) => rest.iter().all(|b| shape.has(*b)),
-            None => shape.prefix.as_bytes().starts_with(text),
-        })
+        SHAPES
+            .iter()
+            .any(|shape| match text.strip_prefix(shape.prefix.as_bytes()) {
+                Some(rest) => rest.iter().all(|b| shape.has(*b)),
+                None => shape.prefix.as_bytes().starts_with(text),
+            })
     };
     let start = bytes.len().saturating_sub(LONGEST);
     let mut at = start..bytes.len();
@@ -57,11 +59,16 @@ impl KeyShape {
 }
 
 const fn shape(prefix: &'static str, least: usize) -> KeyShape {
-    KeyShape { prefix, least, wide: false }
+    KeyShape {
+        prefix,
+        least,
+        wide: false,
+    }
 }
 
 /// The prefixes that providers chose so that leaked keys can be found, such as GitHub's
-/// (<https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/>), and AWS's for access keys
+/// (<https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/>),
+/// and AWS's for access keys
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html>).
 const SHAPES: [KeyShape; 24] = [
     shape("sk-", 16),   // OpenAI, Anthropic, DeepSeek, OpenRouter, …
@@ -86,8 +93,16 @@ const SHAPES: [KeyShape; 24] = [
     shape("hf_", 30),     // Hugging Face
     shape("tgp_v1_", 20), // Together
     shape("AKIA", 16),    // AWS
-    KeyShape { prefix: "Bearer ", least: 16, wide: true },
-    KeyShape { prefix: "bearer ", least: 16, wide: true },
+    KeyShape {
+        prefix: "Bearer ",
+        least: 16,
+        wide: true,
+    },
+    KeyShape {
+        prefix: "bearer ",
+        least: 16,
+        wide: true,
+    },
 ];
 
 /// The bytes that a shape begins with.
@@ -109,9 +124,12 @@ fn kind(shape: &KeyShape) -> &'static str {
     }
 }
 
-/// Whether a word may begin after `before`. A JSON escape (`\n`, `\u003c`) does not belong to the word after it.
+/// Whether a word may begin after `before`. A JSON escape (`\n`, `\u003c`) does not belong to the
+/// word after it.
 fn begins_word(before: &[u8]) -> bool {
-    let Some(last) = before.last() else { return true };
+    let Some(last) = before.last() else {
+        return true;
+    };
     if !(last.is_ascii_alphanumeric() || matches!(last, b'-' | b'_')) {
         return true;
     }
@@ -119,10 +137,12 @@ fn begins_word(before: &[u8]) -> bool {
         || matches!(before, [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|h| h.is_ascii_hexdigit()))
 }
 
-/// Whether this looks random rather than written by a person: a word of 8 characters with a digit, or of 20.
+/// Whether this looks random rather than written by a person: a word of 8 characters with a digit,
+/// or of 20.
 fn random(tail: &[u8]) -> bool {
     let digit = |word: &[u8]| word.iter().any(u8::is_ascii_digit);
-    tail.split(|b| !b.is_ascii_alphanumeric()).any(|word| word.len() >= 20 || (word.len() >= 8 && digit(word)))
+    tail.split(|b| !b.is_ascii_alphanumeric())
+        .any(|word| word.len() >= 20 || (word.len() >= 8 && digit(word)))
 }
 
 #[cfg(test)]
@@ -131,10 +151,19 @@ mod tests {
 
     #[test]
     fn a_word_may_begin_after_an_escape() {
-        for text in ["sk-0123456789abcdef", "{\"content\":\"\\nsk-0123456789abcdef\"}", "\\u003csk-0123456789abcdef"] {
+        for text in [
+            "sk-0123456789abcdef",
+            "{\"content\":\"\\nsk-0123456789abcdef\"}",
+            "\\u003csk-0123456789abcdef",
+        ] {
             assert_eq!(credential(text.as_bytes()), Some("sk-…"), "{text}");
         }
-        for text in ["desk-0123456789abcdef", "sk-0123456789", "sk-learn-is-a-library-name", "Bearer of bad news"] {
+        for text in [
+            "desk-0123456789abcdef",
+            "sk-0123456789",
+            "sk-learn-is-a-library-name",
+            "Bearer of bad news",
+        ] {
             assert_eq!(credential(text.as_bytes()), None, "{text}");
         }
     }

@@ -1,5 +1,6 @@
-//! The spellings in which a server may repeat a secret that it was sent: unchanged, escaped for JSON, a URL or HTML (once or several times),
-//! with other line breaks in it, and in base64 as part of something longer (`Authorization: Basic`).
+//! The spellings in which a server may repeat a secret that it was sent: unchanged, escaped for
+//! JSON, a URL or HTML (once or several times), with other line breaks in it, and in base64 as part
+//! of something longer (`Authorization: Basic`).
 
 use crate::environment::is_ordinary;
 use base64::Engine;
@@ -8,7 +9,8 @@ use std::ops::Range;
 
 /// The least length of a secret, in bytes: a shorter one would be found in any text.
 const LEAST: usize = 6;
-/// The least length of the part of a secret's base64 that does not depend on what surrounds the secret.
+/// The least length of the part of a secret's base64 that does not depend on what surrounds the
+/// secret.
 const LEAST_ENCODED: usize = 8;
 /// How much base64 on each side of that part counts as belonging to it, in bytes.
 const AROUND: usize = 256;
@@ -20,13 +22,15 @@ const LEAST_LINE: usize = 16;
 
 /// The most bytes for one of a secret: seven backslashes and `u002f`.
 const LONGEST_ESCAPE: usize = 12;
-/// The least length of the beginning of a secret's base64: fewer characters show at most two bytes, and end many an ordinary text.
+/// The least length of the beginning of a secret's base64: fewer characters show at most two bytes,
+/// and end many an ordinary text.
 const LEAST_BEGUN: usize = 4;
 
 /// Secrets, ready to be looked for.
 #[derive(Clone, Default)]
 pub(super) struct SecretSpellings {
-    /// The secrets, and the long lines of those that have several. Each run of line breaks is one line feed.
+    /// The secrets, and the long lines of those that have several. Each run of line breaks is one
+    /// line feed.
     plain: Vec<Vec<u8>>,
     /// The parts of their base64 that do not depend on what surrounds them.
     encoded: Vec<Vec<u8>>,
@@ -35,12 +39,23 @@ pub(super) struct SecretSpellings {
 impl SecretSpellings {
     pub(super) fn new(secrets: impl IntoIterator<Item = String>) -> SecretSpellings {
         let mut whole: Vec<String> = secrets.into_iter().collect();
-        let lines: Vec<String> = whole.iter().flat_map(|secret| long_lines(secret)).map(str::to_owned).collect();
+        let lines: Vec<String> = whole
+            .iter()
+            .flat_map(|secret| long_lines(secret))
+            .map(str::to_owned)
+            .collect();
         whole.extend(lines);
-        let mut plain: Vec<Vec<u8>> = whole.iter().map(|secret| joined(secret)).filter(|s| s.len() >= LEAST).collect();
+        let mut plain: Vec<Vec<u8>> = whole
+            .iter()
+            .map(|secret| joined(secret))
+            .filter(|s| s.len() >= LEAST)
+            .collect();
         plain.sort();
         plain.dedup();
-        let encoded = whole.iter().filter(|s| s.len() >= LEAST).flat_map(|secret| inside_base64(secret.as_bytes()));
+        let encoded = whole
+            .iter()
+            .filter(|s| s.len() >= LEAST)
+            .flat_map(|secret| inside_base64(secret.as_bytes()));
         let mut encoded: Vec<Vec<u8>> = encoded.collect();
         encoded.sort();
         encoded.dedup();
@@ -51,16 +66,26 @@ impl SecretSpellings {
         self.plain.len()
     }
 
-    /// The number of bytes at the end of `bytes` that are the beginning of a secret, as it is, escaped or in base64.
+    /// The number of bytes at the end of `bytes` that are the beginning of a secret, as it is,
+    /// escaped or in base64.
     pub(super) fn begun(&self, bytes: &[u8]) -> usize {
         let begun = |secret: &Vec<u8>, least: usize| {
             let start = bytes.len().saturating_sub(secret.len() * LONGEST_ESCAPE);
             let may_begin = |at: &usize| bytes[*at] == secret[0] || b"%\\&".contains(&bytes[*at]);
             let mut starts = (start..(bytes.len() + 1).saturating_sub(least)).filter(may_begin);
-            starts.find(|at| begins(&bytes[*at..], secret)).map(|at| bytes.len() - at)
+            starts
+                .find(|at| begins(&bytes[*at..], secret))
+                .map(|at| bytes.len() - at)
         };
         let plain = self.plain.iter().filter_map(|secret| begun(secret, 1));
-        plain.chain(self.encoded.iter().filter_map(|part| begun(part, LEAST_BEGUN))).max().unwrap_or(0)
+        plain
+            .chain(
+                self.encoded
+                    .iter()
+                    .filter_map(|part| begun(part, LEAST_BEGUN)),
+            )
+            .max()
+            .unwrap_or(0)
     }
 
     /// The ranges of `bytes` that hold one of them.
@@ -77,8 +102,16 @@ impl SecretSpellings {
         }
         let mut found = vec![];
         for at in (0..bytes.len()).filter(|at| starts[usize::from(bytes[*at])]) {
-            found.extend(self.plain.iter().filter_map(|secret| Some(at..matched(bytes, at, secret)?)));
-            if self.encoded.iter().any(|part| matched(bytes, at, part).is_some()) {
+            found.extend(
+                self.plain
+                    .iter()
+                    .filter_map(|secret| Some(at..matched(bytes, at, secret)?)),
+            );
+            if self
+                .encoded
+                .iter()
+                .any(|part| matched(bytes, at, part).is_some())
+            {
                 found.push(around(bytes, at));
             }
         }
@@ -86,12 +119,18 @@ impl SecretSpellings {
     }
 }
 
-/// The long lines of a secret that has several, such as a key in PEM or the JSON of a service account: a program may print them without
-/// the others. A line ends at a line break, or at a `\n` that a string in JSON or a variable writes for one. The first and the last line
-/// of PEM and [ordinary](is_ordinary) lines are not secret.
+/// The long lines of a secret that has several, such as a key in PEM or the JSON of a service
+/// account: a program may print them without the others. A line ends at a line break, or at a `\n`
+/// that a string in JSON or a variable writes for one. The first and the last line of PEM and
+/// [ordinary](is_ordinary) lines are not secret.
 fn long_lines(secret: &str) -> impl Iterator<Item = &str> {
-    let lines =
-        || secret.split(['\n', '\r']).flat_map(|line| line.split("\\n")).map(str::trim).filter(|line| !line.is_empty());
+    let lines = || {
+        secret
+            .split(['\n', '\r'])
+            .flat_map(|line| line.split("\\n"))
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+    };
     let has_several = lines().nth(1).is_some();
     let is_secret = move |line: &&str| {
         let is_mark = line.contains("-----BEGIN ") || line.contains("-----END ");
@@ -102,22 +141,31 @@ fn long_lines(secret: &str) -> impl Iterator<Item = &str> {
 
 /// A secret with one line feed for each run of line breaks, and without those around it.
 fn joined(secret: &str) -> Vec<u8> {
-    let lines: Vec<&str> = secret.split(['\n', '\r']).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = secret
+        .split(['\n', '\r'])
+        .filter(|line| !line.is_empty())
+        .collect();
     lines.join("\n").into_bytes()
 }
 
-/// The part of the base64 of anything that holds `secret`, for each of the three places in a group where it may begin.
+/// The part of the base64 of anything that holds `secret`, for each of the three places in a group
+/// where it may begin.
 fn inside_base64(secret: &[u8]) -> Vec<Vec<u8>> {
     let mut parts = vec![];
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret);
-        // The first character, or the first two or three, hold bits of the bytes before; the last may hold bits of those that follow.
+        // The first character, or the first two or three, hold bits of the bytes before; the last
+        // may hold bits of those that follow.
         let from = [0, 2, 3][before];
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
             let text = engine.encode(&bytes).into_bytes();
             let to = bytes.len() * 8 / 6;
-            parts.extend(text.get(from..to).filter(|part| part.len() >= LEAST_ENCODED).map(<[u8]>::to_vec));
+            parts.extend(
+                text.get(from..to)
+                    .filter(|part| part.len() >= LEAST_ENCODED)
+                    .map(<[u8]>::to_vec),
+            );
         }
     }
     parts
@@ -125,13 +173,21 @@ fn inside_base64(secret: &[u8]) -> Vec<Vec<u8>> {
 
 /// The run of base64 around `at`, as far as [`AROUND`] allows.
 fn around(bytes: &[u8], at: usize) -> Range<usize> {
-    let belongs = |b: &&u8| b.is_ascii_alphanumeric() || matches!(**b, b'+' | b'/' | b'-' | b'_' | b'=' | b'%' | b'\\');
-    let before = bytes[..at].iter().rev().take(AROUND).take_while(belongs).count();
+    let belongs = |b: &&u8| {
+        b.is_ascii_alphanumeric() || matches!(**b, b'+' | b'/' | b'-' | b'_' | b'=' | b'%' | b'\\')
+    };
+    let before = bytes[..at]
+        .iter()
+        .rev()
+        .take(AROUND)
+        .take_while(belongs)
+        .count();
     let after = bytes[at..].iter().take(AROUND).take_while(belongs).count();
     at - before..at + after
 }
 
-/// Whether all of `text` is the beginning of `secret`, as it is or escaped, with any line breaks in the place of its own.
+/// Whether all of `text` is the beginning of `secret`, as it is or escaped, with any line breaks in
+/// the place of its own.
 fn begins(text: &[u8], secret: &[u8]) -> bool {
     let mut places = Places::of(0);
     for want in secret {
@@ -147,35 +203,53 @@ fn begins(text: &[u8], secret: &[u8]) -> bool {
     false
 }
 
-/// Whether all of `rest` is the beginning of an escape of `want`. Letters and digits are seldom escaped.
+/// Whether all of `rest` is the beginning of an escape of `want`. Letters and digits are seldom
+/// escaped.
 fn is_unfinished(rest: &[u8], want: u8) -> bool {
     if want.is_ascii_alphanumeric() || rest.len() > LONGEST_ESCAPE || !b"%\\&".contains(&rest[0]) {
         return false;
     }
     let rest = rest.to_ascii_lowercase();
-    let after = |start: &str, escape: String| format!("{start}{escape}").into_bytes().starts_with(&rest);
-    let backslashes = rest.iter().take(BACKSLASHES).take_while(|b| **b == b'\\').count();
+    let after =
+        |start: &str, escape: String| format!("{start}{escape}").into_bytes().starts_with(&rest);
+    let backslashes = rest
+        .iter()
+        .take(BACKSLASHES)
+        .take_while(|b| **b == b'\\')
+        .count();
     after("%", format!("{want:02x}"))
         || after("%25", format!("{want:02x}"))
         || after(&"\\".repeat(backslashes), format!("u{want:04x}")) && backslashes > 0
         || after("&#", format!("{want};"))
         || after("&#x", format!("{want:x};"))
-        || [(b'&', "&amp;amp;"), (b'"', "&quot;"), (b'<', "&lt;"), (b'>', "&gt;"), (b'\'', "&apos;")]
-            .iter()
-            .any(|(byte, name)| *byte == want && name.as_bytes().starts_with(&rest))
+        || [
+            (b'&', "&amp;amp;"),
+            (b'"', "&quot;"),
+            (b'<', "&lt;"),
+            (b'>', "&gt;"),
+            (b'\'', "&apos;"),
+        ]
+        .iter()
+        .any(|(byte, name)| *byte == want && name.as_bytes().starts_with(&rest))
 }
 
-/// The end of `secret` in `bytes`, if it begins at `at`; the last one, if it can be read in several ways.
+/// The end of `secret` in `bytes`, if it begins at `at`; the last one, if it can be read in several
+/// ways.
 fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
     let mut places = Places::of(at);
     for (position, want) in secret.iter().enumerate() {
         places.step(|at, next| {
             let breaks = if position > 0 && *want != b'\n' {
-                bytes[at..].iter().take_while(|b| matches!(b, b'\n' | b'\r')).count()
+                bytes[at..]
+                    .iter()
+                    .take_while(|b| matches!(b, b'\n' | b'\r'))
+                    .count()
             } else {
                 0
             };
-            readings(&bytes[at + breaks..], *want, |length| next(at + breaks + length));
+            readings(&bytes[at + breaks..], *want, |length| {
+                next(at + breaks + length)
+            });
         });
         if places.is_empty() {
             return None;
@@ -184,8 +258,9 @@ fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
     places.last()
 }
 
-/// The places in a text up to which the beginning of a secret may have been read. There is one, but for the characters that escapes begin
-/// with: a backslash of the secret may be one in the text, or two, four or eight.
+/// The places in a text up to which the beginning of a secret may have been read. There is one, but
+/// for the characters that escapes begin with: a backslash of the secret may be one in the text, or
+/// two, four or eight.
 struct Places {
     first: Option<usize>,
     others: Vec<usize>,
@@ -193,7 +268,10 @@ struct Places {
 
 impl Places {
     fn of(at: usize) -> Places {
-        Places { first: Some(at), others: vec![] }
+        Places {
+            first: Some(at),
+            others: vec![],
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -211,7 +289,10 @@ impl Places {
     /// Puts in place of each place those that `read` finds from there.
     fn step(&mut self, read: impl Fn(usize, &mut dyn FnMut(usize))) {
         let others = std::mem::take(&mut self.others);
-        let mut next = Places { first: None, others: vec![] };
+        let mut next = Places {
+            first: None,
+            others: vec![],
+        };
         for at in self.first.into_iter().chain(others) {
             read(at, &mut |at| match next.first {
                 None => next.first = Some(at),
@@ -223,7 +304,8 @@ impl Places {
     }
 }
 
-/// Calls `found` with the length of each reading of `want` that `rest` begins with: itself, and escaped once or several times.
+/// Calls `found` with the length of each reading of `want` that `rest` begins with: itself, and
+/// escaped once or several times.
 fn readings(rest: &[u8], want: u8, mut found: impl FnMut(usize)) {
     if want == b'\n' {
         return line_breaks(rest).into_iter().for_each(found);
@@ -245,16 +327,25 @@ fn readings(rest: &[u8], want: u8, mut found: impl FnMut(usize)) {
     escaped(rest, want).into_iter().for_each(found);
 }
 
-/// The lengths of a backslash that is escaped as JSON is, once or several times: two, four or eight backslashes, or `\u005c`.
+/// The lengths of a backslash that is escaped as JSON is, once or several times: two, four or eight
+/// backslashes, or `\u005c`.
 fn backslashes(rest: &[u8], mut found: impl FnMut(usize)) {
-    let run = rest.iter().take(BACKSLASHES + 1).take_while(|b| **b == b'\\').count();
-    [2, 4, 8].into_iter().filter(|length| *length <= run).for_each(&mut found);
+    let run = rest
+        .iter()
+        .take(BACKSLASHES + 1)
+        .take_while(|b| **b == b'\\')
+        .count();
+    [2, 4, 8]
+        .into_iter()
+        .filter(|length| *length <= run)
+        .for_each(&mut found);
     for before in 1..=run {
         code(rest, before, b'\\').into_iter().for_each(&mut found);
     }
 }
 
-/// The length of the line breaks that `rest` begins with, as they are or escaped (`\r\n`, `%0A`, `&#10;`), if there are any.
+/// The length of the line breaks that `rest` begins with, as they are or escaped (`\r\n`, `%0A`,
+/// `&#10;`), if there are any.
 fn line_breaks(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(length) = line_break(&rest[at..]) {
@@ -295,7 +386,11 @@ fn percent(rest: &[u8], want: u8) -> Option<usize> {
 
 /// `\/`, `\"`, `\n`, `\u002f`, `\x2f`, with any number of further backslashes before them.
 fn backslash(rest: &[u8], want: u8) -> Option<usize> {
-    let run = rest.iter().take(BACKSLASHES).take_while(|b| **b == b'\\').count();
+    let run = rest
+        .iter()
+        .take(BACKSLASHES)
+        .take_while(|b| **b == b'\\')
+        .count();
     match rest.get(run)? {
         b'u' | b'x' => code(rest, run, want),
         b'n' if want == b'\n' => Some(run + 1),
@@ -325,7 +420,12 @@ fn entity(rest: &[u8], want: u8) -> Option<usize> {
             return Some(at);
         }
     }
-    for (name, byte) in [(&b"quot;"[..], b'"'), (b"apos;", b'\''), (b"lt;", b'<'), (b"gt;", b'>')] {
+    for (name, byte) in [
+        (&b"quot;"[..], b'"'),
+        (b"apos;", b'\''),
+        (b"lt;", b'<'),
+        (b"gt;", b'>'),
+    ] {
         if byte == want && rest[at..].starts_with(name) {
             return Some(at + name.len());
         }
@@ -387,9 +487,16 @@ mod tests {
             let json = serde_json::Value::from(text).to_string();
             json[1..json.len() - 1].to_owned()
         };
-        for secret in
-            [r"k\7-Qz", r"\k7-Qz\", r"k7\\-Qz", r"k7\n-Qz", r#"k7\"-Qz"#, r"k\u0041-Qz", r"k%7-Q%25z", "k&7-Q&amp;z%"]
-        {
+        for secret in [
+            r"k\7-Qz",
+            r"\k7-Qz\",
+            r"k7\\-Qz",
+            r"k7\n-Qz",
+            r#"k7\"-Qz"#,
+            r"k\u0041-Qz",
+            r"k%7-Q%25z",
+            "k&7-Q&amp;z%",
+        ] {
             let once = json(secret);
             let twice = json(&once);
             let url: String = secret.bytes().map(|b| format!("%{b:02X}")).collect();
@@ -406,7 +513,11 @@ mod tests {
                 &secret.replace('&', "&amp;").replace('\\', "&#92;"),
                 &secret.replace('&', "&amp;amp;"),
             ] {
-                assert_eq!(left(secret, &format!("say {text}!")), "say !", "{secret} in {text}");
+                assert_eq!(
+                    left(secret, &format!("say {text}!")),
+                    "say !",
+                    "{secret} in {text}"
+                );
                 let spellings = SecretSpellings::new([secret.to_owned()]);
                 for end in 1..text.len() {
                     let begun = spellings.begun(&text.as_bytes()[..end]);
@@ -437,7 +548,11 @@ mod tests {
             "line1-abcd99%0Aline2%09efgh77%0D%0A%0D%0Aend",
             "line1-abcd99&#10;line2&#9;efgh77&#xA;&#xA;end",
         ] {
-            for secret in [secret, &secret.replace('\n', "\r\n"), &format!("{secret}\n")] {
+            for secret in [
+                secret,
+                &secret.replace('\n', "\r\n"),
+                &format!("{secret}\n"),
+            ] {
                 assert_eq!(left(secret, &format!("say {text}!")), "say !", "{text}");
             }
         }
@@ -453,9 +568,18 @@ mod tests {
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
         let json = serde_json::json!({"type": "service_account", "private_key": pem});
         let pretty = serde_json::to_string_pretty(&json).unwrap_or_default();
-        for secret in [pem.clone(), pem.replace('\n', "\\n"), json.to_string(), pretty] {
+        for secret in [
+            pem.clone(),
+            pem.replace('\n', "\\n"),
+            json.to_string(),
+            pretty,
+        ] {
             for line in key.split('\n').filter(|line| line.len() >= LEAST_LINE) {
-                assert_eq!(left(&secret, &format!("say {line}\n")), "say \n", "{secret}");
+                assert_eq!(
+                    left(&secret, &format!("say {line}\n")),
+                    "say \n",
+                    "{secret}"
+                );
             }
             let mark = "-----BEGIN PRIVATE KEY-----\n";
             assert_eq!(left(&secret, mark), mark);
@@ -469,8 +593,19 @@ mod tests {
     #[test]
     fn the_beginning_of_a_secret_of_several_lines_is_one_with_any_line_break() {
         let spellings = SecretSpellings::new(["abc-1\ndef-2\nghi".to_owned()]);
-        for begun in ["a", "abc-1", "abc-1\n", "abc-1\r", "abc-1\r\nd", "abc-1\r\n\r\ndef-2\r\n\r\ngh"] {
-            assert_eq!(spellings.begun(format!("x {begun}").as_bytes()), begun.len(), "{begun:?}");
+        for begun in [
+            "a",
+            "abc-1",
+            "abc-1\n",
+            "abc-1\r",
+            "abc-1\r\nd",
+            "abc-1\r\n\r\ndef-2\r\n\r\ngh",
+        ] {
+            assert_eq!(
+                spellings.begun(format!("x {begun}").as_bytes()),
+                begun.len(),
+                "{begun:?}"
+            );
         }
         assert_eq!(spellings.begun(b"abc-1\r\ndef-2\r\nghi"), 0);
     }
@@ -479,14 +614,28 @@ mod tests {
     fn the_beginning_of_an_escaped_or_encoded_secret_is_one() {
         let secret = "canary/7Q=z-and-more";
         let spellings = SecretSpellings::new([secret.to_owned()]);
-        for begun in
-            ["canary%", "canary%2", "canary%2f7Q%3", "canary\\", "canary\\/7", "canary\\\\u002", "canary&#x2F;7Q&#6"]
-        {
-            assert_eq!(spellings.begun(format!("x {begun}").as_bytes()), begun.len(), "{begun}");
+        for begun in [
+            "canary%",
+            "canary%2",
+            "canary%2f7Q%3",
+            "canary\\",
+            "canary\\/7",
+            "canary\\\\u002",
+            "canary&#x2F;7Q&#6",
+        ] {
+            assert_eq!(
+                spellings.begun(format!("x {begun}").as_bytes()),
+                begun.len(),
+                "{begun}"
+            );
         }
         let encoded = STANDARD_NO_PAD.encode(format!("me:{secret}"));
         for length in 8..20 {
-            assert_eq!(spellings.begun(&encoded.as_bytes()[..length]), length - 4, "{encoded}");
+            assert_eq!(
+                spellings.begun(&encoded.as_bytes()[..length]),
+                length - 4,
+                "{encoded}"
+            );
         }
         for settled in ["50%", "a\\", "x &", "canary%4"] {
             assert_eq!(spellings.begun(settled.as_bytes()), 0, "{settled}");
@@ -500,7 +649,11 @@ mod tests {
             for after in ["", "x", "xy", "xyz"] {
                 for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
                     let text = engine.encode(format!("{before}{secret}{after}"));
-                    assert_eq!(left(secret, &format!("Basic {text}== no")), "Basic  no", "{before}{after}");
+                    assert_eq!(
+                        left(secret, &format!("Basic {text}== no")),
+                        "Basic  no",
+                        "{before}{after}"
+                    );
                 }
             }
         }
@@ -508,8 +661,20 @@ mod tests {
 
     #[test]
     fn other_text_stays() {
-        for text in ["canary", "canary-7Q", "%", "%2", "\\", "\\u00", "&", "&#", "&amp", "&#x;", "k&#99999999999;", ""]
-        {
+        for text in [
+            "canary",
+            "canary-7Q",
+            "%",
+            "%2",
+            "\\",
+            "\\u00",
+            "&",
+            "&#",
+            "&amp",
+            "&#x;",
+            "k&#99999999999;",
+            "",
+        ] {
             assert_eq!(left("canary-7Q=z", text), text);
         }
         assert_eq!(left("short", "short"), "short");

@@ -1,7 +1,7 @@
 //! What each checker answered in an earlier run, and what has changed since.
 //!
-//! A baseline is lines of JSON: a [`BaselineHeader`], one [`BaselineStream`] for each stream in the order of the corpus, and a
-//! [`BaselineEnd`], by which a file that was cut is recognised.
+//! A baseline is lines of JSON: a [`BaselineHeader`], one [`BaselineStream`] for each stream in the
+//! order of the corpus, and a [`BaselineEnd`], by which a file that was cut is recognised.
 
 use crate::group::cut;
 use crate::mcnemar::p_value;
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 /// The version of the format, as `tc_eval_baseline` in the header has it.
 pub const BASELINE_FORMAT: u32 = 1;
 
-/// Characters of a name in a report; what is longer is cut, so that hostile names do not fill the memory.
+/// Characters of a name in a report; what is longer is cut, so that hostile names do not fill the
+/// memory.
 const NAME_LIMIT: usize = 1_000;
 /// Characters of a reason.
 const REASON_LIMIT: usize = 300;
@@ -92,7 +93,8 @@ pub struct BaselineReport {
     pub vanished: u64,
     /// The first of them.
     pub vanished_streams: Vec<StreamName>,
-    /// Compared streams whose label changed between a call and no call. Both answers are judged by the label of this run.
+    /// Compared streams whose label changed between a call and no call. Both answers are judged by
+    /// the label of this run.
     pub relabelled: u64,
     /// Each checker of this run that the baseline has, too.
     pub checkers: Vec<CheckerChange>,
@@ -114,13 +116,16 @@ pub struct StreamName {
 pub struct CheckerChange {
     /// Its name.
     pub checker: String,
-    /// Streams on which it was right and is not right now (undecided is not right): the `b` of McNemar's test.
+    /// Streams on which it was right and is not right now (undecided is not right): the `b` of
+    /// McNemar's test.
     pub broken: u64,
     /// Streams on which it was not right and is right now: the `c` of McNemar's test.
     pub fixed: u64,
-    /// Streams on which its answer differs: those of `broken` and `fixed`, and changes between a wrong answer and none.
+    /// Streams on which its answer differs: those of `broken` and `fixed`, and changes between a
+    /// wrong answer and none.
     pub changed: u64,
-    /// Streams with the same answer, given earlier in the text or, at the same place in the text, at an earlier event.
+    /// Streams with the same answer, given earlier in the text or, at the same place in the text,
+    /// at an earlier event.
     pub earlier: u64,
     /// The same, later.
     pub later: u64,
@@ -150,11 +155,18 @@ pub struct AnswerChange {
 }
 
 impl BaselineReport {
-    /// The value of `baseline.NAME` for a checker, where NAME is `broken`, `fixed`, `changed`, `earlier`, `later`, `p`, `new`,
-    /// `vanished`, `relabelled` or `compared`. `None` for other names, and for a checker that the baseline does not have.
+    /// The value of `baseline.NAME` for a checker, where NAME is `broken`, `fixed`, `changed`,
+    /// `earlier`, `later`, `p`, `new`, `vanished`, `relabelled` or `compared`. `None` for other
+    /// names, and for a checker that the baseline does not have.
     pub fn metric(&self, checker: &str, name: &str) -> Option<f64> {
-        let of = self.checkers.iter().find(|change| change.checker == checker)?;
-        #[expect(clippy::cast_precision_loss, reason = "a corpus has fewer than 2^53 streams")]
+        let of = self
+            .checkers
+            .iter()
+            .find(|change| change.checker == checker)?;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a corpus has fewer than 2^53 streams"
+        )]
         let count = |count: u64| Some(count as f64);
         match name {
             "broken" => count(of.broken),
@@ -177,17 +189,20 @@ impl BaselineReport {
     }
 }
 
-/// Collects the differences between a baseline and a run, one stream after the other, in memory for `shown` names of each kind.
+/// Collects the differences between a baseline and a run, one stream after the other, in memory for
+/// `shown` names of each kind.
 #[derive(Debug)]
 pub struct Comparison {
     report: BaselineReport,
-    /// For each checker of `report.checkers`: its place in the outcomes of the baseline and in those of the run.
+    /// For each checker of `report.checkers`: its place in the outcomes of the baseline and in
+    /// those of the run.
     columns: Vec<(usize, usize)>,
     shown: usize,
 }
 
 impl Comparison {
-    /// Compares the checkers of a run with those of a baseline. At most `shown` streams of each kind are named.
+    /// Compares the checkers of a run with those of a baseline. At most `shown` streams of each
+    /// kind are named.
     pub fn new(baseline: &BaselineHeader, checkers: &[String], shown: usize) -> Self {
         let mut report = BaselineReport::default();
         let mut columns = Vec::new();
@@ -195,12 +210,19 @@ impl Comparison {
             match baseline.checkers.iter().position(|known| known == checker) {
                 Some(then) => {
                     columns.push((then, now));
-                    report.checkers.push(CheckerChange { checker: checker.clone(), ..CheckerChange::default() });
+                    report.checkers.push(CheckerChange {
+                        checker: checker.clone(),
+                        ..CheckerChange::default()
+                    });
                 }
                 None => report.unknown_checkers.push(checker.clone()),
             }
         }
-        Comparison { report, columns, shown }
+        Comparison {
+            report,
+            columns,
+            shown,
+        }
     }
 
     /// A stream that is in both: as it was, and as it is. A missing outcome counts as undecided.
@@ -208,7 +230,12 @@ impl Comparison {
         self.report.compared += 1;
         self.report.relabelled += u64::from(was.has_tool_call != is.has_tool_call);
         for (change, (then, now)) in self.report.checkers.iter_mut().zip(&self.columns) {
-            change.add(is, was.outcomes.get(*then), is.outcomes.get(*now), self.shown);
+            change.add(
+                is,
+                was.outcomes.get(*then),
+                is.outcomes.get(*now),
+                self.shown,
+            );
         }
     }
 
@@ -242,9 +269,11 @@ impl CheckerChange {
         is: Option<&BaselineOutcome>,
         shown: usize,
     ) {
-        let [before, after] = [was, is].map(|outcome| outcome.map_or(Answer::Undecided, |outcome| outcome.answer));
+        let [before, after] =
+            [was, is].map(|outcome| outcome.map_or(Answer::Undecided, |outcome| outcome.answer));
         if before == after {
-            let place = |outcome: Option<&BaselineOutcome>| outcome?.at.map(|at| (at.chars, at.events));
+            let place =
+                |outcome: Option<&BaselineOutcome>| outcome?.at.map(|at| (at.chars, at.events));
             match (place(was), place(is)) {
                 (Some(before), Some(after)) if after < before => self.earlier += 1,
                 (Some(before), Some(after)) if after > before => self.later += 1,
@@ -253,7 +282,11 @@ impl CheckerChange {
             return;
         }
         self.changed += 1;
-        let right = if stream.has_tool_call { Answer::Yes } else { Answer::No };
+        let right = if stream.has_tool_call {
+            Answer::Yes
+        } else {
+            Answer::No
+        };
         let (count, names) = match (before == right, after == right) {
             (true, false) => (&mut self.broken, &mut self.broken_streams),
             (false, true) => (&mut self.fixed, &mut self.fixed_streams),
@@ -276,7 +309,10 @@ impl CheckerChange {
 /// Adds the name of a stream to the first ones.
 fn name(names: &mut Vec<StreamName>, stream: &BaselineStream, shown: usize) {
     if names.len() < shown {
-        names.push(StreamName { corpus: cut(&stream.corpus, NAME_LIMIT), id: cut(&stream.id, NAME_LIMIT) });
+        names.push(StreamName {
+            corpus: cut(&stream.corpus, NAME_LIMIT),
+            id: cut(&stream.id, NAME_LIMIT),
+        });
     }
 }
 
@@ -284,7 +320,8 @@ fn name(names: &mut Vec<StreamName>, stream: &BaselineStream, shown: usize) {
 mod tests {
     use super::*;
 
-    /// A stream with one outcome for each letter of `answers`: `y`, `n` or `u`, decided after as many characters as the digit.
+    /// A stream with one outcome for each letter of `answers`: `y`, `n` or `u`, decided after as
+    /// many characters as the digit.
     fn stream(id: &str, has_tool_call: bool, answers: &[(char, u64)]) -> BaselineStream {
         let outcome = |&(letter, chars): &(char, u64)| BaselineOutcome {
             answer: match letter {
@@ -292,16 +329,29 @@ mod tests {
                 'n' => Answer::No,
                 _ => Answer::Undecided,
             },
-            at: Some(Place { chars, ..Place::default() }),
+            at: Some(Place {
+                chars,
+                ..Place::default()
+            }),
             reason: format!("because of {letter}"),
         };
         let outcomes = answers.iter().map(outcome).collect();
-        BaselineStream { corpus: "c".to_owned(), id: id.to_owned(), has_tool_call, outcomes }
+        BaselineStream {
+            corpus: "c".to_owned(),
+            id: id.to_owned(),
+            has_tool_call,
+            outcomes,
+        }
     }
 
     fn header(checkers: &[&str]) -> BaselineHeader {
         let checkers = checkers.iter().map(|&name| name.to_owned()).collect();
-        BaselineHeader { tc_eval_baseline: BASELINE_FORMAT, version: "1".to_owned(), checkers, corpora: Vec::new() }
+        BaselineHeader {
+            tc_eval_baseline: BASELINE_FORMAT,
+            version: "1".to_owned(),
+            checkers,
+            corpora: Vec::new(),
+        }
     }
 
     #[test]
@@ -309,34 +359,77 @@ mod tests {
         let checkers = ["b", "a", "x"].map(str::to_owned);
         let mut comparison = Comparison::new(&header(&["a", "b"]), &checkers, 1);
         // In the baseline a comes first, in the run b does.
-        comparison.pair(&stream("1", true, &[('y', 0), ('n', 9)]), &stream("1", true, &[('y', 4), ('n', 3), ('y', 0)]));
-        comparison.pair(&stream("2", true, &[('y', 0), ('n', 9)]), &stream("2", true, &[('n', 9), ('u', 9), ('y', 0)]));
-        comparison
-            .pair(&stream("3", false, &[('n', 5), ('y', 9)]), &stream("3", false, &[('u', 9), ('n', 2), ('y', 0)]));
+        comparison.pair(
+            &stream("1", true, &[('y', 0), ('n', 9)]),
+            &stream("1", true, &[('y', 4), ('n', 3), ('y', 0)]),
+        );
+        comparison.pair(
+            &stream("2", true, &[('y', 0), ('n', 9)]),
+            &stream("2", true, &[('n', 9), ('u', 9), ('y', 0)]),
+        );
+        comparison.pair(
+            &stream("3", false, &[('n', 5), ('y', 9)]),
+            &stream("3", false, &[('u', 9), ('n', 2), ('y', 0)]),
+        );
         comparison.new_stream(&stream("4", true, &[]));
         comparison.new_stream(&stream("5", true, &[]));
         comparison.vanished_stream(&stream("0", true, &[]));
         let report = comparison.finish();
-        let [b, a] = &report.checkers[..] else { panic!("{report:?}") };
-        assert_eq!((b.broken, b.fixed, b.changed, b.earlier, b.later), (0, 1, 2, 0, 0), "{b:?}");
-        assert_eq!((a.broken, a.fixed, a.changed, a.earlier, a.later), (2, 0, 2, 1, 0), "{a:?}");
+        let [b, a] = &report.checkers[..] else {
+            panic!("{report:?}")
+        };
+        assert_eq!(
+            (b.broken, b.fixed, b.changed, b.earlier, b.later),
+            (0, 1, 2, 0, 0),
+            "{b:?}"
+        );
+        assert_eq!(
+            (a.broken, a.fixed, a.changed, a.earlier, a.later),
+            (2, 0, 2, 1, 0),
+            "{a:?}"
+        );
         assert_eq!(a.broken_streams.len(), 1, "only the first is named");
-        assert_eq!((a.broken_streams[0].id.as_str(), a.broken_streams[0].is), ("1", Answer::No));
+        assert_eq!(
+            (a.broken_streams[0].id.as_str(), a.broken_streams[0].is),
+            ("1", Answer::No)
+        );
         assert_eq!(a.broken_streams[0].reason, "because of n");
         assert_eq!((report.compared, report.new, report.vanished), (3, 2, 1));
-        assert_eq!((report.new_streams.len(), report.vanished_streams[0].id.as_str()), (1, "0"));
+        assert_eq!(
+            (
+                report.new_streams.len(),
+                report.vanished_streams[0].id.as_str()
+            ),
+            (1, "0")
+        );
         assert_eq!(report.unknown_checkers, ["x"]);
         assert_eq!(report.metric("a", "broken"), Some(2.0));
-        assert_eq!((report.metric("x", "broken"), report.metric("a", "none")), (None, None));
+        assert_eq!(
+            (report.metric("x", "broken"), report.metric("a", "none")),
+            (None, None)
+        );
     }
 
     #[test]
     fn a_label_that_was_mended_judges_both_answers() {
         let mut comparison = Comparison::new(&header(&["a"]), &["a".to_owned()], 9);
-        comparison.pair(&stream("1", false, &[('n', 0)]), &stream("1", true, &[('n', 0)]));
-        comparison.pair(&stream("2", false, &[('n', 0)]), &stream("2", true, &[('y', 0)]));
+        comparison.pair(
+            &stream("1", false, &[('n', 0)]),
+            &stream("1", true, &[('n', 0)]),
+        );
+        comparison.pair(
+            &stream("2", false, &[('n', 0)]),
+            &stream("2", true, &[('y', 0)]),
+        );
         let report = comparison.finish();
-        assert_eq!((report.relabelled, report.checkers[0].broken, report.checkers[0].fixed), (2, 0, 1));
+        assert_eq!(
+            (
+                report.relabelled,
+                report.checkers[0].broken,
+                report.checkers[0].fixed
+            ),
+            (2, 0, 1)
+        );
     }
 
     #[test]
@@ -345,6 +438,9 @@ mod tests {
         stream.outcomes[1].at = None;
         let line = serde_json::to_string(&stream).unwrap();
         assert!(!line.contains('\n'), "{line}");
-        assert_eq!(serde_json::from_str::<BaselineStream>(&line).unwrap(), stream);
+        assert_eq!(
+            serde_json::from_str::<BaselineStream>(&line).unwrap(),
+            stream
+        );
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 /// Right and wrong answers by source, in constant memory.
 ///
-/// A corpus may have millions of sources. They are put into a fixed number of random groups by a hash of their name. The variance
-/// that the groups show is an unbiased estimate of the variance between sources, since what is independent stays independent when it
-/// is added up (the method of random groups: Wolter, *Introduction to Variance Estimation*, 2nd edition 2007, chapter 2). With few
-/// sources nearly each has a group of its own.
+/// A corpus may have millions of sources. They are put into a fixed number of random groups by a
+/// hash of their name. The variance that the groups show is an unbiased estimate of the variance
+/// between sources, since what is independent stays independent when it is added up (the method of
+/// random groups: Wolter, *Introduction to Variance Estimation*, 2nd edition 2007, chapter 2). With
+/// few sources nearly each has a group of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Clusters {
     /// How many groups there are.
@@ -57,7 +58,10 @@ impl Clusters {
     /// No answers; `size` random groups, at least 1.
     #[must_use]
     pub fn new(size: u16) -> Self {
-        Self { size: size.max(1), groups: BTreeMap::new() }
+        Self {
+            size: size.max(1),
+            groups: BTreeMap::new(),
+        }
     }
 
     /// Counts one answer to a stream whose source has this hash (see [`hash`]).
@@ -79,9 +83,17 @@ impl Clusters {
     /// Of the streams in the cells `of`, the share in the cells `hits`.
     #[must_use]
     pub fn share(&self, hits: &[Cell], of: &[Cell]) -> ClusteredShare {
-        let mut share = ClusteredShare { groups: u64::from(self.size), ..ClusteredShare::default() };
+        let mut share = ClusteredShare {
+            groups: u64::from(self.size),
+            ..ClusteredShare::default()
+        };
         for cells in self.groups.values() {
-            let sum = |which: &[Cell]| which.iter().map(|cell| f64::from(cells[*cell as usize])).sum::<f64>();
+            let sum = |which: &[Cell]| {
+                which
+                    .iter()
+                    .map(|cell| f64::from(cells[*cell as usize]))
+                    .sum::<f64>()
+            };
             let (y, x) = (sum(hits), sum(of));
             share.used += u64::from(x > 0.0);
             share.total += x;
@@ -94,13 +106,16 @@ impl Clusters {
     }
 }
 
-/// The hash of a source's name: FNV-1a with 64 bits, its bits mixed once more by the last step of MurmurHash3. It is part of the
-/// format of partial counts, so that all parts of a corpus group their sources alike.
+/// The hash of a source's name: FNV-1a with 64 bits, its bits mixed once more by the last step of
+/// MurmurHash3. It is part of the format of partial counts, so that all parts of a corpus group
+/// their sources alike.
 #[must_use]
 pub fn hash(source: &str) -> u64 {
     let mut hash = source
         .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)

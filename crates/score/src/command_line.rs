@@ -4,12 +4,22 @@ use std::fmt::Write;
 
 /// The command that shows where a checker decided on one stream, and why.
 pub fn explain(corpus: &str, stream: &str, checker: &str) -> String {
-    format!("tc-eval explain {}{}{}", operand(corpus), option("--stream", stream), option("--checker", checker))
+    format!(
+        "tc-eval explain {}{}{}",
+        operand(corpus),
+        option("--stream", stream),
+        option("--checker", checker)
+    )
 }
 
 /// The command that shows bytes of a file.
 pub fn bytes(file: &str, range: std::ops::Range<usize>) -> String {
-    format!("tail -c +{} {} | head -c {}", range.start + 1, operand(file), range.len())
+    format!(
+        "tail -c +{} {} | head -c {}",
+        range.start + 1,
+        operand(file),
+        range.len()
+    )
 }
 
 /// An option with its value; in one word where the value would read as an option.
@@ -20,11 +30,15 @@ fn option(name: &str, value: &str) -> String {
 
 /// A path that no command takes for an option.
 fn operand(path: &str) -> String {
-    if path.starts_with('-') { quoted(&format!("./{path}")) } else { quoted(path) }
+    if path.starts_with('-') {
+        quoted(&format!("./{path}"))
+    } else {
+        quoted(path)
+    }
 }
 
-/// One word of a command line, whatever it holds. A character that cannot be seen is written as an escape in `$'…'` (bash, zsh, ksh;
-/// POSIX since 2024), so that what is pasted is what was read.
+/// One word of a command line, whatever it holds. A character that cannot be seen is written as an
+/// escape in `$'…'` (bash, zsh, ksh; POSIX since 2024), so that what is pasted is what was read.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+,-".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -38,7 +52,8 @@ fn quoted(word: &str) -> String {
     for c in word.chars() {
         match c {
             '\'' | '\\' => out.extend(['\\', c]),
-            // The bytes of UTF-8 in octal: an escape of three digits ends by itself, whatever follows.
+            // The bytes of UTF-8 in octal: an escape of three digits ends by itself, whatever
+            // follows.
             c if is_escaped(c) => {
                 for byte in c.encode_utf8(&mut [0; 4]).bytes() {
                     // Writing to a string cannot fail.
@@ -81,11 +96,23 @@ mod tests {
 
     #[test]
     fn a_shell_reads_back_what_was_quoted() {
-        for word in
-            ["", "-", "a b", "it's", "$(id)\n\x1b[1m\u{202e}1", "\\n'\\", "é中👩", "*?[!x]", "#x", "a\t\u{e0041}"]
-        {
+        for word in [
+            "",
+            "-",
+            "a b",
+            "it's",
+            "$(id)\n\x1b[1m\u{202e}1",
+            "\\n'\\",
+            "é中👩",
+            "*?[!x]",
+            "#x",
+            "a\t\u{e0041}",
+        ] {
             let script = format!("printf %s {}", quoted(word));
-            let out = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+            let out = std::process::Command::new("bash")
+                .args(["-c", &script])
+                .output()
+                .unwrap();
             assert_eq!(String::from_utf8(out.stdout).unwrap(), word, "{script}");
         }
     }

@@ -1,11 +1,13 @@
-//! What streams and answers add up to: integers alone, so that any order of adding gives the same bits.
+//! What streams and answers add up to: integers alone, so that any order of adding gives the same
+//! bits.
 
 use crate::clusters::{self, Cell, Clusters};
 use crate::histogram::Histogram;
 use crate::measured::{Answer, Measured, Outcome, Place};
 use serde::{Deserialize, Serialize};
 
-/// Random groups of sources of a whole corpus. An interval computed from so many is as good as one from each source.
+/// Random groups of sources of a whole corpus. An interval computed from so many is as good as one
+/// from each source.
 const GROUPS_OF_ALL: u16 = 4096;
 /// Those of one API, provider, model, tag or corpus, of which there may be thousands.
 const GROUPS_OF_PART: u16 = 32;
@@ -98,7 +100,10 @@ impl StreamCounts {
             (&mut self.expected, calls.expected),
             (&mut self.read, calls.read),
             (&mut self.exact, calls.exact),
-            (&mut self.in_order, u64::from(measured.has_tool_call && calls.is_in_order)),
+            (
+                &mut self.in_order,
+                u64::from(measured.has_tool_call && calls.is_in_order),
+            ),
             (&mut self.repaired, calls.repaired),
             (&mut self.incomplete, calls.incomplete),
         ] {
@@ -207,7 +212,13 @@ impl Details {
     /// Counts the outcome of one stream.
     pub fn add(&mut self, measured: &Measured, outcome: &Outcome) {
         if let Some(at) = decision(outcome) {
-            self.decision.add(at, Place { ms: at.ms.map(|_| 0.0), ..Place::default() });
+            self.decision.add(
+                at,
+                Place {
+                    ms: at.ms.map(|_| 0.0),
+                    ..Place::default()
+                },
+            );
             let is_yes = outcome.answer == Answer::Yes;
             if is_yes {
                 self.yes_chars.record(at.chars);
@@ -232,7 +243,10 @@ impl Details {
         self.late.merge(&other.late);
         self.late_chars.merge(&other.late_chars);
         self.yes_chars.merge(&other.yes_chars);
-        for (counts, more) in [(&mut self.parts, &other.parts), (&mut self.yes_parts, &other.yes_parts)] {
+        for (counts, more) in [
+            (&mut self.parts, &other.parts),
+            (&mut self.yes_parts, &other.yes_parts),
+        ] {
             for (count, more) in counts.iter_mut().zip(more) {
                 *count = count.saturating_add(*more);
             }
@@ -280,7 +294,8 @@ fn lateness(measured: &Measured, outcome: &Outcome) -> Option<(Place, Place)> {
     outcome.at.zip(measured.first_call).filter(|_| is_right)
 }
 
-/// `part` of `whole` in units of which `unit` are the whole, rounded down; `None` where the whole is empty.
+/// `part` of `whole` in units of which `unit` are the whole, rounded down; `None` where the whole
+/// is empty.
 fn share(part: u64, whole: u64, unit: u64) -> Option<u64> {
     let share = (u128::from(part) * u128::from(unit)).checked_div(u128::from(whole))?;
     u64::try_from(share).ok()

@@ -1,8 +1,9 @@
 //! Two recordings compared by their meaning.
 //!
-//! What counts: texts, calls with their arguments as values, results, and the finish. What does not: ids, times, where a text was cut
-//! into pieces, the order of keys, and the spelling of numbers. A list that has grown or shrunk is aligned at its beginning and its
-//! end, so that one item more is named as that. Time is linear in the texts.
+//! What counts: texts, calls with their arguments as values, results, and the finish. What does
+//! not: ids, times, where a text was cut into pieces, the order of keys, and the spelling of
+//! numbers. A list that has grown or shrunk is aligned at its beginning and its end, so that one
+//! item more is named as that. Time is linear in the texts.
 
 mod arguments;
 mod compare;
@@ -14,12 +15,20 @@ mod value;
 mod walk;
 
 pub use found::{Difference, Locus, Side, What};
-pub use recording::{Arguments, Call, Choice, Conversation, Passage, Recording, ToolResult, Turn, Word};
+pub use recording::{
+    Arguments, Call, Choice, Conversation, Passage, Recording, ToolResult, Turn, Word,
+};
 pub use settings::{Ignored, Settings};
 pub use value::{Number, Value};
 
-/// The first differences of two recordings, at most `limit` of them, in the order of the recordings.
-pub fn differences(a: &Recording, b: &Recording, settings: &Settings<'_>, limit: usize) -> Vec<Difference> {
+/// The first differences of two recordings, at most `limit` of them, in the order of the
+/// recordings.
+pub fn differences(
+    a: &Recording,
+    b: &Recording,
+    settings: &Settings<'_>,
+    limit: usize,
+) -> Vec<Difference> {
     let mut walk = walk::Walk::new(settings, limit);
     walk.recordings(a, b);
     walk.found

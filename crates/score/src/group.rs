@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// How many values of a dimension have counts of their own: the first of the alphabet, so that the order of streams does not matter.
+/// How many values of a dimension have counts of their own: the first of the alphabet, so that the
+/// order of streams does not matter.
 const LIMIT: usize = 300;
 /// Characters of a value; what is longer is cut, so that hostile names do not fill the memory.
 const NAME_LIMIT: usize = 200;
@@ -30,7 +31,13 @@ pub enum Dimension {
 
 impl Dimension {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 5] = [Self::Api, Self::Provider, Self::Model, Self::Tag, Self::Corpus];
+    pub const ALL: [Self; 5] = [
+        Self::Api,
+        Self::Provider,
+        Self::Model,
+        Self::Tag,
+        Self::Corpus,
+    ];
 
     /// Its name in options, requirements and JSON.
     #[must_use]
@@ -55,7 +62,10 @@ impl FromStr for Dimension {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|dimension| dimension.name() == name).ok_or(())
+        Self::ALL
+            .into_iter()
+            .find(|dimension| dimension.name() == name)
+            .ok_or(())
     }
 }
 
@@ -70,8 +80,9 @@ pub struct Group {
 
 /// The groups of one dimension, a bounded number of them.
 ///
-/// Those with a name in the first 300 of the alphabet have counts of their own. A name of the final 300 is among the first 300 of any part
-/// of the streams too, so its counts are never given up, and the rest is the same whatever the order.
+/// Those with a name in the first 300 of the alphabet have counts of their own. A name of the final
+/// 300 is among the first 300 of any part of the streams too, so its counts are never given up, and
+/// the rest is the same whatever the order.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Groups {
     dimension: Dimension,
@@ -83,7 +94,11 @@ impl Groups {
     /// No groups.
     #[must_use]
     pub fn new(dimension: Dimension) -> Self {
-        Self { dimension, named: BTreeMap::new(), other: None }
+        Self {
+            dimension,
+            named: BTreeMap::new(),
+            other: None,
+        }
     }
 
     /// By what these groups split.
@@ -94,7 +109,10 @@ impl Groups {
 
     /// The groups by name, and at the end those that have no counts of their own (`None`).
     pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &Group)> {
-        let named = self.named.iter().map(|(name, group)| (Some(name.as_str()), group));
+        let named = self
+            .named
+            .iter()
+            .map(|(name, group)| (Some(name.as_str()), group));
         named.chain(self.other.iter().map(|group| (None, group)))
     }
 
@@ -105,17 +123,26 @@ impl Groups {
             Dimension::Provider => self.add_to(&measured.provider, measured, checkers),
             Dimension::Model => self.add_to(&measured.model, measured, checkers),
             Dimension::Corpus => self.add_to(&measured.corpus, measured, checkers),
-            Dimension::Tag => measured.tags.iter().for_each(|tag| self.add_to(tag, measured, checkers)),
+            Dimension::Tag => measured
+                .tags
+                .iter()
+                .for_each(|tag| self.add_to(tag, measured, checkers)),
         }
     }
 
     fn add_to(&mut self, name: &str, measured: &Measured, checkers: usize) {
         let name = cut(name, NAME_LIMIT);
-        let is_last = || self.named.last_key_value().is_some_and(|(last, _)| *last < name);
+        let is_last = || {
+            self.named
+                .last_key_value()
+                .is_some_and(|(last, _)| *last < name)
+        };
         let group = if !self.named.contains_key(&name) && self.named.len() >= LIMIT && is_last() {
             self.other.get_or_insert_with(|| Group::new(checkers))
         } else {
-            self.named.entry(name).or_insert_with(|| Group::new(checkers))
+            self.named
+                .entry(name)
+                .or_insert_with(|| Group::new(checkers))
         };
         group.add(measured);
         self.give_up_last();
@@ -144,7 +171,9 @@ impl Groups {
     /// Keeps at most [`LIMIT`] names.
     fn give_up_last(&mut self) {
         while self.named.len() > LIMIT {
-            let Some((_, last)) = self.named.pop_last() else { return };
+            let Some((_, last)) = self.named.pop_last() else {
+                return;
+            };
             self.put_aside(last);
         }
     }
@@ -159,7 +188,10 @@ impl Groups {
 
 impl Group {
     fn new(checkers: usize) -> Self {
-        Self { streams: StreamCounts::default(), counts: (0..checkers).map(|_| Counts::of_group()).collect() }
+        Self {
+            streams: StreamCounts::default(),
+            counts: (0..checkers).map(|_| Counts::of_group()).collect(),
+        }
     }
 
     fn add(&mut self, measured: &Measured) {

@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 
 /// Values below this have a bucket each, so small numbers are exact.
 const EXACT: u64 = 128;
-/// Above, each power of two is split into this many buckets of equal width, as in [HdrHistogram](https://hdrhistogram.github.io/HdrHistogram/).
+/// Above, each power of two is split into this many buckets of equal width, as in
+/// [HdrHistogram](https://hdrhistogram.github.io/HdrHistogram/).
 const SPLIT_BITS: u32 = 6;
 /// The power of two at which split buckets begin.
 const FIRST_POWER: u32 = EXACT.ilog2();
 
 /// How many values fell into each bucket.
 ///
-/// Values below 128 are exact. A larger value is reported as the middle of its bucket, which is at most 1/128 (0.79 %) away from
-/// it. The smallest value and the largest are exact. At most 3,776 buckets exist, and only those that hold a value take
-/// memory. All fields are integers, so that merging in any order gives the same bits.
+/// Values below 128 are exact. A larger value is reported as the middle of its bucket, which is at
+/// most 1/128 (0.79 %) away from it. The smallest value and the largest are exact. At most 3,776
+/// buckets exist, and only those that hold a value take memory. All fields are integers, so that
+/// merging in any order gives the same bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Histogram {
     /// Values in each bucket that has any.
@@ -28,8 +30,8 @@ pub struct Histogram {
 /// Neighbouring ranges of values, and how many values each holds: what a plot draws.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Ranges {
-    /// Where the ranges begin, ascending, and where the last one ends: one more than there are ranges. A range holds its beginning
-    /// and not its end.
+    /// Where the ranges begin, ascending, and where the last one ends: one more than there are
+    /// ranges. A range holds its beginning and not its end.
     pub edges: Vec<u64>,
     /// How many values are in each range.
     pub counts: Vec<u64>,
@@ -57,7 +59,9 @@ impl Histogram {
     /// How many values were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.buckets.values().fold(0, |sum, count| sum.saturating_add(*count))
+        self.buckets
+            .values()
+            .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// The largest value; `None` without values.
@@ -66,11 +70,13 @@ impl Histogram {
         self.max
     }
 
-    /// The smallest value that at least `percent` of 100 of all values do not exceed (the nearest rank; `inverted_cdf` in NumPy),
-    /// within the error of a bucket; `None` without values.
+    /// The smallest value that at least `percent` of 100 of all values do not exceed (the nearest
+    /// rank; `inverted_cdf` in NumPy), within the error of a bucket; `None` without values.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
-        let rank = (u128::from(self.count()) * u128::from(percent)).div_ceil(100).max(1);
+        let rank = (u128::from(self.count()) * u128::from(percent))
+            .div_ceil(100)
+            .max(1);
         let mut seen = 0u128;
         for (bucket, count) in &self.buckets {
             seen += u128::from(*count);
@@ -81,8 +87,8 @@ impl Histogram {
         None
     }
 
-    /// The values in ranges that grow with the values: one number each below 8, then four to a power of two. The ranges begin at 0
-    /// and end above the largest value; empty without values.
+    /// The values in ranges that grow with the values: one number each below 8, then four to a
+    /// power of two. The ranges begin at 0 and end above the largest value; empty without values.
     #[must_use]
     pub fn ranges(&self) -> Ranges {
         let mut ranges = Ranges::default();
@@ -118,7 +124,8 @@ fn bucket(value: u64) -> u16 {
     u16::try_from(index).unwrap_or(u16::MAX)
 }
 
-/// The smallest value of a bucket. Counts are also read from files, so a bucket that no value has gives the largest `u64`.
+/// The smallest value of a bucket. Counts are also read from files, so a bucket that no value has
+/// gives the largest `u64`.
 fn first(bucket: u16) -> u64 {
     let bucket = u64::from(bucket);
     if bucket < EXACT {
@@ -126,7 +133,11 @@ fn first(bucket: u16) -> u64 {
     }
     let step = shift(bucket);
     let part = (bucket - EXACT) & ((1 << SPLIT_BITS) - 1);
-    if step + SPLIT_BITS < u64::BITS { ((1 << SPLIT_BITS) + part) << step } else { u64::MAX }
+    if step + SPLIT_BITS < u64::BITS {
+        ((1 << SPLIT_BITS) + part) << step
+    } else {
+        u64::MAX
+    }
 }
 
 /// The middle of a bucket.
@@ -141,7 +152,9 @@ fn middle(bucket: u16) -> u64 {
 /// The power of two that is the width of a bucket of [`EXACT`] or above.
 fn shift(bucket: u64) -> u32 {
     let power = u64::from(FIRST_POWER) + ((bucket - EXACT) >> SPLIT_BITS);
-    u32::try_from(power).unwrap_or(u32::MAX).saturating_sub(SPLIT_BITS)
+    u32::try_from(power)
+        .unwrap_or(u32::MAX)
+        .saturating_sub(SPLIT_BITS)
 }
 
 #[cfg(test)]
@@ -186,9 +199,14 @@ mod tests {
 
     #[test]
     fn a_bucket_of_a_damaged_file_is_not_a_panic() {
-        let histogram: Histogram =
-            serde_json::from_str(r#"{"buckets":{"65535":18446744073709551615,"4000":3},"min":1,"max":9}"#).unwrap();
+        let histogram: Histogram = serde_json::from_str(
+            r#"{"buckets":{"65535":18446744073709551615,"4000":3},"min":1,"max":9}"#,
+        )
+        .unwrap();
         assert_eq!(histogram.percentile(99), Some(9));
-        assert_eq!(histogram.ranges().counts.iter().copied().max(), Some(u64::MAX));
+        assert_eq!(
+            histogram.ranges().counts.iter().copied().max(),
+            Some(u64::MAX)
+        );
     }
 }

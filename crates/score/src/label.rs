@@ -23,19 +23,23 @@ pub struct Label {
     /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Where the recording comes from. Streams of one source resemble each other, so intervals count sources and not streams.
+    /// Where the recording comes from. Streams of one source resemble each other, so intervals
+    /// count sources and not streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Whether choice 0 of the stream calls a tool that the client must run; `None` while nobody has confirmed it.
+    /// Whether choice 0 of the stream calls a tool that the client must run; `None` while nobody
+    /// has confirmed it.
     pub has_tool_call: Option<bool>,
-    /// What a program proposes for `has_tool_call`. It counts nowhere: a person copies it there, by hand or with `tc-eval label --confirm`.
+    /// What a program proposes for `has_tool_call`. It counts nowhere: a person copies it there, by
+    /// hand or with `tc-eval label --confirm`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposed: Option<bool>,
     /// Those calls, in order; of a label that is not confirmed, the proposed ones.
     pub calls: Vec<LabelledCall>,
     /// What the stream shows, in words by which a report can be split.
     pub tags: Vec<String>,
-    /// The list of tools of the request, in any provider's shape; `None` where it is unknown, which is not an empty list.
+    /// The list of tools of the request, in any provider's shape; `None` where it is unknown, which
+    /// is not an empty list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Box<RawValue>>,
     /// `tag` where the model was told to write calls as text.
@@ -44,8 +48,9 @@ pub struct Label {
     /// The dialect of that text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// The SHA-256 of the recording up to the end of this stream, in hexadecimal, when the label was made: another recording under the
-    /// same name is not what was confirmed, and a log may grow.
+    /// The SHA-256 of the recording up to the end of this stream, in hexadecimal, when the label
+    /// was made: another recording under the same name is not what was confirmed, and a log may
+    /// grow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }

@@ -1,8 +1,8 @@
 //! How good a checker is.
 //!
-//! What it is: the labels of a corpus ([`Label`]), what was measured on one stream ([`Measured`]), the counts that many of these
-//! add up to, the statistics of the counts, and the forms of a report. What it is not: it reads no file and runs no checker;
-//! `bin/tc-eval` does both.
+//! What it is: the labels of a corpus ([`Label`]), what was measured on one stream ([`Measured`]),
+//! the counts that many of these add up to, the statistics of the counts, and the forms of a
+//! report. What it is not: it reads no file and runs no checker; `bin/tc-eval` does both.
 
 mod baseline;
 mod clusters;
@@ -28,8 +28,8 @@ mod visible;
 mod wrong;
 
 pub use baseline::{
-    AnswerChange, BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineOutcome, BaselineReport, BaselineStream,
-    CheckerChange, Comparison, StreamName,
+    AnswerChange, BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineOutcome, BaselineReport,
+    BaselineStream, CheckerChange, Comparison, StreamName,
 };
 pub use group::Dimension;
 pub use histogram::Ranges;

@@ -2,18 +2,22 @@
 
 use statrs::distribution::{Binomial, Discrete};
 
-/// The two-sided p of McNemar's exact test: how probable a split of `broken + fixed` streams into two parts is that is at least as
-/// uneven, where each of them is as likely to break as to be fixed. From 0 to 1; 1 where nothing changed.
+/// The two-sided p of McNemar's exact test: how probable a split of `broken + fixed` streams into
+/// two parts is that is at least as uneven, where each of them is as likely to break as to be
+/// fixed. From 0 to 1; 1 where nothing changed.
 ///
-/// Exact (binomial), since the usual chi-squared approximation is wrong for the few changes that a gate sees
-/// (<https://en.wikipedia.org/wiki/McNemar%27s_test#Variations>).
+/// Exact (binomial), since the usual chi-squared approximation is wrong for the few changes that a
+/// gate sees (<https://en.wikipedia.org/wiki/McNemar%27s_test#Variations>).
 pub fn p_value(broken: u64, fixed: u64) -> f64 {
     let changed = broken.saturating_add(fixed);
     let fewer = broken.min(fixed);
     // `new` fails for a probability outside of 0 to 1 alone.
-    let Ok(fair) = Binomial::new(0.5, changed) else { return 1.0 };
-    // The tail is added up from its largest term, since the library's cumulative function is off by percents from some 10^5 on. The terms
-    // fall faster than those of a normal distribution: a few times the square root of `changed` are added.
+    let Ok(fair) = Binomial::new(0.5, changed) else {
+        return 1.0;
+    };
+    // The tail is added up from its largest term, since the library's cumulative function is off by
+    // percents from some 10^5 on. The terms fall faster than those of a normal distribution: a few
+    // times the square root of `changed` are added.
     let (mut tail, mut term) = (1.0, 1.0);
     for place in (1..=fewer).rev() {
         term *= ratio(place, changed - place + 1);
@@ -26,7 +30,10 @@ pub fn p_value(broken: u64, fixed: u64) -> f64 {
 }
 
 /// The quotient of two counts.
-#[expect(clippy::cast_precision_loss, reason = "a corpus has fewer than 2^53 streams")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a corpus has fewer than 2^53 streams"
+)]
 fn ratio(above: u64, below: u64) -> f64 {
     above as f64 / below as f64
 }
@@ -41,16 +48,21 @@ mod tests {
             // The row of Pascal's triangle, exact in 64 bits up to 60.
             let mut row = vec![1_u64];
             for place in 0..changed {
-                let next = u128::from(row[row.len() - 1]) * u128::from(changed - place) / u128::from(place + 1);
+                let next = u128::from(row[row.len() - 1]) * u128::from(changed - place)
+                    / u128::from(place + 1);
                 row.push(u64::try_from(next).unwrap());
             }
             for broken in 0..=changed {
                 let fewer = usize::try_from(broken.min(changed - broken)).unwrap();
                 let tail: u128 = row[..=fewer].iter().map(|&ways| u128::from(ways)).sum();
                 #[expect(clippy::cast_precision_loss, reason = "compared with a tolerance")]
-                let exact = (2.0 * tail as f64 / 2_f64.powi(i32::try_from(changed).unwrap())).min(1.0);
+                let exact =
+                    (2.0 * tail as f64 / 2_f64.powi(i32::try_from(changed).unwrap())).min(1.0);
                 let p = p_value(broken, changed - broken);
-                assert!((p - exact).abs() <= 1e-9 * exact.max(1e-3), "{broken} of {changed}: {p} and {exact}");
+                assert!(
+                    (p - exact).abs() <= 1e-9 * exact.max(1e-3),
+                    "{broken} of {changed}: {p} and {exact}"
+                );
             }
         }
     }
@@ -59,7 +71,8 @@ mod tests {
     fn large_counts_are_probabilities() {
         assert!(p_value(0, 10_000_000) < 1e-300);
         assert!((p_value(5_000_000, 5_000_000) - 1.0).abs() < 1e-9);
-        // The normal approximation with a correction for continuity, which is this close for so many.
+        // The normal approximation with a correction for continuity, which is this close for so
+        // many.
         let p = p_value(4_995_000, 5_005_000);
         assert!((p - 0.001_567_103).abs() < 1e-8, "{p}");
     }

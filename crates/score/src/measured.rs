@@ -33,7 +33,8 @@ impl Answer {
 pub struct Place {
     /// Events of the stream.
     pub events: u64,
-    /// Characters (Unicode scalar values) of the answer's text, refusals included and reasoning not.
+    /// Characters (Unicode scalar values) of the answer's text, refusals included and reasoning
+    /// not.
     pub chars: u64,
     /// The same text in bytes of UTF-8.
     pub bytes: u64,
@@ -49,7 +50,8 @@ pub struct Outcome {
     pub answer: Answer,
     /// The answer after all events, which differs where a decision was `revised`.
     pub last: Answer,
-    /// Where the first answer was given; `None` where a checker outside of this process does not tell.
+    /// Where the first answer was given; `None` where a checker outside of this process does not
+    /// tell.
     pub at: Option<Place>,
     /// Why, in the checker's words.
     pub reason: String,
@@ -81,7 +83,8 @@ pub struct Measured {
     pub id: Arc<str>,
     /// The index file that names it, as the user typed it.
     pub corpus: Arc<str>,
-    /// The source of the label, by which intervals are clustered; the id where the label has no source.
+    /// The source of the label, by which intervals are clustered; the id where the label has no
+    /// source.
     pub source: Arc<str>,
     /// The groups that reports are split by: API, provider and model (empty where unknown).
     pub api: Arc<str>,
@@ -99,8 +102,9 @@ pub struct Measured {
     pub first_call: Option<Place>,
     /// Its calls.
     pub calls: CallCounts,
-    /// Recorded milliseconds between the place at which a tool could start (its call was complete) and the end of the stream, for
-    /// the first such call; `None` without such a call or without times.
+    /// Recorded milliseconds between the place at which a tool could start (its call was complete)
+    /// and the end of the stream, for the first such call; `None` without such a call or without
+    /// times.
     pub saved_ms: Option<f64>,
     /// One outcome for each checker, in the order in which the user named them.
     pub outcomes: Vec<Outcome>,

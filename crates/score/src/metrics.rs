@@ -53,7 +53,10 @@ impl Metrics {
     /// The value of a metric; `None` where it is not counted here.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Value> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| *value)
     }
 
     /// Names and values.
@@ -65,9 +68,17 @@ impl Metrics {
         self.0.push((Cow::Borrowed(name), value.into()));
     }
 
-    fn quantiles(&mut self, names: [&'static str; 4], histogram: &Histogram, convert: fn(u64) -> Value) {
+    fn quantiles(
+        &mut self,
+        names: [&'static str; 4],
+        histogram: &Histogram,
+        convert: fn(u64) -> Value,
+    ) {
         let values = [50, 90, 99].map(|percent| histogram.percentile(percent));
-        for (name, value) in names.into_iter().zip(values.into_iter().chain([histogram.max()])) {
+        for (name, value) in names
+            .into_iter()
+            .zip(values.into_iter().chain([histogram.max()]))
+        {
             self.add(name, value.map_or(Value::Undefined, convert));
         }
     }
@@ -82,7 +93,12 @@ impl From<u64> for Value {
 /// The four quantiles of a distance.
 macro_rules! quantiles {
     ($name:literal) => {
-        [concat!($name, ".p50"), concat!($name, ".p90"), concat!($name, ".p99"), concat!($name, ".max")]
+        [
+            concat!($name, ".p50"),
+            concat!($name, ".p90"),
+            concat!($name, ".p99"),
+            concat!($name, ".max"),
+        ]
     };
 }
 
@@ -106,7 +122,11 @@ pub fn of_streams(counts: &StreamCounts) -> Metrics {
 #[must_use]
 pub fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
     let [tp, fp, tn, fn_, undecided_call, undecided_text] = counts.cells;
-    let sum = |counts: &[u64]| counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+    let sum = |counts: &[u64]| {
+        counts
+            .iter()
+            .fold(0u64, |sum, count| sum.saturating_add(*count))
+    };
     let mut metrics = Metrics::default();
     metrics.add("streams", sum(&counts.cells));
     metrics.add("calls", sum(&[tp, fn_, undecided_call]));
@@ -123,17 +143,40 @@ pub fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
     metrics.add("mcc", mcc(tp, fp, tn, fn_));
     metrics.add("waited", ratio(counts.waited, counts.text));
     let unit = SHARE_UNIT as f64;
-    metrics.add("waited.stream", ratio(counts.waited_shares, counts.texts).map(|share| share / unit));
+    metrics.add(
+        "waited.stream",
+        ratio(counts.waited_shares, counts.texts).map(|share| share / unit),
+    );
     metrics.add("revised", counts.revised);
     metrics.add("split", counts.split);
     if let Some(details) = details {
-        metrics.quantiles(quantiles!("decision.events"), &details.decision.events, Value::Count);
+        metrics.quantiles(
+            quantiles!("decision.events"),
+            &details.decision.events,
+            Value::Count,
+        );
     }
-    metrics.quantiles(quantiles!("decision.chars"), &counts.decision_chars, Value::Count);
+    metrics.quantiles(
+        quantiles!("decision.chars"),
+        &counts.decision_chars,
+        Value::Count,
+    );
     if let Some(details) = details {
-        metrics.quantiles(quantiles!("decision.bytes"), &details.decision.bytes, Value::Count);
-        metrics.quantiles(quantiles!("decision.ms"), &details.decision.us, milliseconds);
-        metrics.quantiles(quantiles!("late.events"), &details.late.events, Value::Count);
+        metrics.quantiles(
+            quantiles!("decision.bytes"),
+            &details.decision.bytes,
+            Value::Count,
+        );
+        metrics.quantiles(
+            quantiles!("decision.ms"),
+            &details.decision.us,
+            milliseconds,
+        );
+        metrics.quantiles(
+            quantiles!("late.events"),
+            &details.late.events,
+            Value::Count,
+        );
         metrics.quantiles(quantiles!("late.chars"), &details.late_chars, Value::Count);
         metrics.quantiles(quantiles!("late.bytes"), &details.late.bytes, Value::Count);
         metrics.quantiles(quantiles!("late.ms"), &details.late.us, milliseconds);
@@ -141,16 +184,21 @@ pub fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
     metrics
 }
 
-/// The cells of the share that a metric is: those that count as hits, and those of which they are a share.
+/// The cells of the share that a metric is: those that count as hits, and those of which they are a
+/// share.
 #[must_use]
 pub fn cells(metric: &str) -> Option<(&'static [Cell], &'static [Cell])> {
     use Cell::{FalseNegative, FalsePositive, TrueNegative, TruePositive, UndecidedCall};
     match metric {
-        "accuracy" => {
-            Some((&[TruePositive, TrueNegative], &[TruePositive, FalsePositive, TrueNegative, FalseNegative]))
-        }
+        "accuracy" => Some((
+            &[TruePositive, TrueNegative],
+            &[TruePositive, FalsePositive, TrueNegative, FalseNegative],
+        )),
         "precision" => Some((&[TruePositive], &[TruePositive, FalsePositive])),
-        "recall" => Some((&[TruePositive], &[TruePositive, FalseNegative, UndecidedCall])),
+        "recall" => Some((
+            &[TruePositive],
+            &[TruePositive, FalseNegative, UndecidedCall],
+        )),
         _ => None,
     }
 }
@@ -172,7 +220,9 @@ impl Serialize for Value {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Some(number) = Option::<serde_json::Number>::deserialize(from)? else { return Ok(Self::Undefined) };
+        let Some(number) = Option::<serde_json::Number>::deserialize(from)? else {
+            return Ok(Self::Undefined);
+        };
         match (number.as_u64(), number.as_f64()) {
             (Some(count), _) => Ok(Self::Count(count)),
             (None, Some(real)) => Ok(Self::Real(real)),
@@ -213,17 +263,26 @@ impl<'de> Deserialize<'de> for Metrics {
     }
 }
 
-/// Of how many streams (of `calls.exact`: calls, of `waited`: nothing, since characters are not counted here) how many have the
-/// property whose share the metric is.
+/// Of how many streams (of `calls.exact`: calls, of `waited`: nothing, since characters are not
+/// counted here) how many have the property whose share the metric is.
 #[must_use]
 pub fn part(metrics: &Metrics, name: &str) -> Option<(u64, u64)> {
     let count = |name: &str| match metrics.get(name) {
         Some(Value::Count(count)) => count,
         _ => 0,
     };
-    let all = |names: &[&str]| names.iter().fold(0u64, |sum, name| sum.saturating_add(count(name)));
+    let all = |names: &[&str]| {
+        names
+            .iter()
+            .fold(0u64, |sum, name| sum.saturating_add(count(name)))
+    };
     let whole = match name {
-        "accuracy" => all(&["true_positives", "false_positives", "true_negatives", "false_negatives"]),
+        "accuracy" => all(&[
+            "true_positives",
+            "false_positives",
+            "true_negatives",
+            "false_negatives",
+        ]),
         "precision" => all(&["true_positives", "false_positives"]),
         "recall" | "calls.in_order" => count("calls"),
         "calls.exact" => count("calls.expected"),

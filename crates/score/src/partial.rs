@@ -1,4 +1,5 @@
-//! The counts of a part of a corpus as one line of JSON, which others of the same corpus are added to.
+//! The counts of a part of a corpus as one line of JSON, which others of the same corpus are added
+//! to.
 
 use crate::clusters::hash;
 use crate::measured::Measured;
@@ -8,10 +9,12 @@ use std::collections::{BTreeSet, HashMap};
 
 /// The version of the format, as `tc_eval_partial` has it.
 pub const PARTIAL_FORMAT: u32 = 1;
-/// How many streams of a part represent it (the k smallest hashes: <https://en.wikipedia.org/wiki/MinHash>). Parts that are equal share
-/// all of these; parts that share a twentieth of their streams share one with a probability of 96 %, by simulation.
+/// How many streams of a part represent it (the k smallest hashes:
+/// <https://en.wikipedia.org/wiki/MinHash>). Parts that are equal share all of these; parts that
+/// share a twentieth of their streams share one with a probability of 96 %, by simulation.
 const SAMPLE: usize = 64;
-/// How many streams of the sample are remembered for all parts. Of more parts than fit, the streams with the smallest hashes are kept.
+/// How many streams of the sample are remembered for all parts. Of more parts than fit, the streams
+/// with the smallest hashes are kept.
 const REMEMBERED: usize = 1 << 18;
 
 /// The counts of some streams.
@@ -21,8 +24,8 @@ pub struct Partial {
     tc_eval_partial: u32,
     /// The version of the command that counted.
     version: String,
-    /// The streams with the smallest hashes of their corpus and id, in order, as hexadecimal numbers: JSON readers such as jq round
-    /// large numbers.
+    /// The streams with the smallest hashes of their corpus and id, in order, as hexadecimal
+    /// numbers: JSON readers such as jq round large numbers.
     sample: BTreeSet<String>,
     /// The counts.
     tally: Tally,
@@ -43,7 +46,9 @@ pub enum PartialError {
         this: String,
     },
     /// It was counted before, at least in part.
-    #[error("has a stream that {0} has, too; give each part once, and each stream an id of its own")]
+    #[error(
+        "has a stream that {0} has, too; give each part once, and each stream an id of its own"
+    )]
     Twice(String),
     /// Its checkers differ, or it was damaged.
     #[error("{0}; count all parts with the same options")]
@@ -55,13 +60,21 @@ impl Partial {
     #[must_use]
     pub fn new(version: &str, tally: Tally) -> Self {
         let version = version.to_owned();
-        Partial { tc_eval_partial: PARTIAL_FORMAT, version, sample: BTreeSet::new(), tally }
+        Partial {
+            tc_eval_partial: PARTIAL_FORMAT,
+            version,
+            sample: BTreeSet::new(),
+            tally,
+        }
     }
 
     /// Counts one stream.
     pub fn add(&mut self, measured: &Measured) {
         // A corpus's name cannot hold the byte that separates the two.
-        self.keep(format!("{:016x}", hash(&format!("{}\0{}", measured.corpus, measured.id))));
+        self.keep(format!(
+            "{:016x}",
+            hash(&format!("{}\0{}", measured.corpus, measured.id))
+        ));
         self.tally.add(measured);
     }
 
@@ -119,25 +132,55 @@ impl Merger {
     #[must_use]
     pub fn new(version: &str) -> Self {
         let version = version.to_owned();
-        Merger { version, total: None, seen: HashMap::new(), bound: u64::MAX, remembered: REMEMBERED, parts: 0 }
+        Merger {
+            version,
+            total: None,
+            seen: HashMap::new(),
+            bound: u64::MAX,
+            remembered: REMEMBERED,
+            parts: 0,
+        }
     }
 
     /// Adds one line. `place` names an earlier part for messages by its number, from 0 on.
     ///
     /// # Errors
-    /// When it is not a part, is one of another version or with other checkers, or was counted before. The sum is unchanged then.
-    pub fn add(&mut self, line: &[u8], place: impl FnOnce(u32) -> String) -> Result<(), PartialError> {
+    /// When it is not a part, is one of another version or with other checkers, or was counted
+    /// before. The sum is unchanged then.
+    pub fn add(
+        &mut self,
+        line: &[u8],
+        place: impl FnOnce(u32) -> String,
+    ) -> Result<(), PartialError> {
         let versions: Versions = serde_json::from_slice(line).map_err(PartialError::Invalid)?;
         if versions.tc_eval_partial != PARTIAL_FORMAT || versions.version != self.version {
-            let Versions { tc_eval_partial: format, version } = versions;
+            let Versions {
+                tc_eval_partial: format,
+                version,
+            } = versions;
             let this = format!("{} (format {PARTIAL_FORMAT})", self.version);
-            return Err(PartialError::Version { part: format!("{version} (format {format})"), this });
+            return Err(PartialError::Version {
+                part: format!("{version} (format {format})"),
+                this,
+            });
         }
         let part: Partial = serde_json::from_slice(line).map_err(PartialError::Invalid)?;
-        let hashes: Vec<u64> = part.sample.iter().filter_map(|name| u64::from_str_radix(name, 16).ok()).collect();
-        // Of two reasons the checkers are the plainer one: counts of the same streams for other checkers.
-        let is_alike = self.total.as_ref().is_none_or(|total| total.tally.checkers() == part.tally.checkers());
-        if let Some(earlier) = hashes.iter().find_map(|hash| self.seen.get(hash)).filter(|_| is_alike) {
+        let hashes: Vec<u64> = part
+            .sample
+            .iter()
+            .filter_map(|name| u64::from_str_radix(name, 16).ok())
+            .collect();
+        // Of two reasons the checkers are the plainer one: counts of the same streams for other
+        // checkers.
+        let is_alike = self
+            .total
+            .as_ref()
+            .is_none_or(|total| total.tally.checkers() == part.tally.checkers());
+        if let Some(earlier) = hashes
+            .iter()
+            .find_map(|hash| self.seen.get(hash))
+            .filter(|_| is_alike)
+        {
             return Err(PartialError::Twice(place(*earlier)));
         }
         match &mut self.total {
@@ -150,7 +193,12 @@ impl Merger {
                 part.sample.into_iter().for_each(|name| total.keep(name));
             }
         }
-        self.seen.extend(hashes.into_iter().filter(|hash| *hash < self.bound).map(|hash| (hash, self.parts)));
+        self.seen.extend(
+            hashes
+                .into_iter()
+                .filter(|hash| *hash < self.bound)
+                .map(|hash| (hash, self.parts)),
+        );
         while self.seen.len() > self.remembered {
             self.bound /= 2;
             self.seen.retain(|hash, _| *hash < self.bound);
@@ -207,22 +255,38 @@ mod tests {
             has_tool_call,
             end: place(1013 + number % 50),
             first_call: has_tool_call.then(|| place(number % 499)),
-            calls: CallCounts { expected: 1, read: 1, exact: u64::from(number % 2), ..CallCounts::default() },
+            calls: CallCounts {
+                expected: 1,
+                read: 1,
+                exact: u64::from(number % 2),
+                ..CallCounts::default()
+            },
             saved_ms: has_tool_call.then(|| f64::from(number) / 3.0),
-            outcomes: vec![outcome(answer), outcome(if has_tool_call { Answer::Yes } else { Answer::No })],
+            outcomes: vec![
+                outcome(answer),
+                outcome(if has_tool_call {
+                    Answer::Yes
+                } else {
+                    Answer::No
+                }),
+            ],
         }
     }
 
     fn part(numbers: impl IntoIterator<Item = u32>) -> Partial {
         let mut part = Partial::new("1", Tally::new(&["a".to_owned(), "b".to_owned()]));
-        numbers.into_iter().for_each(|number| part.add(&measured(number)));
+        numbers
+            .into_iter()
+            .for_each(|number| part.add(&measured(number)));
         part
     }
 
     fn merged(parts: &[Partial]) -> Result<Partial, PartialError> {
         let mut merger = Merger::new("1");
         for part in parts {
-            merger.add(part.line().unwrap().as_bytes(), |earlier| format!("part {earlier}"))?;
+            merger.add(part.line().unwrap().as_bytes(), |earlier| {
+                format!("part {earlier}")
+            })?;
         }
         Ok(merger.total().unwrap())
     }
@@ -238,9 +302,14 @@ mod tests {
                 .collect();
             let sum = merged(&parts).unwrap();
             assert_eq!(sum.line().unwrap(), whole.line().unwrap());
-            assert_eq!(serde_json::to_string(&Report::of(sum.tally())).unwrap(), report);
+            assert_eq!(
+                serde_json::to_string(&Report::of(sum.tally())).unwrap(),
+                report
+            );
             // A tree of merges, with parts without a stream in it.
-            let halves = parts.chunks(parts.len().div_ceil(2)).map(|half| merged(half).unwrap());
+            let halves = parts
+                .chunks(parts.len().div_ceil(2))
+                .map(|half| merged(half).unwrap());
             let sum = merged(&halves.chain([part([]), part([])]).collect::<Vec<_>>()).unwrap();
             assert_eq!(sum.line().unwrap(), whole.line().unwrap());
         }
@@ -250,7 +319,10 @@ mod tests {
     fn a_stream_that_is_counted_twice_is_found() {
         let parts = [part(0..100), part(100..300), part(100..300)];
         let twice = merged(&parts).unwrap_err().to_string();
-        assert!(twice.starts_with("has a stream that part 1 has, too"), "{twice}");
+        assert!(
+            twice.starts_with("has a stream that part 1 has, too"),
+            "{twice}"
+        );
         // Divided another way: the parts share half of their streams.
         let found = (0..20).filter(|start| {
             let start = start * 1000;
@@ -266,13 +338,24 @@ mod tests {
 
     #[test]
     fn the_memory_of_streams_seen_is_bounded_and_still_finds_equal_parts() {
-        let mut merger = Merger { remembered: 400, ..Merger::new("1") };
-        let parts: Vec<_> = (0..200).map(|place| part(place * 20..place * 20 + 20)).collect();
+        let mut merger = Merger {
+            remembered: 400,
+            ..Merger::new("1")
+        };
+        let parts: Vec<_> = (0..200)
+            .map(|place| part(place * 20..place * 20 + 20))
+            .collect();
         for part in &parts {
-            merger.add(part.line().unwrap().as_bytes(), |_| String::new()).unwrap();
+            merger
+                .add(part.line().unwrap().as_bytes(), |_| String::new())
+                .unwrap();
             assert!(merger.seen.len() <= 400);
         }
-        let found = parts.iter().filter(|part| merger.add(part.line().unwrap().as_bytes(), |_| String::new()).is_err());
+        let found = parts.iter().filter(|part| {
+            merger
+                .add(part.line().unwrap().as_bytes(), |_| String::new())
+                .is_err()
+        });
         assert!(found.count() > 100);
     }
 
@@ -281,9 +364,18 @@ mod tests {
         let line = part(0..10).line().unwrap();
         let refused = |line: &str| {
             let mut merger = Merger::new("1");
-            merger.add(part(100..110).line().unwrap().as_bytes(), |_| String::new()).unwrap();
-            let error = merger.add(line.as_bytes(), |_| String::new()).unwrap_err().to_string();
-            assert_eq!(merger.total().unwrap(), part(100..110), "the sum is unchanged");
+            merger
+                .add(part(100..110).line().unwrap().as_bytes(), |_| String::new())
+                .unwrap();
+            let error = merger
+                .add(line.as_bytes(), |_| String::new())
+                .unwrap_err()
+                .to_string();
+            assert_eq!(
+                merger.total().unwrap(),
+                part(100..110),
+                "the sum is unchanged"
+            );
             error
         };
         for (line, says) in [
@@ -292,10 +384,22 @@ mod tests {
             ("{}".to_owned(), "not a whole part"),
             ("7".to_owned(), "not a whole part"),
             (format!("{line}{line}"), "not a whole part"),
-            (line.replacen("\"1\"", "\"0.9\"", 1), "a part of version 0.9 (format 1), and this is 1 (format 1)"),
-            (line.replacen("l\":1", "l\":2", 1), "a part of version 1 (format 2)"),
-            (line.replacen("\"a\",\"b\"", "\"a\",\"c\"", 1), "checkers a, b, another a, c"),
-            (line.replacen("\"a\",\"b\"", "\"a\"", 1), "checkers a, b, another a;"),
+            (
+                line.replacen("\"1\"", "\"0.9\"", 1),
+                "a part of version 0.9 (format 1), and this is 1 (format 1)",
+            ),
+            (
+                line.replacen("l\":1", "l\":2", 1),
+                "a part of version 1 (format 2)",
+            ),
+            (
+                line.replacen("\"a\",\"b\"", "\"a\",\"c\"", 1),
+                "checkers a, b, another a, c",
+            ),
+            (
+                line.replacen("\"a\",\"b\"", "\"a\"", 1),
+                "checkers a, b, another a;",
+            ),
         ] {
             let error = refused(&line);
             assert!(error.contains(says), "{error}");

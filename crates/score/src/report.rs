@@ -43,11 +43,13 @@ pub struct CheckerReport {
     pub confusion: Confusion,
     /// Its metrics by name; `null` where one is not defined.
     pub metrics: Metrics,
-    /// The intervals of 95 % of `accuracy`, `precision` and `recall`; a metric that is not defined has none.
+    /// The intervals of 95 % of `accuracy`, `precision` and `recall`; a metric that is not defined
+    /// has none.
     pub intervals: BTreeMap<String, Interval>,
     /// Decisions by the characters of text before them.
     pub decision_chars: Ranges,
-    /// Decisions by the part of the text before them: twenty counts, each of 5 % of the text. Streams without text are not counted.
+    /// Decisions by the part of the text before them: twenty counts, each of 5 % of the text.
+    /// Streams without text are not counted.
     pub decision_parts: Vec<u64>,
     /// Those of `decision_chars` that were a yes; the others were a no.
     pub yes_chars: Ranges,
@@ -81,7 +83,8 @@ pub struct Confusion {
 pub struct GroupReport {
     /// By what the report is split here.
     pub by: Dimension,
-    /// The value: `(unknown)` for labels without one, `(other)` for all values after the first 300 of the alphabet.
+    /// The value: `(unknown)` for labels without one, `(other)` for all values after the first 300
+    /// of the alphabet.
     pub name: String,
     /// The metrics that do not depend on a checker.
     pub streams: Metrics,
@@ -112,7 +115,9 @@ impl Report {
             unreadable: tally.unreadable,
             unlabelled: tally.unlabelled,
             streams: metrics::of_streams(&tally.streams),
-            checkers: (0..tally.checkers.len()).filter_map(|index| CheckerReport::of(tally, index)).collect(),
+            checkers: (0..tally.checkers.len())
+                .filter_map(|index| CheckerReport::of(tally, index))
+                .collect(),
             groups: groups(tally),
             verdicts: Vec::new(),
             baseline: None,

@@ -11,8 +11,8 @@ pub const SHOWN: usize = 20;
 
 /// What checkers did on any number of streams.
 ///
-/// Its size does not grow with the number of streams. Merging parts in any order, and counting all streams in one run, give the same
-/// counts bit for bit.
+/// Its size does not grow with the number of streams. Merging parts in any order, and counting all
+/// streams in one run, give the same counts bit for bit.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Tally {
     /// The names of the checkers, in the order in which the user named them.
@@ -94,7 +94,12 @@ impl Tally {
     /// Counts one stream; its outcomes are in the order of the checkers.
     pub fn add(&mut self, measured: &Measured) {
         self.streams.add(measured);
-        for (index, outcome) in measured.outcomes.iter().enumerate().take(self.checkers.len()) {
+        for (index, outcome) in measured
+            .outcomes
+            .iter()
+            .enumerate()
+            .take(self.checkers.len())
+        {
             self.counts[index].add(measured, outcome);
             self.details[index].add(measured, outcome);
             self.wrong[index].add(measured, outcome);
@@ -121,21 +126,39 @@ impl Tally {
     pub fn merge(&mut self, other: Self) -> Result<(), MergeError> {
         if self.checkers != other.checkers {
             let names = |tally: &Self| tally.checkers.join(", ");
-            return Err(MergeError::Checkers { one: names(self), other: names(&other) });
+            return Err(MergeError::Checkers {
+                one: names(self),
+                other: names(&other),
+            });
         }
         other.check()?;
         if let (Some(one), Some(other)) = (self.wrong.first(), other.wrong.first())
             && one.limit() != other.limit()
         {
-            return Err(MergeError::Shown { one: one.limit(), other: other.limit() });
+            return Err(MergeError::Shown {
+                one: one.limit(),
+                other: other.limit(),
+            });
         }
         self.unreadable = self.unreadable.saturating_add(other.unreadable);
         self.unlabelled = self.unlabelled.saturating_add(other.unlabelled);
         self.streams.merge(&other.streams);
-        self.counts.iter_mut().zip(&other.counts).for_each(|(mine, more)| mine.merge(more));
-        self.details.iter_mut().zip(&other.details).for_each(|(mine, more)| mine.merge(more));
-        self.wrong.iter_mut().zip(other.wrong).for_each(|(mine, more)| mine.merge(more));
-        self.groups.iter_mut().zip(other.groups).for_each(|(mine, more)| mine.merge(more));
+        self.counts
+            .iter_mut()
+            .zip(&other.counts)
+            .for_each(|(mine, more)| mine.merge(more));
+        self.details
+            .iter_mut()
+            .zip(&other.details)
+            .for_each(|(mine, more)| mine.merge(more));
+        self.wrong
+            .iter_mut()
+            .zip(other.wrong)
+            .for_each(|(mine, more)| mine.merge(more));
+        self.groups
+            .iter_mut()
+            .zip(other.groups)
+            .for_each(|(mine, more)| mine.merge(more));
         Ok(())
     }
 
@@ -150,7 +173,11 @@ impl Tally {
             ("answers", self.counts.len() == checkers),
             ("places", self.details.len() == checkers),
             ("wrong streams", self.wrong.len() == checkers),
-            ("groups", dimensions.eq(Dimension::ALL) && self.groups.iter().all(|groups| groups.fits(checkers))),
+            (
+                "groups",
+                dimensions.eq(Dimension::ALL)
+                    && self.groups.iter().all(|groups| groups.fits(checkers)),
+            ),
         ] {
             if !fits {
                 return Err(MergeError::Damaged(name));

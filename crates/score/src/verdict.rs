@@ -25,15 +25,24 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict in one line: `first-chunk: recall is 0.871 (310 of 356), required >= 0.99`. Names are raw: they may hold line feeds
-    /// and escapes.
+    /// The verdict in one line: `first-chunk: recall is 0.871 (310 of 356), required >= 0.99`.
+    /// Names are raw: they may hold line feeds and escapes.
     #[must_use]
     pub fn message(&self) -> String {
-        let who = self.checker.as_ref().map(|checker| format!("{checker}: ")).unwrap_or_default();
-        let Self { metric, required, .. } = self;
+        let who = self
+            .checker
+            .as_ref()
+            .map(|checker| format!("{checker}: "))
+            .unwrap_or_default();
+        let Self {
+            metric, required, ..
+        } = self;
         match self.value.number() {
             None => {
-                let reason = self.reason.as_deref().unwrap_or("there is nothing to count");
+                let reason = self
+                    .reason
+                    .as_deref()
+                    .unwrap_or("there is nothing to count");
                 format!("{who}{metric} is not defined ({reason}), required {required}")
             }
             Some(_) => format!("{who}{metric} is {}, required {required}", self.shown()),
@@ -51,7 +60,9 @@ impl Verdict {
                 .map(|digits| format!("{real:.digits$}"))
                 .find(|text| {
                     self.bound().is_none_or(|bound| {
-                        text.parse::<f64>().is_ok_and(|shown| shown.partial_cmp(&bound) == real.partial_cmp(&bound))
+                        text.parse::<f64>().is_ok_and(|shown| {
+                            shown.partial_cmp(&bound) == real.partial_cmp(&bound)
+                        })
                     })
                 })
                 .unwrap_or_else(|| real.to_string()),

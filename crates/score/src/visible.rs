@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-/// `text` with every line break, tab and hidden character written out (`\n`, `\x1b`, `\u202e`, `\u{e0041}`), cut to `limit`
-/// characters, the last of which is then `…`.
+/// `text` with every line break, tab and hidden character written out (`\n`, `\x1b`, `\u202e`,
+/// `\u{e0041}`), cut to `limit` characters, the last of which is then `…`.
 ///
-/// Names in a report are read by people who decide by them, so two names that differ must look different: an invisible character
-/// may neither disappear nor reorder its neighbours. An escape is never cut in two.
+/// Names in a report are read by people who decide by them, so two names that differ must look
+/// different: an invisible character may neither disappear nor reorder its neighbours. An escape is
+/// never cut in two.
 pub fn visible(text: &str, limit: usize) -> String {
     cut(text, limit, 0)
 }
@@ -19,7 +20,8 @@ pub fn visible_ends(text: &str, limit: usize) -> String {
 /// Keeps the beginning and, if it has to be cut, at most `last` characters of the end.
 fn cut(text: &str, limit: usize, last: usize) -> String {
     let mut out = String::new();
-    // Where each character of `text` that was written begins in `out`, and how many characters were written before it.
+    // Where each character of `text` that was written begins in `out`, and how many characters were
+    // written before it.
     let mut pieces = Vec::new();
     let mut written = 0;
     for c in text.chars() {
@@ -35,8 +37,15 @@ fn cut(text: &str, limit: usize, last: usize) -> String {
         return out;
     }
     let first = limit.saturating_sub(last + 1);
-    let head = pieces.iter().rev().find(|(_, before)| *before <= first).map_or(0, |(at, _)| *at);
-    let tail = pieces.iter().find(|(_, before)| written - before <= last).map_or(out.len(), |(at, _)| *at);
+    let head = pieces
+        .iter()
+        .rev()
+        .find(|(_, before)| *before <= first)
+        .map_or(0, |(at, _)| *at);
+    let tail = pieces
+        .iter()
+        .find(|(_, before)| written - before <= last)
+        .map_or(out.len(), |(at, _)| *at);
     let tail = if last == 0 { "" } else { &out[tail..] };
     format!("{}…{tail}", &out[..head])
 }
@@ -63,7 +72,10 @@ mod tests {
 
     #[test]
     fn what_would_not_show_is_written_out() {
-        assert_eq!(visible("a\nb\tc\x1b[1m\u{202e}x\u{e0041}é中", 100), "a\\nb\\tc\\x1b[1m\\u202ex\\u{e0041}é中");
+        assert_eq!(
+            visible("a\nb\tc\x1b[1m\u{202e}x\u{e0041}é中", 100),
+            "a\\nb\\tc\\x1b[1m\\u202ex\\u{e0041}é中"
+        );
         assert_eq!(visible("", 3), "");
     }
 
@@ -71,7 +83,11 @@ mod tests {
     fn a_cut_in_the_middle_keeps_both_ends() {
         assert_eq!(visible_ends("abcdefgh", 8), "abcdefgh");
         assert_eq!(visible_ends("abcdefghi", 8), "abc…fghi");
-        assert_eq!(visible_ends("abcd\u{202e}", 6), "ab…", "an escape is whole or absent");
+        assert_eq!(
+            visible_ends("abcd\u{202e}", 6),
+            "ab…",
+            "an escape is whole or absent"
+        );
         assert_eq!(visible_ends("\u{202e}abcde", 7), "…cde");
         assert_eq!(visible_ends(&"é".repeat(10_000), 10).chars().count(), 10);
         assert_eq!(visible_ends("ab", 1), "…");
@@ -82,7 +98,11 @@ mod tests {
         assert_eq!(visible("abcd", 4), "abcd");
         assert_eq!(visible("abcde", 4), "abc…");
         assert_eq!(visible(&"é".repeat(10_000), 10).chars().count(), 10);
-        assert_eq!(visible("ab\u{202e}", 4), "ab…", "an escape is whole or absent");
+        assert_eq!(
+            visible("ab\u{202e}", 4),
+            "ab…",
+            "an escape is whole or absent"
+        );
         assert_eq!(visible("ab\u{202e}", 8), "ab\\u202e");
         assert_eq!(visible("abcd", 1), "…");
     }

@@ -27,7 +27,8 @@ pub struct WrongStream {
     pub reason: String,
 }
 
-/// The wrong streams of one checker: those that are first by corpus and id, so that the order in which parts are merged does not matter.
+/// The wrong streams of one checker: those that are first by corpus and id, so that the order in
+/// which parts are merged does not matter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct WrongStreams {
     limit: usize,
@@ -39,7 +40,11 @@ impl WrongStreams {
     /// No streams; at most `limit` of a kind are kept.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, missed: BTreeSet::new(), false_yes: BTreeSet::new() }
+        Self {
+            limit,
+            missed: BTreeSet::new(),
+            false_yes: BTreeSet::new(),
+        }
     }
 
     /// How many of a kind are kept.

@@ -1,21 +1,36 @@
-//! The forms of a report whose names are hostile, of one without numbers, and of one with many checkers.
+//! The forms of a report whose names are hostile, of one without numbers, and of one with many
+//! checkers.
 
 use toolpipe_score::forms::{Layout, json, junit, markdown, table};
-use toolpipe_score::{Answer, CallCounts, Dimension, Measured, Outcome, Place, Report, Requirement, Tally};
+use toolpipe_score::{
+    Answer, CallCounts, Dimension, Measured, Outcome, Place, Report, Requirement, Tally,
+};
 
 /// What a file may hold in the place of a name.
-const HOSTILE: &str =
-    "<script>alert(1)</script>|`*_[x](http://e.example)\n\u{1b}[31m\u{202e}</details>&amp;\"']]>\u{0}#@x";
+const HOSTILE: &str = "<script>alert(1)</script>|`*_[x](http://e.example)\n\u{1b}[31m\u{202e}</details>&amp;\"']]>\u{0}#@x";
 
 /// A report of `checkers`, each wrong on both kinds of streams; all names hold `name`.
 fn report(checkers: usize, streams: usize, name: &str) -> Report {
-    let names: Vec<String> = (0..checkers).map(|index| format!("{index}{name}")).collect();
+    let names: Vec<String> = (0..checkers)
+        .map(|index| format!("{index}{name}"))
+        .collect();
     let mut tally = Tally::new(&names);
-    let place = Place { events: 7, chars: 1_234_567, bytes: 9_999_999, ms: Some(12_345.6) };
+    let place = Place {
+        events: 7,
+        chars: 1_234_567,
+        bytes: 9_999_999,
+        ms: Some(12_345.6),
+    };
     for stream in 0..streams {
         let outcome = |checker: usize| {
             let answer = [Answer::Yes, Answer::No, Answer::Undecided][(stream + checker) % 3];
-            Outcome { answer, last: answer, at: Some(place), reason: name.to_owned(), depends_on_split: false }
+            Outcome {
+                answer,
+                last: answer,
+                at: Some(place),
+                reason: name.to_owned(),
+                depends_on_split: false,
+            }
         };
         tally.add(&Measured {
             id: format!("{stream}{name}").into(),
@@ -28,21 +43,30 @@ fn report(checkers: usize, streams: usize, name: &str) -> Report {
             has_tool_call: stream % 2 == 0,
             end: place,
             first_call: Some(place),
-            calls: CallCounts { expected: 1, ..CallCounts::default() },
+            calls: CallCounts {
+                expected: 1,
+                ..CallCounts::default()
+            },
             saved_ms: Some(1.5),
             outcomes: (0..checkers).map(outcome).collect(),
         });
     }
     let mut report = Report::of(&tally);
     for text in ["recall>=0.99", "streams>0"] {
-        let verdicts = Requirement::parse(text).expect("a requirement").check(&report);
+        let verdicts = Requirement::parse(text)
+            .expect("a requirement")
+            .check(&report);
         report.verdicts.extend(verdicts);
     }
     report
 }
 
 fn layout(width: usize) -> Layout {
-    Layout { by: Dimension::ALL.to_vec(), width, has_colour: false }
+    Layout {
+        by: Dimension::ALL.to_vec(),
+        width,
+        has_colour: false,
+    }
 }
 
 #[test]
@@ -55,9 +79,15 @@ fn no_form_shows_a_control_character_of_a_name() {
         json(&report).expect("JSON"),
     ];
     for form in forms {
-        let raw: Vec<char> = form.chars().filter(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}').collect();
+        let raw: Vec<char> = form
+            .chars()
+            .filter(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}')
+            .collect();
         // JSON escapes C0; of what is left it is data, which no terminal is shown.
-        assert!(raw.is_empty() || form.starts_with('{') && raw.iter().all(|c| *c == '\u{202e}'), "{raw:?}\n{form}");
+        assert!(
+            raw.is_empty() || form.starts_with('{') && raw.iter().all(|c| *c == '\u{202e}'),
+            "{raw:?}\n{form}"
+        );
     }
 }
 
@@ -66,13 +96,23 @@ fn markdown_reads_no_name_as_markup() {
     let text = markdown(&report(2, 12, HOSTILE), &Dimension::ALL);
     for line in text.lines().filter(|line| !line.starts_with("    ")) {
         assert!(
-            !line.contains("<script") && !line.contains("](") && !line.contains('`') && !line.contains("://"),
+            !line.contains("<script")
+                && !line.contains("](")
+                && !line.contains('`')
+                && !line.contains("://"),
             "{line}"
         );
     }
     // An indented line is a block of code, in which nothing has a meaning.
-    let markup: String = text.lines().filter(|line| !line.starts_with("    ")).collect();
-    assert_eq!(markup.matches("<details>").count(), markup.matches("</details>").count(), "{text}");
+    let markup: String = text
+        .lines()
+        .filter(|line| !line.starts_with("    "))
+        .collect();
+    assert_eq!(
+        markup.matches("<details>").count(),
+        markup.matches("</details>").count(),
+        "{text}"
+    );
     // Each row of a table has as many cells as the rule below its head.
     let mut columns = 0;
     for line in text.lines() {
@@ -87,15 +127,23 @@ fn markdown_reads_no_name_as_markup() {
     }
     // A command is a block of its own: it is indented, and an empty line precedes it.
     let lines: Vec<_> = text.lines().collect();
-    let commands: Vec<_> = (0..lines.len()).filter(|at| lines[*at].starts_with("    tc-eval explain ")).collect();
-    assert!(commands.len() >= 4 && commands.iter().all(|at| lines[at - 1].is_empty()), "{text}");
+    let commands: Vec<_> = (0..lines.len())
+        .filter(|at| lines[*at].starts_with("    tc-eval explain "))
+        .collect();
+    assert!(
+        commands.len() >= 4 && commands.iter().all(|at| lines[at - 1].is_empty()),
+        "{text}"
+    );
 }
 
 #[test]
 fn an_id_that_looks_like_an_item_of_a_list_is_text() {
     for name in ["- x", "+ x", "1. x"] {
         let text = markdown(&report(1, 6, name), &[]);
-        assert!(!text.contains("- - ") && !text.contains("- + ") && !text.contains("- 0"), "{text}");
+        assert!(
+            !text.contains("- - ") && !text.contains("- + ") && !text.contains("- 0"),
+            "{text}"
+        );
     }
 }
 
@@ -103,13 +151,24 @@ fn an_id_that_looks_like_an_item_of_a_list_is_text() {
 fn junit_has_a_test_for_each_requirement_and_each_wrong_stream_that_is_shown() {
     let report = report(2, 12, HOSTILE);
     let text = junit(&report).expect("XML");
-    let wrong: usize = report.checkers.iter().map(|checker| checker.missed.len() + checker.false_yes.len()).sum();
+    let wrong: usize = report
+        .checkers
+        .iter()
+        .map(|checker| checker.missed.len() + checker.false_yes.len())
+        .sum();
     assert_eq!(text.matches("<testcase ").count(), wrong + 3, "{text}");
     assert_eq!(text.matches("<failure ").count(), 2);
     assert_eq!(text.matches("<skipped ").count(), wrong);
-    assert!(text.contains("failures=\"2\"") && !text.contains("<script"), "{text}");
+    assert!(
+        text.contains("failures=\"2\"") && !text.contains("<script"),
+        "{text}"
+    );
     // Without requirements nothing fails: the exit status is 0.
-    let silent = junit(&Report { verdicts: Vec::new(), ..report }).expect("XML");
+    let silent = junit(&Report {
+        verdicts: Vec::new(),
+        ..report
+    })
+    .expect("XML");
     assert!(silent.contains("failures=\"0\" errors=\"0\""), "{silent}");
 }
 
@@ -118,8 +177,14 @@ fn a_table_fits_the_terminal() {
     for (checkers, width) in [(1, 80), (5, 80), (12, 80), (12, 200), (3, 10)] {
         for name in ["", "lookahead:200", HOSTILE, &"wide".repeat(500)] {
             let text = table(&report(checkers, 8, name), &layout(width));
-            for line in text.lines().filter(|line| !line.contains("tc-eval explain ") && !line.starts_with("  m")) {
-                assert!(line.chars().count() <= width.max(80), "{checkers} checkers: {line}");
+            for line in text
+                .lines()
+                .filter(|line| !line.contains("tc-eval explain ") && !line.starts_with("  m"))
+            {
+                assert!(
+                    line.chars().count() <= width.max(80),
+                    "{checkers} checkers: {line}"
+                );
             }
         }
     }
@@ -144,13 +209,24 @@ fn what_is_not_defined_is_a_dash_and_never_nan() {
 fn colour_marks_what_is_missed_and_is_left_out_where_it_is_not_shown() {
     let report = report(1, 6, "x");
     let plain = table(&report, &layout(80));
-    let coloured = table(&report, &Layout { has_colour: true, ..layout(80) });
+    let coloured = table(
+        &report,
+        &Layout {
+            has_colour: true,
+            ..layout(80)
+        },
+    );
     assert!(
-        !plain.contains('\x1b') && coloured.contains("\x1b[31mmissed\x1b[0m") || coloured.contains("\x1b[1m\x1b[31m")
+        !plain.contains('\x1b') && coloured.contains("\x1b[31mmissed\x1b[0m")
+            || coloured.contains("\x1b[1m\x1b[31m")
     );
     let stripped: String = coloured
         .split('\x1b')
-        .map(|part| part.split_once('m').filter(|(code, _)| code.starts_with('[')).map_or(part, |(_, rest)| rest))
+        .map(|part| {
+            part.split_once('m')
+                .filter(|(code, _)| code.starts_with('['))
+                .map_or(part, |(_, rest)| rest)
+        })
         .collect();
     assert_eq!(stripped, plain);
 }

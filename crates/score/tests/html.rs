@@ -7,12 +7,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toolpipe_score::forms::html;
 use toolpipe_score::{
-    Answer, BaselineStream, Comparison, Interval, Measured, Report, Requirement, StreamName, Tally, Value, Verdict,
-    visible,
+    Answer, BaselineStream, Comparison, Interval, Measured, Report, Requirement, StreamName, Tally,
+    Value, Verdict, visible,
 };
 
-const CHECKERS: [&str; 7] =
-    ["first-chunk", "lookahead:200", "lookahead:1000", "lookahead:3000", "full", "auto", "cmd:./first.py"];
+const CHECKERS: [&str; 7] = [
+    "first-chunk",
+    "lookahead:200",
+    "lookahead:1000",
+    "lookahead:3000",
+    "full",
+    "auto",
+    "cmd:./first.py",
+];
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
@@ -37,9 +44,25 @@ fn a_page_has_all_its_parts() {
         .flat_map(|text| Requirement::parse(text).unwrap().check(&report))
         .collect();
     let page = read(&html(&report));
-    let count = |name: &str| page.elements.iter().filter(|element| *element == name).count();
-    assert_eq!(count("svg"), 2 + 2 * CHECKERS.len(), "the curve, its top, and two histograms for each checker");
-    for heading in ["Requirements", "Recall against earliness", "Wrong answers", "By model", "By tag", "auto"] {
+    let count = |name: &str| {
+        page.elements
+            .iter()
+            .filter(|element| *element == name)
+            .count()
+    };
+    assert_eq!(
+        count("svg"),
+        2 + 2 * CHECKERS.len(),
+        "the curve, its top, and two histograms for each checker"
+    );
+    for heading in [
+        "Requirements",
+        "Recall against earliness",
+        "Wrong answers",
+        "By model",
+        "By tag",
+        "auto",
+    ] {
         assert!(page.texts.iter().any(|text| text == heading), "{heading}");
     }
     let text = page.texts.concat();
@@ -73,8 +96,10 @@ fn names_and_reasons_of_any_text_stay_text() {
     let mut report = report(&hostile, 400, |n, measured| {
         let name = |salt: u64| hostile[((n * 7 + salt) % hostile.len() as u64) as usize];
         measured.id = format!("{}{n}", name(0)).into();
-        (measured.corpus, measured.api, measured.provider) = (name(1).into(), name(2).into(), name(3).into());
-        (measured.model, measured.tags) = (name(4).into(), [name(5), name(6)].map(Into::into).into());
+        (measured.corpus, measured.api, measured.provider) =
+            (name(1).into(), name(2).into(), name(3).into());
+        (measured.model, measured.tags) =
+            (name(4).into(), [name(5), name(6)].map(Into::into).into());
         for outcome in &mut measured.outcomes {
             outcome.reason = name(8).to_owned();
         }
@@ -89,9 +114,14 @@ fn names_and_reasons_of_any_text_stay_text() {
     );
     for n in 0..60 {
         let mut is = BaselineStream::of(&measured(n, hostile.len()));
-        (is.id, is.corpus) = (format!("{}{n}", hostile[n as usize % hostile.len()]), hostile[3].to_owned());
+        (is.id, is.corpus) = (
+            format!("{}{n}", hostile[n as usize % hostile.len()]),
+            hostile[3].to_owned(),
+        );
         let mut was = is.clone();
-        was.outcomes.iter_mut().for_each(|outcome| outcome.answer = Answer::Undecided);
+        was.outcomes
+            .iter_mut()
+            .for_each(|outcome| outcome.answer = Answer::Undecided);
         comparison.pair(&was, &is);
         comparison.new_stream(&is);
     }
@@ -112,13 +142,22 @@ fn names_and_reasons_of_any_text_stay_text() {
     let page = read(&html(&report));
     let text = page.texts.concat();
     for name in hostile.iter().filter(|name| !name.is_empty()) {
-        assert!(text.contains(&visible(name, 80)), "{} is not shown", visible(name, 80));
+        assert!(
+            text.contains(&visible(name, 80)),
+            "{} is not shown",
+            visible(name, 80)
+        );
     }
 }
 
 #[test]
 fn nothing_to_show_is_a_page() {
-    for (checkers, streams) in [(&[][..], 0), (&CHECKERS[..1], 0), (&CHECKERS[..1], 1), (&CHECKERS[..], 2)] {
+    for (checkers, streams) in [
+        (&[][..], 0),
+        (&CHECKERS[..1], 0),
+        (&CHECKERS[..1], 1),
+        (&CHECKERS[..], 2),
+    ] {
         let page = read(&html(&report(checkers, streams, |_, _| ())));
         assert!(page.elements.iter().any(|element| element == "table"));
     }
@@ -131,19 +170,34 @@ fn many_checkers_each_have_a_point_and_a_section() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let page = read(&html(&report(&many, 300, |_, _| ())));
     for name in many {
-        assert!(page.texts.iter().filter(|text| *text == name).count() >= 2, "{name} has no row or no section");
+        assert!(
+            page.texts.iter().filter(|text| *text == name).count() >= 2,
+            "{name} has no row or no section"
+        );
     }
 }
 
 #[test]
 fn numbers_that_are_not_finite_are_not_drawn() {
     let mut report = report(&CHECKERS, 100, |_, _| ());
-    let broken = serde_json::to_string(&report).unwrap().replace("\"recall\":0.", "\"recall\":1e308,\"x\":0.");
+    let broken = serde_json::to_string(&report)
+        .unwrap()
+        .replace("\"recall\":0.", "\"recall\":1e308,\"x\":0.");
     let huge: Report = serde_json::from_str(&broken).unwrap();
-    assert!(!read(&html(&huge)).texts.concat().contains("recall inf"), "a share above 1 is not drawn");
+    assert!(
+        !read(&html(&huge)).texts.concat().contains("recall inf"),
+        "a share above 1 is not drawn"
+    );
     for checker in &mut report.checkers {
-        let nothing = Interval { low: f64::NAN, high: f64::INFINITY, effective: f64::NAN };
-        checker.intervals = BTreeMap::from([("recall".to_owned(), nothing), ("precision".to_owned(), nothing)]);
+        let nothing = Interval {
+            low: f64::NAN,
+            high: f64::INFINITY,
+            effective: f64::NAN,
+        };
+        checker.intervals = BTreeMap::from([
+            ("recall".to_owned(), nothing),
+            ("precision".to_owned(), nothing),
+        ]);
     }
     let page = read(&html(&report));
     assert!(!page.texts.concat().contains("NaN") && !page.texts.concat().contains("inf"));
@@ -153,7 +207,8 @@ fn numbers_that_are_not_finite_are_not_drawn() {
 fn thousands_of_groups_and_errors_are_a_page_of_bounded_size() {
     let page = |streams| {
         let report = report(&CHECKERS, streams, |n, measured| {
-            (measured.model, measured.provider) = (format!("model {n}").into(), format!("provider {n}").into());
+            (measured.model, measured.provider) =
+                (format!("model {n}").into(), format!("provider {n}").into());
             measured.tags = [format!("tag {n}").into()].into();
         });
         html(&report).len()
@@ -167,7 +222,11 @@ fn thousands_of_groups_and_errors_are_a_page_of_bounded_size() {
 fn the_same_report_is_the_same_page() {
     let report = report(&CHECKERS, 50, |_, _| ());
     let again: Report = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
-    assert_eq!(html(&report), html(&again), "a report that was written as JSON and read again");
+    assert_eq!(
+        html(&report),
+        html(&again),
+        "a report that was written as JSON and read again"
+    );
 }
 
 proptest::proptest! {
@@ -185,7 +244,8 @@ proptest::proptest! {
     }
 }
 
-/// Each report of `tests/pages` and its page. `UPDATE=1` writes the pages; look at them in a browser.
+/// Each report of `tests/pages` and its page. `UPDATE=1` writes the pages; look at them in a
+/// browser.
 #[test]
 fn the_pages_are_as_recorded() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages");
@@ -196,7 +256,8 @@ fn the_pages_are_as_recorded() {
             continue;
         }
         found += 1;
-        let report: Report = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let report: Report =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         // A line for each element, so that a difference is a line, too.
         let page = html(&report).replace("><", ">\n<");
         read(&page);
@@ -205,8 +266,15 @@ fn the_pages_are_as_recorded() {
             std::fs::write(&recorded, &page).unwrap();
         }
         let wanted = std::fs::read_to_string(&recorded).unwrap_or_default();
-        let differs = page.lines().zip(wanted.lines().chain(std::iter::repeat(""))).find(|(is, was)| is != was);
-        assert!(page == wanted, "{}: {differs:?}; UPDATE=1 writes it anew", recorded.display());
+        let differs = page
+            .lines()
+            .zip(wanted.lines().chain(std::iter::repeat("")))
+            .find(|(is, was)| is != was);
+        assert!(
+            page == wanted,
+            "{}: {differs:?}; UPDATE=1 writes it anew",
+            recorded.display()
+        );
     }
     assert!(found >= 2, "the reports are in {}", folder.display());
 }
@@ -214,12 +282,18 @@ fn the_pages_are_as_recorded() {
 #[test]
 fn a_stream_that_vanished_is_named() {
     let mut report = report(&CHECKERS, 3, |_, _| ());
-    let gone = StreamName { corpus: "c".to_owned(), id: "gone".to_owned() };
+    let gone = StreamName {
+        corpus: "c".to_owned(),
+        id: "gone".to_owned(),
+    };
     report.baseline = Some(toolpipe_score::BaselineReport {
         vanished: 7,
         vanished_streams: vec![gone],
         ..toolpipe_score::BaselineReport::default()
     });
     let text = read(&html(&report)).texts.concat();
-    assert!(text.contains("gone") && text.contains("7 vanished (1 of them are listed)"), "{text}");
+    assert!(
+        text.contains("gone") && text.contains("7 vanished (1 of them are listed)"),
+        "{text}"
+    );
 }

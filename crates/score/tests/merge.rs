@@ -1,4 +1,5 @@
-//! Counts of parts add up to the counts of the whole, bit for bit, however the streams are cut into parts and merged.
+//! Counts of parts add up to the counts of the whole, bit for bit, however the streams are cut into
+//! parts and merged.
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -15,35 +16,74 @@ fn answer() -> impl Strategy<Value = Answer> {
 }
 
 fn place() -> impl Strategy<Value = Place> {
-    let ms = prop::option::of(prop_oneof![0f64..1e6, Just(f64::NAN), Just(f64::INFINITY), Just(-1.0)]);
-    (0u64..300, 0u64..100_000, ms).prop_map(|(events, chars, ms)| Place { events, chars, bytes: chars * 2, ms })
-}
-
-fn outcome() -> impl Strategy<Value = Outcome> {
-    (answer(), answer(), prop::option::of(place()), any::<bool>()).prop_map(|(answer, last, at, depends_on_split)| {
-        Outcome { answer, last, at, reason: "because".to_owned(), depends_on_split }
+    let ms = prop::option::of(prop_oneof![
+        0f64..1e6,
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        Just(-1.0)
+    ]);
+    (0u64..300, 0u64..100_000, ms).prop_map(|(events, chars, ms)| Place {
+        events,
+        chars,
+        bytes: chars * 2,
+        ms,
     })
 }
 
-/// A stream. Names are few, so that groups and sources are shared, or one of many, so that there are more than a tally keeps.
+fn outcome() -> impl Strategy<Value = Outcome> {
+    (answer(), answer(), prop::option::of(place()), any::<bool>()).prop_map(
+        |(answer, last, at, depends_on_split)| Outcome {
+            answer,
+            last,
+            at,
+            reason: "because".to_owned(),
+            depends_on_split,
+        },
+    )
+}
+
+/// A stream. Names are few, so that groups and sources are shared, or one of many, so that there
+/// are more than a tally keeps.
 fn measured() -> impl Strategy<Value = Measured> {
-    let names = (0u32..9, 0u32..40, prop_oneof![0u32..4, 0u32..100_000], "[a-c]{0,2}");
-    let truth = (any::<bool>(), place(), prop::option::of(place()), prop::option::of(0f64..1e5));
+    let names = (
+        0u32..9,
+        0u32..40,
+        prop_oneof![0u32..4, 0u32..100_000],
+        "[a-c]{0,2}",
+    );
+    let truth = (
+        any::<bool>(),
+        place(),
+        prop::option::of(place()),
+        prop::option::of(0f64..1e5),
+    );
     (names, truth, prop::collection::vec(outcome(), CHECKERS)).prop_map(
-        |((id, source, model, tags), (has_tool_call, end, first_call, saved_ms), outcomes)| Measured {
-            id: format!("stream-{id}").into(),
-            corpus: "corpus".into(),
-            source: format!("source-{source}").into(),
-            api: "api".into(),
-            provider: "".into(),
-            model: format!("model-{model}").into(),
-            tags: tags.chars().map(|tag| tag.to_string().into()).collect::<BTreeSet<_>>(),
-            has_tool_call,
-            end,
-            first_call,
-            calls: CallCounts { expected: 2, read: 1, exact: 1, is_in_order: false, repaired: 1, incomplete: 0 },
-            saved_ms,
-            outcomes,
+        |((id, source, model, tags), (has_tool_call, end, first_call, saved_ms), outcomes)| {
+            Measured {
+                id: format!("stream-{id}").into(),
+                corpus: "corpus".into(),
+                source: format!("source-{source}").into(),
+                api: "api".into(),
+                provider: "".into(),
+                model: format!("model-{model}").into(),
+                tags: tags
+                    .chars()
+                    .map(|tag| tag.to_string().into())
+                    .collect::<BTreeSet<_>>(),
+                has_tool_call,
+                end,
+                first_call,
+                calls: CallCounts {
+                    expected: 2,
+                    read: 1,
+                    exact: 1,
+                    is_in_order: false,
+                    repaired: 1,
+                    incomplete: 0,
+                },
+                saved_ms,
+                outcomes,
+            }
         },
     )
 }
@@ -105,8 +145,19 @@ proptest! {
 /// A stream of a group and a source of its own, with a long name.
 fn distinct(index: u32) -> Measured {
     let name = format!("{index}{}", "x".repeat(300));
-    let at = Some(Place { events: 1, chars: u64::from(index), bytes: 1, ms: Some(f64::from(index)) });
-    let outcome = Outcome { answer: Answer::Yes, last: Answer::No, at, reason: name.clone(), depends_on_split: true };
+    let at = Some(Place {
+        events: 1,
+        chars: u64::from(index),
+        bytes: 1,
+        ms: Some(f64::from(index)),
+    });
+    let outcome = Outcome {
+        answer: Answer::Yes,
+        last: Answer::No,
+        at,
+        reason: name.clone(),
+        depends_on_split: true,
+    };
     Measured {
         id: name.as_str().into(),
         corpus: "corpus".into(),
@@ -116,7 +167,12 @@ fn distinct(index: u32) -> Measured {
         model: name.as_str().into(),
         tags: BTreeSet::from([name.as_str().into()]),
         has_tool_call: index.is_multiple_of(2),
-        end: Place { events: 2, chars: 1 << 20, bytes: 1, ms: None },
+        end: Place {
+            events: 2,
+            chars: 1 << 20,
+            bytes: 1,
+            ms: None,
+        },
         first_call: at,
         calls: CallCounts::default(),
         saved_ms: Some(f64::from(index)),
@@ -147,7 +203,10 @@ fn groups_keep_the_first_names_in_any_order() {
     let models: Vec<_> = report.groups_by(toolpipe_score::Dimension::Model).collect();
     assert_eq!(models.len(), 301);
     assert_eq!(models[300].name, "(other)");
-    let streams: f64 = models.iter().filter_map(|group| group.streams.get("streams")?.number()).sum();
+    let streams: f64 = models
+        .iter()
+        .filter_map(|group| group.streams.get("streams")?.number())
+        .sum();
     assert_eq!(streams, 1_200.0);
 }
 
@@ -155,7 +214,15 @@ fn groups_keep_the_first_names_in_any_order() {
 fn counts_that_do_not_belong_together_are_refused() {
     let mut one = tally();
     assert!(one.merge(Tally::new(&["first".to_owned()])).is_err());
-    assert!(one.merge(Tally::new(&["first".to_owned(), "second".to_owned()])).is_err(), "another --show");
-    let damaged = json(&tally()).replacen(r#""wrong":["#, r#""wrong":[{"limit":3,"missed":[],"false_yes":[]},"#, 1);
+    assert!(
+        one.merge(Tally::new(&["first".to_owned(), "second".to_owned()]))
+            .is_err(),
+        "another --show"
+    );
+    let damaged = json(&tally()).replacen(
+        r#""wrong":["#,
+        r#""wrong":[{"limit":3,"missed":[],"false_yes":[]},"#,
+        1,
+    );
     assert!(one.merge(serde_json::from_str(&damaged).unwrap()).is_err());
 }

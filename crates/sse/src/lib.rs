@@ -1,10 +1,12 @@
 //! Server-Sent Events after the WHATWG specification
 //! ([HTML, section 9.2](https://html.spec.whatwg.org/multipage/server-sent-events.html)).
 //!
-//! What it is: [`Decoder`] takes the bytes of a body in any pieces and gives [`Event`]s. What it is not: it opens nothing and
-//! reconnects nothing, so it drops the fields `id` and `retry`, and does not read the data.
+//! What it is: [`Decoder`] takes the bytes of a body in any pieces and gives [`Event`]s. What it is
+//! not: it opens nothing and reconnects nothing, so it drops the fields `id` and `retry`, and does
+//! not read the data.
 //!
-//! [`Decoder::of_json`] reads beyond the specification what servers and recordings make of streams whose data is JSON.
+//! [`Decoder::of_json`] reads beyond the specification what servers and recordings make of streams
+//! whose data is JSON.
 
 use memchr::memchr2;
 
@@ -21,7 +23,8 @@ pub struct Event<'a> {
 
 /// The parser of an event stream. Feed it bytes as they come: any split gives the same events.
 ///
-/// Bytes that are not UTF-8 become U+FFFD, as the specification's decoder has it. Comments and unknown fields are dropped.
+/// Bytes that are not UTF-8 become U+FFFD, as the specification's decoder has it. Comments and
+/// unknown fields are dropped.
 #[derive(Debug, Default)]
 pub struct Decoder {
     /// The first line has ended, so that a byte order mark is text from here on.
@@ -30,7 +33,8 @@ pub struct Decoder {
     line: Vec<u8>,
     /// The last line ended with a carriage return: a line feed that follows belongs to it.
     after_return: bool,
-    /// The last `event` field, which counts while `has_name`: most events have the name of the one before.
+    /// The last `event` field, which counts while `has_name`: most events have the name of the one
+    /// before.
     name: String,
     has_name: bool,
     data: String,
@@ -48,19 +52,30 @@ pub struct Decoder {
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Decoder {
-    /// A decoder that takes events of at most `limit` bytes, comments and line ends among them; see [`Decoder::is_full`].
+    /// A decoder that takes events of at most `limit` bytes, comments and line ends among them; see
+    /// [`Decoder::is_full`].
     pub fn limited(limit: usize) -> Decoder {
-        Decoder { limit: Some(limit), ..Decoder::default() }
+        Decoder {
+            limit: Some(limit),
+            ..Decoder::default()
+        }
     }
 
-    /// This decoder for a stream whose data is JSON. It reads three things that the specification would drop or join:
+    /// This decoder for a stream whose data is JSON. It reads three things that the specification
+    /// would drop or join:
     ///
-    /// - **Lost blank lines.** An event ends before a second name, and before a line of data that cannot go on with the JSON so far.
-    /// - **JSON without `data:`**, as Google's servers write an error into a stream that has begun. It is an event of its own.
-    /// - **The field `error`**, as llama.cpp wrote it before September 2025. It is an event of that name.
+    /// - **Lost blank lines.** An event ends before a second name, and before a line of data that
+    ///   cannot go on with the JSON so far.
+    /// - **JSON without `data:`**, as Google's servers write an error into a stream that has begun.
+    ///   It is an event of its own.
+    /// - **The field `error`**, as llama.cpp wrote it before September 2025. It is an event of that
+    ///   name.
     #[must_use]
     pub fn of_json(self) -> Decoder {
-        Decoder { is_json: true, ..self }
+        Decoder {
+            is_json: true,
+            ..self
+        }
     }
 
     /// Whether an event was longer than the limit. The decoder reads nothing after it.
@@ -82,7 +97,8 @@ impl Decoder {
             self.after_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        // Nearly every event is one line of data in the bytes at hand: that line is given as it lies there, without a copy.
+        // Nearly every event is one line of data in the bytes at hand: that line is given as it
+        // lies there, without a copy.
         let mut only = None;
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             let (line, rest) = bytes.split_at(end);
@@ -114,15 +130,16 @@ impl Decoder {
         }
     }
 
-    /// Notes whether the event is too long with `more` bytes of a line that has not ended. The split of the bytes does not show: a
-    /// line that is too long before its end is so at its end.
+    /// Notes whether the event is too long with `more` bytes of a line that has not ended. The
+    /// split of the bytes does not show: a line that is too long before its end is so at its end.
     fn overflows(&mut self, more: usize) -> bool {
         self.is_full |= self.limit.is_some_and(|limit| self.size + more > limit);
         self.is_full
     }
 
-    /// The body ended. The specification drops an event whose blank line is missing; several providers leave out the last
-    /// one, so it is given here, with its last line as far as it came, and the caller judges from the data whether it is complete.
+    /// The body ended. The specification drops an event whose blank line is missing; several
+    /// providers leave out the last one, so it is given here, with its last line as far as it came,
+    /// and the caller judges from the data whether it is complete.
     pub fn finish(&mut self, on: &mut dyn FnMut(Event<'_>)) {
         if self.is_full {
             return;
@@ -143,9 +160,15 @@ impl Decoder {
         self.keep(only);
     }
 
-    /// Takes one line. `only` is the data of the event while it is a single line that `self.data` does not have.
+    /// Takes one line. `only` is the data of the event while it is a single line that `self.data`
+    /// does not have.
     #[inline]
-    fn line<'b>(&mut self, mut line: &'b [u8], only: &mut Option<&'b [u8]>, on: &mut dyn FnMut(Event<'_>)) {
+    fn line<'b>(
+        &mut self,
+        mut line: &'b [u8],
+        only: &mut Option<&'b [u8]>,
+        on: &mut dyn FnMut(Event<'_>),
+    ) {
         if !std::mem::replace(&mut self.begun, true) {
             line = line.strip_prefix(MARK).unwrap_or(line);
         }
@@ -172,7 +195,12 @@ impl Decoder {
     }
 
     /// A line of no field of the specification that matters, in a stream of JSON.
-    fn other<'b>(&mut self, line: &'b [u8], only: &mut Option<&'b [u8]>, on: &mut dyn FnMut(Event<'_>)) {
+    fn other<'b>(
+        &mut self,
+        line: &'b [u8],
+        only: &mut Option<&'b [u8]>,
+        on: &mut dyn FnMut(Event<'_>),
+    ) {
         if let Some(value) = line.strip_prefix(b"error:") {
             self.end_before(line, only, on);
             self.name(b"error");
@@ -192,8 +220,8 @@ impl Decoder {
         self.size = line.len() + 1;
     }
 
-    /// Whether a line of data can go on with the JSON so far. An object is a member or an item, so that it comes at the beginning or behind
-    /// one of `[`, `,` and `:`. `[DONE]` is never a part.
+    /// Whether a line of data can go on with the JSON so far. An object is a member or an item, so
+    /// that it comes at the beginning or behind one of `[`, `,` and `:`. `[DONE]` is never a part.
     fn goes_on(&self, only: Option<&[u8]>, value: &[u8]) -> bool {
         // Looked at only where the answer needs it: there may be many lines of white space.
         let last = || only.unwrap_or(self.data.as_bytes()).trim_ascii_end().last();
@@ -236,10 +264,19 @@ impl Decoder {
             let name = self.has_name.then_some(self.name.as_str());
             let is_bare = self.is_bare;
             match only.map(std::str::from_utf8) {
-                Some(Ok(data)) => on(Event { name, data, is_bare }),
+                Some(Ok(data)) => on(Event {
+                    name,
+                    data,
+                    is_bare,
+                }),
                 _ => {
-                    only.into_iter().for_each(|value| push_lossy(&mut self.data, value));
-                    on(Event { name, data: &self.data, is_bare });
+                    only.into_iter()
+                        .for_each(|value| push_lossy(&mut self.data, value));
+                    on(Event {
+                        name,
+                        data: &self.data,
+                        is_bare,
+                    });
                 }
             }
         }
@@ -291,10 +328,16 @@ mod tests {
             &["add|é\u{feff}", "-|x", "-|y"],
         ),
         // A second mark belongs to the name of the first field, which is unknown then.
-        ("\u{feff}\u{feff}data: a\ndata: b\n\ndata: c\n\n", &["-|b", "-|c"]),
+        (
+            "\u{feff}\u{feff}data: a\ndata: b\n\ndata: c\n\n",
+            &["-|b", "-|c"],
+        ),
         ("data\ndata: a\n\n", &["-|\na"]),
         // Unknown fields, no space after a colon, a colon in the value, fields of reconnection.
-        ("error: x\nretry: 10\nid: ab\ndata:{\"a\":\"b: c\"}\n\n", &["-|{\"a\":\"b: c\"}"]),
+        (
+            "error: x\nretry: 10\nid: ab\ndata:{\"a\":\"b: c\"}\n\n",
+            &["-|{\"a\":\"b: c\"}"],
+        ),
         // The last blank line, and the last line's end, are often missing.
         ("data: a\n\ndata: b\n", &["-|a", "-|b"]),
         ("data: a\n\ndata: [DONE]", &["-|a", "-|[DONE]"]),
@@ -308,7 +351,11 @@ mod tests {
                 let body = body.replace('\n', line_end).into_bytes();
                 let want: Vec<String> = want.iter().map(|w| (*w).to_owned()).collect();
                 assert_eq!(events(&[&body]), want, "{body:?}");
-                assert_eq!(events(&body.chunks(1).collect::<Vec<_>>()), want, "{body:?}");
+                assert_eq!(
+                    events(&body.chunks(1).collect::<Vec<_>>()),
+                    want,
+                    "{body:?}"
+                );
                 for at in 0..body.len() {
                     let (a, b) = body.split_at(at);
                     assert_eq!(events(&[a, b]), want, "{body:?} at {at}");
@@ -344,7 +391,8 @@ mod tests {
             assert_eq!(whole.1, limit < 27, "{limit}");
             assert_eq!(
                 whole.0.len(),
-                [0, 1, 2, 4][usize::from(limit > 9) + usize::from(limit > 12) + usize::from(limit > 26)]
+                [0, 1, 2, 4]
+                    [usize::from(limit > 9) + usize::from(limit > 12) + usize::from(limit > 26)]
             );
         }
     }
@@ -353,21 +401,39 @@ mod tests {
     fn in_a_stream_of_json_events_end_without_blank_lines_too() {
         for (body, want) in [
             // Blank lines that were lost.
-            ("data: {\"a\":1}\ndata: {\"a\":2}\ndata: [DONE]\n", &["-|{\"a\":1}", "-|{\"a\":2}", "-|[DONE]"][..]),
-            ("event: x\ndata: {}\nevent: y\ndata: {}\n", &["x|{}", "y|{}"]),
+            (
+                "data: {\"a\":1}\ndata: {\"a\":2}\ndata: [DONE]\n",
+                &["-|{\"a\":1}", "-|{\"a\":2}", "-|[DONE]"][..],
+            ),
+            (
+                "event: x\ndata: {}\nevent: y\ndata: {}\n",
+                &["x|{}", "y|{}"],
+            ),
             ("data: {}\ndata: junk\ndata: {}\n", &["-|{}\njunk", "-|{}"]),
             // One JSON text over several lines.
-            ("data: [\ndata: {\"a\":\ndata: {}\ndata: },\ndata:  {}\ndata: ]\n\n", &["-|[\n{\"a\":\n{}\n},\n {}\n]"]),
+            (
+                "data: [\ndata: {\"a\":\ndata: {}\ndata: },\ndata:  {}\ndata: ]\n\n",
+                &["-|[\n{\"a\":\n{}\n},\n {}\n]"],
+            ),
             ("data:\ndata: {}\nevent: x\n\n", &["x|\n{}"]),
             // JSON without `data:`, with and without the blank lines around it.
-            ("data: {}\n\n{\"error\":{}}", &["-|{}", "bare|{\"error\":{}}"]),
+            (
+                "data: {}\n\n{\"error\":{}}",
+                &["-|{}", "bare|{\"error\":{}}"],
+            ),
             (
                 "data: {}\n{\n  \"error\": {\n  }\n}\n: c\ndata: 1\n\n",
                 &["-|{}", "bare|{\n  \"error\": {\n  }\n}", "-|1"],
             ),
-            ("{\"a\":1}\n{\"a\":[\n{}\n]}\nevent: x\ndata: 1", &["bare|{\"a\":1}", "bare|{\"a\":[\n{}\n]}", "x|1"]),
+            (
+                "{\"a\":1}\n{\"a\":[\n{}\n]}\nevent: x\ndata: 1",
+                &["bare|{\"a\":1}", "bare|{\"a\":[\n{}\n]}", "x|1"],
+            ),
             // The field `error`.
-            ("data: {}\n\nerror: {\"code\":500}\n\n", &["-|{}", "error|{\"code\":500}"]),
+            (
+                "data: {}\n\nerror: {\"code\":500}\n\n",
+                &["-|{}", "error|{\"code\":500}"],
+            ),
         ] {
             for line_end in ["\n", "\r\n", "\r"] {
                 let body = body.replace('\n', line_end).into_bytes();
@@ -389,6 +455,9 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_utf8_become_the_replacement_character() {
-        assert_eq!(events(&[b"data: a\xff\xc3", b"\xa9\xe2\x82\n\n"]), ["-|a\u{fffd}é\u{fffd}"]);
+        assert_eq!(
+            events(&[b"data: a\xff\xc3", b"\xa9\xe2\x82\n\n"]),
+            ["-|a\u{fffd}é\u{fffd}"]
+        );
     }
 }

@@ -18,8 +18,9 @@ pub enum Piece {
     Failed(Failure),
 }
 
-/// Opens and reads the inputs in a thread, which hands each piece to `send` and waits there while the command has no room for it.
-/// `send` returns whether more is wanted. After [`Piece::End`] the thread waits until the reader of standard output goes away.
+/// Opens and reads the inputs in a thread, which hands each piece to `send` and waits there while
+/// the command has no room for it. `send` returns whether more is wanted. After [`Piece::End`] the
+/// thread waits until the reader of standard output goes away.
 ///
 /// # Errors
 /// [`Failure::Limit`] when the thread cannot be started; whatever else fails is a piece.
@@ -39,13 +40,19 @@ pub fn read_in_thread(
 }
 
 /// Reads to the end; returns whether more was wanted until then.
-fn read(files: &[PathBuf], max_line: usize, send: &mut impl FnMut(Piece) -> bool) -> Result<bool, Failure> {
+fn read(
+    files: &[PathBuf],
+    max_line: usize,
+    send: &mut impl FnMut(Piece) -> bool,
+) -> Result<bool, Failure> {
     let mut input = Input::open(files, max_line)?;
     loop {
         let name = input.now();
         let piece = match input.block(None, &mut || Ok(()))? {
             Some(Block::Lines(lines)) => Piece::Lines(lines.to_vec(), Box::from(&*name)),
-            Some(Block::TooLong(start, length)) => Piece::TooLong(start.to_vec(), length, Box::from(&*name)),
+            Some(Block::TooLong(start, length)) => {
+                Piece::TooLong(start.to_vec(), length, Box::from(&*name))
+            }
             None => Piece::Next,
         };
         if matches!(piece, Piece::Next) && !input.advance() {

@@ -1,4 +1,5 @@
-//! Lines that are not events: nothing of them is lost, and the first few are reported on standard error.
+//! Lines that are not events: nothing of them is lost, and the first few are reported on standard
+//! error.
 
 use crate::{Failure, Filter, message};
 use base64::Engine;
@@ -35,15 +36,36 @@ impl BadLines {
     ///
     /// # Errors
     /// [`Failure::Strict`] under `--strict`: write the lines before it first.
-    pub fn warn(&mut self, options: &Filter, bad: BadLine<'_>, put: impl FnOnce(&Warning<'_>)) -> Result<(), Failure> {
-        let BadLine { file, number, start, length, what } = bad;
+    pub fn warn(
+        &mut self,
+        options: &Filter,
+        bad: BadLine<'_>,
+        put: impl FnOnce(&Warning<'_>),
+    ) -> Result<(), Failure> {
+        let BadLine {
+            file,
+            number,
+            start,
+            length,
+            what,
+        } = bad;
         if options.strict {
-            return Err(Failure::Strict { file: file.to_owned(), line: number, what: what.to_owned() });
+            return Err(Failure::Strict {
+                file: file.to_owned(),
+                line: number,
+                what: what.to_owned(),
+            });
         }
         self.seen += 1;
         if self.seen <= REPORTED {
-            let more = if self.seen == REPORTED { "; further ones are only in the stream" } else { "" };
-            let text = format!("{file}, line {number}: not an event ({what}), passed on as a warning{more}");
+            let more = if self.seen == REPORTED {
+                "; further ones are only in the stream"
+            } else {
+                ""
+            };
+            let text = format!(
+                "{file}, line {number}: not an event ({what}), passed on as a warning{more}"
+            );
             message(options.command, &text);
         }
         let mut kept = &start[..start.len().min(CARRIED)];

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 /// Hands each event to the machine of its stream, and makes and ends the machines.
 ///
-/// A stream begins with `stream_start`, or with the first event that belongs to a model's turn; it ends with `stream_end`, or
-/// when another begins under the same name. Events between streams (messages, results, statistics) pass.
+/// A stream begins with `stream_start`, or with the first event that belongs to a model's turn; it
+/// ends with `stream_end`, or when another begins under the same name. Events between streams
+/// (messages, results, statistics) pass.
 pub struct Demux<M> {
     make: Box<dyn FnMut(&Event<'_>) -> M>,
     unnamed: Option<M>,
@@ -16,14 +17,24 @@ pub struct Demux<M> {
 
 impl<M> std::fmt::Debug for Demux<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Demux").field("open", &(self.named.len() + usize::from(self.unnamed.is_some()))).finish()
+        f.debug_struct("Demux")
+            .field(
+                "open",
+                &(self.named.len() + usize::from(self.unnamed.is_some())),
+            )
+            .finish()
     }
 }
 
 impl<M: Machine> Demux<M> {
     /// `make` builds the machine of a stream from its first event.
     pub fn new(make: impl FnMut(&Event<'_>) -> M + 'static) -> Self {
-        Demux { make: Box::new(make), unnamed: None, named: HashMap::new(), events: 0 }
+        Demux {
+            make: Box::new(make),
+            unnamed: None,
+            named: HashMap::new(),
+            events: 0,
+        }
     }
 
     /// How many events were read, of streams and between them.
@@ -68,11 +79,16 @@ impl<M: Machine> Demux<M> {
         settled
     }
 
-    /// Removes and returns every machine that is still open at the end of the input, with the name of its stream as JSON.
+    /// Removes and returns every machine that is still open at the end of the input, with the name
+    /// of its stream as JSON.
     pub fn drain(&mut self) -> impl Iterator<Item = (Option<Box<str>>, M)> + use<M> {
         let mut named: Vec<_> = self.named.drain().collect();
         named.sort_by(|a, b| a.0.cmp(&b.0));
-        self.unnamed.take().map(|m| (None, m)).into_iter().chain(named.into_iter().map(|(name, m)| (Some(name), m)))
+        self.unnamed
+            .take()
+            .map(|m| (None, m))
+            .into_iter()
+            .chain(named.into_iter().map(|(name, m)| (Some(name), m)))
     }
 
     fn take(&mut self, name: Option<&str>) -> Option<M> {

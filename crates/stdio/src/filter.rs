@@ -4,7 +4,8 @@ use crate::{Demux, Emit, Failure, Filter, LineHandler, LineWriter, Outcome, driv
 use event::payload::Warning;
 use event::{Event, Kind, Machine, Payload, Sink};
 
-/// Runs a machine for each stream of the input until it ends, the answer is known, or a signal comes.
+/// Runs a machine for each stream of the input until it ends, the answer is known, or a signal
+/// comes.
 ///
 /// # Errors
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
@@ -13,11 +14,24 @@ pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<O
 }
 
 impl<M: Machine> LineHandler for Demux<M> {
-    // Called for each line, and once more where a line was lost: without this the second call costs the first its inlining.
+    // Called for each line, and once more where a line was lost: without this the second call costs
+    // the first its inlining.
     #[inline(always)]
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
-        let (stream, t) = (event.stream().map(|s| s.text()), event.t().map(|t| t.text()));
-        self.push(event, &mut MachineSink { out, at, stream, t, lost: false })
+        let (stream, t) = (
+            event.stream().map(|s| s.text()),
+            event.t().map(|t| t.text()),
+        );
+        self.push(
+            event,
+            &mut MachineSink {
+                out,
+                at,
+                stream,
+                t,
+                lost: false,
+            },
+        )
     }
 
     fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>) {
@@ -30,7 +44,13 @@ impl<M: Machine> LineHandler for Demux<M> {
 
     fn finish(&mut self, out: &mut LineWriter<'_>) {
         for (stream, mut machine) in self.drain() {
-            machine.finish(&mut MachineSink { out, at: (0, 0), stream: stream.as_deref(), t: None, lost: false });
+            machine.finish(&mut MachineSink {
+                out,
+                at: (0, 0),
+                stream: stream.as_deref(),
+                t: None,
+                lost: false,
+            });
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Lines from files and standard input, in blocks: whole lines at a time, in one buffer that is used again.
+//! Lines from files and standard input, in blocks: whole lines at a time, in one buffer that is
+//! used again.
 
 use crate::{Failure, Signals, check_input};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,15 +15,20 @@ const BLOCK: usize = 128 * 1024;
 /// How much of a line that is too long is kept, in bytes.
 const KEPT: usize = 64 * 1024;
 /// After a signal: how long to wait for more lines, which an upstream writes while it ends too.
-const GRACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+const GRACE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
+};
 
 /// After a signal: how long to read on when the upstream does not end.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// A block of input: bytes in the input's own buffer, valid until the next call of [`Input::block`].
+/// A block of input: bytes in the input's own buffer, valid until the next call of
+/// [`Input::block`].
 #[derive(Debug)]
 pub enum Block<'a> {
-    /// One or more whole lines, each with its line feed; only the very last line of a file may lack it.
+    /// One or more whole lines, each with its line feed; only the very last line of a file may lack
+    /// it.
     Lines(&'a [u8]),
     /// A line longer than allowed: its beginning, and its length in bytes without the line feed.
     TooLong(&'a [u8], u64),
@@ -54,7 +60,8 @@ pub struct Input {
     searched: usize,
     to: usize,
     max_line: usize,
-    /// While the rest of an over-long line is dropped: how much of its beginning stays at the front of the buffer.
+    /// While the rest of an over-long line is dropped: how much of its beginning stays at the front
+    /// of the buffer.
     dropping: Option<usize>,
     /// Bytes of that line seen so far.
     seen: u64,
@@ -63,10 +70,12 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens `files` (`-` is standard input; none at all is standard input too). `max_line` is in bytes, at most 2 GiB.
+    /// Opens `files` (`-` is standard input; none at all is standard input too). `max_line` is in
+    /// bytes, at most 2 GiB.
     ///
     /// # Errors
-    /// [`Failure::Read`] for the first file that cannot be opened, [`Failure::Closed`] for standard input: nothing was read then.
+    /// [`Failure::Read`] for the first file that cannot be opened, [`Failure::Closed`] for standard
+    /// input: nothing was read then.
     pub fn open(files: &[PathBuf], max_line: usize) -> Result<Self, Failure> {
         let mut todo = VecDeque::new();
         if files.is_empty() || files.iter().any(|path| path == Path::new("-")) {
@@ -77,7 +86,10 @@ impl Input {
             if path == Path::new("-") {
                 todo.push_back((Source::Stdin, "standard input".into()));
             } else {
-                let file = File::open(path).map_err(|error| Failure::Read { file: name.clone(), error })?;
+                let file = File::open(path).map_err(|error| Failure::Read {
+                    file: name.clone(),
+                    error,
+                })?;
                 todo.push_back((Source::File(file), name.into()));
             }
         }
@@ -102,14 +114,18 @@ impl Input {
 
     /// The name of the input that the last block came from.
     pub fn now(&self) -> Rc<str> {
-        self.now.as_ref().map_or_else(|| "standard input".into(), |(_, name)| Rc::clone(name))
+        self.now
+            .as_ref()
+            .map_or_else(|| "standard input".into(), |(_, name)| Rc::clone(name))
     }
 
-    /// The next block; `None` at the end of this input (ask [`Input::advance`] for more). `idle` is called exactly when the next
-    /// read would block: flush there. A signal ends the input once nothing has come for half a second, or after a second.
+    /// The next block; `None` at the end of this input (ask [`Input::advance`] for more). `idle` is
+    /// called exactly when the next read would block: flush there. A signal ends the input once
+    /// nothing has come for half a second, or after a second.
     ///
     /// # Errors
-    /// [`Failure::Read`], [`Failure::Gone`] when the reader of standard output leaves during a wait, and the errors of `idle`.
+    /// [`Failure::Read`], [`Failure::Gone`] when the reader of standard output leaves during a
+    /// wait, and the errors of `idle`.
     pub fn block(
         &mut self,
         signals: Option<&Signals>,
@@ -120,7 +136,8 @@ impl Input {
                 let (from, end) = (self.from, self.searched + at + 1);
                 if let Some(kept) = self.dropping.take() {
                     // The over-long line ends at the first line feed, not at the last.
-                    let first = from + memchr::memchr(b'\n', &self.buffer[from..self.to]).unwrap_or(at);
+                    let first =
+                        from + memchr::memchr(b'\n', &self.buffer[from..self.to]).unwrap_or(at);
                     let length = self.seen + (first - from) as u64;
                     (self.from, self.searched) = (first + 1, first + 1);
                     return Ok(Some(Block::TooLong(&self.buffer[..kept], length)));
@@ -136,7 +153,11 @@ impl Input {
                 if let Some(kept) = self.dropping.take() {
                     return Ok(Some(Block::TooLong(&self.buffer[..kept], self.seen)));
                 }
-                return Ok(if from == to { None } else { Some(Block::Lines(&self.buffer[from..to])) });
+                return Ok(if from == to {
+                    None
+                } else {
+                    Some(Block::Lines(&self.buffer[from..to]))
+                });
             }
         }
     }
@@ -151,7 +172,8 @@ impl Input {
         more
     }
 
-    /// Moves what is left to the front, and grows the buffer while one line fills it, up to the longest line allowed.
+    /// Moves what is left to the front, and grows the buffer while one line fills it, up to the
+    /// longest line allowed.
     fn make_room(&mut self) {
         if let Some(kept) = self.dropping {
             self.seen += (self.to - self.from) as u64;
@@ -170,7 +192,10 @@ impl Input {
             (self.from, self.searched, self.to) = (kept, kept, kept);
             self.buffer.resize(KEPT + BLOCK, 0);
         } else if self.to == self.buffer.len() {
-            self.buffer.resize((self.buffer.len() * 2).min(self.max_line.saturating_add(BLOCK)), 0);
+            self.buffer.resize(
+                (self.buffer.len() * 2).min(self.max_line.saturating_add(BLOCK)),
+                0,
+            );
         }
     }
 
@@ -180,7 +205,9 @@ impl Input {
         idle: &mut dyn FnMut() -> Result<(), Failure>,
     ) -> Result<usize, Failure> {
         use rustix::io::Errno;
-        let Some((source, name)) = &self.now else { return Ok(0) };
+        let Some((source, name)) = &self.now else {
+            return Ok(0);
+        };
         // An upstream that ends too is read to its end; one that does not end is left.
         if signals.is_some_and(|s| s.seen().is_some())
             && self.signalled.get_or_insert_with(Instant::now).elapsed() > LIMIT
@@ -200,7 +227,12 @@ impl Input {
                     return Ok(n);
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(e) => return Err(Failure::Read { file: name.to_string(), error: e.into() }),
+                Err(e) => {
+                    return Err(Failure::Read {
+                        file: name.to_string(),
+                        error: e.into(),
+                    });
+                }
             }
         }
     }
@@ -209,7 +241,10 @@ impl Input {
 /// Whether a read would not block: there are bytes, or the input has ended.
 fn ready(source: &Source) -> bool {
     let mut fds = [PollFd::new(source, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     !matches!(poll(&mut fds, Some(&now)), Ok(0))
 }
 
@@ -218,7 +253,10 @@ fn wait(source: &Source, signals: Option<&Signals>) -> Result<bool, Failure> {
     let stdout = std::io::stdout();
     loop {
         let seen = signals.is_some_and(|s| s.seen().is_some());
-        let mut fds = vec![PollFd::new(source, PollFlags::IN), PollFd::new(&stdout, PollFlags::empty())];
+        let mut fds = vec![
+            PollFd::new(source, PollFlags::IN),
+            PollFd::new(&stdout, PollFlags::empty()),
+        ];
         if let (Some(s), false) = (signals, seen) {
             fds.push(PollFd::new(&s.wake, PollFlags::IN));
         }

@@ -1,9 +1,10 @@
 //! The one crate that touches standard input and output.
 //!
-//! What it is: reading lines in blocks ([`Input`]), writing in blocks ([`Output`]), the rule when to flush, a reader that
-//! goes away, signals ([`Signals`]), exit statuses ([`Status`]), messages on standard error, the demultiplexer of streams
-//! ([`Demux`]) and the drivers that make a command of a machine ([`filter()`]) and of a view ([`view()`]). What it is not:
-//! it reads no more of an event than a driver must (where a stream begins and ends, whether an error passed).
+//! What it is: reading lines in blocks ([`Input`]), writing in blocks ([`Output`]), the rule when
+//! to flush, a reader that goes away, signals ([`Signals`]), exit statuses ([`Status`]), messages
+//! on standard error, the demultiplexer of streams ([`Demux`]) and the drivers that make a command
+//! of a machine ([`filter()`]) and of a view ([`view()`]). What it is not: it reads no more of an
+//! event than a driver must (where a stream begins and ends, whether an error passed).
 
 mod background;
 mod bad;

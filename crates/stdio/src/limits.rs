@@ -10,7 +10,10 @@ use std::os::fd::OwnedFd;
 pub fn check_descriptors(count: usize) -> Result<(), Failure> {
     let stderr = std::io::stderr();
     let spare: Result<Vec<OwnedFd>, _> = (0..count).map(|_| rustix::io::dup(&stderr)).collect();
-    spare.map(drop).map_err(|e| Failure::Limit { what: "files cannot be opened", error: e.into() })
+    spare.map(drop).map_err(|e| Failure::Limit {
+        what: "files cannot be opened",
+        error: e.into(),
+    })
 }
 
 /// Starts a thread.
@@ -19,5 +22,8 @@ pub fn check_descriptors(count: usize) -> Result<(), Failure> {
 /// [`Failure::Limit`].
 pub fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let started = std::thread::Builder::new().spawn(work);
-    started.map(drop).map_err(|error| Failure::Limit { what: "a thread cannot be started", error })
+    started.map(drop).map_err(|error| Failure::Limit {
+        what: "a thread cannot be started",
+        error,
+    })
 }

@@ -1,5 +1,5 @@
-//! Events that are longer than a line may be: they are lost, and an `error` reports that, so that the rest of a stream never looks
-//! like the model's complete answer.
+//! Events that are longer than a line may be: they are lost, and an `error` reports that, so that
+//! the rest of a stream never looks like the model's complete answer.
 
 use crate::Filter;
 use event::Raw;
@@ -17,8 +17,8 @@ pub(crate) fn text(kind: &str, length: usize) -> String {
     )
 }
 
-/// The error event, with its line feed, for a line that begins with `start` and was too long to be read; `None` when the line cannot
-/// have been an event.
+/// The error event, with its line feed, for a line that begins with `start` and was too long to be
+/// read; `None` when the line cannot have been an event.
 pub(crate) fn error(options: &Filter, start: &[u8], number: u64, file: &str) -> Option<String> {
     let start = match std::str::from_utf8(start) {
         Ok(text) => text,
@@ -27,7 +27,8 @@ pub(crate) fn error(options: &Filter, start: &[u8], number: u64, file: &str) -> 
     if !start.trim_ascii_start().starts_with('{') {
         return None;
     }
-    // Commands write the stream's name before the fields of the event, so it is in the beginning of the line.
+    // Commands write the stream's name before the fields of the event, so it is in the beginning of
+    // the line.
     let stream = Raw::members_of_cut(start).find(|(key, value)| key == "stream" && value.is_str());
     let message = format!(
         "line {number} of {file} is longer than --max-line, so an event of the stream is lost; raise --max-line"

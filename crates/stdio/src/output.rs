@@ -20,12 +20,20 @@ pub struct Output {
 impl Output {
     /// An empty buffer before standard output.
     pub fn new() -> Self {
-        Output { buffer: Vec::with_capacity(BLOCK + BLOCK / 2), recorded: Vec::new(), is_deferred: false }
+        Output {
+            buffer: Vec::with_capacity(BLOCK + BLOCK / 2),
+            recorded: Vec::new(),
+            is_deferred: false,
+        }
     }
 
-    /// The same, but written in [`Output::flush`] alone, for commands that do other work while a slow reader holds up a write.
+    /// The same, but written in [`Output::flush`] alone, for commands that do other work while a
+    /// slow reader holds up a write.
     pub fn deferred() -> Self {
-        Output { is_deferred: true, ..Output::new() }
+        Output {
+            is_deferred: true,
+            ..Output::new()
+        }
     }
 
     /// Whether nothing waits.
@@ -55,17 +63,25 @@ impl Output {
         &mut self.buffer
     }
 
-    /// Marks the bytes from `from` to the end of the buffer as lines that the log of this output has already.
+    /// Marks the bytes from `from` to the end of the buffer as lines that the log of this output
+    /// has already.
     pub(crate) fn mark_recorded(&mut self, from: usize) {
         if from < self.buffer.len() {
             self.recorded.push(from..self.buffer.len());
         }
     }
 
-    /// What waits, without the lines that the log of this output has already (see [`LineWriter::write_recorded`](crate::LineWriter)).
+    /// What waits, without the lines that the log of this output has already (see
+    /// [`LineWriter::write_recorded`](crate::LineWriter)).
     pub fn unrecorded(&self) -> impl Iterator<Item = &[u8]> {
-        let ends = self.recorded.iter().map(|range| range.start).chain([self.buffer.len()]);
-        let starts = [0].into_iter().chain(self.recorded.iter().map(|range| range.end));
+        let ends = self
+            .recorded
+            .iter()
+            .map(|range| range.start)
+            .chain([self.buffer.len()]);
+        let starts = [0]
+            .into_iter()
+            .chain(self.recorded.iter().map(|range| range.end));
         starts.zip(ends).map(|(from, to)| &self.buffer[from..to])
     }
 
@@ -77,7 +93,11 @@ impl Output {
 
     /// Writes the buffer out if it has grown to a block.
     pub fn spill(&mut self) -> Result<(), Failure> {
-        if self.is_full() && !self.is_deferred { self.flush() } else { Ok(()) }
+        if self.is_full() && !self.is_deferred {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes out all that waits.
@@ -99,7 +119,8 @@ fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
             Ok(n) => bytes = &bytes[n..],
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                // Another process made the pipe non-blocking: wait until it takes more, as a blocking one does.
+                // Another process made the pipe non-blocking: wait until it takes more, as a
+                // blocking one does.
                 let _ = poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None);
             }
             Err(Errno::PIPE) => return Err(Failure::Gone),
@@ -109,8 +130,8 @@ fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the reader of standard output has closed it. Waits up to `wait` for that (`None`: until it happens), so that a
-/// command that has nothing to write for a while still notices.
+/// Whether the reader of standard output has closed it. Waits up to `wait` for that (`None`: until
+/// it happens), so that a command that has nothing to write for a while still notices.
 pub fn reader_gone(wait: Option<std::time::Duration>) -> bool {
     let stdout = std::io::stdout();
     let wait = wait.and_then(|d| Timespec::try_from(d).ok());

@@ -1,10 +1,14 @@
 //! Blocks of bytes as lines: each is an event, blank, or wrapped in a warning.
 
-use crate::{BadLine, BadLines, Block, Emit, Errors, Failure, Filter, LineHandler, LineWriter, Output, Piece, long};
+use crate::{
+    BadLine, BadLines, Block, Emit, Errors, Failure, Filter, LineHandler, LineWriter, Output,
+    Piece, long,
+};
 use event::{Kind, Scanner};
 
-/// Reads blocks of lines into a [`LineHandler`], and counts the lines. [`drive`](crate::drive()) uses it; so does a command that waits for
-/// more than its input, see [`read_in_thread`](crate::read_in_thread).
+/// Reads blocks of lines into a [`LineHandler`], and counts the lines. [`drive`](crate::drive())
+/// uses it; so does a command that waits for more than its input, see
+/// [`read_in_thread`](crate::read_in_thread).
 #[derive(Debug)]
 pub struct LineReader<'o> {
     options: &'o Filter,
@@ -21,7 +25,13 @@ impl<'o> LineReader<'o> {
             Emit::Events => Errors::passed(options.command),
             _ => Errors::kept(options.command),
         };
-        LineReader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), errors }
+        LineReader {
+            options,
+            scanner: Scanner::default(),
+            number: 0,
+            bad: BadLines::default(),
+            errors,
+        }
     }
 
     /// Whether an `error` event was read or written.
@@ -33,12 +43,19 @@ impl<'o> LineReader<'o> {
     ///
     /// # Errors
     /// See [`Failure`]; a [`Piece::Failed`] is returned as its failure.
-    pub fn piece(&mut self, piece: Piece, handler: &mut impl LineHandler, stdout: &mut Output) -> Result<(), Failure> {
+    pub fn piece(
+        &mut self,
+        piece: Piece,
+        handler: &mut impl LineHandler,
+        stdout: &mut Output,
+    ) -> Result<(), Failure> {
         match piece {
-            Piece::Lines(lines, file) => self.block(Block::Lines(&lines), &file, handler, stdout).map(drop),
-            Piece::TooLong(start, length, file) => {
-                self.block(Block::TooLong(&start, length), &file, handler, stdout).map(drop)
-            }
+            Piece::Lines(lines, file) => self
+                .block(Block::Lines(&lines), &file, handler, stdout)
+                .map(drop),
+            Piece::TooLong(start, length, file) => self
+                .block(Block::TooLong(&start, length), &file, handler, stdout)
+                .map(drop),
             Piece::Next => {
                 self.next_input();
                 Ok(())
@@ -80,7 +97,14 @@ impl<'o> LineReader<'o> {
             Block::TooLong(start, length) => {
                 let mut out = LineWriter::new(self.options, stdout, start);
                 self.number += 1;
-                self.bad_line(start, length, file, "longer than --max-line", handler, &mut out)?;
+                self.bad_line(
+                    start,
+                    length,
+                    file,
+                    "longer than --max-line",
+                    handler,
+                    &mut out,
+                )?;
                 self.end(out)?;
                 return self.lost_line(start, file, handler, stdout).map(|()| false);
             }
@@ -99,11 +123,25 @@ impl<'o> LineReader<'o> {
                 None => std::str::from_utf8(&bytes[at..end]),
             };
             let Ok(line) = line else {
-                self.bad_line(&bytes[at..end], (end - at) as u64, file, "not UTF-8", handler, &mut out)?;
+                self.bad_line(
+                    &bytes[at..end],
+                    (end - at) as u64,
+                    file,
+                    "not UTF-8",
+                    handler,
+                    &mut out,
+                )?;
                 continue;
             };
             if line.len() > self.options.max_line {
-                self.bad_line(line.as_bytes(), line.len() as u64, file, "longer than --max-line", handler, &mut out)?;
+                self.bad_line(
+                    line.as_bytes(),
+                    line.len() as u64,
+                    file,
+                    "longer than --max-line",
+                    handler,
+                    &mut out,
+                )?;
                 self.end(out)?;
                 self.lost_line(line.as_bytes(), file, handler, stdout)?;
                 out = LineWriter::new(self.options, stdout, bytes);
@@ -114,20 +152,28 @@ impl<'o> LineReader<'o> {
                     if event.kind() == Kind::Error {
                         self.errors.report(&event);
                     }
-                    if handler.event(&event, (at, next), &mut out) && self.options.stop_when_settled {
+                    if handler.event(&event, (at, next), &mut out) && self.options.stop_when_settled
+                    {
                         return self.end(out).map(|()| true);
                     }
                 }
                 Err(_) if line.trim_ascii().is_empty() => handler.blank((at, next), &mut out),
                 Err(_) if handler.other_line(line, &mut out) => {}
-                Err(e) => self.bad_line(line.as_bytes(), line.len() as u64, file, &e.to_string(), handler, &mut out)?,
+                Err(e) => self.bad_line(
+                    line.as_bytes(),
+                    line.len() as u64,
+                    file,
+                    &e.to_string(),
+                    handler,
+                    &mut out,
+                )?,
             }
         }
         self.end(out).map(|()| false)
     }
 
-    /// An event that was too long to be read is lost, so its stream has failed: the rest of it must not look complete. A line that
-    /// cannot have been an event changes nothing.
+    /// An event that was too long to be read is lost, so its stream has failed: the rest of it must
+    /// not look complete. A line that cannot have been an event changes nothing.
     #[cold]
     fn lost_line(
         &mut self,
@@ -136,7 +182,9 @@ impl<'o> LineReader<'o> {
         handler: &mut impl LineHandler,
         stdout: &mut Output,
     ) -> Result<(), Failure> {
-        let Some(line) = long::error(self.options, start, self.number, file) else { return Ok(()) };
+        let Some(line) = long::error(self.options, start, self.number, file) else {
+            return Ok(());
+        };
         let mut out = LineWriter::new(self.options, stdout, line.as_bytes());
         if let Ok(event) = self.scanner.read(&line) {
             handler.event(&event, (0, line.len()), &mut out);
@@ -165,7 +213,14 @@ impl<'o> LineReader<'o> {
         if self.options.strict {
             out.flush()?;
         }
-        let bad = BadLine { file, number: self.number, start, length, what };
-        self.bad.warn(self.options, bad, |warning| handler.bad_line(warning, out))
+        let bad = BadLine {
+            file,
+            number: self.number,
+            start,
+            length,
+            what,
+        };
+        self.bad
+            .warn(self.options, bad, |warning| handler.bad_line(warning, out))
     }
 }

@@ -8,7 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The first SIGINT or SIGTERM is remembered, and wakes a wait; the second ends the process at once.
+/// The first SIGINT or SIGTERM is remembered, and wakes a wait; the second ends the process at
+/// once.
 #[derive(Debug)]
 pub struct Signals {
     seen: Arc<AtomicUsize>,
@@ -42,15 +43,26 @@ impl Signals {
     fn register(signals: &[i32]) -> std::io::Result<Self> {
         let (wake, write) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
-        let (seen, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (seen, again) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
         for &signal in signals {
             // In this order: the second signal finds `again` set by the first.
-            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                128 + signal,
+                Arc::clone(&again),
+            )?;
             signal_hook::flag::register(signal, Arc::clone(&again))?;
             signal_hook::flag::register_usize(signal, Arc::clone(&seen), signal as usize)?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(Signals { seen, interrupted: Arc::default(), wake })
+        Ok(Signals {
+            seen,
+            interrupted: Arc::default(),
+            wake,
+        })
     }
 
     /// Whether a SIGINT that does not count has come since this was asked last.
@@ -67,7 +79,8 @@ impl Signals {
     }
 }
 
-/// Calls `take` in a thread of its own with the number of each SIGINT and SIGTERM, for commands that decide themselves how to end.
+/// Calls `take` in a thread of its own with the number of each SIGINT and SIGTERM, for commands
+/// that decide themselves how to end.
 ///
 /// # Errors
 /// [`Failure::Limit`].
@@ -99,17 +112,25 @@ fn watched() -> std::io::Result<(UnixStream, Arc<AtomicUsize>)> {
     let (wake, write) = UnixStream::pair()?;
     let latest = Arc::new(AtomicUsize::new(0));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_usize(signal, Arc::clone(&latest), signal.unsigned_abs() as usize)?;
+        signal_hook::flag::register_usize(
+            signal,
+            Arc::clone(&latest),
+            signal.unsigned_abs() as usize,
+        )?;
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
     Ok((wake, latest))
 }
 
 fn limit(error: std::io::Error) -> Failure {
-    Failure::Limit { what: "signals cannot be taken over", error }
+    Failure::Limit {
+        what: "signals cannot be taken over",
+        error,
+    }
 }
 
-/// Becomes readable with the first signal and stays so, for commands that wait by means of their own.
+/// Becomes readable with the first signal and stays so, for commands that wait by means of their
+/// own.
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()

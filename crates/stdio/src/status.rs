@@ -46,7 +46,9 @@ impl Outcome {
     /// The exit status of a command whose own answer is `answer`.
     pub fn status(self, answer: Status) -> Status {
         match self {
-            Outcome { signal: Some(n), .. } => Status::Signal(n),
+            Outcome {
+                signal: Some(n), ..
+            } => Status::Signal(n),
             Outcome { error: true, .. } if answer != Status::Undecided => Status::Error,
             _ => answer,
         }
@@ -56,7 +58,8 @@ impl Outcome {
 /// Why a command cannot continue with its input or output.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The reader of standard output went away: it has enough. The command ends with 0, without a message.
+    /// The reader of standard output went away: it has enough. The command ends with 0, without a
+    /// message.
     #[error("the reader of standard output is gone")]
     Gone,
     /// Standard output cannot be written (disk full, …).
@@ -98,7 +101,8 @@ pub enum Failure {
     },
 }
 
-/// Writes `command: text` as one line on standard error. Control and invisible characters in `text` are escaped, since it may quote input.
+/// Writes `command: text` as one line on standard error. Control and invisible characters in `text`
+/// are escaped, since it may quote input.
 pub fn message(command: &str, text: &str) {
     let mut line = format!("{command}: ");
     for c in text.trim_end().chars() {
@@ -111,6 +115,7 @@ pub fn message(command: &str, text: &str) {
         }
     }
     line.push('\n');
-    // The error is ignored: writing fails where standard error is closed, and there is no other place for a message.
+    // The error is ignored: writing fails where standard error is closed, and there is no other
+    // place for a message.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }

@@ -4,9 +4,10 @@ use crate::{Failure, Filter, LineHandler, LineWriter, Outcome, drive};
 use event::payload::{Message, Warning};
 use event::{Event, Payload, Raw, View};
 
-/// Shows the input to `view` until it ends or a signal comes, and writes out the bytes of the view. A line that is not an
-/// event becomes a `warning` event, as in a filter; a bare chat message (`{"role":…}`), as logs may hold, is read as a `message` event. After a
-/// signal the input is read to its end where the view needs it, until another signal.
+/// Shows the input to `view` until it ends or a signal comes, and writes out the bytes of the view.
+/// A line that is not an event becomes a `warning` event, as in a filter; a bare chat message
+/// (`{"role":…}`), as logs may hold, is read as a `message` event. After a signal the input is read
+/// to its end where the view needs it, until another signal.
 ///
 /// # Errors
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
@@ -34,11 +35,22 @@ impl LineHandler for ViewHandler<'_> {
     fn blank(&mut self, _: (usize, usize), _: &mut LineWriter<'_>) {}
 
     fn other_line(&mut self, line: &str, out: &mut LineWriter<'_>) -> bool {
-        let Ok(message) = Raw::parse(line) else { return false };
-        if !message.is_object() || message.get("type").is_some() || !message.get("role").is_some_and(Raw::is_str) {
+        let Ok(message) = Raw::parse(line) else {
+            return false;
+        };
+        if !message.is_object()
+            || message.get("type").is_some()
+            || !message.get("role").is_some_and(Raw::is_str)
+        {
             return false;
         }
-        self.show(&Message { message: message.into() }.into(), out);
+        self.show(
+            &Message {
+                message: message.into(),
+            }
+            .into(),
+            out,
+        );
         true
     }
 

@@ -3,7 +3,8 @@
 use crate::{Emit, Failure, Filter, Output, long, message};
 use event::{Kind, Payload, payload};
 
-/// Writes the lines of one block that pass, and new events between them. Neighbouring lines that pass are copied as one piece.
+/// Writes the lines of one block that pass, and new events between them. Neighbouring lines that
+/// pass are copied as one piece.
 #[derive(Debug)]
 pub struct LineWriter<'b> {
     pub(crate) options: &'b Filter,
@@ -18,7 +19,14 @@ pub struct LineWriter<'b> {
 
 impl<'b> LineWriter<'b> {
     pub(crate) fn new(options: &'b Filter, stdout: &'b mut Output, block: &'b [u8]) -> Self {
-        LineWriter { options, stdout, block, run: (0, 0), failed: None, lost: false }
+        LineWriter {
+            options,
+            stdout,
+            block,
+            run: (0, 0),
+            failed: None,
+            lost: false,
+        }
     }
 
     /// Passes the line `at..next` of the block on as it came.
@@ -44,7 +52,8 @@ impl<'b> LineWriter<'b> {
         self.failed = result.err();
     }
 
-    /// Writes an event; returns whether it was too long, so that an `error` was written in its place.
+    /// Writes an event; returns whether it was too long, so that an `error` was written in its
+    /// place.
     pub fn write<'p>(
         &mut self,
         payload: impl Into<Payload<'p>>,
@@ -55,8 +64,14 @@ impl<'b> LineWriter<'b> {
         self.put_event(&payload.into(), stream, choice, t)
     }
 
-    /// As [`LineWriter::write`], for an event that the log of this output has already: [`Output::unrecorded`] leaves it out.
-    pub fn write_recorded<'p>(&mut self, payload: impl Into<Payload<'p>>, stream: Option<&str>, choice: u32) {
+    /// As [`LineWriter::write`], for an event that the log of this output has already:
+    /// [`Output::unrecorded`] leaves it out.
+    pub fn write_recorded<'p>(
+        &mut self,
+        payload: impl Into<Payload<'p>>,
+        stream: Option<&str>,
+        choice: u32,
+    ) {
         self.put_run();
         let from = self.stdout.buffer().len();
         // An event that is too long to be written is not in the log: the error in its place is.
@@ -82,7 +97,8 @@ impl<'b> LineWriter<'b> {
         payload::line(buffer, payload, stream, choice, t);
         let length = buffer.len() - from;
         // Reports of trouble are short, and are written under any limit.
-        let too_long = length > self.options.max_line && !matches!(payload.kind(), Kind::Warning | Kind::Error);
+        let too_long = length > self.options.max_line
+            && !matches!(payload.kind(), Kind::Warning | Kind::Error);
         if too_long {
             buffer.truncate(from);
             self.put_too_long(payload.kind(), length, stream, choice, t);

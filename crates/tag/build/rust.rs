@@ -4,8 +4,8 @@ use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use crate::dialect::params::{ParamForm, Style, Trim, Typing};
 use crate::dialect::prompt::{Prompt, ToolListStyle};
 use crate::dialect::{
-    CallKeys, CallPart, CallShape, Dialect, Form, FreeText, KnownTool, NameForm, PromptReasoning, ReasoningEnd, Scope,
-    Section, StartTag, TextFraming,
+    CallKeys, CallPart, CallShape, Dialect, Form, FreeText, KnownTool, NameForm, PromptReasoning,
+    ReasoningEnd, Scope, Section, StartTag, TextFraming,
 };
 
 /// The table, as a slice of dialects.
@@ -26,13 +26,19 @@ impl<T: Rust + ?Sized> Rust for &T {
 
 impl<T: Rust> Rust for [T] {
     fn rust(&self) -> String {
-        format!("[{}]", self.iter().map(|value| value.rust() + ",\n").collect::<String>())
+        format!(
+            "[{}]",
+            self.iter()
+                .map(|value| value.rust() + ",\n")
+                .collect::<String>()
+        )
     }
 }
 
 impl<T: Rust> Rust for Option<T> {
     fn rust(&self) -> String {
-        self.as_ref().map_or("None".to_owned(), |value| format!("Some({})", value.rust()))
+        self.as_ref()
+            .map_or("None".to_owned(), |value| format!("Some({})", value.rust()))
     }
 }
 
@@ -90,14 +96,23 @@ impl Rust for CallPart {
         match self {
             CallPart::Mark(marks) => format!("CallPart::Mark({})", Rust::rust(marks)),
             CallPart::Maybe { marks, write } => {
-                format!("CallPart::Maybe {{ marks: {}, write: {write} }}", Rust::rust(marks))
+                format!(
+                    "CallPart::Maybe {{ marks: {}, write: {write} }}",
+                    Rust::rust(marks)
+                )
             }
             CallPart::Space(space) => format!("CallPart::Space({space:?})"),
             CallPart::Count => "CallPart::Count".to_owned(),
             CallPart::Name { until, header } => {
-                format!("CallPart::Name {{ until: {}, header: {} }}", Rust::rust(until), header.rust())
+                format!(
+                    "CallPart::Name {{ until: {}, header: {} }}",
+                    Rust::rust(until),
+                    header.rust()
+                )
             }
-            CallPart::Author { until } => format!("CallPart::Author {{ until: {} }}", Rust::rust(until)),
+            CallPart::Author { until } => {
+                format!("CallPart::Author {{ until: {} }}", Rust::rust(until))
+            }
             CallPart::Id { until } => format!("CallPart::Id {{ until: {} }}", Rust::rust(until)),
             CallPart::Tag(tag) => format!("CallPart::Tag({})", Rust::rust(tag)),
             CallPart::Arguments => "CallPart::Arguments".to_owned(),
@@ -112,7 +127,12 @@ impl Rust for CallPart {
 impl Rust for Style {
     fn rust(&self) -> String {
         match self {
-            Style::Attribute { open, end, close, name } => format!(
+            Style::Attribute {
+                open,
+                end,
+                close,
+                name,
+            } => format!(
                 "Style::Attribute {{ open: {}, end: {end:?}, close: {}, name: {name:?} }}",
                 Rust::rust(open),
                 Rust::rust(close)

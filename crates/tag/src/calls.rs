@@ -7,8 +7,8 @@ use json::ToolList;
 pub(crate) enum Step {
     /// It took this many bytes; the rest is given again at once.
     On(usize),
-    /// It took this many bytes and needs more. The rest, if there is one, may be the beginning of a marker or of a word: it is given
-    /// again with more text after it.
+    /// It took this many bytes and needs more. The rest, if there is one, may be the beginning of a
+    /// marker or of a word: it is given again with more text after it.
     More(usize),
     /// A call is complete after this many bytes; the rest is given again at once.
     Whole(usize),
@@ -16,7 +16,8 @@ pub(crate) enum Step {
     Done(usize),
     /// The text is given again from this many bytes before this piece.
     Back(usize),
-    /// After this many bytes the text is not what the reader expects, for this reason: the end of a sentence, for a warning.
+    /// After this many bytes the text is not what the reader expects, for this reason: the end of a
+    /// sentence, for a warning.
     Fail(usize, &'static str),
 }
 
@@ -46,7 +47,8 @@ pub(crate) fn is_about_name(why: &str) -> bool {
     [NO_TOOL, NO_NAME, NO_END].contains(&why)
 }
 
-/// The text is a message without a call, as the dialect allows: the one reason that needs no warning.
+/// The text is a message without a call, as the dialect allows: the one reason that needs no
+/// warning.
 pub(crate) const NO_CALL: &str = "the message contains no call";
 
 /// What an engine needs of the request.
@@ -59,8 +61,9 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Whether a call of this name is read. Where the tools are known, a call of another name is read to its end, too, so that
-    /// nothing inside it is taken for a call; the parser then releases it as text.
+    /// Whether a call of this name is read. Where the tools are known, a call of another name is
+    /// read to its end, too, so that nothing inside it is taken for a call; the parser then
+    /// releases it as text.
     pub fn accepts(&self, name: &str) -> bool {
         match self.tools {
             Some(tools) if self.strict => tools.knows(name),
@@ -71,12 +74,20 @@ impl Context<'_> {
 
     /// The reason why a name is not accepted.
     pub fn refusal(&self, name: &str) -> &'static str {
-        if self.tools.is_some() && !name.is_empty() { NO_TOOL } else { NO_NAME }
+        if self.tools.is_some() && !name.is_empty() {
+            NO_TOOL
+        } else {
+            NO_NAME
+        }
     }
 
     /// The reason why the beginning of a text cannot become an accepted name.
     pub fn refusal_of_start(&self, start: &str) -> &'static str {
-        if is_name(start) { self.refusal(start) } else { NO_END }
+        if is_name(start) {
+            self.refusal(start)
+        } else {
+            NO_END
+        }
     }
 
     /// Whether the request lists a tool of this name.
@@ -84,7 +95,8 @@ impl Context<'_> {
         self.tools.is_some_and(|tools| tools.knows(name))
     }
 
-    /// The tool that a model means by this name. Some write the namespace `functions` before it, as Harmony and Kimi K2 do.
+    /// The tool that a model means by this name. Some write the namespace `functions` before it, as
+    /// Harmony and Kimi K2 do.
     pub fn known<'n>(&self, name: &'n str) -> Option<&'n str> {
         let short = name.strip_prefix("functions.");
         Some(name)
@@ -95,16 +107,24 @@ impl Context<'_> {
     /// Whether this can be the beginning of an accepted name.
     pub fn may_become(&self, start: &str) -> bool {
         let short = start.strip_prefix("functions.");
-        let begins = |start: &str| self.tools.is_some_and(|tools| tools.names().any(|name| name.starts_with(start)));
-        let is_listed = || "functions.".starts_with(start) || begins(start) || short.is_some_and(begins);
-        let has_form = || start.is_empty() || is_name(short.filter(|s| !s.is_empty()).unwrap_or(start));
+        let begins = |start: &str| {
+            self.tools
+                .is_some_and(|tools| tools.names().any(|name| name.starts_with(start)))
+        };
+        let is_listed =
+            || "functions.".starts_with(start) || begins(start) || short.is_some_and(begins);
+        let has_form =
+            || start.is_empty() || is_name(short.filter(|s| !s.is_empty()).unwrap_or(start));
         !self.strict && has_form() || self.tools.is_some() && is_listed()
     }
 }
 
-/// Whether a text has the form of a tool's name: 1 to 128 letters, digits and `_ - . : /`, with a letter or `_` first.
+/// Whether a text has the form of a tool's name: 1 to 128 letters, digits and `_ - . : /`, with a
+/// letter or `_` first.
 pub(crate) fn is_name(name: &str) -> bool {
-    name.len() <= 128 && name.chars().all(is_name_char) && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+    name.len() <= 128
+        && name.chars().all(is_name_char)
+        && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
 /// Whether the name of a tool may have this character.
@@ -182,7 +202,8 @@ impl FoundCalls {
         self.arguments(piece);
     }
 
-    /// What was appended to [`FoundCalls::text`] since the last part is the next piece of the arguments.
+    /// What was appended to [`FoundCalls::text`] since the last part is the next piece of the
+    /// arguments.
     pub fn wrote(&mut self) {
         let op = Op::Arguments(self.text.len(), self.end);
         match self.ops.last_mut() {

@@ -1,9 +1,11 @@
-//! Whether a message is JSON so far: a marker in a string of such an answer is data and means nothing.
+//! Whether a message is JSON so far: a marker in a string of such an answer is data and means
+//! nothing.
 
 use event::cut;
 use json::Scanner;
 
-/// Line ends are searched for in steps of this many bytes, or each of many short values would search all of the text.
+/// Line ends are searched for in steps of this many bytes, or each of many short values would
+/// search all of the text.
 const STEP: usize = 256;
 
 /// Follows a message from its first byte; see the module. It reads each byte once and keeps none.
@@ -24,14 +26,18 @@ enum DataState {
 
 impl Default for Data {
     fn default() -> Self {
-        Data { state: DataState::Start }
+        Data {
+            state: DataState::Start,
+        }
     }
 }
 
 impl Data {
     /// A message that is not JSON.
     pub fn other() -> Data {
-        Data { state: DataState::Other }
+        Data {
+            state: DataState::Other,
+        }
     }
 
     /// Takes the next piece of the message.
@@ -51,13 +57,15 @@ impl Data {
                     rest = rest.trim_ascii_start();
                     self.state = match rest.bytes().next() {
                         None => return,
-                        Some(first @ (b'{' | b'[' | b'"')) => DataState::Json(Scanner::default(), first != b'"'),
+                        Some(first @ (b'{' | b'[' | b'"')) => {
+                            DataState::Json(Scanner::default(), first != b'"')
+                        }
                         Some(_) => DataState::Other,
                     };
                 }
                 DataState::Json(scanner, container) => {
-                    // Models write raw line ends into the strings of an object. A message in quotation marks that has one is
-                    // prose.
+                    // Models write raw line ends into the strings of an object. A message in
+                    // quotation marks that has one is prose.
                     let room = cut(rest, STEP).len();
                     let end = rest[..room].bytes().position(|c| c < b' ').unwrap_or(room);
                     let used = scanner.push(&rest[..end]);
@@ -118,8 +126,13 @@ mod tests {
             let mut whole = Data::default();
             whole.push(text);
             let mut letters = Data::default();
-            text.split_inclusive(|_| true).for_each(|letter| letters.push(letter));
-            assert_eq!((whole.is_in_text(), letters.is_in_text()), (want, want), "{text:?}");
+            text.split_inclusive(|_| true)
+                .for_each(|letter| letters.push(letter));
+            assert_eq!(
+                (whole.is_in_text(), letters.is_in_text()),
+                (want, want),
+                "{text:?}"
+            );
         }
     }
 }

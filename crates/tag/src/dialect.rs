@@ -1,5 +1,5 @@
-//! The columns of the table of dialects. A call is described once, as the parts in which it is written; the engines read by this
-//! description, and prompts and examples are written by it.
+//! The columns of the table of dialects. A call is described once, as the parts in which it is
+//! written; the engines read by this description, and prompts and examples are written by it.
 //!
 //! Plain data without logic of other files: the build script compiles it too.
 
@@ -20,9 +20,11 @@ pub struct Dialect {
     pub aliases: &'static [&'static str],
     /// The models that write it.
     pub models: &'static str,
-    /// A link to the chat template, parser or page that defines it, or the reason why no link is given.
+    /// A link to the chat template, parser or page that defines it, or the reason why no link is
+    /// given.
     pub source: &'static str,
-    /// How many characters after its end a name is reported: with the dialect named, and with `auto`.
+    /// How many characters after its end a name is reported: with the dialect named, and with
+    /// `auto`.
     pub late: (u8, u8),
     /// The dialect that its text is read as with `auto`, since the two look the same.
     pub(crate) read_as: Option<&'static str>,
@@ -57,24 +59,39 @@ impl Dialect {
 
     /// Whether calls and reasoning end with the same marker.
     pub fn call_closes_reasoning(&self) -> bool {
-        let closes = |mark: &&str| self.framing.reasoning.iter().any(|(_, close)| close == mark);
+        let closes = |mark: &&str| {
+            self.framing
+                .reasoning
+                .iter()
+                .any(|(_, close)| close == mark)
+        };
         self.marks().any(|mark| closes(&mark))
     }
 
-    /// Whether its calls, as they are written, count only where a message begins: no marker distinguishes them from text, or
-    /// the prompt holds the beginning of the first message's header.
+    /// Whether its calls, as they are written, count only where a message begins: no marker
+    /// distinguishes them from text, or the prompt holds the beginning of the first message's
+    /// header.
     pub fn begins_messages(&self) -> bool {
-        self.forms.first().is_some_and(|form| self.framing.messages || form.scope == Scope::Message)
+        self.forms
+            .first()
+            .is_some_and(|form| self.framing.messages || form.scope == Scope::Message)
     }
 
-    /// Whether its calls, as they are written, are found in ordinary text too and count only where their tool is known.
+    /// Whether its calls, as they are written, are found in ordinary text too and count only where
+    /// their tool is known.
     pub fn needs_known_tools(&self) -> bool {
-        self.forms.first().is_some_and(|form| form.needs == KnownTool::Known)
+        self.forms
+            .first()
+            .is_some_and(|form| form.needs == KnownTool::Known)
     }
 
-    /// Whether markers of its calls frame other messages too, so that they are left out of text that is not a call.
+    /// Whether markers of its calls frame other messages too, so that they are left out of text
+    /// that is not a call.
     pub fn drops_its_markers(&self) -> bool {
-        self.framing.messages || self.marks().any(|mark| self.framing.dropped.contains(&mark))
+        self.framing.messages
+            || self
+                .marks()
+                .any(|mark| self.framing.dropped.contains(&mark))
     }
 
     /// The markers in its calls.
@@ -94,10 +111,11 @@ impl Dialect {
 pub(crate) struct Form {
     /// The markers around all calls of a region.
     pub section: Option<Section>,
-    /// The parts of one call. The first is a [`CallPart::Mark`] or a [`CallPart::Tag`], except in a section that is required and in
-    /// [`Scope::Message`].
+    /// The parts of one call. The first is a [`CallPart::Mark`] or a [`CallPart::Tag`], except in a
+    /// section that is required and in [`Scope::Message`].
     pub call: &'static [CallPart],
-    /// What is written between two calls without a section. Reading accepts this and white space there.
+    /// What is written between two calls without a section. Reading accepts this and white space
+    /// there.
     pub between: &'static str,
     /// Where it may begin.
     pub scope: Scope,
@@ -106,10 +124,13 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// Where the body of a message begins in a call that is written with the header of its message; `None` in all other forms. The
-    /// parser reads headers itself.
+    /// Where the body of a message begins in a call that is written with the header of its message;
+    /// `None` in all other forms. The parser reads headers itself.
     pub fn body(&self) -> Option<usize> {
-        let name = self.call.iter().position(|part| matches!(part, CallPart::Name { .. }))?;
+        let name = self
+            .call
+            .iter()
+            .position(|part| matches!(part, CallPart::Name { .. }))?;
         let is_end = |part: &CallPart| matches!(part, CallPart::Mark([mark, ..]) if mark.ends_with("<|message|>"));
         let end = self.call.iter().skip(name).position(is_end)?;
         Some(name + end + 1)
@@ -121,7 +142,8 @@ impl Form {
 pub(crate) struct Section {
     /// Spellings of the opening marker; the first is written.
     pub open: &'static [&'static str],
-    /// Spellings of the closing marker; the first is written. A section without any ends with its last call.
+    /// Spellings of the closing marker; the first is written. A section without any ends with its
+    /// last call.
     pub close: &'static [&'static str],
     /// Calls are found without the markers too.
     pub optional: bool,
@@ -147,7 +169,8 @@ pub(crate) enum Scope {
 pub(crate) enum KnownTool {
     /// Where tools are known, the name must be one of them.
     Listed,
-    /// Tools must be known and the name one of them, since the form is found in ordinary text too. JSON needs its arguments' key.
+    /// Tools must be known and the name one of them, since the form is found in ordinary text too.
+    /// JSON needs its arguments' key.
     Known,
 }
 
@@ -157,15 +180,22 @@ pub(crate) enum CallPart {
     /// A marker, in one of these spellings; the first is written.
     Mark(&'static [&'static str]),
     /// A marker that may be missing; it is written if `write`.
-    Maybe { marks: &'static [&'static str], write: bool },
+    Maybe {
+        marks: &'static [&'static str],
+        write: bool,
+    },
     /// White space: this is written; any is read, also none.
     Space(&'static str),
     /// A number that may be missing, and spaces around it, as in `Action 1:`. Nothing is written.
     Count,
-    /// The tool's name, up to one of these markers (which the next part reads), without the spaces around it.
-    Name { until: &'static [&'static str], header: NameForm },
-    /// The author of the message, up to one of these markers (which the next part reads). It may be missing, is never written,
-    /// and has no effect: the call holds its own name.
+    /// The tool's name, up to one of these markers (which the next part reads), without the spaces
+    /// around it.
+    Name {
+        until: &'static [&'static str],
+        header: NameForm,
+    },
+    /// The author of the message, up to one of these markers (which the next part reads). It may be
+    /// missing, is never written, and has no effect: the call holds its own name.
     Author { until: &'static [&'static str] },
     /// The call's id, up to one of these markers.
     Id { until: &'static [&'static str] },
@@ -179,7 +209,8 @@ pub(crate) enum CallPart {
     Params(&'static ParamForm),
     /// Call expressions, which hold names and arguments.
     Expression(&'static ExpressionForm),
-    /// The argument as free text up to one of these markers or the end, or a JSON object: see [`FreeText`].
+    /// The argument as free text up to one of these markers or the end, or a JSON object: see
+    /// [`FreeText`].
     Free(&'static FreeText),
 }
 
@@ -192,7 +223,8 @@ pub(crate) enum NameForm {
     Counted,
 }
 
-/// A start tag such as `<invoke name="f">`: [`StartTag::open`] is its marker, then attributes, then [`StartTag::end`].
+/// A start tag such as `<invoke name="f">`: [`StartTag::open`] is its marker, then attributes, then
+/// [`StartTag::end`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StartTag {
     /// Spellings of its beginning up to the attributes, such as `<invoke`; the first is written.
@@ -201,7 +233,8 @@ pub(crate) struct StartTag {
     pub end: &'static str,
     /// The attribute that names the tool.
     pub name: &'static str,
-    /// Other attributes as they are written, with a space before; `{n}` is the number of the call from 1.
+    /// Other attributes as they are written, with a space before; `{n}` is the number of the call
+    /// from 1.
     pub rest: &'static str,
 }
 
@@ -238,7 +271,8 @@ pub(crate) enum CallShape {
 pub(crate) struct FreeText {
     /// What ends it; the text's end does too, unless the text was cut.
     pub until: &'static [&'static str],
-    /// At the end of the text it may be missing, and the marker before it too: the call has no arguments.
+    /// At the end of the text it may be missing, and the marker before it too: the call has no
+    /// arguments.
     pub optional: bool,
     /// Escapes of tags that the text must not contain, each with its tag.
     pub escapes: &'static [(&'static str, &'static str)],
@@ -257,14 +291,15 @@ pub(crate) struct TextFraming {
     pub dropped: &'static [&'static str],
     /// Tokens that are left out at the beginning of the message only.
     pub dropped_first: &'static [&'static str],
-    /// What only the template or a tool writes, such as the beginning of the user's turn: where a model writes it, no call follows.
-    /// It is looked for in streams of every dialect.
+    /// What only the template or a tool writes, such as the beginning of the user's turn: where a
+    /// model writes it, no call follows. It is looked for in streams of every dialect.
     pub foreign: &'static [&'static str],
     /// The same at the beginning of a line, in streams of this dialect.
     pub foreign_lines: &'static [&'static str],
     /// Other tokens of the template; `--lint` reports them in text of any dialect.
     pub tokens: &'static [&'static str],
-    /// The answer comes in messages with headers that name a channel or a recipient (Harmony, Muse).
+    /// The answer comes in messages with headers that name a channel or a recipient (Harmony,
+    /// Muse).
     pub messages: bool,
 }
 

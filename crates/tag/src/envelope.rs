@@ -1,7 +1,9 @@
-//! Calls that are written as JSON objects with a name and arguments: one, several, or an array of them.
+//! Calls that are written as JSON objects with a name and arguments: one, several, or an array of
+//! them.
 //!
-//! The members are read as they come, in any order. Arguments are emitted byte for byte. They are held back only where they come
-//! before the name, and where they are a string of JSON: until that string ends.
+//! The members are read as they come, in any order. Arguments are emitted byte for byte. They are
+//! held back only where they come before the name, and where they are a string of JSON: until that
+//! string ends.
 
 mod members;
 
@@ -50,8 +52,8 @@ pub(crate) struct Envelope {
 impl Envelope {
     /// Begins before the first bracket.
     pub fn new(keys: &'static CallKeys) -> Self {
-        let python =
-            (keys.shape == CallShape::Python).then(|| Box::new((Literal::value(Notation::Python), String::new())));
+        let python = (keys.shape == CallShape::Python)
+            .then(|| Box::new((Literal::value(Notation::Python), String::new())));
         Envelope {
             at: At::Start,
             is_array: false,
@@ -71,7 +73,8 @@ impl Envelope {
         self.at == At::End
     }
 
-    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads nothing.
+    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
+    /// nothing.
     #[inline]
     pub fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
         if self.at != At::InValue || !self.members.is_streaming() || self.python.is_some() {
@@ -88,7 +91,9 @@ impl Envelope {
 
     /// Takes the next piece.
     pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
-        let Some(mut python) = self.python.take() else { return self.json(text, context, calls) };
+        let Some(mut python) = self.python.take() else {
+            return self.json(text, context, calls);
+        };
         let (literal, json) = &mut *python;
         let step = self.notation(literal, json, text, context, calls);
         self.python = Some(python);
@@ -107,13 +112,15 @@ impl Envelope {
         let mut taken = 0;
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
         for end in ends {
-            // A word may be a value of Python, but never a call: it must not be held back until it ends.
+            // A word may be a value of Python, but never a call: it must not be held back until it
+            // ends.
             let is_bracket = |c: u8| matches!(c, b'[' | b'{') || c.is_ascii_whitespace();
             if self.at == At::Start && !text.as_bytes().get(taken).copied().is_none_or(is_bracket) {
                 return Step::Fail(taken, "the JSON is invalid");
             }
             let progress = literal.push(&text[taken..end], json);
-            // The calls of the list are complete when the list is: the literal may still turn out to be invalid after one.
+            // The calls of the list are complete when the list is: the literal may still turn out
+            // to be invalid after one.
             let mut at = 0;
             loop {
                 match self.json(&json[at..], context, calls) {
@@ -135,7 +142,8 @@ impl Envelope {
     fn json(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let b = text.as_bytes();
         let mut i = 0;
-        // After the last object only what belongs to the calls is taken: white space before something else is the answer's.
+        // After the last object only what belongs to the calls is taken: white space before
+        // something else is the answer's.
         let mut taken = 0;
         while i < b.len() {
             let c = b[i];
@@ -143,7 +151,9 @@ impl Envelope {
                 At::InKey | At::InValue | At::InWord => {
                     let was_value = self.at == At::InValue;
                     match self.inside(&text[i..], context, calls) {
-                        Ok(Some(n)) if was_value && self.members.is_single() => return Step::Whole(i + n),
+                        Ok(Some(n)) if was_value && self.members.is_single() => {
+                            return Step::Whole(i + n);
+                        }
                         Ok(Some(n)) => {
                             i += n;
                             taken = i;
@@ -188,7 +198,11 @@ impl Envelope {
                     At::AfterValue
                 }
                 At::FirstKey | At::AfterValue if c == b'}' => {
-                    let after = if self.is_array { At::AfterItem } else { At::End };
+                    let after = if self.is_array {
+                        At::AfterItem
+                    } else {
+                        At::End
+                    };
                     match self.members.end(context, calls) {
                         Ok(()) if self.members.is_single() => after,
                         Ok(()) => {
@@ -245,17 +259,29 @@ mod tests {
     #[test]
     fn a_value_that_is_too_long_fails_between_two_characters() {
         let hermes = Dialect::named("hermes").unwrap();
-        let keys = hermes.forms[0]
-            .call
-            .iter()
-            .find_map(|part| if let CallPart::Calls(keys) = part { Some(keys) } else { None });
+        let keys = hermes.forms[0].call.iter().find_map(|part| {
+            if let CallPart::Calls(keys) = part {
+                Some(keys)
+            } else {
+                None
+            }
+        });
         for before in ["", "x", "xy", "xyz"] {
             for member in ["arguments", "name", "x"] {
-                let text = format!("{{\"name\": \"f\", \"{member}\": {before}{}", "é€".repeat(300));
+                let text = format!(
+                    "{{\"name\": \"f\", \"{member}\": {before}{}",
+                    "é€".repeat(300)
+                );
                 let mut envelope = Envelope::new(keys.unwrap());
-                let context = Context { tools: None, strict: false };
+                let context = Context {
+                    tools: None,
+                    strict: false,
+                };
                 let step = envelope.push(&text, &context, &mut FoundCalls::default());
-                assert!(matches!(step, Step::Fail(at, _) if text.is_char_boundary(at)), "{step:?} of {text}");
+                assert!(
+                    matches!(step, Step::Fail(at, _) if text.is_char_boundary(at)),
+                    "{step:?} of {text}"
+                );
             }
         }
     }

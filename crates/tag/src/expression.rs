@@ -1,4 +1,5 @@
-//! Calls written as expressions: `[f(a=1, b='x'), g()]`, a call a line, `call:f{a:<|"|>x<|"|>,n:42}`.
+//! Calls written as expressions: `[f(a=1, b='x'), g()]`, a call a line,
+//! `call:f{a:<|"|>x<|"|>,n:42}`.
 
 #[cfg(test)]
 mod tests;
@@ -10,8 +11,9 @@ use json::{Literal, Notation, Progress};
 
 /// A reader of such calls.
 ///
-/// It returns [`Step::Whole`] after each call that another may follow. `Done` comes after the bracket of a list; without a list, after
-/// the call, or, where several may follow each other, before the first text that cannot begin another.
+/// It returns [`Step::Whole`] after each call that another may follow. `Done` comes after the
+/// bracket of a list; without a list, after the call, or, where several may follow each other,
+/// before the first text that cannot begin another.
 #[derive(Debug)]
 pub(crate) struct Expression {
     form: &'static ExpressionForm,
@@ -40,7 +42,15 @@ const MAX_NAME: usize = 256;
 impl Expression {
     /// A reader before the first call.
     pub fn new(form: &'static ExpressionForm) -> Expression {
-        Expression { form, state: if form.list { ExpressionState::List } else { ExpressionState::Name }, done: 0 }
+        Expression {
+            form,
+            state: if form.list {
+                ExpressionState::List
+            } else {
+                ExpressionState::Name
+            },
+            done: 0,
+        }
     }
 
     /// Takes the next piece. A name is taken and emitted with its opening bracket.
@@ -80,18 +90,29 @@ impl Expression {
     fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let form = self.form;
         // A list needs its comma. Elsewhere separators may be missing or repeated.
-        let skip = |c: char| c.is_ascii_whitespace() || (!form.list && self.done > 0 && separates(form, c));
+        let skip = |c: char| {
+            c.is_ascii_whitespace() || (!form.list && self.done > 0 && separates(form, c))
+        };
         let at = text.len() - text.trim_start_matches(skip).len();
-        let Some(first) = text[at..].chars().next() else { return Step::On(at) };
+        let Some(first) = text[at..].chars().next() else {
+            return Step::On(at);
+        };
         self.state = match (&self.state, first) {
             (ExpressionState::List, '[') => ExpressionState::Name,
             (ExpressionState::List, _) => return Step::Fail(at, "the list of calls is missing"),
             (ExpressionState::Name, ']') if form.list && self.done > 0 => ExpressionState::End,
-            (ExpressionState::Name, ']') if form.list => return Step::Fail(at, "the list contains no call"),
+            (ExpressionState::Name, ']') if form.list => {
+                return Step::Fail(at, "the list contains no call");
+            }
             (ExpressionState::After, ']') => ExpressionState::End,
-            (ExpressionState::After, c) if c == ',' || form.separators.contains(&c) => ExpressionState::Name,
+            (ExpressionState::After, c) if c == ',' || form.separators.contains(&c) => {
+                ExpressionState::Name
+            }
             (ExpressionState::After, _) => {
-                return Step::Fail(at, "a call is followed by neither a comma nor the closing bracket");
+                return Step::Fail(
+                    at,
+                    "a call is followed by neither a comma nor the closing bracket",
+                );
             }
             _ => return self.name(&text[at..], context, calls).after(at),
         };
@@ -106,7 +127,8 @@ impl Expression {
         if end > MAX_NAME {
             return self.no_name();
         }
-        if !name.is_none_or(|name| context.may_become(name) || context.may_become(self.stem(name))) {
+        if !name.is_none_or(|name| context.may_become(name) || context.may_become(self.stem(name)))
+        {
             return self.no_name();
         }
         if end == text.len() {
@@ -115,7 +137,9 @@ impl Expression {
         if !text[end..].starts_with(self.form.open) || !word.ends_with(self.form.suffix) {
             return self.no_name();
         }
-        let Some(name) = context.known(name.unwrap_or(word)) else { return self.no_name() };
+        let Some(name) = context.known(name.unwrap_or(word)) else {
+            return self.no_name();
+        };
         calls.begin(name, None);
         let (notation, positional) = match self.form.arguments {
             ArgumentStyle::Python => (Notation::Python, positional(context, name)),
@@ -154,10 +178,16 @@ impl Expression {
     }
 
     fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> Step {
-        let ExpressionState::Arguments(literal) = &mut self.state else { return Step::On(0) };
+        let ExpressionState::Arguments(literal) = &mut self.state else {
+            return Step::On(0);
+        };
         let before = calls.text.len();
         let progress = literal.push(text, &mut calls.text);
-        calls.end = if let Progress::End(_) = progress { ArgumentsEnd::Here } else { ArgumentsEnd::Later };
+        calls.end = if let Progress::End(_) = progress {
+            ArgumentsEnd::Here
+        } else {
+            ArgumentsEnd::Later
+        };
         if calls.text.len() > before {
             calls.wrote();
         }
@@ -178,12 +208,17 @@ impl Expression {
     }
 }
 
-/// Whether a character may be between two calls. Gemma writes a frame for each call, and at times several calls in one.
+/// Whether a character may be between two calls. Gemma writes a frame for each call, and at times
+/// several calls in one.
 fn separates(form: &ExpressionForm, c: char) -> bool {
-    form.separators.contains(&c) || (c == ',' && matches!(form.arguments, ArgumentStyle::Gemma { .. }))
+    form.separators.contains(&c)
+        || (c == ',' && matches!(form.arguments, ArgumentStyle::Gemma { .. }))
 }
 
 /// The names for positional arguments: the tool's parameters, in the order of its schema.
 fn positional(context: &Context<'_>, name: &str) -> Vec<String> {
-    context.tools.map(|tools| tools.parameters(name).keys().map(str::to_owned).collect()).unwrap_or_default()
+    context
+        .tools
+        .map(|tools| tools.parameters(name).keys().map(str::to_owned).collect())
+        .unwrap_or_default()
 }

@@ -12,7 +12,8 @@ pub(crate) fn first(call: &'static [CallPart]) -> &'static [&'static str] {
     }
 }
 
-/// The markers that these parts may begin with: those of a parameter, and those that end a call without any.
+/// The markers that these parts may begin with: those of a parameter, and those that end a call
+/// without any.
 pub(crate) fn beginnings(parts: &'static [CallPart]) -> Vec<&'static str> {
     let mut marks = Vec::new();
     for part in parts {
@@ -21,13 +22,17 @@ pub(crate) fn beginnings(parts: &'static [CallPart]) -> Vec<&'static str> {
                 Style::Equals { open, .. } => marks.push(open),
                 Style::Attribute { open, .. } => marks.extend(open),
                 Style::Pair { key, .. } => marks.push(key.0),
-                Style::Element { prefix } => marks.push(if prefix.is_empty() { "<" } else { prefix }),
+                Style::Element { prefix } => {
+                    marks.push(if prefix.is_empty() { "<" } else { prefix })
+                }
             },
             CallPart::Mark(spellings) => {
                 marks.extend(*spellings);
                 return marks;
             }
-            CallPart::Maybe { marks: spellings, .. } => marks.extend(*spellings),
+            CallPart::Maybe {
+                marks: spellings, ..
+            } => marks.extend(*spellings),
             _ => {}
         }
     }
@@ -36,7 +41,10 @@ pub(crate) fn beginnings(parts: &'static [CallPart]) -> Vec<&'static str> {
 
 /// Whether a call of this form ends by itself. Free text may go on to the end of all text.
 pub(crate) fn ends_itself(form: &Form) -> bool {
-    !form.call.iter().any(|part| matches!(part, CallPart::Free(_)))
+    !form
+        .call
+        .iter()
+        .any(|part| matches!(part, CallPart::Free(_)))
 }
 
 /// Whether a form is a code fence, so that its marker may be in code.

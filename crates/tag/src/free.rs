@@ -1,4 +1,5 @@
-//! An argument as free text, as in ReAct's `Action Input: huts near Chur`: the one string that the tool takes, or a JSON object.
+//! An argument as free text, as in ReAct's `Action Input: huts near Chur`: the one string that the
+//! tool takes, or a JSON object.
 
 use crate::calls::{ArgumentsEnd, Context, FoundCalls, Step};
 use crate::dialect::FreeText;
@@ -18,15 +19,32 @@ pub(crate) struct Free {
 impl Free {
     /// Begins after the marker before the text.
     pub fn new(form: &'static FreeText) -> Free {
-        Free { form, json: None, has_begun: false, text: String::new() }
+        Free {
+            form,
+            json: None,
+            has_begun: false,
+            text: String::new(),
+        }
     }
 
-    /// Takes the next piece. [`Step::Done`] is returned before the marker that ends the text, or after the JSON object.
-    pub fn push(&mut self, text: &str, tool: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
+    /// Takes the next piece. [`Step::Done`] is returned before the marker that ends the text, or
+    /// after the JSON object.
+    pub fn push(
+        &mut self,
+        text: &str,
+        tool: &str,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Step {
         let mut from = 0;
         if !self.has_begun {
-            from = text.bytes().position(|c| !matches!(c, b' ' | b'\t')).unwrap_or(text.len());
-            let Some(first) = text.as_bytes().get(from) else { return Step::More(from) };
+            from = text
+                .bytes()
+                .position(|c| !matches!(c, b' ' | b'\t'))
+                .unwrap_or(text.len());
+            let Some(first) = text.as_bytes().get(from) else {
+                return Step::More(from);
+            };
             self.has_begun = true;
             self.json = (*first == b'{').then(Balance::default);
         }
@@ -67,16 +85,34 @@ impl Free {
     ///
     /// # Errors
     /// Why the argument is not complete, or not one that the tool takes.
-    pub fn finish(&mut self, tool: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
-        if self.json.is_some() { Err("the text ends inside the arguments") } else { self.emit(tool, context, calls) }
+    pub fn finish(
+        &mut self,
+        tool: &str,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), &'static str> {
+        if self.json.is_some() {
+            Err("the text ends inside the arguments")
+        } else {
+            self.emit(tool, context, calls)
+        }
     }
 
-    fn emit(&mut self, tool: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
+    fn emit(
+        &mut self,
+        tool: &str,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), &'static str> {
         let text = self.form.plain(self.text.trim_end().trim_ascii_start());
         let text = text.as_ref();
-        let parameters = context.tools.map(|tools| tools.parameters(tool)).filter(json::ValueType::is_known);
-        let keys: Vec<&str> =
-            parameters.as_ref().map_or_else(|| vec!["input"], |parameters| parameters.keys().collect());
+        let parameters = context
+            .tools
+            .map(|tools| tools.parameters(tool))
+            .filter(json::ValueType::is_known);
+        let keys: Vec<&str> = parameters
+            .as_ref()
+            .map_or_else(|| vec!["input"], |parameters| parameters.keys().collect());
         match (&keys[..], parameters) {
             ([], _) if text.is_empty() => calls.arguments("{}"),
             ([key], parameters) => {
@@ -101,9 +137,14 @@ impl FreeText {
     fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut out = String::new();
         let mut rest = text;
-        let escape = |at: &str| self.escapes.iter().find(|(escaped, _)| at.starts_with(escaped));
-        while let Some((at, (escaped, meant))) =
-            rest.match_indices('[').find_map(|(n, _)| Some((n, escape(&rest[n..])?)))
+        let escape = |at: &str| {
+            self.escapes
+                .iter()
+                .find(|(escaped, _)| at.starts_with(escaped))
+        };
+        while let Some((at, (escaped, meant))) = rest
+            .match_indices('[')
+            .find_map(|(n, _)| Some((n, escape(&rest[n..])?)))
         {
             out.extend([&rest[..at], meant]);
             rest = &rest[at + escaped.len()..];

@@ -1,4 +1,5 @@
-//! The machine of `tag-parse`: it takes the calls out of the text of a stream and emits them as `tool_call_delta` events.
+//! The machine of `tag-parse`: it takes the calls out of the text of a stream and emits them as
+//! `tool_call_delta` events.
 
 mod alone;
 mod choice;
@@ -30,21 +31,24 @@ pub struct Options {
     pub dialects: Dialects,
     /// Streams with native calls are read, too.
     pub always: bool,
-    /// Where `stream_start` names no dialect, the model's name decides which forms count that prose can have, too: those of its family. Of a
-    /// model whose family is not known, a call in such a form counts only where it is alone and fits the schema of a listed tool.
+    /// Where `stream_start` names no dialect, the model's name decides which forms count that prose
+    /// can have, too: those of its family. Of a model whose family is not known, a call in such a
+    /// form counts only where it is alone and fits the schema of a listed tool.
     pub by_model: bool,
     /// The tools that calls may name; without it those of `stream_start`.
     pub tools: Option<Rc<ToolList>>,
-    /// A call must name a tool of a list: without a list, text stays text. Otherwise any name counts where no list is known.
+    /// A call must name a tool of a list: without a list, text stays text. Otherwise any name
+    /// counts where no list is known.
     pub needs_tools: bool,
     /// The end of the prompt; without it that of `stream_start`.
     pub prefill: Option<String>,
-    /// The beginning of a text whose prompt is not known is emitted at once, in dialects whose prompt seldom opens reasoning. If it
-    /// turns out to be reasoning, its calls are retracted.
+    /// The beginning of a text whose prompt is not known is emitted at once, in dialects whose
+    /// prompt seldom opens reasoning. If it turns out to be reasoning, its calls are retracted.
     pub eager: bool,
 }
 
-/// What all streams of a run share: the options, and what was built for the streams before, which are often alike.
+/// What all streams of a run share: the options, and what was built for the streams before, which
+/// are often alike.
 #[derive(Debug, Default)]
 pub struct Streams {
     options: Options,
@@ -61,7 +65,10 @@ struct Built {
 impl Streams {
     /// Streams that are read with these options.
     pub fn new(options: Options) -> Streams {
-        Streams { options, built: RefCell::default() }
+        Streams {
+            options,
+            built: RefCell::default(),
+        }
     }
 
     /// The machine for the stream that `first` begins.
@@ -69,12 +76,21 @@ impl Streams {
         self.begin_of(None, first)
     }
 
-    /// The same for a model of this family, if [`Options::by_model`] asks for one and the model's name has none.
+    /// The same for a model of this family, if [`Options::by_model`] asks for one and the model's
+    /// name has none.
     pub fn begin_of(&self, family: Option<&'static Dialect>, first: &Event<'_>) -> Tag {
         let options = &self.options;
         let started = first.kind() == Kind::StreamStart;
-        let start = if started { StreamStart::read(first) } else { StreamStart::default() };
-        let active = options.always || matches!(start.tools_mode.map(Text::str).as_deref(), None | Some("tag"));
+        let start = if started {
+            StreamStart::read(first)
+        } else {
+            StreamStart::default()
+        };
+        let active = options.always
+            || matches!(
+                start.tools_mode.map(Text::str).as_deref(),
+                None | Some("tag")
+            );
         let mut tag = Tag {
             setting: None,
             choices: Choices::default(),
@@ -93,7 +109,10 @@ impl Streams {
             if !options.by_model || start.dialect.is_some() {
                 return None;
             }
-            let family = options.dialects.of_model(&start.model.unwrap_or_default().str()).or(family);
+            let family = options
+                .dialects
+                .of_model(&start.model.unwrap_or_default().str())
+                .or(family);
             alone = family.is_none().then(|| self.look("auto").ok()).flatten();
             Some(self.certain(family))
         });
@@ -101,7 +120,8 @@ impl Streams {
             let names = start.dialect.map_or(Cow::Borrowed("auto"), Text::str);
             self.look(&names).unwrap_or_else(|unknown| {
                 tag.unknown = Some(unknown);
-                self.look("auto").unwrap_or_else(|_| Rc::new(Look::of(Vec::new())))
+                self.look("auto")
+                    .unwrap_or_else(|_| Rc::new(Look::of(Vec::new())))
             })
         });
         let tools = options.tools.clone().or_else(|| {
@@ -110,10 +130,24 @@ impl Streams {
             Some(tools)
         });
         let tools = tools.or_else(|| options.needs_tools.then(Rc::default));
-        // Without a `stream_start` the prompt is taken for empty: a missing one is no reason to hold text back.
-        let prefill = options.prefill.clone().or_else(|| start.prefill.map(|text| text.str().into_owned()));
-        let prefill = if started { prefill } else { Some(prefill.unwrap_or_default()) };
-        tag.setting = Some(Setting { look, alone, tools, prefill, eager: options.eager });
+        // Without a `stream_start` the prompt is taken for empty: a missing one is no reason to
+        // hold text back.
+        let prefill = options
+            .prefill
+            .clone()
+            .or_else(|| start.prefill.map(|text| text.str().into_owned()));
+        let prefill = if started {
+            prefill
+        } else {
+            Some(prefill.unwrap_or_default())
+        };
+        tag.setting = Some(Setting {
+            look,
+            alone,
+            tools,
+            prefill,
+            eager: options.eager,
+        });
         tag
     }
 
@@ -121,7 +155,12 @@ impl Streams {
     fn certain(&self, family: Option<&'static Dialect>) -> Rc<Look> {
         let name = format!("of {}", family.map_or("none", |d| d.name));
         let mut built = self.built.borrow_mut();
-        Rc::clone(built.looks.entry(name).or_insert_with(|| Rc::new(Look::certain(&self.options.dialects, family))))
+        Rc::clone(
+            built
+                .looks
+                .entry(name)
+                .or_insert_with(|| Rc::new(Look::certain(&self.options.dialects, family))),
+        )
     }
 
     fn look(&self, names: &str) -> Result<Rc<Look>, UnknownDialect> {
@@ -129,7 +168,10 @@ impl Streams {
             return Ok(Rc::clone(look));
         }
         let look = Rc::new(Look::among(&self.options.dialects, names)?);
-        self.built.borrow_mut().looks.insert(names.to_owned(), Rc::clone(&look));
+        self.built
+            .borrow_mut()
+            .looks
+            .insert(names.to_owned(), Rc::clone(&look));
         Ok(look)
     }
 
@@ -146,7 +188,12 @@ impl Streams {
                 (Rc::new(tools), unread)
             }
             // A list that cannot be read must not let every name count: it holds no tool.
-            Err(e) => (Rc::default(), vec![format!("the stream's tools cannot be read, all calls stay text: {e}")]),
+            Err(e) => (
+                Rc::default(),
+                vec![format!(
+                    "the stream's tools cannot be read, all calls stay text: {e}"
+                )],
+            ),
         };
         built.tools = Some((json.to_owned(), Rc::clone(&tools), unread.clone()));
         (tools, unread)
@@ -159,7 +206,8 @@ pub struct Tag {
     /// `None`: its text is passed on unread.
     setting: Option<Setting>,
     choices: Choices<TagChoice>,
-    /// The places of the choices whose parser was given text since the last event that interrupts all.
+    /// The places of the choices whose parser was given text since the last event that interrupts
+    /// all.
     with_text: Vec<usize>,
     /// A name in `stream_start` that is not in the table, for one warning.
     unknown: Option<UnknownDialect>,
@@ -208,7 +256,9 @@ impl Tag {
             self.text.clear();
             text.append_to(&mut self.text);
         }
-        let Some(at) = place(&self.setting, &mut self.choices, event.choice()) else { return sink.pass() };
+        let Some(at) = place(&self.setting, &mut self.choices, event.choice()) else {
+            return sink.pass();
+        };
         let choice = &mut self.choices[at];
         if !std::mem::replace(&mut choice.has_text, true) {
             self.with_text.push(at);
@@ -228,17 +278,28 @@ impl Tag {
 }
 
 /// The place of a choice; `None` where the text is not read.
-fn place(setting: &Option<Setting>, choices: &mut Choices<TagChoice>, number: u32) -> Option<usize> {
+fn place(
+    setting: &Option<Setting>,
+    choices: &mut Choices<TagChoice>,
+    number: u32,
+) -> Option<usize> {
     let setting = setting.as_ref()?;
     Some(choices.place(number, || {
         let parser = |look: &Rc<Look>| {
-            let mut parser = Parser::new(Rc::clone(look), setting.tools.clone(), setting.prefill.as_deref());
+            let mut parser = Parser::new(
+                Rc::clone(look),
+                setting.tools.clone(),
+                setting.prefill.as_deref(),
+            );
             if setting.eager {
                 parser.emit_beginning();
             }
             parser
         };
-        let alone = setting.alone.as_ref().map(|look| Box::new(AloneReading::new(parser(look), setting.tools.clone())));
+        let alone = setting
+            .alone
+            .as_ref()
+            .map(|look| Box::new(AloneReading::new(parser(look), setting.tools.clone())));
         TagChoice::new(number, parser(&setting.look), alone)
     }))
 }
@@ -271,16 +332,25 @@ impl Machine for Tag {
             }
             Kind::Thinking => {
                 let number = event.choice();
-                if let Some(at) = self.choices.find(number).filter(|at| !self.choices[*at].is_native) {
+                if let Some(at) = self
+                    .choices
+                    .find(number)
+                    .filter(|at| !self.choices[*at].is_native)
+                {
                     self.choices[at].interrupt(&self.warned, out);
                     self.choices[at].count(&mut self.kept);
                 } else if let Some(at) = place(&self.setting, &mut self.choices, number) {
                     self.choices[at].begin_in_answer();
                 }
             }
-            // Counts, warnings and what other commands add have no place in the text; these have one.
+            // Counts, warnings and what other commands add have no place in the text; these have
+            // one.
             Kind::ServerItem | Kind::RefusalDelta | Kind::Details if has_place(event) => {
-                if let Some(at) = self.choices.find(event.choice()).filter(|at| !self.choices[*at].is_native) {
+                if let Some(at) = self
+                    .choices
+                    .find(event.choice())
+                    .filter(|at| !self.choices[*at].is_native)
+                {
                     self.choices[at].interrupt(&self.warned, out);
                     self.choices[at].count(&mut self.kept);
                 }
@@ -300,7 +370,8 @@ impl Machine for Tag {
                 let warning = Warning::read(event);
                 if warning.source == SOURCE {
                     let raw = warning.raw.unwrap_or_default();
-                    self.warned.insert(warning_key(&warning.code.str(), &raw.str()));
+                    self.warned
+                        .insert(warning_key(&warning.code.str(), &raw.str()));
                 }
             }
             Kind::StreamEnd => self.end(!StreamEnd::read(event).finish_reason.is_whole(), out),

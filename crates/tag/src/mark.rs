@@ -13,10 +13,14 @@ pub(crate) enum Match<T = usize> {
 /// The most white space before the end of a closing tag, in bytes.
 const SPACES: usize = 16;
 
-/// Whether `text` begins with `mark`. A closing tag may have white space before its last character, as in `</tool >`: XML allows it
-/// (<https://www.w3.org/TR/xml/#NT-ETag>), and models write it.
+/// Whether `text` begins with `mark`. A closing tag may have white space before its last character,
+/// as in `</tool >`: XML allows it (<https://www.w3.org/TR/xml/#NT-ETag>), and models write it.
 pub(crate) fn starts(mark: &str, text: &str) -> Match {
-    let same = mark.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
+    let same = mark
+        .bytes()
+        .zip(text.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
     if same == mark.len() {
         return Match::Full(same);
     }
@@ -64,9 +68,12 @@ pub(crate) fn space(text: &str) -> usize {
     text.len() - text.trim_ascii_start().len()
 }
 
-/// The length of the shortest beginning of `text` that has at least `least` bytes, or all, and ends between two characters.
+/// The length of the shortest beginning of `text` that has at least `least` bytes, or all, and ends
+/// between two characters.
 pub(crate) fn ceil(text: &str, least: usize) -> usize {
-    (least..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+    (least..text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Dialects as text: the files of `dialects/`, from which the build script makes the table, and those of users.
-//! `docs/new-dialect.md` describes the notation.
+//! Dialects as text: the files of `dialects/`, from which the build script makes the table, and
+//! those of users. `docs/new-dialect.md` describes the notation.
 //!
-//! A file is TOML. What it reads to is kept for the rest of the process, as the table itself is: a run reads a few files.
-//! Plain data: the build script compiles these files too.
+//! A file is TOML. What it reads to is kept for the rest of the process, as the table itself is: a
+//! run reads a few files. Plain data: the build script compiles these files too.
 
 mod call;
 mod check;
@@ -55,19 +55,27 @@ const KEYS: &[&str] = &[
     "results",
 ];
 
-/// Reads files, each with its name, into dialects in the order of the files. They may extend each other and those of `known`,
-/// but not have their names.
+/// Reads files, each with its name, into dialects in the order of the files. They may extend each
+/// other and those of `known`, but not have their names.
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub(crate) fn read(files: &[(&str, &str)], known: &[&Dialect]) -> Result<Vec<Dialect>, NotationError> {
+pub(crate) fn read(
+    files: &[(&str, &str)],
+    known: &[&Dialect],
+) -> Result<Vec<Dialect>, NotationError> {
     let mut rows = Vec::new();
     let mut documents = Vec::new();
     for (file, text) in files {
-        documents.push((*file, *text, entry::parse(text, MAX_FILE).map_err(|fault| fault.of(file, text))?));
+        documents.push((
+            *file,
+            *text,
+            entry::parse(text, MAX_FILE).map_err(|fault| fault.of(file, text))?,
+        ));
     }
     for (file, text, document) in &documents {
-        let found = entry::rows(text, document, "dialect", MAX_DIALECTS).map_err(|fault| fault.of(file, text))?;
+        let found = entry::rows(text, document, "dialect", MAX_DIALECTS)
+            .map_err(|fault| fault.of(file, text))?;
         rows.extend(found.into_iter().map(|row| (*file, row)));
     }
     // A dialect is read after the one that it extends.
@@ -96,7 +104,10 @@ pub(crate) fn read(files: &[(&str, &str)], known: &[&Dialect]) -> Result<Vec<Dia
         let others = || known.iter().copied().chain(&read[..n]);
         for name in std::iter::once(&dialect.name).chain(dialect.aliases) {
             if let Some(other) = others().find(|d| d.is_named(name)) {
-                let why = format!("'{name}' is a name of the dialect '{}' already; expected another name", other.name);
+                let why = format!(
+                    "'{name}' is a name of the dialect '{}' already; expected another name",
+                    other.name
+                );
                 return Err(Fault::new(row.at, why).of(file, row.text));
             }
         }
@@ -110,7 +121,9 @@ fn dialect<'d>(
     known: impl Iterator<Item = &'d Dialect>,
 ) -> Result<Result<Dialect, Fault>, Fault> {
     row.expect(&[KEYS, FORM_KEYS].concat())?;
-    let name = row.read("name", name)?.ok_or_else(|| row.fault("it has no 'name'; expected one"))?;
+    let name = row
+        .read("name", name)?
+        .ok_or_else(|| row.fault("it has no 'name'; expected one"))?;
     let base = match row.text("extends")? {
         None => None,
         Some(wanted) => match { known }.find(|d| d.is_named(wanted.value)) {
@@ -129,7 +142,9 @@ fn dialect<'d>(
         (Some(forms), _) => forms,
         (None, Some(base)) => base.forms,
         (None, None) if framing.messages => &[],
-        (None, None) => return Err(row.fault("it has neither 'call' nor 'extends'; expected one of them")),
+        (None, None) => {
+            return Err(row.fault("it has neither 'call' nor 'extends'; expected one of them"));
+        }
     };
     let dialect = Dialect {
         name,
@@ -162,7 +177,11 @@ const NO_FRAMING: TextFraming = TextFraming {
 fn framing(row: &NotationRow<'_>, base: TextFraming) -> Result<TextFraming, Fault> {
     let opened = row.word(
         "reasoning_opened",
-        &[("no", PromptReasoning::No), ("perhaps", PromptReasoning::Perhaps), ("usually", PromptReasoning::Usually)],
+        &[
+            ("no", PromptReasoning::No),
+            ("perhaps", PromptReasoning::Perhaps),
+            ("usually", PromptReasoning::Usually),
+        ],
     )?;
     let ends = [
         ("never", ReasoningEnd::Never),
@@ -172,11 +191,17 @@ fn framing(row: &NotationRow<'_>, base: TextFraming) -> Result<TextFraming, Faul
     Ok(TextFraming {
         reasoning: row.list("reasoning", pair)?.unwrap_or(base.reasoning),
         prefilled: opened.unwrap_or(base.prefilled),
-        call_ends_reasoning: row.word("call_ends_reasoning", &ends)?.unwrap_or(base.call_ends_reasoning),
+        call_ends_reasoning: row
+            .word("call_ends_reasoning", &ends)?
+            .unwrap_or(base.call_ends_reasoning),
         dropped: row.list("dropped", marker)?.unwrap_or(base.dropped),
-        dropped_first: row.list("dropped_first", marker)?.unwrap_or(base.dropped_first),
+        dropped_first: row
+            .list("dropped_first", marker)?
+            .unwrap_or(base.dropped_first),
         foreign: row.list("foreign", marker)?.unwrap_or(base.foreign),
-        foreign_lines: row.list("foreign_lines", marker)?.unwrap_or(base.foreign_lines),
+        foreign_lines: row
+            .list("foreign_lines", marker)?
+            .unwrap_or(base.foreign_lines),
         tokens: row.list("tokens", marker)?.unwrap_or(base.tokens),
         messages: row.flag("messages")?.unwrap_or(base.messages),
     })
@@ -207,12 +232,15 @@ fn prompt(row: &NotationRow<'_>, base: Prompt) -> Result<Prompt, Fault> {
 }
 
 fn name(text: &str) -> Result<&'static str, String> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+    let plain =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
     let fits = !text.is_empty() && text.len() <= 64 && text.chars().all(plain) && text != "auto";
     if fits {
         Ok(keep(text))
     } else {
-        Err(format!("'{text}' is not a name; expected a-z, 0-9, '-', '_' and '.', not auto"))
+        Err(format!(
+            "'{text}' is not a name; expected a-z, 0-9, '-', '_' and '.', not auto"
+        ))
     }
 }
 
@@ -220,13 +248,17 @@ fn name(text: &str) -> Result<&'static str, String> {
 fn pair(text: &str) -> Result<(&'static str, &'static str), String> {
     match text.split_once('…') {
         Some((open, close)) if !close.contains('…') => Ok((marker(open)?, marker(close)?)),
-        _ => Err(format!("'{text}' is not a pair of markers; expected such as <think>…</think>")),
+        _ => Err(format!(
+            "'{text}' is not a pair of markers; expected such as <think>…</think>"
+        )),
     }
 }
 
 /// Two numbers.
 fn late(text: &str) -> Result<(u8, u8), String> {
-    let numbers = text.split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    let numbers = text
+        .split_once(' ')
+        .and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     numbers.ok_or_else(|| format!("'{text}' is not two numbers; expected such as '0 16'"))
 }
 
@@ -242,12 +274,16 @@ fn tools(text: &str) -> Result<(&'static str, ToolListStyle, &'static str), Stri
             return Ok((keep(lines(open)), list, keep(lines(close))));
         }
     }
-    Err(format!("'{text}' has no place for the tools; expected {{lines}}, {{array}} or {{typescript}} in it"))
+    Err(format!(
+        "'{text}' has no place for the tools; expected {{lines}}, {{array}} or {{typescript}} in it"
+    ))
 }
 
 fn result(text: &str) -> Result<&'static str, String> {
     match text.contains("{result}") {
         true => Ok(keep(lines(text))),
-        false => Err(format!("'{text}' has no place for the result's text; expected {{result}} in it")),
+        false => Err(format!(
+            "'{text}' has no place for the result's text; expected {{result}} in it"
+        )),
     }
 }

@@ -1,6 +1,7 @@
 //! What a parser finds.
 
-/// The code of the warning that names text which is in no event: neither the framing of what an event holds, nor a call.
+/// The code of the warning that names text which is in no event: neither the framing of what an
+/// event holds, nor a call.
 pub(crate) const DROPPED: &str = "tag_dropped";
 
 /// A piece of a call, as a `tool_call_delta` has it.
@@ -38,9 +39,10 @@ pub trait Outlet {
     /// A message for people: a code, a sentence, and the text that it is about.
     fn warning(&mut self, code: &'static str, message: &str, raw: &str);
 
-    /// Text that is in none of these: markers, and the text of calls, each once its call is complete. With it, all text that the
-    /// parser takes reaches the outlet in order, which tests check. What frames neither a call nor reasoning nor a message is named by a
-    /// warning just before.
+    /// Text that is in none of these: markers, and the text of calls, each once its call is
+    /// complete. With it, all text that the parser takes reaches the outlet in order, which tests
+    /// check. What frames neither a call nor reasoning nor a message is named by a warning just
+    /// before.
     fn left_out(&mut self, text: &str) {
         let _ = text;
     }

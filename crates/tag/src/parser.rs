@@ -1,8 +1,9 @@
 //! Separates the text of one choice into answer, reasoning and calls.
 //!
-//! Text that can only be the answer or reasoning is emitted at once. What may be the beginning of a marker is held back until the
-//! next byte decides. Text that may be a call is read by each form that it may be, until one is left or all agree that a call has
-//! begun. The text of the open call alone is kept, so that it can be released when it turns out not to be a call.
+//! Text that can only be the answer or reasoning is emitted at once. What may be the beginning of a
+//! marker is held back until the next byte decides. Text that may be a call is read by each form
+//! that it may be, until one is left or all agree that a call has begun. The text of the open call
+//! alone is kept, so that it can be released when it turns out not to be a call.
 //!
 //! The states ([`Mode`]):
 //!
@@ -36,8 +37,8 @@
 //! | Body | Answer | its end |
 //! | | Header | the next header |
 //!
-//! Text that goes back to the state before is not read in the same way again: that state carries what is excluded
-//! ([`Exclusion`](prose::Exclusion)).
+//! Text that goes back to the state before is not read in the same way again: that state carries
+//! what is excluded ([`Exclusion`](prose::Exclusion)).
 
 mod answer;
 mod beginning;
@@ -69,8 +70,8 @@ use router::{Position, Router};
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// How often in a row a state may read nothing. States hand a place to each other a few times at most: more often is a mistake, and the
-/// text is emitted.
+/// How often in a row a state may read nothing. States hand a place to each other a few times at
+/// most: more often is a mistake, and the text is emitted.
 const IDLE: usize = 16;
 
 /// The parser of one choice; see the module.
@@ -85,27 +86,51 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser for one choice. `tools`: those of the request, where they are known. `prefill`: the end of the prompt, where that is
-    /// known.
+    /// A parser for one choice. `tools`: those of the request, where they are known. `prefill`: the
+    /// end of the prompt, where that is known.
     pub fn new(look: Rc<Look>, tools: Option<Rc<ToolList>>, prefill: Option<&str>) -> Parser {
         let mode = prefill.map(|prefill| {
             let opens_reasoning = look.reasoning.iter().any(|(open, close)| {
                 let opened = prefill.rfind(open);
                 opened.is_some() && opened > prefill.rfind(close)
             });
-            let body = if look.has_messages { messages::prefilled(prefill) } else { None };
-            body.unwrap_or(if opens_reasoning { Prose::Reasoning.into() } else { Mode::default() })
+            let body = if look.has_messages {
+                messages::prefilled(prefill)
+            } else {
+                None
+            };
+            body.unwrap_or(if opens_reasoning {
+                Prose::Reasoning.into()
+            } else {
+                Mode::default()
+            })
         });
         let emitter = Emitter::new(look.prefilled, prefill.is_some());
-        let router = Router { look, tools, position: Position::new(), emitter, last: None };
-        Parser { mode: mode.unwrap_or_default(), held: String::new(), framing: Framing::default(), router }
+        let router = Router {
+            look,
+            tools,
+            position: Position::new(),
+            emitter,
+            last: None,
+        };
+        Parser {
+            mode: mode.unwrap_or_default(),
+            held: String::new(),
+            framing: Framing::default(),
+            router,
+        }
     }
 
-    /// Whether nothing of this text can begin anything, and nothing is held back or open, so that the text is the answer's just as
-    /// it is. The parser has read it then.
+    /// Whether nothing of this text can begin anything, and nothing is held back or open, so that
+    /// the text is the answer's just as it is. The parser has read it then.
     #[inline]
     pub fn passes(&mut self, text: &str) -> bool {
-        let Router { look, position, emitter, .. } = &mut self.router;
+        let Router {
+            look,
+            position,
+            emitter,
+            ..
+        } = &mut self.router;
         if !matches!(self.mode, Mode::Answer(_))
             || !self.held.is_empty()
             || emitter.holds_beginning()
@@ -121,9 +146,14 @@ impl Parser {
         true
     }
 
-    /// The bytes that are kept: text that is read again, that of the open call, and the beginning of the message.
+    /// The bytes that are kept: text that is read again, that of the open call, and the beginning
+    /// of the message.
     pub fn kept(&self) -> usize {
-        let call = if let Mode::Call(call) = &self.mode { call.contest.raw.len() } else { 0 };
+        let call = if let Mode::Call(call) = &self.mode {
+            call.contest.raw.len()
+        } else {
+            0
+        };
         self.held.len() + call + self.router.emitter.kept()
     }
 
@@ -135,7 +165,13 @@ impl Parser {
     /// Calls `feed` with an outlet that leaves out white space that is framing.
     fn framed(&mut self, out: &mut dyn Outlet, feed: impl FnOnce(&mut Parser, &mut dyn Outlet)) {
         let mut framing = std::mem::take(&mut self.framing);
-        feed(self, &mut Framed { framing: &mut framing, out });
+        feed(
+            self,
+            &mut Framed {
+                framing: &mut framing,
+                out,
+            },
+        );
         self.framing = framing;
     }
 
@@ -154,8 +190,8 @@ impl Parser {
         self.read(Cow::Owned(joined), out);
     }
 
-    /// Something else came between two pieces of the text: what was held back of the answer is not the beginning of a marker, and text
-    /// without a call's marker is not the beginning of a call.
+    /// Something else came between two pieces of the text: what was held back of the answer is not
+    /// the beginning of a marker, and text without a call's marker is not the beginning of a call.
     pub fn interrupt(&mut self, out: &mut dyn Outlet) {
         if let Mode::Call(call) = &self.mode
             && call.goes_on()
@@ -192,8 +228,8 @@ impl Parser {
         }
     }
 
-    /// Before the first text: the beginning is emitted at once, unless its prompt usually opens reasoning. If it turns out to be
-    /// reasoning, its calls are retracted.
+    /// Before the first text: the beginning is emitted at once, unless its prompt usually opens
+    /// reasoning. If it turns out to be reasoning, its calls are retracted.
     pub fn emit_beginning(&mut self) {
         self.router.emitter.emit_beginning();
     }
@@ -203,7 +239,8 @@ impl Parser {
         self.end(if cut { TextEnd::Cut } else { TextEnd::Whole }, out);
     }
 
-    /// The text has ended for this parser, since the provider sends calls of its own: the caller retracts those of the text.
+    /// The text has ended for this parser, since the provider sends calls of its own: the caller
+    /// retracts those of the text.
     pub fn begin_native(&mut self, out: &mut dyn Outlet) {
         self.router.emitter.forget();
         self.end(TextEnd::Native, out);
@@ -220,7 +257,8 @@ impl Parser {
                 Mode::Call(call) => {
                     let (mode, rest) = self.router.finish_call(call, end, out);
                     self.mode = mode;
-                    // A call may end long before the text does, where its value's closer is missing.
+                    // A call may end long before the text does, where its value's closer is
+                    // missing.
                     self.read(Cow::Owned(rest), out);
                 }
                 mode => break mode,
@@ -254,7 +292,8 @@ impl Parser {
                 Step::Back(n) => {
                     let before = std::mem::take(&mut self.held);
                     match i.checked_sub(n) {
-                        // The text at hand has these bytes. To copy it for each such place would take quadratic time.
+                        // The text at hand has these bytes. To copy it for each such place would
+                        // take quadratic time.
                         Some(at) => i = at,
                         None => (text, i) = (Cow::Owned(before + &text[i..]), 0),
                     }

@@ -1,17 +1,24 @@
-//! What is quoted in the Markdown of an answer: a call that is quoted there is an example and does not count.
+//! What is quoted in the Markdown of an answer: a call that is quoted there is an example and does
+//! not count.
 //!
-//! Quoted are fenced code (nested, too), inline code up to the end of its line, block quotes, the strings of an answer that is
-//! JSON, and what directly follows a quotation mark. Models that explain a format write it in all of these; parsers that do not
-//! look for them run the example (<https://github.com/gptme/gptme/pull/1472>). The rules are those of CommonMark 0.31, sections
-//! [4.5](https://spec.commonmark.org/0.31.2/#fenced-code-blocks), [5.1](https://spec.commonmark.org/0.31.2/#block-quotes) and
-//! [6.1](https://spec.commonmark.org/0.31.2/#code-spans), as far as they need no text that comes later.
+//! Quoted are fenced code (nested, too), inline code up to the end of its line, block quotes, the
+//! strings of an answer that is JSON, and what directly follows a quotation mark. Models that
+//! explain a format write it in all of these; parsers that do not look for them run the example
+//! (<https://github.com/gptme/gptme/pull/1472>). The rules are those of CommonMark 0.31, sections
+//! [4.5](https://spec.commonmark.org/0.31.2/#fenced-code-blocks),
+//! [5.1](https://spec.commonmark.org/0.31.2/#block-quotes) and
+//! [6.1](https://spec.commonmark.org/0.31.2/#code-spans), as far as they need no text that comes
+//! later.
 
 use crate::data::Data;
 use memchr::memrchr;
 
-/// The quotation marks of Unicode. Opening and closing ones are alike, since `»` opens in German and closes in French.
-const MARKS: [char; 21] =
-    ['"', '\'', '“', '”', '„', '‟', '‘', '’', '‚', '‛', '«', '»', '‹', '›', '「', '」', '『', '』', '〝', '＂', '＇'];
+/// The quotation marks of Unicode. Opening and closing ones are alike, since `»` opens in German
+/// and closes in French.
+const MARKS: [char; 21] = [
+    '"', '\'', '“', '”', '„', '‟', '‘', '’', '‚', '‛', '«', '»', '‹', '›', '「', '」', '『', '』',
+    '〝', '＂', '＇',
+];
 
 /// The Markdown of the text so far; see the module.
 #[derive(Clone, Debug)]
@@ -20,9 +27,11 @@ pub(crate) struct Quote {
     fence: Option<(u8, usize)>,
     /// The fence was opened on this line.
     opened_on_line: bool,
-    /// The fence that the last run closed. A word directly after the run makes it an opener of a fence inside this one.
+    /// The fence that the last run closed. A word directly after the run makes it an opener of a
+    /// fence inside this one.
     closed: Option<(u8, usize)>,
-    /// How many fences are open, one inside the other. CommonMark does not nest fences, but models do.
+    /// How many fences are open, one inside the other. CommonMark does not nest fences, but models
+    /// do.
     deep: usize,
     /// The length of the run of backticks that opened inline code; 0 outside inline code.
     code: usize,
@@ -58,12 +67,18 @@ impl Default for Quote {
 impl Quote {
     /// A call was here: its line goes on outside code, and the message is not JSON.
     pub fn restart(&mut self) {
-        *self = Quote { is_line_start: false, ..Quote::markdown() };
+        *self = Quote {
+            is_line_start: false,
+            ..Quote::markdown()
+        };
     }
 
     /// The beginning of a text whose JSON does not matter.
     pub fn markdown() -> Quote {
-        Quote { data: Data::other(), ..Quote::default() }
+        Quote {
+            data: Data::other(),
+            ..Quote::default()
+        }
     }
 
     /// Takes text without backticks and tildes.
@@ -82,7 +97,12 @@ impl Quote {
         }
         let line = match newline(b) {
             Some(at) => {
-                (self.is_line_start, self.in_block_quote, self.code, self.opened_on_line) = (true, false, 0, false);
+                (
+                    self.is_line_start,
+                    self.in_block_quote,
+                    self.code,
+                    self.opened_on_line,
+                ) = (true, false, 0, false);
                 &b[at + 1..]
             }
             None => b,
@@ -129,13 +149,16 @@ impl Quote {
                 self.deep = self.deep.saturating_sub(1);
                 (self.fence, self.closed) = (Some(open).filter(|_| self.deep > 0), Some(open));
             }
-            // Backticks later on the line of a fence of backticks: it was inline code (section 4.5).
+            // Backticks later on the line of a fence of backticks: it was inline code (section
+            // 4.5).
             Some((b'`', least)) if self.opened_on_line && c == b'`' => {
                 (self.fence, self.opened_on_line) = (None, false);
                 self.code = if length == least { 0 } else { least };
             }
             Some(_) => {}
-            None if fence => (self.fence, self.opened_on_line, self.deep) = (Some((c, length)), true, 1),
+            None if fence => {
+                (self.fence, self.opened_on_line, self.deep) = (Some((c, length)), true, 1)
+            }
             None if c == b'~' => {}
             None if self.code == 0 => self.code = length,
             None if self.code == length => self.code = 0,
@@ -149,7 +172,8 @@ impl Quote {
         self.is_inside() || self.is_after_mark
     }
 
-    /// Whether a quotation mark alone quotes what comes next: it quotes a whole call, so that the call is read to its end.
+    /// Whether a quotation mark alone quotes what comes next: it quotes a whole call, so that the
+    /// call is read to its end.
     pub fn is_cited(&self) -> bool {
         // The quotation mark ended any run of backticks before it.
         self.is_after_mark && !self.is_inside()
@@ -166,14 +190,23 @@ impl Quote {
 
     /// Whether what comes next begins a line outside code.
     pub fn is_line_start(&self) -> bool {
-        self.is_line_start && self.run.1 == 0 && self.fence.is_none() && !self.in_block_quote && !self.is_data()
+        self.is_line_start
+            && self.run.1 == 0
+            && self.fence.is_none()
+            && !self.in_block_quote
+            && !self.is_data()
     }
 }
 
-/// The last line feed. Deltas are a few bytes long: for them a search by vectors costs more to set up than it saves.
+/// The last line feed. Deltas are a few bytes long: for them a search by vectors costs more to set
+/// up than it saves.
 #[inline]
 fn newline(bytes: &[u8]) -> Option<usize> {
-    if bytes.len() < 32 { bytes.iter().rposition(|c| *c == b'\n') } else { memrchr(b'\n', bytes) }
+    if bytes.len() < 32 {
+        bytes.iter().rposition(|c| *c == b'\n')
+    } else {
+        memrchr(b'\n', bytes)
+    }
 }
 
 #[cfg(test)]
@@ -183,7 +216,11 @@ mod tests {
     fn quoted(text: &str) -> bool {
         let mut q = Quote::default();
         let mut from = 0;
-        for (at, c) in text.bytes().enumerate().filter(|(_, c)| matches!(c, b'`' | b'~')) {
+        for (at, c) in text
+            .bytes()
+            .enumerate()
+            .filter(|(_, c)| matches!(c, b'`' | b'~'))
+        {
             q.plain(&text[from..at]);
             q.tick(c);
             from = at + 1;

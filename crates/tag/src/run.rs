@@ -1,7 +1,8 @@
 //! A run: one form of a dialect reads text, part by part.
 //!
-//! A run begins at a marker that opens a section or a call, and takes text until the calls have ended, or until it is clear that the
-//! text is not a call. What it finds goes to [`FoundCalls`]; the parser decides whether and when that is emitted.
+//! A run begins at a marker that opens a section or a call, and takes text until the calls have
+//! ended, or until it is clear that the text is not a call. What it finds goes to [`FoundCalls`];
+//! the parser decides whether and when that is emitted.
 
 mod part;
 mod section;
@@ -17,8 +18,8 @@ use json::ToolList;
 use state::{Engine, Place};
 
 impl Run {
-    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads nothing. Arguments inside JSON are most
-    /// of what calls are made of.
+    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
+    /// nothing. Arguments inside JSON are most of what calls are made of.
     #[inline]
     pub fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
         match (&mut self.engine, self.place) {
@@ -27,14 +28,21 @@ impl Run {
         }
     }
 
-    /// Takes the next piece. `is_alone`: no other form reads the same text, so that a name is emitted before the marker after it is
-    /// complete.
-    pub fn push(&mut self, text: &str, tools: Option<&ToolList>, is_alone: bool, calls: &mut FoundCalls) -> Step {
+    /// Takes the next piece. `is_alone`: no other form reads the same text, so that a name is
+    /// emitted before the marker after it is complete.
+    pub fn push(
+        &mut self,
+        text: &str,
+        tools: Option<&ToolList>,
+        is_alone: bool,
+        calls: &mut FoundCalls,
+    ) -> Step {
         let context = Run::context(self.form, tools);
         let mut i = 0;
         loop {
             let rest = &text[i..];
-            if rest.is_empty() && !matches!(self.place, Place::Part(n) if n >= self.form.call.len()) {
+            if rest.is_empty() && !matches!(self.place, Place::Part(n) if n >= self.form.call.len())
+            {
                 return Step::More(i);
             }
             let step = match self.place {
@@ -60,7 +68,8 @@ impl Run {
         }
     }
 
-    /// The text has ended, or was cut; `at` bytes of it were read. Returns how many bytes of it belong to the calls.
+    /// The text has ended, or was cut; `at` bytes of it were read. Returns how many bytes of it
+    /// belong to the calls.
     ///
     /// # Errors
     /// Why the last call is not complete.
@@ -115,7 +124,9 @@ impl Run {
                     Engine::Expression(e) if (!cut || is_all) && e.may_end() => return Ok(()),
                     // Only closing markers are missing.
                     Engine::Params(params) if !cut && params.is_done() => {}
-                    Engine::None if n >= self.form.call.len() || (!cut && self.has_begun && self.is_deep) => {}
+                    Engine::None
+                        if n >= self.form.call.len()
+                            || (!cut && self.has_begun && self.is_deep) => {}
                     Engine::None if !cut && may_lack(&self.form.call[n..]) => calls.arguments("{}"),
                     _ => return Err("the text ends before the call is complete"),
                 }

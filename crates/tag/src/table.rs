@@ -1,12 +1,13 @@
-//! The table of dialects, which the build script makes of the files in `dialects/`: in the order of the names; but of two that
-//! look alike the more usual one comes first, since it is taken where the text leaves open which is meant.
+//! The table of dialects, which the build script makes of the files in `dialects/`: in the order of
+//! the names; but of two that look alike the more usual one comes first, since it is taken where
+//! the text leaves open which is meant.
 
 use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use crate::dialect::params::{ParamForm, Style, Trim, Typing};
 use crate::dialect::prompt::{Prompt, ToolListStyle};
 use crate::dialect::{
-    CallKeys, CallPart, CallShape, Dialect, Form, FreeText, KnownTool, NameForm, PromptReasoning, ReasoningEnd, Scope,
-    Section, StartTag, TextFraming,
+    CallKeys, CallPart, CallShape, Dialect, Form, FreeText, KnownTool, NameForm, PromptReasoning,
+    ReasoningEnd, Scope, Section, StartTag, TextFraming,
 };
 
 static ALL: &[Dialect] = include!(concat!(env!("OUT_DIR"), "/dialects.rs"));
@@ -20,7 +21,8 @@ impl Dialect {
         Dialect::all().iter().find(|d| d.is_named(name))
     }
 
-    /// The whole table, mostly in the order of the names: of two that look alike the more usual one comes first.
+    /// The whole table, mostly in the order of the names: of two that look alike the more usual one
+    /// comes first.
     pub fn all() -> &'static [Dialect] {
         ALL
     }
@@ -48,19 +50,36 @@ impl Dialects {
         self.own.iter().copied().chain(ALL)
     }
 
-    /// The dialect of the family that a model belongs to by its name, such as `Qwen/Qwen3-Coder-30B-A3B-Instruct`: the one whose longest name or
-    /// alias the model's name begins with, signs aside.
+    /// The dialect of the family that a model belongs to by its name, such as
+    /// `Qwen/Qwen3-Coder-30B-A3B-Instruct`: the one whose longest name or alias the model's name
+    /// begins with, signs aside.
     pub fn of_model(&self, model: &str) -> Option<&'static Dialect> {
         let letters = |name: &str| -> String {
-            name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+            name.chars()
+                .filter(|c| c.is_alphanumeric())
+                .flat_map(char::to_lowercase)
+                .collect()
         };
         let model = letters(model.rsplit('/').next().unwrap_or(model));
         let length = |dialect: &Dialect| {
-            let names = dialect.aliases.iter().copied().chain([dialect.name]).map(letters);
-            names.filter(|name| name.len() > 2 && model.starts_with(name)).map(|name| name.len()).max()
+            let names = dialect
+                .aliases
+                .iter()
+                .copied()
+                .chain([dialect.name])
+                .map(letters);
+            names
+                .filter(|name| name.len() > 2 && model.starts_with(name))
+                .map(|name| name.len())
+                .max()
         };
-        let fitting = self.all().enumerate().filter_map(|(n, d)| Some((length(d)?, std::cmp::Reverse(n), d)));
-        fitting.max_by_key(|(length, n, _)| (*length, *n)).map(|(.., d)| d)
+        let fitting = self
+            .all()
+            .enumerate()
+            .filter_map(|(n, d)| Some((length(d)?, std::cmp::Reverse(n), d)));
+        fitting
+            .max_by_key(|(length, n, _)| (*length, *n))
+            .map(|(.., d)| d)
     }
 
     /// The dialect of this name or alias.
@@ -86,18 +105,32 @@ mod tests {
     #[test]
     fn the_rows_are_in_the_order_of_their_names() {
         // MiMo writes what Qwen 3 Coder writes, but means the white space in it.
-        let names: Vec<_> = ALL.iter().filter(|d| d.read_as.is_none()).map(|d| d.name).collect();
+        let names: Vec<_> = ALL
+            .iter()
+            .filter(|d| d.read_as.is_none())
+            .map(|d| d.name)
+            .collect();
         assert!(names.is_sorted(), "{names:?}");
         for dialect in ALL {
-            let usual = dialect.read_as.map(|name| Dialect::named(name).expect("a dialect of the table"));
+            let usual = dialect
+                .read_as
+                .map(|name| Dialect::named(name).expect("a dialect of the table"));
             let at = |name: &str| ALL.iter().position(|d| d.name == name);
-            assert!(usual.is_none_or(|usual| at(usual.name) < at(dialect.name)), "{}", dialect.name);
+            assert!(
+                usual.is_none_or(|usual| at(usual.name) < at(dialect.name)),
+                "{}",
+                dialect.name
+            );
         }
     }
 
     #[test]
     fn a_models_name_tells_its_family() {
-        let of = |model: &str| Dialects::default().of_model(model).map_or("none", |d| d.name);
+        let of = |model: &str| {
+            Dialects::default()
+                .of_model(model)
+                .map_or("none", |d| d.name)
+        };
         for (model, dialect) in [
             ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen3-coder-xml"),
             ("qwen2.5:7b", "hermes"),
@@ -116,7 +149,10 @@ mod tests {
 
     #[test]
     fn every_required_dialect_is_there() {
-        let missing: Vec<_> = REQUIRED.split_whitespace().filter(|n| !ALL.iter().any(|d| d.name == *n)).collect();
+        let missing: Vec<_> = REQUIRED
+            .split_whitespace()
+            .filter(|n| !ALL.iter().any(|d| d.name == *n))
+            .collect();
         assert!(missing.is_empty(), "{missing:?}");
         assert!(Dialect::named(DEFAULT).is_some());
     }
@@ -125,9 +161,14 @@ mod tests {
     fn every_dialect_has_models_and_a_source() {
         for dialect in ALL {
             let reasons = ["none", "no template", "toolpipe's own"];
-            let is_given =
-                dialect.source.starts_with("https://") || reasons.iter().any(|r| dialect.source.starts_with(r));
-            assert!(is_given && !dialect.models.is_empty(), "{}: {}", dialect.name, dialect.source);
+            let is_given = dialect.source.starts_with("https://")
+                || reasons.iter().any(|r| dialect.source.starts_with(r));
+            assert!(
+                is_given && !dialect.models.is_empty(),
+                "{}: {}",
+                dialect.name,
+                dialect.source
+            );
         }
     }
 
@@ -138,9 +179,17 @@ mod tests {
         let files: Vec<(String, String)> = std::fs::read_dir(folder)
             .expect("the folder")
             .map(|entry| entry.expect("a file").path())
-            .map(|path| (path.display().to_string(), std::fs::read_to_string(&path).expect("a file")))
+            .map(|path| {
+                (
+                    path.display().to_string(),
+                    std::fs::read_to_string(&path).expect("a file"),
+                )
+            })
             .collect();
-        let files: Vec<(&str, &str)> = files.iter().map(|(file, text)| (&file[..], &text[..])).collect();
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(file, text)| (&file[..], &text[..]))
+            .collect();
         let read = notation::read(&files, &[]).expect("files without mistakes");
         assert_eq!(read.len(), ALL.len());
         for dialect in &read {

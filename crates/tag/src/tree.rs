@@ -1,4 +1,5 @@
-//! Elements inside elements, as the objects and arrays that a schema asks for: `<a><x>1</x></a>` is `{"x":1}`.
+//! Elements inside elements, as the objects and arrays that a schema asks for: `<a><x>1</x></a>` is
+//! `{"x":1}`.
 
 use crate::dialect::params::ParamForm;
 use crate::mark::{Match, starts};
@@ -8,9 +9,10 @@ use json::{Conversion, JsonType, ValueType};
 /// How deep elements may nest; deeper ones are text.
 const MAX_DEPTH: u32 = 64;
 
-/// Appends the JSON of the text of an element that consists of elements, where the schema asks for an object or an array. `prefix`
-/// precedes each tag. An object has a member for each element; an array has an item for each, whatever its name. Returns whether all
-/// values fit the schema; `None`, with nothing appended, where the text or the schema is another.
+/// Appends the JSON of the text of an element that consists of elements, where the schema asks for
+/// an object or an array. `prefix` precedes each tag. An object has a member for each element; an
+/// array has an item for each, whatever its name. Returns whether all values fit the schema;
+/// `None`, with nothing appended, where the text or the schema is another.
 pub(crate) fn convert(
     text: &str,
     prefix: &str,
@@ -32,8 +34,17 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn inside(&self, text: &str, typed: &ValueType<'_>, depth: u32, out: &mut String) -> Option<Conversion> {
-        let (object, array) = (typed.allows(JsonType::Object), typed.allows(JsonType::Array));
+    fn inside(
+        &self,
+        text: &str,
+        typed: &ValueType<'_>,
+        depth: u32,
+        out: &mut String,
+    ) -> Option<Conversion> {
+        let (object, array) = (
+            typed.allows(JsonType::Object),
+            typed.allows(JsonType::Array),
+        );
         let bare = text.trim_ascii();
         if typed.only_string() || !(object || array) || depth >= MAX_DEPTH {
             return None;
@@ -49,13 +60,19 @@ impl Tree<'_> {
             if n > 0 {
                 out.push(',');
             }
-            let typed = if items { typed.items() } else { typed.property(name) };
+            let typed = if items {
+                typed.items()
+            } else {
+                typed.property(name)
+            };
             if !items {
                 out.push_str(&event::quoted(name));
                 out.push(':');
             }
             let whole = self.inside(inner, &typed, depth + 1, out);
-            if whole.unwrap_or_else(|| typed.convert(&self.form.plain(inner), out)) == Conversion::Misfit {
+            if whole.unwrap_or_else(|| typed.convert(&self.form.plain(inner), out))
+                == Conversion::Misfit
+            {
                 converted = Conversion::Misfit;
             }
         }
@@ -87,9 +104,13 @@ impl Tree<'_> {
         Some(children)
     }
 
-    /// The text before the closing tag that belongs to `name`, and the text after it. Elements of the same name may nest.
+    /// The text before the closing tag that belongs to `name`, and the text after it. Elements of
+    /// the same name may nest.
     fn body<'t>(&self, name: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
-        let (open, close) = (format!("{}<{name}>", self.prefix), format!("{}</{name}>", self.prefix));
+        let (open, close) = (
+            format!("{}<{name}>", self.prefix),
+            format!("{}</{name}>", self.prefix),
+        );
         let first = open.as_bytes()[0];
         let (mut at, mut depth) = (0, 0);
         loop {

@@ -1,4 +1,5 @@
-//! What a prompt says about turns: earlier calls, their results, and whether the model must call a tool now.
+//! What a prompt says about turns: earlier calls, their results, and whether the model must call a
+//! tool now.
 
 /// A call of an earlier turn.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,5 @@
-//! Calls as the models of a dialect write them: the same parts that they are read by, each with its first spelling.
+//! Calls as the models of a dialect write them: the same parts that they are read by, each with its
+//! first spelling.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,11 @@ impl Dialect {
     /// The text of the calls of one message.
     pub(crate) fn write(&self, calls: &[PromptCall<'_>]) -> String {
         if !self.framing.messages {
-            return self.forms.first().map(|form| form.write(calls)).unwrap_or_default();
+            return self
+                .forms
+                .first()
+                .map(|form| form.write(calls))
+                .unwrap_or_default();
         }
         // The prompt ends with the first message's role, so only the others have it here.
         let form = self.forms.first();
@@ -19,7 +24,11 @@ impl Dialect {
             return form.write_messages(calls);
         }
         let body = |call: &PromptCall<'_>| match form {
-            Some(form) => format!(" to={}<|message|>{}", call.name, form.write(std::slice::from_ref(call))),
+            Some(form) => format!(
+                " to={}<|message|>{}",
+                call.name,
+                form.write(std::slice::from_ref(call))
+            ),
             None => {
                 let arguments = arguments(call);
                 format!(
@@ -28,20 +37,30 @@ impl Dialect {
                 )
             }
         };
-        let between = if form.is_some() { "<|eom|><|start|>assistant" } else { "<|start|>assistant" };
+        let between = if form.is_some() {
+            "<|eom|><|start|>assistant"
+        } else {
+            "<|start|>assistant"
+        };
         calls.iter().map(body).collect::<Vec<_>>().join(between)
     }
 }
 
 impl Form {
-    /// The text of calls in messages with headers. What is between two ends the first, so that only the last has its own end.
+    /// The text of calls in messages with headers. What is between two ends the first, so that only
+    /// the last has its own end.
     fn write_messages(&self, calls: &[PromptCall<'_>]) -> String {
         let end = match self.call.last() {
             Some(CallPart::Mark([end, ..])) => *end,
             _ => "",
         };
-        let units: Vec<String> = (0..calls.len()).map(|n| self.unit(&calls[n..=n], n)).collect();
-        let bodies: Vec<&str> = units.iter().map(|unit| unit.strip_suffix(end).unwrap_or(unit)).collect();
+        let units: Vec<String> = (0..calls.len())
+            .map(|n| self.unit(&calls[n..=n], n))
+            .collect();
+        let bodies: Vec<&str> = units
+            .iter()
+            .map(|unit| unit.strip_suffix(end).unwrap_or(unit))
+            .collect();
         bodies.join(self.between) + if units.is_empty() { "" } else { end }
     }
 
@@ -53,7 +72,9 @@ impl Form {
         let units: Vec<String> = if self.holds_several() {
             vec![self.unit(calls, 0)]
         } else {
-            (0..calls.len()).map(|n| self.unit(&calls[n..=n], n)).collect()
+            (0..calls.len())
+                .map(|n| self.unit(&calls[n..=n], n))
+                .collect()
         };
         match &self.section {
             Some(section) => section.write(&units),
@@ -70,7 +91,8 @@ impl Form {
         })
     }
 
-    /// One unit: one call, or all of them where the form holds several. The first of them is number `n`.
+    /// One unit: one call, or all of them where the form holds several. The first of them is number
+    /// `n`.
     fn unit(&self, calls: &[PromptCall<'_>], n: usize) -> String {
         self.call.iter().map(|part| part.write(calls, n)).collect()
     }
@@ -78,19 +100,31 @@ impl Form {
 
 impl Section {
     fn write(&self, units: &[String]) -> String {
-        let (open, close) = (self.open.first().unwrap_or(&""), self.close.first().unwrap_or(&""));
-        format!("{open}{}{}{}{close}", self.inside, units.join(self.between), self.inside)
+        let (open, close) = (
+            self.open.first().unwrap_or(&""),
+            self.close.first().unwrap_or(&""),
+        );
+        format!(
+            "{open}{}{}{}{close}",
+            self.inside,
+            units.join(self.between),
+            self.inside
+        )
     }
 }
 
 impl CallPart {
     fn write(&self, calls: &[PromptCall<'_>], n: usize) -> String {
-        let Some(call) = calls.first() else { return String::new() };
+        let Some(call) = calls.first() else {
+            return String::new();
+        };
         match self {
             CallPart::Mark(marks) | CallPart::Maybe { marks, write: true } => {
                 marks.first().copied().unwrap_or_default().to_owned()
             }
-            CallPart::Maybe { write: false, .. } | CallPart::Count | CallPart::Author { .. } => String::new(),
+            CallPart::Maybe { write: false, .. } | CallPart::Count | CallPart::Author { .. } => {
+                String::new()
+            }
             CallPart::Space(space) => (*space).to_owned(),
             CallPart::Name { header, .. } => header.write(call, n),
             CallPart::Id { .. } => call.id.to_owned(),
@@ -103,7 +137,8 @@ impl CallPart {
                     form.write(&members, &mut out);
                     out
                 }
-                // Arguments that are not an object stay as they are: JSON is read in the place of parameters too.
+                // Arguments that are not an object stay as they are: JSON is read in the place of
+                // parameters too.
                 Err(_) => arguments(call).to_owned(),
             },
             CallPart::Expression(form) => form.write(calls),
@@ -123,8 +158,10 @@ impl NameForm {
 
 /// Whether an id is already a header that counts: `functions.NAME:COUNTER`.
 fn is_counted(id: &str, name: &str) -> bool {
-    let count =
-        id.strip_prefix("functions.").and_then(|rest| rest.strip_prefix(name)).and_then(|rest| rest.strip_prefix(':'));
+    let count = id
+        .strip_prefix("functions.")
+        .and_then(|rest| rest.strip_prefix(name))
+        .and_then(|rest| rest.strip_prefix(':'));
     count.is_some_and(|count| !count.is_empty() && count.bytes().all(|c| c.is_ascii_digit()))
 }
 
@@ -132,16 +169,27 @@ impl StartTag {
     fn write(&self, name: &str, n: usize) -> String {
         let open = self.open.first().unwrap_or(&"");
         let rest = self.rest.replace("{n}", &(n + 1).to_string());
-        format!("{open} {}=\"{}\"{rest}{}", self.name, quick_xml::escape::escape(name), self.end)
+        format!(
+            "{open} {}=\"{}\"{rest}{}",
+            self.name,
+            quick_xml::escape::escape(name),
+            self.end
+        )
     }
 }
 
 impl CallKeys {
     fn write(&self, calls: &[PromptCall<'_>]) -> String {
-        let several: Vec<String> = calls.iter().enumerate().map(|(n, call)| self.object(call, n)).collect();
+        let several: Vec<String> = calls
+            .iter()
+            .enumerate()
+            .map(|(n, call)| self.object(call, n))
+            .collect();
         match self.shape {
             CallShape::Object => several.concat(),
-            CallShape::Array | CallShape::Single | CallShape::Python => format!("[{}]", several.join(", ")),
+            CallShape::Array | CallShape::Single | CallShape::Python => {
+                format!("[{}]", several.join(", "))
+            }
         }
     }
 
@@ -152,9 +200,16 @@ impl CallKeys {
         match self.shape {
             CallShape::Single => format!("{{{}: {arguments}}}", text(call.name)),
             CallShape::Python => {
-                let (name, key) = (python(&Value::from(call.name)), |keys: &[&str]| key(keys).replace('"', "'"));
+                let (name, key) = (python(&Value::from(call.name)), |keys: &[&str]| {
+                    key(keys).replace('"', "'")
+                });
                 let value: Value = serde_json::from_str(arguments).unwrap_or_default();
-                format!("{{{}: {name}, {}: {}}}", key(self.name), key(self.arguments), python(&value))
+                format!(
+                    "{{{}: {name}, {}: {}}}",
+                    key(self.name),
+                    key(self.arguments),
+                    python(&value)
+                )
             }
             CallShape::Object | CallShape::Array => {
                 let id = match call.id {
@@ -162,7 +217,12 @@ impl CallKeys {
                     "" => format!("{}: \"{n}\", ", key(self.id)),
                     id => format!("{}: {}, ", key(self.id), text(id)),
                 };
-                format!("{{{id}{}: {}, {}: {arguments}}}", key(self.name), text(call.name), key(self.arguments))
+                format!(
+                    "{{{id}{}: {}, {}: {arguments}}}",
+                    key(self.name),
+                    text(call.name),
+                    key(self.arguments)
+                )
             }
         }
     }
@@ -185,11 +245,21 @@ fn python(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::String(text) => {
             let json = Value::from(&text[..]).to_string();
-            format!("'{}'", json[1..json.len() - 1].replace("\\\"", "\"").replace('\'', "\\'"))
+            format!(
+                "'{}'",
+                json[1..json.len() - 1]
+                    .replace("\\\"", "\"")
+                    .replace('\'', "\\'")
+            )
         }
-        Value::Array(items) => format!("[{}]", items.iter().map(python).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(python).collect::<Vec<_>>().join(", ")
+        ),
         Value::Object(members) => {
-            let members = members.iter().map(|(k, v)| format!("{}: {}", python(&Value::from(&k[..])), python(v)));
+            let members = members
+                .iter()
+                .map(|(k, v)| format!("{}: {}", python(&Value::from(&k[..])), python(v)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
     }

@@ -1,8 +1,10 @@
-//! Texts as models write them, and their results: a test for each file of `fixtures/dialects`, named after it.
+//! Texts as models write them, and their results: a test for each file of `fixtures/dialects`,
+//! named after it.
 //!
-//! Each text is read whole, in two pieces for every place to split it, by single characters, and cut after every
-//! character; and the same again without the dialect's name. `cargo test -p toolpipe-tag --test cases NAME` runs the files whose
-//! name contains NAME; with `UPDATE=1` it rewrites the expected results, for review by `git diff`.
+//! Each text is read whole, in two pieces for every place to split it, by single characters, and
+//! cut after every character; and the same again without the dialect's name.
+//! `cargo test -p toolpipe-tag --test cases NAME` runs the files whose name contains NAME; with
+//! `UPDATE=1` it rewrites the expected results, for review by `git diff`.
 
 #[path = "cases/file.rs"]
 mod file;
@@ -24,11 +26,17 @@ use toolpipe_tag::Dialect;
 
 fn main() -> ExitCode {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dialects");
-    let files =
-        std::fs::read_dir(&folder).expect("fixtures/dialects").map(|entry| entry.expect("a readable folder").path());
-    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "cases")).collect();
+    let files = std::fs::read_dir(&folder)
+        .expect("fixtures/dialects")
+        .map(|entry| entry.expect("a readable folder").path());
+    let mut files: Vec<PathBuf> = files
+        .filter(|path| path.extension().is_some_and(|e| e == "cases"))
+        .collect();
     files.sort();
-    let mut tests: Vec<(String, Option<PathBuf>)> = files.iter().map(|path| (stem(path), Some(path.clone()))).collect();
+    let mut tests: Vec<(String, Option<PathBuf>)> = files
+        .iter()
+        .map(|path| (stem(path), Some(path.clone())))
+        .collect();
     tests.push(("every dialect has cases".to_owned(), None));
     trials::run(tests, |path| match path {
         Some(path) => check(path, &File::read(path), &mut Reader::new()),
@@ -41,14 +49,25 @@ fn without_cases(files: &[PathBuf]) -> Vec<String> {
     let mut seen = HashSet::new();
     for path in files {
         let file = File::read(path);
-        seen.extend(file.cases.iter().map(|case| file.header(case, "dialect").unwrap_or(&stem(path)).to_owned()));
+        seen.extend(file.cases.iter().map(|case| {
+            file.header(case, "dialect")
+                .unwrap_or(&stem(path))
+                .to_owned()
+        }));
     }
-    Dialect::all().iter().map(|d| d.name.to_owned()).filter(|name| !seen.contains(name)).collect()
+    Dialect::all()
+        .iter()
+        .map(|d| d.name.to_owned())
+        .filter(|name| !seen.contains(name))
+        .collect()
 }
 
 /// The name of a file of cases, which names its dialect.
 fn stem(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Runs the cases of a file; gives what does not agree.
@@ -58,11 +77,16 @@ fn check(path: &Path, file: &File, reader: &mut Reader) -> Vec<String> {
     for case in &file.cases {
         let get = |key: &str| file.header(case, key);
         let tools = get("tools").filter(|name| *name != "none").map(|name| {
-            if name.starts_with('[') { Ok(name.to_owned()) } else { std::fs::read_to_string(path.with_file_name(name)) }
+            if name.starts_with('[') {
+                Ok(name.to_owned())
+            } else {
+                std::fs::read_to_string(path.with_file_name(name))
+            }
         });
         let tools = tools.transpose().expect("a file of tools");
         let prefill = get("prefill").filter(|prefill| *prefill != "unknown");
-        let prefill: Option<String> = prefill.map(|json| serde_json::from_str(json).expect("a JSON string"));
+        let prefill: Option<String> =
+            prefill.map(|json| serde_json::from_str(json).expect("a JSON string"));
         let mut text = Text {
             dialect: get("dialect").unwrap_or(&stem),
             text: &case.text,
@@ -72,7 +96,11 @@ fn check(path: &Path, file: &File, reader: &mut Reader) -> Vec<String> {
         };
         let (outcome, mut wrong) = reader.every(&text, true);
         if outcome.lines() != case.want && std::env::var_os("UPDATE").is_none_or(|v| v != "1") {
-            wrong.push(format!("came: {:#?}\nnot: {:#?}", outcome.lines(), case.want));
+            wrong.push(format!(
+                "came: {:#?}\nnot: {:#?}",
+                outcome.lines(),
+                case.want
+            ));
         }
         if !get("auto").is_some_and(|auto| auto.starts_with("no ")) {
             text.dialect = "auto";
@@ -80,7 +108,11 @@ fn check(path: &Path, file: &File, reader: &mut Reader) -> Vec<String> {
             wrong.extend(more.into_iter().map(|why| format!("auto: {why}")));
             let (auto, named) = (auto.lasting(false), outcome.lasting(false));
             if auto != named {
-                wrong.push(format!("auto: {:#?}\nnamed: {:#?}", auto.lines(), named.lines()));
+                wrong.push(format!(
+                    "auto: {:#?}\nnamed: {:#?}",
+                    auto.lines(),
+                    named.lines()
+                ));
             }
         }
         failed.extend(wrong.into_iter().map(|why| format!("{}: {why}", case.name)));

@@ -1,4 +1,5 @@
-//! `docs/dialects.md` is written from the table of dialects: `UPDATE=1 cargo test -p toolpipe-tag --test dialects_md`.
+//! `docs/dialects.md` is written from the table of dialects:
+//! `UPDATE=1 cargo test -p toolpipe-tag --test dialects_md`.
 
 use serde_json::json;
 use std::fmt::Write;
@@ -40,11 +41,27 @@ fn page() -> String {
 }
 
 fn section(page: &mut String, dialect: &Dialect) {
-    let weather = PromptCall { id: "0", name: "get_weather", arguments: r#"{"city": "Paris"}"# };
-    let time = PromptCall { id: "1", name: "get_time", arguments: "{}" };
+    let weather = PromptCall {
+        id: "0",
+        name: "get_weather",
+        arguments: r#"{"city": "Paris"}"#,
+    };
+    let time = PromptCall {
+        id: "1",
+        name: "get_time",
+        arguments: "{}",
+    };
     let results = [
-        PromptResult { id: "0", name: "get_weather", text: "18 °C, <b>sunny</b>" },
-        PromptResult { id: "1", name: "get_time", text: "12:30" },
+        PromptResult {
+            id: "0",
+            name: "get_weather",
+            text: "18 °C, <b>sunny</b>",
+        },
+        PromptResult {
+            id: "1",
+            name: "get_time",
+            text: "12:30",
+        },
     ];
     let tools = json!([
         {"type": "function", "function": {"name": "get_weather", "description": "The weather in a city.", "parameters": {
@@ -52,25 +69,46 @@ fn section(page: &mut String, dialect: &Dialect) {
         {"type": "function", "function": {"name": "get_time", "description": "The time now.", "parameters": {
             "type": "object", "properties": {}}}}
     ]);
-    let _ =
-        write!(page, "\n## {}\n\nModels: {}. Source: {}.\n\n", dialect.name, dialect.models, source(dialect.source));
+    let _ = write!(
+        page,
+        "\n## {}\n\nModels: {}. Source: {}.\n\n",
+        dialect.name,
+        dialect.models,
+        source(dialect.source)
+    );
     let notes = notes(dialect);
     if !notes.is_empty() {
         let _ = write!(page, "{}\n\n", notes.join(" "));
     }
     block(page, "One call:", &dialect.example());
-    block(page, "Two calls, the second without arguments:", &dialect.calls(&[weather, time]));
+    block(
+        page,
+        "Two calls, the second without arguments:",
+        &dialect.calls(&[weather, time]),
+    );
     page.push_str("<details>\n<summary>The prompt, and the results of both calls</summary>\n\n");
-    block(page, "At the end of the system prompt:", &dialect.system(&tools, PromptChoice::Auto));
-    block(page, "The message after the calls:", &dialect.results(&results));
+    block(
+        page,
+        "At the end of the system prompt:",
+        &dialect.system(&tools, PromptChoice::Auto),
+    );
+    block(
+        page,
+        "The message after the calls:",
+        &dialect.results(&results),
+    );
     page.push_str("</details>\n");
 }
 
 /// A link as its file, or its page.
 fn source(source: &str) -> String {
-    let Some(link) = source.strip_prefix("https://") else { return source.to_owned() };
+    let Some(link) = source.strip_prefix("https://") else {
+        return source.to_owned();
+    };
     let shown = match link.split('/').collect::<Vec<_>>()[..] {
-        ["github.com", owner, repository, "blob", _, .., file] => format!("{owner}/{repository}, {file}"),
+        ["github.com", owner, repository, "blob", _, .., file] => {
+            format!("{owner}/{repository}, {file}")
+        }
         _ => link.to_owned(),
     };
     format!("[{shown}]({source})")
@@ -79,24 +117,48 @@ fn source(source: &str) -> String {
 /// What a user of the dialect should know.
 fn notes(dialect: &Dialect) -> Vec<String> {
     let mut notes: Vec<String> = [
-        (dialect.begins_messages(), "A call counts only where a message begins."),
+        (
+            dialect.begins_messages(),
+            "A call counts only where a message begins.",
+        ),
         (
             dialect.needs_known_tools(),
             "A call counts only where its tool is known, since it is found in ordinary text too.",
         ),
-        (dialect.call_closes_reasoning(), "Reasoning ends with the marker that ends a call."),
-        (dialect.call_always_ends_reasoning(), "A call always ends reasoning."),
-        (dialect.may_begin_in_reasoning(), "The prompt may end inside reasoning."),
+        (
+            dialect.call_closes_reasoning(),
+            "Reasoning ends with the marker that ends a call.",
+        ),
+        (
+            dialect.call_always_ends_reasoning(),
+            "A call always ends reasoning.",
+        ),
+        (
+            dialect.may_begin_in_reasoning(),
+            "The prompt may end inside reasoning.",
+        ),
     ]
     .into_iter()
     .filter(|(holds, _)| *holds)
     .map(|(_, note)| note.to_owned())
     .collect();
-    let characters = |n: u8| if n == 1 { "1 character".to_owned() } else { format!("{n} characters") };
+    let characters = |n: u8| {
+        if n == 1 {
+            "1 character".to_owned()
+        } else {
+            format!("{n} characters")
+        }
+    };
     match dialect.late {
         (0, 0) => {}
-        (0, auto) => notes.push(format!("With `auto`, a name is reported {} after its end.", characters(auto))),
-        (known, _) => notes.push(format!("A name is reported {} after its end.", characters(known))),
+        (0, auto) => notes.push(format!(
+            "With `auto`, a name is reported {} after its end.",
+            characters(auto)
+        )),
+        (known, _) => notes.push(format!(
+            "A name is reported {} after its end.",
+            characters(known)
+        )),
     }
     notes
 }
@@ -107,12 +169,19 @@ fn block(page: &mut String, title: &str, text: &str) {
 }
 
 fn aliases(dialect: &Dialect) -> String {
-    dialect.aliases.iter().map(|alias| format!("`{alias}`")).collect::<Vec<_>>().join(", ")
+    dialect
+        .aliases
+        .iter()
+        .map(|alias| format!("`{alias}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// What a heading of this name is linked by.
 fn anchor(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+    name.chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+        .collect()
 }
 
 const INTRODUCTION: &str = "\

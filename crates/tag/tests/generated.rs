@@ -1,4 +1,5 @@
-//! What holds for every dialect of the table, in texts that its own writer writes: a new row is tested by being there.
+//! What holds for every dialect of the table, in texts that its own writer writes: a new row is
+//! tested by being there.
 
 #[path = "cases/bugs.rs"]
 mod bugs;

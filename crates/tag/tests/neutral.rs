@@ -1,4 +1,5 @@
-//! Results are data: whatever a tool says, no dialect reads a call, reasoning or a marker in it, and it is read back as it was.
+//! Results are data: whatever a tool says, no dialect reads a call, reasoning or a marker in it,
+//! and it is read back as it was.
 
 mod reading;
 
@@ -36,7 +37,8 @@ const MARKUP: &[&str] = &[
 
 /// Everything that a result may try to be.
 fn results() -> impl Strategy<Value = String> {
-    static CALLS: LazyLock<Vec<String>> = LazyLock::new(|| Dialect::all().iter().flat_map(written).collect());
+    static CALLS: LazyLock<Vec<String>> =
+        LazyLock::new(|| Dialect::all().iter().flat_map(written).collect());
     let piece = prop_oneof![
         3 => select(MARKUP).prop_map(str::to_owned),
         3 => select(&CALLS[..]),
@@ -51,22 +53,42 @@ fn dialect() -> impl Strategy<Value = &'static Dialect> {
 }
 
 fn output(text: &str) -> PromptResult<'_> {
-    PromptResult { id: "call_1", name: "f", text }
+    PromptResult {
+        id: "call_1",
+        name: "f",
+        text,
+    }
 }
 
 /// Reads what is written of a result and says what was found in it.
 fn look(frame: &Dialect, reader: &str, known: Known, text: &str) -> Result<(), String> {
-    let written = frame.results(&[output(text), PromptResult { id: "2", name: "g", text: "ok" }]);
+    let written = frame.results(&[
+        output(text),
+        PromptResult {
+            id: "2",
+            name: "g",
+            text: "ok",
+        },
+    ]);
     let safe = neutral(text);
-    if !written.contains(&safe) || serde_json::from_str::<String>(&safe).ok().as_deref() != Some(text) {
+    if !written.contains(&safe)
+        || serde_json::from_str::<String>(&safe).ok().as_deref() != Some(text)
+    {
         return Err(format!("{} does not keep {text:?}: {written}", frame.name));
     }
-    for found in [read(reader, known, [&written[..]]), read(reader, known, letters(&written))] {
+    for found in [
+        read(reader, known, [&written[..]]),
+        read(reader, known, letters(&written)),
+    ] {
         let calls = found.calls();
         // Where it is not known whether the prompt opened reasoning, all of it may be some.
-        let whole = found.content().contains(&safe) || known.prefill != Some("") && found.reasoning().contains(&safe);
+        let whole = found.content().contains(&safe)
+            || known.prefill != Some("") && found.reasoning().contains(&safe);
         if !calls.is_empty() || !whole || found.passed != written {
-            return Err(format!("{} read as {reader} with {known:?}: {:?} in {written}", frame.name, found.items));
+            return Err(format!(
+                "{} read as {reader} with {known:?}: {:?} in {written}",
+                frame.name, found.items
+            ));
         }
     }
     Ok(())
@@ -74,13 +96,26 @@ fn look(frame: &Dialect, reader: &str, known: Known, text: &str) -> Result<(), S
 
 #[test]
 fn no_dialect_reads_a_call_in_a_result_of_any() {
-    let known = Known { tools: true, prefill: Some(""), cut: false };
-    let calls: Vec<String> = Dialect::all().iter().flat_map(|d| written(d).into_iter().take(2)).collect();
+    let known = Known {
+        tools: true,
+        prefill: Some(""),
+        cut: false,
+    };
+    let calls: Vec<String> = Dialect::all()
+        .iter()
+        .flat_map(|d| written(d).into_iter().take(2))
+        .collect();
     let text = calls.join("\n") + &MARKUP.join("\n") + &MARKUP.concat();
     let mut wrong = Vec::new();
     for frame in Dialect::all() {
         for reader in [frame.name, "auto"] {
-            for known in [known, Known { tools: false, ..known }] {
+            for known in [
+                known,
+                Known {
+                    tools: false,
+                    ..known
+                },
+            ] {
                 wrong.extend(look(frame, reader, known, &text).err());
             }
         }
@@ -90,7 +125,12 @@ fn no_dialect_reads_a_call_in_a_result_of_any() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong[..wrong.len().min(8)].join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(8)].join("\n")
+    );
 }
 
 fn tools() -> Value {
@@ -101,11 +141,30 @@ fn tools() -> Value {
 /// What is sent in the turn after calls.
 fn prompt(dialect: &Dialect, result: &str) -> String {
     let calls = [
-        PromptCall { id: "call_1", name: "f", arguments: r#"{"s": "x"}"# },
-        PromptCall { id: "2", name: "g", arguments: "{}" },
+        PromptCall {
+            id: "call_1",
+            name: "f",
+            arguments: r#"{"s": "x"}"#,
+        },
+        PromptCall {
+            id: "2",
+            name: "g",
+            arguments: "{}",
+        },
     ];
-    let results = dialect.results(&[output(result), PromptResult { id: "2", name: "g", text: result }]);
-    format!("{}\n\n{}\n{results}\n", dialect.system(&tools(), PromptChoice::Auto), dialect.calls(&calls))
+    let results = dialect.results(&[
+        output(result),
+        PromptResult {
+            id: "2",
+            name: "g",
+            text: result,
+        },
+    ]);
+    format!(
+        "{}\n\n{}\n{results}\n",
+        dialect.system(&tools(), PromptChoice::Auto),
+        dialect.calls(&calls)
+    )
 }
 
 proptest! {
@@ -125,7 +184,8 @@ proptest! {
         }
     }
 
-    /// The example in the prompt and the calls of the turn before are calls, and no result adds to them.
+    /// The example in the prompt and the calls of the turn before are calls, and no result adds to
+    /// them.
     #[test]
     fn a_prompt_has_no_other_calls_with_any_result(text in results(), dialect in dialect(), known in known()) {
         for reader in [dialect.name, "auto"] {

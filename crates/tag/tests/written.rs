@@ -1,4 +1,5 @@
-//! What is written is read back: calls as they were, in every dialect; and no result is ever read as a call.
+//! What is written is read back: calls as they were, in every dialect; and no result is ever read
+//! as a call.
 
 use json::ToolList;
 use proptest::prelude::*;
@@ -48,7 +49,10 @@ fn tools() -> Rc<ToolList> {
         "l": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "boolean"}, "n": {"type": ["null", "string"]}
     }});
     let tool = |name: &str, parameters: &Value| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
-    let list = json!([tool("f", &anything), tool("g", &json!({"type": "object", "properties": {}}))]);
+    let list = json!([
+        tool("f", &anything),
+        tool("g", &json!({"type": "object", "properties": {}}))
+    ]);
     Rc::new(ToolList::read(&list.to_string()).expect("a list of tools"))
 }
 
@@ -61,7 +65,15 @@ thread_local! {
 fn read(dialects: &str, text: &str, step: usize) -> Found {
     let (look, tools) = LOOKS.with(|(looks, tools)| {
         let new = || Rc::new(Look::new(dialects).expect("dialects of the table"));
-        (Rc::clone(looks.borrow_mut().entry(dialects.to_owned()).or_insert_with(new)), Rc::clone(tools))
+        (
+            Rc::clone(
+                looks
+                    .borrow_mut()
+                    .entry(dialects.to_owned())
+                    .or_insert_with(new),
+            ),
+            Rc::clone(tools),
+        )
     });
     let mut parser = Parser::new(look, Some(tools), Some(""));
     let mut found = Found::default();
@@ -77,7 +89,11 @@ fn read(dialects: &str, text: &str, step: usize) -> Found {
 fn check(arguments: &[&str], step: usize, auto: bool) {
     let calls: Vec<PromptCall<'_>> = arguments
         .iter()
-        .map(|a| PromptCall { id: "", name: if *a == "{}" { "g" } else { "f" }, arguments: a })
+        .map(|a| PromptCall {
+            id: "",
+            name: if *a == "{}" { "g" } else { "f" },
+            arguments: a,
+        })
         .collect();
     let mut wrong = Vec::new();
     for dialect in Dialect::all() {
@@ -86,15 +102,25 @@ fn check(arguments: &[&str], step: usize, auto: bool) {
         let same = found.calls.len() == calls.len()
             && found.whole == calls.len()
             && found.retracted == 0
-            && found.calls.iter().zip(&calls).all(|((name, arguments), call)| {
-                let read: Option<Value> = serde_json::from_str(arguments).ok();
-                name == call.name && read == serde_json::from_str(call.arguments).ok()
-            });
+            && found
+                .calls
+                .iter()
+                .zip(&calls)
+                .all(|((name, arguments), call)| {
+                    let read: Option<Value> = serde_json::from_str(arguments).ok();
+                    name == call.name && read == serde_json::from_str(call.arguments).ok()
+                });
         if !same || !found.content.trim().is_empty() || !found.reasoning.is_empty() {
             wrong.push(format!("{}: {text}\n  {found:?}", dialect.name));
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), Dialect::all().len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        Dialect::all().len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -116,8 +142,7 @@ fn the_dialect_is_told_from_the_text() {
 
 #[test]
 fn values_of_every_type_are_read_back() {
-    let arguments =
-        r#"{"s": "02134", "o": {"k": "v"}, "l": [1, -2], "b": true, "n": null, "a": 12345678901234567890123}"#;
+    let arguments = r#"{"s": "02134", "o": {"k": "v"}, "l": [1, -2], "b": true, "n": null, "a": 12345678901234567890123}"#;
     check(&[arguments], usize::MAX, false);
     check(&[arguments], 3, false);
 }
@@ -140,26 +165,61 @@ fn strings_keep_their_characters() {
 
 #[test]
 fn nothing_in_a_result_is_a_call() {
-    let calls =
-        [PromptCall { id: "", name: "f", arguments: r#"{"a": 1}"# }, PromptCall { id: "", name: "g", arguments: "{}" }];
+    let calls = [
+        PromptCall {
+            id: "",
+            name: "f",
+            arguments: r#"{"a": 1}"#,
+        },
+        PromptCall {
+            id: "",
+            name: "g",
+            arguments: "{}",
+        },
+    ];
     for frame in Dialect::all() {
         for dialect in Dialect::all() {
             let text = format!("\n{}", dialect.calls(&calls));
-            let results = frame.results(&[PromptResult { id: "", name: "f", text: &text }]);
+            let results = frame.results(&[PromptResult {
+                id: "",
+                name: "f",
+                text: &text,
+            }]);
             for reader in [frame, dialect] {
                 let found = read(reader.name, &results, usize::MAX);
-                assert!(found.calls.is_empty(), "{} finds {:?} in {results}", reader.name, found.calls);
+                assert!(
+                    found.calls.is_empty(),
+                    "{} finds {:?} in {results}",
+                    reader.name,
+                    found.calls
+                );
             }
         }
     }
-    let every: String = Dialect::all().iter().map(|d| format!("\n{}\n", d.calls(&calls))).collect();
+    let every: String = Dialect::all()
+        .iter()
+        .map(|d| format!("\n{}\n", d.calls(&calls)))
+        .collect();
     for dialect in Dialect::all() {
         let results = dialect.results(&[
-            PromptResult { id: "", name: "f", text: &every },
-            PromptResult { id: "", name: "g", text: &every },
+            PromptResult {
+                id: "",
+                name: "f",
+                text: &every,
+            },
+            PromptResult {
+                id: "",
+                name: "g",
+                text: &every,
+            },
         ]);
         let found = read("auto", &results, usize::MAX);
-        assert!(found.calls.is_empty(), "{:?} in a result of {}", found.calls, dialect.name);
+        assert!(
+            found.calls.is_empty(),
+            "{:?} in a result of {}",
+            found.calls,
+            dialect.name
+        );
     }
 }
 

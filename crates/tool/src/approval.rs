@@ -18,8 +18,12 @@ pub enum ApprovalLevel {
 
 impl ApprovalLevel {
     /// All levels, from the least strict to the strictest.
-    pub const ALL: [ApprovalLevel; 4] =
-        [ApprovalLevel::None, ApprovalLevel::Danger, ApprovalLevel::Write, ApprovalLevel::All];
+    pub const ALL: [ApprovalLevel; 4] = [
+        ApprovalLevel::None,
+        ApprovalLevel::Danger,
+        ApprovalLevel::Write,
+        ApprovalLevel::All,
+    ];
 
     /// The word for it in options and policies.
     pub fn name(self) -> &'static str {
@@ -73,11 +77,13 @@ impl AnswerSource {
 pub enum PersonAnswer {
     /// The call runs.
     Yes,
-    /// The call runs, and so do the further calls of the same tool in this run that need a yes for their class alone.
+    /// The call runs, and so do the further calls of the same tool in this run that need a yes for
+    /// their class alone.
     Always,
     /// The call does not run.
     No,
-    /// The person gave no answer: the terminal is gone, or the question was interrupted. The call stays pending.
+    /// The person gave no answer: the terminal is gone, or the question was interrupted. The call
+    /// stays pending.
     Nothing,
 }
 

@@ -13,26 +13,31 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Checks a text strictly (see [`json::check`]): one object, without U+0000, which no command line can hold. An empty text is `{}`:
-    /// providers write it for a call without arguments.
+    /// Checks a text strictly (see [`json::check`]): one object, without U+0000, which no command
+    /// line can hold. An empty text is `{}`: providers write it for a call without arguments.
     ///
     /// # Errors
     /// A [`Refusal`], written for the model.
     pub fn read(text: &str) -> Result<Self, Refusal> {
         if text.trim_ascii().is_empty() {
-            return Ok(Arguments { text: "{}".to_owned() });
+            return Ok(Arguments {
+                text: "{}".to_owned(),
+            });
         }
         let checked = json::check(text)?;
         if checked.shape != Shape::Object {
             return Err(Refusal::NotAnObject(checked.shape.name()));
         }
-        // Only the escape can write the character in JSON, but the same text may be an escaped backslash before `u0000`.
+        // Only the escape can write the character in JSON, but the same text may be an escaped
+        // backslash before `u0000`.
         if text.contains("\\u0000") && has_nul(checked.value) {
             return Err(Refusal::Nul);
         }
         let mut line = Vec::with_capacity(text.len());
         event::minify(&mut line, checked.value.text());
-        Ok(Arguments { text: String::from_utf8(line).unwrap_or_default() })
+        Ok(Arguments {
+            text: String::from_utf8(line).unwrap_or_default(),
+        })
     }
 
     /// The object on one line.
@@ -60,7 +65,8 @@ impl Arguments {
         digest([name.as_bytes(), self.canonical().as_bytes()])
     }
 
-    /// A digest of the name and of what the tool is asked to do: other spellings of the same numbers, and members that are `null`, change nothing.
+    /// A digest of the name and of what the tool is asked to do: other spellings of the same
+    /// numbers, and members that are `null`, change nothing.
     pub fn meaning(&self, name: &str) -> Hash {
         let value = self.raw().map(by_value).unwrap_or_default();
         digest([name.as_bytes(), value.as_bytes()])
@@ -99,7 +105,9 @@ pub fn plain(value: Raw<'_>) -> String {
 fn has_nul(value: Raw<'_>) -> bool {
     value.str().is_some_and(|text| text.contains('\0'))
         || value.items().any(has_nul)
-        || value.entries().any(|(key, member)| key.contains('\0') || has_nul(member))
+        || value
+            .entries()
+            .any(|(key, member)| key.contains('\0') || has_nul(member))
 }
 
 #[cfg(test)]
@@ -128,21 +136,39 @@ mod tests {
         assert!(refused("{}{}").contains("not valid JSON"));
         assert!(refused(r#"{"path":"/"#).contains("not valid JSON"));
         assert!(refused(&"[".repeat(100_000)).contains("deeper"));
-        assert_eq!(refused("[]"), "the arguments are a JSON array, not an object");
-        assert_eq!(refused("null"), "the arguments are a JSON null, not an object");
-        assert_eq!(refused(r#""{}""#), "the arguments are a JSON string, not an object");
+        assert_eq!(
+            refused("[]"),
+            "the arguments are a JSON array, not an object"
+        );
+        assert_eq!(
+            refused("null"),
+            "the arguments are a JSON null, not an object"
+        );
+        assert_eq!(
+            refused(r#""{}""#),
+            "the arguments are a JSON string, not an object"
+        );
     }
 
     #[test]
     fn nul_is_refused_wherever_it_stands() {
-        assert_eq!(refused(r#"{"a":["x\u0000"]}"#), "a text holds the character U+0000");
-        assert_eq!(refused(r#"{"\u0000":1}"#), "a text holds the character U+0000");
+        assert_eq!(
+            refused(r#"{"a":["x\u0000"]}"#),
+            "a text holds the character U+0000"
+        );
+        assert_eq!(
+            refused(r#"{"\u0000":1}"#),
+            "a text holds the character U+0000"
+        );
         assert!(Arguments::read(r#"{"a":"\\u0000"}"#).is_ok());
     }
 
     #[test]
     fn names_of_prototypes_are_plain_keys() {
         let a = Arguments::read(r#"{"__proto__":1,"constructor":"x"}"#).unwrap();
-        assert_eq!((a.get("__proto__").unwrap().text(), a.summary().as_str()), ("1", "__proto__=1, constructor=x"));
+        assert_eq!(
+            (a.get("__proto__").unwrap().text(), a.summary().as_str()),
+            ("1", "__proto__=1, constructor=x")
+        );
     }
 }

@@ -1,10 +1,14 @@
-//! A command line with places for arguments. There is no shell: each item reaches the command unchanged.
+//! A command line with places for arguments. There is no shell: each item reaches the command
+//! unchanged.
 //!
-//! - `{name}` alone is an item that holds that argument; text around it is kept (`https://host/{name}`).
+//! - `{name}` alone is an item that holds that argument; text around it is kept
+//!   (`https://host/{name}`).
 //! - An item that begins with `-` takes an argument only after a `=`: `--unit={name}`.
-//! - A value that begins with `-` is refused where the item would begin with it, unless an item `--` precedes it.
-//! - An argument that is missing or `null` drops its item, and only that one: write `--unit={unit}`, not `--unit`, `{unit}`. No other item may get
-//!   another meaning by that, see [`Template::check_places`].
+//! - A value that begins with `-` is refused where the item would begin with it, unless an item
+//!   `--` precedes it.
+//! - An argument that is missing or `null` drops its item, and only that one: write
+//!   `--unit={unit}`, not `--unit`, `{unit}`. No other item may get another meaning by that, see
+//!   [`Template::check_places`].
 //! - `{{name}}` is the text `{name}`. Braces that hold anything but a name are text.
 //! - A string gives its text, any other value its JSON.
 
@@ -27,8 +31,8 @@ pub(crate) enum ItemPart {
 }
 
 impl Template {
-    /// Reads the items of a command; the first is the program and has no place for an argument. `declared` returns whether the schema
-    /// declares an argument of that name.
+    /// Reads the items of a command; the first is the program and has no place for an argument.
+    /// `declared` returns whether the schema declares an argument of that name.
     ///
     /// # Errors
     /// What is wrong, with the remedy, for the author of the tools file.
@@ -36,13 +40,21 @@ impl Template {
         let mut items = Vec::new();
         for (n, item) in command.iter().enumerate() {
             if item.contains('\0') {
-                return Err(format!("item {} of the command holds U+0000, leave it out", n + 1));
+                return Err(format!(
+                    "item {} of the command holds U+0000, leave it out",
+                    n + 1
+                ));
             }
             let parts = parts(item);
             for part in &parts {
-                let ItemPart::Argument(name) = part else { continue };
+                let ItemPart::Argument(name) = part else {
+                    continue;
+                };
                 if n == 0 {
-                    return Err("the program itself must not come from an argument, write its name".to_owned());
+                    return Err(
+                        "the program itself must not come from an argument, write its name"
+                            .to_owned(),
+                    );
                 }
                 if !declared(name) {
                     return Err(format!(
@@ -74,29 +86,47 @@ impl Template {
         }
     }
 
-    /// Checks that no item gets another meaning where one before it is dropped: `["cp", "--", "{from}", "{to}"]` without `from` would copy to nowhere
-    /// what `to` names. An item may be dropped if it names what it is (`--unit={unit}`, `of={file}`), or if only options with values of their own follow
-    /// it. `always` returns whether every valid call has an argument.
+    /// Checks that no item gets another meaning where one before it is dropped:
+    /// `["cp", "--", "{from}", "{to}"]` without `from` would copy to nowhere what `to` names. An
+    /// item may be dropped if it names what it is (`--unit={unit}`, `of={file}`), or if only
+    /// options with values of their own follow it. `always` returns whether every valid call has an
+    /// argument.
     ///
     /// # Errors
-    /// The item that may be dropped and the one that would move, with the remedy, for the author of the tools file.
+    /// The item that may be dropped and the one that would move, with the remedy, for the author of
+    /// the tools file.
     pub fn check_places(&self, always: &dyn Fn(&str) -> bool) -> Result<(), String> {
         let mut only_operands = false;
         for (n, parts) in self.items.iter().enumerate().skip(1) {
             only_operands |= is_literal(parts, "--");
             let optional: Vec<_> = arguments(parts).filter(|name| !always(name)).collect();
-            let Some(name) = optional.first().filter(|_| !names_itself(parts, only_operands)) else { continue };
+            let Some(name) = optional
+                .first()
+                .filter(|_| !names_itself(parts, only_operands))
+            else {
+                continue;
+            };
             // An item with the same arguments is dropped together with this one.
-            let is_dropped_too = |later: &[ItemPart]| optional.iter().all(|name| arguments(later).any(|n| n == *name));
+            let is_dropped_too = |later: &[ItemPart]| {
+                optional
+                    .iter()
+                    .all(|name| arguments(later).any(|n| n == *name))
+            };
             // The option before it would take what follows for its value.
             let fills_option = !only_operands && is_bare_option(&self.items[n - 1]);
             let mut after_dashes = only_operands;
-            let moves = self.items.iter().enumerate().skip(n + 1).find(|(_, later)| {
-                after_dashes |= is_literal(later, "--");
-                let is_fixed =
-                    is_literal(later, "--") || !after_dashes && is_option(later) || names_itself(later, after_dashes);
-                (fills_option || !is_fixed) && !is_dropped_too(later)
-            });
+            let moves = self
+                .items
+                .iter()
+                .enumerate()
+                .skip(n + 1)
+                .find(|(_, later)| {
+                    after_dashes |= is_literal(later, "--");
+                    let is_fixed = is_literal(later, "--")
+                        || !after_dashes && is_option(later)
+                        || names_itself(later, after_dashes);
+                    (fills_option || !is_fixed) && !is_dropped_too(later)
+                });
             if let Some((m, _)) = moves {
                 return Err(format!(
                     "item {} of the command has {{{name}}}, which may be missing, and item {} would move to its place: list {name:?} under \"required\" \
@@ -139,7 +169,9 @@ impl Template {
                 Some(ItemPart::Argument(name)) if item.starts_with('-') && !only_operands => {
                     return Err(Refusal::Option(name.clone()));
                 }
-                Some(ItemPart::Text(_)) if parts.len() == 1 && item == "--" && !argv.is_empty() => only_operands = true,
+                Some(ItemPart::Text(_)) if parts.len() == 1 && item == "--" && !argv.is_empty() => {
+                    only_operands = true
+                }
                 _ => {}
             }
             if item.len() > MAX_ITEM {
@@ -153,19 +185,34 @@ impl Template {
 
 /// The names of the arguments of an item.
 fn arguments(parts: &[ItemPart]) -> impl Iterator<Item = &String> {
-    parts.iter().filter_map(|part| if let ItemPart::Argument(name) = part { Some(name) } else { None })
+    parts.iter().filter_map(|part| {
+        if let ItemPart::Argument(name) = part {
+            Some(name)
+        } else {
+            None
+        }
+    })
 }
 
 fn is_literal(parts: &[ItemPart], text: &str) -> bool {
     matches!(parts, [ItemPart::Text(only)] if only == text)
 }
 
-/// Whether an item means the same wherever it is: `--name=…`, or `name=…` as dd and make read it. After `--` only the second.
+/// Whether an item means the same wherever it is: `--name=…`, or `name=…` as dd and make read it.
+/// After `--` only the second.
 fn names_itself(parts: &[ItemPart], only_operands: bool) -> bool {
-    let Some(ItemPart::Text(text)) = parts.first() else { return false };
-    let Some((name, _)) = text.split_once('=') else { return false };
-    let is_name =
-        |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+    let Some(ItemPart::Text(text)) = parts.first() else {
+        return false;
+    };
+    let Some((name, _)) = text.split_once('=') else {
+        return false;
+    };
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+    };
     is_name(name.trim_start_matches('-')) && !(only_operands && name.starts_with('-'))
 }
 
@@ -223,16 +270,30 @@ mod tests {
 
     fn template(items: &[&str]) -> Result<Template, String> {
         let declared = |name: &str| ["city", "unit", "n"].contains(&name);
-        Template::read(&items.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>(), &declared)
+        Template::read(
+            &items.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>(),
+            &declared,
+        )
     }
 
     fn fill(items: &[&str], arguments: &str) -> Result<Vec<String>, Refusal> {
-        template(items).unwrap().fill(&Arguments::read(arguments).unwrap())
+        template(items)
+            .unwrap()
+            .fill(&Arguments::read(arguments).unwrap())
     }
 
     #[test]
     fn values_are_literal_and_stay_one_item() {
-        for value in ["'; rm -rf ~ #", "$(id)", "`id`", "${HOME}", "a\nb", "{unit}", "*", ""] {
+        for value in [
+            "'; rm -rf ~ #",
+            "$(id)",
+            "`id`",
+            "${HOME}",
+            "a\nb",
+            "{unit}",
+            "*",
+            "",
+        ] {
             let arguments = format!(r#"{{"city":{},"unit":"C"}}"#, event::quoted(value));
             assert_eq!(fill(&["w", "{city}"], &arguments).unwrap(), ["w", value]);
             assert_eq!(
@@ -247,19 +308,30 @@ mod tests {
         let args = r#"{"city":["a", {"b":1.50}],"n":23456789012345678901234,"unit":true}"#;
         assert_eq!(
             fill(&["w", "{city}", "{n}", "{unit}"], args).unwrap(),
-            ["w", r#"["a",{"b":1.50}]"#, "23456789012345678901234", "true"]
+            [
+                "w",
+                r#"["a",{"b":1.50}]"#,
+                "23456789012345678901234",
+                "true"
+            ]
         );
     }
 
     #[test]
     fn a_missing_argument_drops_its_item() {
-        assert_eq!(fill(&["w", "--unit={unit}", "{city}", "end"], r#"{"unit":null}"#).unwrap(), ["w", "end"]);
+        assert_eq!(
+            fill(&["w", "--unit={unit}", "{city}", "end"], r#"{"unit":null}"#).unwrap(),
+            ["w", "end"]
+        );
     }
 
     #[test]
     fn no_operand_moves_to_the_place_of_one_that_is_missing() {
-        let places =
-            |items: &[&str], always: &[&str]| template(items).unwrap().check_places(&|name| always.contains(&name));
+        let places = |items: &[&str], always: &[&str]| {
+            template(items)
+                .unwrap()
+                .check_places(&|name| always.contains(&name))
+        };
         for items in [
             &["cp", "--", "{city}", "{unit}"][..],
             &["cp", "{city}", "{unit}"],
@@ -277,7 +349,10 @@ mod tests {
             &["cp", "{city}", "-"],
         ] {
             let said = places(items, &["unit", "n"]).unwrap_err();
-            assert!(said.contains("{city}, which may be missing") && said.contains("put it last"), "{items:?}: {said}");
+            assert!(
+                said.contains("{city}, which may be missing") && said.contains("put it last"),
+                "{items:?}: {said}"
+            );
             assert_eq!(places(items, &["city", "unit", "n"]), Ok(()), "{items:?}");
         }
         for items in [
@@ -300,11 +375,26 @@ mod tests {
 
     #[test]
     fn a_value_is_never_an_option() {
-        assert_eq!(fill(&["w", "{city}"], r#"{"city":"--output=/etc/x"}"#), Err(Refusal::Option("city".into())));
-        assert_eq!(fill(&["w", "{city}{unit}"], r#"{"city":"","unit":"-x"}"#), Err(Refusal::Option("city".into())));
-        assert_eq!(fill(&["w", "{n}"], r#"{"n":-5}"#), Err(Refusal::Option("n".into())));
-        assert_eq!(fill(&["w", "--", "{city}"], r#"{"city":"-x"}"#).unwrap(), ["w", "--", "-x"]);
-        assert_eq!(fill(&["w", "--c={city}"], r#"{"city":"-x"}"#).unwrap(), ["w", "--c=-x"]);
+        assert_eq!(
+            fill(&["w", "{city}"], r#"{"city":"--output=/etc/x"}"#),
+            Err(Refusal::Option("city".into()))
+        );
+        assert_eq!(
+            fill(&["w", "{city}{unit}"], r#"{"city":"","unit":"-x"}"#),
+            Err(Refusal::Option("city".into()))
+        );
+        assert_eq!(
+            fill(&["w", "{n}"], r#"{"n":-5}"#),
+            Err(Refusal::Option("n".into()))
+        );
+        assert_eq!(
+            fill(&["w", "--", "{city}"], r#"{"city":"-x"}"#).unwrap(),
+            ["w", "--", "-x"]
+        );
+        assert_eq!(
+            fill(&["w", "--c={city}"], r#"{"city":"-x"}"#).unwrap(),
+            ["w", "--c=-x"]
+        );
         // A "--" that a model writes does not protect the values after it.
         assert_eq!(
             fill(&["w", "{city}", "{unit}"], r#"{"city":"--","unit":"-x"}"#),
@@ -315,21 +405,61 @@ mod tests {
     #[test]
     fn an_item_longer_than_the_system_takes_is_refused_before_the_start() {
         let long = |n| format!(r#"{{"city":"{}"}}"#, "x".repeat(n));
-        assert_eq!(fill(&["w", "{city}"], &long(131_072)), Err(Refusal::TooLong("city".into(), 131_072)));
-        assert_eq!(fill(&["w", "{city}"], &long(131_071)).unwrap()[1].len(), 131_071);
+        assert_eq!(
+            fill(&["w", "{city}"], &long(131_072)),
+            Err(Refusal::TooLong("city".into(), 131_072))
+        );
+        assert_eq!(
+            fill(&["w", "{city}"], &long(131_071)).unwrap()[1].len(),
+            131_071
+        );
     }
 
     #[test]
     fn mistakes_in_the_file_are_told_with_the_remedy() {
-        assert!(template(&["{city}"]).unwrap_err().contains("the program itself"));
+        assert!(
+            template(&["{city}"])
+                .unwrap_err()
+                .contains("the program itself")
+        );
         assert!(template(&["w", "{ctiy}"]).unwrap_err().contains("{{ctiy}}"));
-        assert!(template(&["w", "-{city}"]).unwrap_err().contains("--flag={city}"));
-        assert!(template(&[]).unwrap_err().contains("empty") && template(&[""]).unwrap_err().contains("empty"));
+        assert!(
+            template(&["w", "-{city}"])
+                .unwrap_err()
+                .contains("--flag={city}")
+        );
+        assert!(
+            template(&[]).unwrap_err().contains("empty")
+                && template(&[""]).unwrap_err().contains("empty")
+        );
     }
 
     #[test]
     fn braces_that_hold_no_name_are_text() {
-        let argv = fill(&["w", "{print $1}", "{{city}}", "%{{http_code}}", "{}", "{", "a{b"], "{}").unwrap();
-        assert_eq!(argv, ["w", "{print $1}", "{city}", "%{http_code}", "{}", "{", "a{b"]);
+        let argv = fill(
+            &[
+                "w",
+                "{print $1}",
+                "{{city}}",
+                "%{{http_code}}",
+                "{}",
+                "{",
+                "a{b",
+            ],
+            "{}",
+        )
+        .unwrap();
+        assert_eq!(
+            argv,
+            [
+                "w",
+                "{print $1}",
+                "{city}",
+                "%{http_code}",
+                "{}",
+                "{",
+                "a{b"
+            ]
+        );
     }
 }

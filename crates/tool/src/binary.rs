@@ -2,7 +2,8 @@
 
 use crate::result::is_replaced;
 
-/// Below this length, in bytes, an output is text whatever it holds: its bad bytes read U+FFFD, which is shorter than a description.
+/// Below this length, in bytes, an output is text whatever it holds: its bad bytes read U+FFFD,
+/// which is shorter than a description.
 const LEAST: usize = 64;
 
 /// A kind of binary data.
@@ -43,19 +44,25 @@ const MAGIC: &[(usize, &[u8], &str, &str)] = &[
     (0, b"\0asm", "a WebAssembly module", "wasm"),
 ];
 
-/// What `bytes` are if they are not text: they hold bytes that are not UTF-8 or U+0000, and begin like a known kind; or they are not short, and
-/// hold U+0000, or more than a tenth of them is not UTF-8.
+/// What `bytes` are if they are not text: they hold bytes that are not UTF-8 or U+0000, and begin
+/// like a known kind; or they are not short, and hold U+0000, or more than a tenth of them is not
+/// UTF-8.
 pub fn binary(bytes: &[u8]) -> Option<BinaryKind> {
     let text = std::str::from_utf8(bytes);
     if text.is_ok_and(|text| !is_replaced(text)) {
         return None;
     }
-    let known = MAGIC.iter().find(|(at, magic, ..)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic)));
+    let known = MAGIC
+        .iter()
+        .find(|(at, magic, ..)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic)));
     if let Some((_, _, name, extension)) = known {
         return Some(BinaryKind { name, extension });
     }
     let is_binary = || bytes.contains(&0) || bad(bytes) * 10 > bytes.len();
-    (bytes.len() >= LEAST && is_binary()).then_some(BinaryKind { name: "binary data", extension: "bin" })
+    (bytes.len() >= LEAST && is_binary()).then_some(BinaryKind {
+        name: "binary data",
+        extension: "bin",
+    })
 }
 
 /// How many bytes are not UTF-8.

@@ -16,9 +16,11 @@ pub struct RequestedCall {
     pub stream: Option<Box<str>>,
     /// The choice it belongs to.
     pub choice: u32,
-    /// The id of the response that it came in, from `stream_start`. Two responses are never the same call, whatever ids they use.
+    /// The id of the response that it came in, from `stream_start`. Two responses are never the
+    /// same call, whatever ids they use.
     pub response: Option<Box<str>>,
-    /// How many earlier calls of the log have the same stream and id, and no response id that differs from its own.
+    /// How many earlier calls of the log have the same stream and id, and no response id that
+    /// differs from its own.
     pub occurrence: usize,
     /// The time of its event in milliseconds, as JSON.
     pub t: Option<Box<str>>,
@@ -41,7 +43,11 @@ impl RequestedCall {
         let arguments = match (call.error, call.arguments) {
             (Some(error), _) => {
                 let [code, message] = [error.code, error.message].map(Text::str);
-                let between = if message.is_empty() || code.is_empty() { "" } else { ": " };
+                let between = if message.is_empty() || code.is_empty() {
+                    ""
+                } else {
+                    ": "
+                };
                 Err(Refusal::Earlier(format!("{code}{between}{message}")))
             }
             (None, Some(arguments)) => Arguments::read(&arguments.text()),
@@ -61,15 +67,22 @@ impl RequestedCall {
         }
     }
 
-    /// Reads the calls of an assistant's message, in order. `event` is the line that holds the message.
+    /// Reads the calls of an assistant's message, in order. `event` is the line that holds the
+    /// message.
     pub fn of_message(event: Option<&Event<'_>>, message: Raw<'_>) -> Vec<RequestedCall> {
-        let calls = message.get("tool_calls").into_iter().flat_map(Raw::items).enumerate();
+        let calls = message
+            .get("tool_calls")
+            .into_iter()
+            .flat_map(Raw::items)
+            .enumerate();
         calls
             .map(|(n, call)| {
                 let function = call.get("function").unwrap_or(call);
                 let arguments = match function.get("arguments") {
                     // Some servers write the object itself, not its text (docs/deviations.md).
-                    Some(arguments) if arguments.is_str() => Arguments::read(&arguments.str().unwrap_or_default()),
+                    Some(arguments) if arguments.is_str() => {
+                        Arguments::read(&arguments.str().unwrap_or_default())
+                    }
                     Some(arguments) => Arguments::read(arguments.text()),
                     None => Arguments::read(""),
                 };
@@ -94,46 +107,74 @@ impl RequestedCall {
         (self.stream.clone(), self.id.clone())
     }
 
-    /// Whether it can be the call that `other` is, as far as the responses say. A response without an id may be any.
+    /// Whether it can be the call that `other` is, as far as the responses say. A response without
+    /// an id may be any.
     pub(crate) fn is_in_response(&self, other: Option<&str>) -> bool {
         self.response.is_none() || other.is_none() || self.response.as_deref() == other
     }
 
-    /// A key of 32 hexadecimal digits that is the same whenever this call runs, and another one for every other call of a log: a digest of
-    /// its stream, id, response, occurrence, tool and arguments.
+    /// A key of 32 hexadecimal digits that is the same whenever this call runs, and another one for
+    /// every other call of a log: a digest of its stream, id, response, occurrence, tool and
+    /// arguments.
     pub fn idempotency_key(&self) -> String {
-        let arguments = self.arguments.as_ref().map(Arguments::canonical).unwrap_or_default();
-        let [stream, response] = [&self.stream, &self.response].map(|name| name.as_deref().unwrap_or_default());
+        let arguments = self
+            .arguments
+            .as_ref()
+            .map(Arguments::canonical)
+            .unwrap_or_default();
+        let [stream, response] =
+            [&self.stream, &self.response].map(|name| name.as_deref().unwrap_or_default());
         let occurrence = self.occurrence.to_string();
-        let mut key =
-            hex(&digest([stream, &self.id, response, &occurrence, &self.name, &arguments].map(str::as_bytes)));
+        let mut key = hex(&digest(
+            [
+                stream,
+                &self.id,
+                response,
+                &occurrence,
+                &self.name,
+                &arguments,
+            ]
+            .map(str::as_bytes),
+        ));
         key.truncate(32);
         key
     }
 
     /// See [`Arguments::fingerprint`]; `None` if the arguments are refused.
     pub fn fingerprint(&self) -> Option<Hash> {
-        self.arguments.as_ref().ok().map(|arguments| arguments.fingerprint(&self.name))
+        self.arguments
+            .as_ref()
+            .ok()
+            .map(|arguments| arguments.fingerprint(&self.name))
     }
 
     /// See [`Arguments::meaning`]; `None` if the arguments are refused.
     pub(crate) fn meaning(&self) -> Option<Hash> {
-        self.arguments.as_ref().ok().map(|arguments| arguments.meaning(&self.name))
+        self.arguments
+            .as_ref()
+            .ok()
+            .map(|arguments| arguments.meaning(&self.name))
     }
 
-    /// Whether `other`, which has the same id in the same turn, is another call: its name or its arguments differ. Nothing contradicts a call whose
-    /// arguments were refused, since it does not run.
+    /// Whether `other`, which has the same id in the same turn, is another call: its name or its
+    /// arguments differ. Nothing contradicts a call whose arguments were refused, since it does not
+    /// run.
     pub(crate) fn is_contradicted_by(&self, other: &RequestedCall) -> bool {
-        self.arguments.is_ok() && (self.name != other.name || self.fingerprint() != other.fingerprint())
+        self.arguments.is_ok()
+            && (self.name != other.name || self.fingerprint() != other.fingerprint())
     }
 
     /// The arguments for people.
     pub fn summary(&self) -> String {
-        self.arguments.as_ref().map(Arguments::summary).unwrap_or_default()
+        self.arguments
+            .as_ref()
+            .map(Arguments::summary)
+            .unwrap_or_default()
     }
 }
 
-/// The id of a call; one without an id is named by its position, which its event and the message share.
+/// The id of a call; one without an id is named by its position, which its event and the message
+/// share.
 fn id(given: Option<&str>, position: i64) -> Box<str> {
     match given {
         Some(id) if !id.is_empty() => id.into(),
@@ -157,9 +198,18 @@ mod tests {
             .replace('\n', " ");
         let event = s.read(&line).unwrap();
         let all = RequestedCall::of_message(Some(&event), event.get("message").unwrap());
-        assert_eq!((&all[0].id, &all[0].name, &all[0].arguments), (&one.id, &one.name, &one.arguments));
+        assert_eq!(
+            (&all[0].id, &all[0].name, &all[0].arguments),
+            (&one.id, &one.name, &one.arguments)
+        );
         assert_eq!(all[0].fingerprint(), one.fingerprint());
-        assert_eq!((all[1].id.as_ref(), all[1].arguments.as_ref().unwrap().text()), ("call_1", "{\"y\":2}"));
+        assert_eq!(
+            (
+                all[1].id.as_ref(),
+                all[1].arguments.as_ref().unwrap().text()
+            ),
+            ("call_1", "{\"y\":2}")
+        );
         assert_eq!(all[2].arguments.as_ref().unwrap().text(), "{}");
     }
 
@@ -172,7 +222,10 @@ mod tests {
             (call.id.as_ref(), call.arguments.unwrap_err().to_string()),
             ("call_1", "incomplete: cut".to_owned())
         );
-        let call = RequestedCall::of_event(&s.read(r#"{"type":"tool_call","tool_id":"x","tool_name":"w"}"#).unwrap());
+        let call = RequestedCall::of_event(
+            &s.read(r#"{"type":"tool_call","tool_id":"x","tool_name":"w"}"#)
+                .unwrap(),
+        );
         assert!(call.arguments.is_err() && call.fingerprint().is_none());
     }
 }

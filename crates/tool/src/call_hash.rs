@@ -3,7 +3,8 @@
 use crate::canonical::{Hash, hex};
 use std::fmt;
 
-/// How many hexadecimal digits of the digest are kept: 128 bits cannot be made to fit another call by trying.
+/// How many hexadecimal digits of the digest are kept: 128 bits cannot be made to fit another call
+/// by trying.
 const DIGITS: usize = 32;
 
 /// The hash of a call: the first 32 hexadecimal digits of a SHA-256 digest, in small letters.
@@ -18,10 +19,14 @@ impl CallHash {
         CallHash(digits)
     }
 
-    /// Reads what [`CallHash::as_str`] returns; capital letters are accepted too. `None` for any other text.
+    /// Reads what [`CallHash::as_str`] returns; capital letters are accepted too. `None` for any
+    /// other text.
     pub fn read(text: &str) -> Option<CallHash> {
         let digits: [u8; DIGITS] = text.as_bytes().try_into().ok()?;
-        digits.iter().all(u8::is_ascii_hexdigit).then(|| CallHash(digits.map(|digit| digit.to_ascii_lowercase())))
+        digits
+            .iter()
+            .all(u8::is_ascii_hexdigit)
+            .then(|| CallHash(digits.map(|digit| digit.to_ascii_lowercase())))
     }
 
     /// The digits.
@@ -46,7 +51,14 @@ mod tests {
         let text = base.to_string();
         assert_eq!((text.len(), CallHash::read(&text)), (32, Some(base)));
         assert_eq!(CallHash::read(&text.to_uppercase()), Some(base));
-        for bad in ["", "0", &text[1..], &format!("{text}0"), &format!("+{}", &text[1..]), &"é".repeat(16)] {
+        for bad in [
+            "",
+            "0",
+            &text[1..],
+            &format!("{text}0"),
+            &format!("+{}", &text[1..]),
+            &"é".repeat(16),
+        ] {
             assert_eq!(CallHash::read(bad), None, "{bad}");
         }
     }

@@ -7,13 +7,15 @@ use sha2::{Digest, Sha256};
 /// A SHA-256 digest.
 pub type Hash = [u8; 32];
 
-/// The canonical text of a checked value: no white space, the members of objects sorted by key, strings escaped in one way.
-/// Numbers keep their digits: `1` and `1.0` differ. Keys must not repeat (see [`json::check`]).
+/// The canonical text of a checked value: no white space, the members of objects sorted by key,
+/// strings escaped in one way. Numbers keep their digits: `1` and `1.0` differ. Keys must not
+/// repeat (see [`json::check`]).
 pub fn canonical(value: Raw<'_>) -> String {
     text(value, Numbers::Digits)
 }
 
-/// As [`canonical`], for what a tool is asked to do: numbers of one value have one text (see [`number::by_value`]), and a member that is `null` counts as missing.
+/// As [`canonical`], for what a tool is asked to do: numbers of one value have one text (see
+/// [`number::by_value`]), and a member that is `null` counts as missing.
 pub fn by_value(value: Raw<'_>) -> String {
     text(value, Numbers::Value)
 }
@@ -37,7 +39,10 @@ fn text(value: Raw<'_>, numbers: Numbers) -> String {
 fn push(out: &mut Vec<u8>, value: Raw<'_>, numbers: Numbers) {
     if value.is_object() {
         let is_left_out = |member: Raw<'_>| numbers == Numbers::Value && member.is_null();
-        let mut members: Vec<_> = value.entries().filter(|(_, member)| !is_left_out(*member)).collect();
+        let mut members: Vec<_> = value
+            .entries()
+            .filter(|(_, member)| !is_left_out(*member))
+            .collect();
         members.sort_by(|a, b| a.0.cmp(&b.0));
         out.push(b'{');
         for (n, (key, member)) in members.into_iter().enumerate() {
@@ -67,7 +72,8 @@ fn push(out: &mut Vec<u8>, value: Raw<'_>, numbers: Numbers) {
     }
 }
 
-/// The digest of several texts, each with its length before it, so that no two lists of texts read alike.
+/// The digest of several texts, each with its length before it, so that no two lists of texts read
+/// alike.
 pub fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Hash {
     let mut hash = Sha256::new();
     for text in texts {
@@ -93,8 +99,14 @@ mod tests {
 
     #[test]
     fn the_same_value_has_one_text() {
-        let a = Raw::parse(r#"{ "b" : [1.0, "\u00e9\/"], "a": {"y":null,"x":23456789012345678901234} }"#).unwrap();
-        assert_eq!(canonical(a), r#"{"a":{"x":23456789012345678901234,"y":null},"b":[1.0,"é/"]}"#);
+        let a = Raw::parse(
+            r#"{ "b" : [1.0, "\u00e9\/"], "a": {"y":null,"x":23456789012345678901234} }"#,
+        )
+        .unwrap();
+        assert_eq!(
+            canonical(a),
+            r#"{"a":{"x":23456789012345678901234,"y":null},"b":[1.0,"é/"]}"#
+        );
     }
 
     #[test]
@@ -113,7 +125,10 @@ mod tests {
 
     #[test]
     fn lists_do_not_run_together() {
-        assert_ne!(digest([b"ab".as_slice(), b"c"]), digest([b"a".as_slice(), b"bc"]));
+        assert_ne!(
+            digest([b"ab".as_slice(), b"c"]),
+            digest([b"a".as_slice(), b"bc"])
+        );
         assert_eq!(hex(&digest([b"".as_slice()])).len(), 64);
     }
 }

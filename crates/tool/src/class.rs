@@ -1,7 +1,7 @@
 //! What a call may do to the world.
 
-/// What a call may do to the world, which decides when it may start. Only the tools file grants a class: a hint of a server of tools, such
-/// as MCP's `readOnlyHint`, comes from a stranger.
+/// What a call may do to the world, which decides when it may start. Only the tools file grants a
+/// class: a hint of a server of tools, such as MCP's `readOnlyHint`, comes from a stranger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Reads and changes nothing: may start before the turn is complete, and may run again.
@@ -25,6 +25,8 @@ impl Class {
 
     /// The class of that word.
     pub fn of(word: &str) -> Option<Class> {
-        [Class::Read, Class::Write, Class::Danger].into_iter().find(|class| class.name() == word)
+        [Class::Read, Class::Write, Class::Danger]
+            .into_iter()
+            .find(|class| class.name() == word)
     }
 }

@@ -24,13 +24,29 @@ impl Schedule {
         self.start(key);
     }
 
-    /// Starts the calls of a turn that waited for the commit point, or cancels them after [`crate::Plan::stop`].
+    /// Starts the calls of a turn that waited for the commit point, or cancels them after
+    /// [`crate::Plan::stop`].
     pub(crate) fn start(&mut self, turn: u64) {
-        let Some(calls) = self.turns.get(&turn).map(|turn| turn.calls().collect::<Vec<_>>()) else { return };
+        let Some(calls) = self
+            .turns
+            .get(&turn)
+            .map(|turn| turn.calls().collect::<Vec<_>>())
+        else {
+            return;
+        };
         for key in calls {
-            if matches!(self.calls.get(&key), Some(PlannedCall { state: CallState::Waits, .. })) {
+            if matches!(
+                self.calls.get(&key),
+                Some(PlannedCall {
+                    state: CallState::Waits,
+                    ..
+                })
+            ) {
                 if let Some(reason) = self.stopped {
-                    let answer = Answer::new(Status::Cancelled, format!("The call was not run: {reason}."));
+                    let answer = Answer::new(
+                        Status::Cancelled,
+                        format!("The call was not run: {reason}."),
+                    );
                     self.answer(key, Rc::new(answer));
                 } else {
                     self.admit(key);

@@ -23,7 +23,10 @@ pub enum Consent {
 
 /// The answer to a call that waits for a person.
 pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> Answer {
-    let (yes, no) = (rules.continuation.with("--approve-call", [call]), rules.continuation.with("--deny-call", [call]));
+    let (yes, no) = (
+        rules.continuation.with("--approve-call", [call]),
+        rules.continuation.with("--deny-call", [call]),
+    );
     let text = if *reason == Reason::Started {
         let ran = rules.continuation.with_result(call);
         format!(
@@ -31,7 +34,9 @@ pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> A
              if it did not and must not run: {no} ; if it is to run again: {yes}"
         )
     } else {
-        format!("The call was not run: {reason}. It waits for a person: run it with: {yes} ; or refuse it with: {no}")
+        format!(
+            "The call was not run: {reason}. It waits for a person: run it with: {yes} ; or refuse it with: {no}"
+        )
     };
     let changed = match other_approval(rules, call) {
         Some(other) => format!(
@@ -40,13 +45,19 @@ pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> A
         ),
         None => String::new(),
     };
-    Answer { hash: Some(call.hash), ..Answer::new(Status::Pending, text + &changed) }
+    Answer {
+        hash: Some(call.hash),
+        ..Answer::new(Status::Pending, text + &changed)
+    }
 }
 
 /// The hash of an approval under the id of `call` for another call.
 fn other_approval(rules: &Rules, call: &CallReference) -> Option<CallHash> {
-    let mut others: Vec<_> =
-        rules.approved.iter().filter(|other| other.id == call.id && other.hash != call.hash).collect();
+    let mut others: Vec<_> = rules
+        .approved
+        .iter()
+        .filter(|other| other.id == call.id && other.hash != call.hash)
+        .collect();
     others.sort_by_key(|other| other.hash.to_string()); // a set has no order
     others.first().map(|other| other.hash)
 }
@@ -58,7 +69,10 @@ pub(crate) fn denied(started: bool) -> Answer {
     } else {
         "A person refused the call, and it was not run"
     };
-    Answer::new(Status::Denied, format!("{what}. Do not repeat it; go on without it, or ask the user."))
+    Answer::new(
+        Status::Denied,
+        format!("{what}. Do not repeat it; go on without it, or ask the user."),
+    )
 }
 
 /// The answer to a call that a rule of the policy refuses, for this reason.

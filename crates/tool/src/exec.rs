@@ -1,4 +1,5 @@
-//! How a tool is run: the member `exec` of its entry. What all tools share is here; each way to run one has a file below.
+//! How a tool is run: the member `exec` of its entry. What all tools share is here; each way to run
+//! one has a file below.
 
 mod command;
 mod http;
@@ -60,7 +61,14 @@ pub struct Exec {
 }
 
 /// The members of `exec` that every way to run a tool shares.
-const SHARED: [&str; 6] = ["class", "timeout", "cache", "return_directly", "max_output", "max_result"];
+const SHARED: [&str; 6] = [
+    "class",
+    "timeout",
+    "cache",
+    "return_directly",
+    "max_output",
+    "max_result",
+];
 
 impl Exec {
     /// Reads the member. `declared` returns whether the schema declares an argument of that name.
@@ -71,16 +79,32 @@ impl Exec {
         let Value::Object(mut exec) = exec else {
             return Err("exec is not an object, write {\"command\":[…]}".to_owned());
         };
-        let known = || command::MEMBERS.into_iter().chain(SHARED).chain([http::MEMBER]);
-        if let Some(key) = exec.keys().find(|key| !known().any(|known| known == key.as_str())) {
-            return Err(format!("exec.{key} is unknown, exec may have {}", known().collect::<Vec<_>>().join(", ")));
+        let known = || {
+            command::MEMBERS
+                .into_iter()
+                .chain(SHARED)
+                .chain([http::MEMBER])
+        };
+        if let Some(key) = exec
+            .keys()
+            .find(|key| !known().any(|known| known == key.as_str()))
+        {
+            return Err(format!(
+                "exec.{key} is unknown, exec may have {}",
+                known().collect::<Vec<_>>().join(", ")
+            ));
         }
         exec.retain(|_, value| !value.is_null());
         let run = match exec.remove(http::MEMBER) {
             None => Run::Command(CommandRun::read(&mut exec, declared)?),
             Some(member) => {
-                if let Some(key) = command::MEMBERS.into_iter().find(|key| exec.contains_key(*key)) {
-                    return Err(format!("exec.{key} is for a command and exec.http for a request, keep one of them"));
+                if let Some(key) = command::MEMBERS
+                    .into_iter()
+                    .find(|key| exec.contains_key(*key))
+                {
+                    return Err(format!(
+                        "exec.{key} is for a command and exec.http for a request, keep one of them"
+                    ));
                 }
                 Run::Http(HttpRun::read(member, declared)?)
             }
@@ -91,29 +115,54 @@ impl Exec {
             _ => None,
         };
         let mut size = |key: &str| -> Result<Option<usize>, String> {
-            let size = take(&mut exec, key, "a number of bytes, such as 65536 or \"64K\"", bytes)?;
+            let size = take(
+                &mut exec,
+                key,
+                "a number of bytes, such as 65536 or \"64K\"",
+                bytes,
+            )?;
             Ok(size.map(|n| usize::try_from(n).unwrap_or(usize::MAX)))
         };
         let (max_output, max_result) = (size("max_output")?, size("max_result")?);
         Ok(Exec {
             run,
             class: class.ok_or("exec.class must be \"read\", \"write\" or \"danger\"")?,
-            timeout: take(&mut exec, "timeout", "a time above 0, such as \"30s\" or 30", time)?,
-            cache: take(&mut exec, "cache", "a time to live above 0, such as \"10m\" or 600", time)?,
-            return_directly: take(&mut exec, "return_directly", "true or false", Value::as_bool)?.unwrap_or(false),
+            timeout: take(
+                &mut exec,
+                "timeout",
+                "a time above 0, such as \"30s\" or 30",
+                time,
+            )?,
+            cache: take(
+                &mut exec,
+                "cache",
+                "a time to live above 0, such as \"10m\" or 600",
+                time,
+            )?,
+            return_directly: take(
+                &mut exec,
+                "return_directly",
+                "true or false",
+                Value::as_bool,
+            )?
+            .unwrap_or(false),
             max_output,
             max_result,
         })
     }
 
-    /// Checks that no part of what a call starts gets another meaning where an argument is missing. `always` returns whether every valid call has an
-    /// argument.
+    /// Checks that no part of what a call starts gets another meaning where an argument is missing.
+    /// `always` returns whether every valid call has an argument.
     ///
     /// # Errors
     /// The first mistake, with the remedy.
     pub(crate) fn check_places(&self, always: &dyn Fn(&str) -> bool) -> Result<(), String> {
         #[allow(irrefutable_let_patterns, reason = "only a command has places")]
-        if let Run::Command(command) = &self.run { command.template.check_places(always) } else { Ok(()) }
+        if let Run::Command(command) = &self.run {
+            command.template.check_places(always)
+        } else {
+            Ok(())
+        }
     }
 
     /// What a call with these arguments starts.

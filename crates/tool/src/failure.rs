@@ -5,8 +5,9 @@ use crate::result::{Answer, Status};
 /// What the model reads of a call that may have acted.
 const MAY_HAVE_RUN: &str = "The call may have acted; look before you repeat it.";
 
-/// Why a call has no result of its tool. The call may have acted once the first byte of its request was sent, or the first process for its
-/// command was started: from then on no result reports that the call did not run.
+/// Why a call has no result of its tool. The call may have acted once the first byte of its request
+/// was sent, or the first process for its command was started: from then on no result reports that
+/// the call did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallFailure {
     /// Nothing of the call has left this process, and no command was started.
@@ -21,7 +22,9 @@ impl CallFailure {
     /// Why, for the model.
     pub fn why(&self) -> &str {
         match self {
-            CallFailure::NotRun(why) | CallFailure::MayHaveRun(why) | CallFailure::Answered(why) => why,
+            CallFailure::NotRun(why)
+            | CallFailure::MayHaveRun(why)
+            | CallFailure::Answered(why) => why,
         }
     }
 
@@ -51,7 +54,10 @@ impl CallFailure {
             why if why.ends_with(['.', '!', '?']) => " ",
             _ => ". ",
         };
-        Answer { output: format!("{why}{between}{MAY_HAVE_RUN}"), ..answer }
+        Answer {
+            output: format!("{why}{between}{MAY_HAVE_RUN}"),
+            ..answer
+        }
     }
 }
 
@@ -64,8 +70,17 @@ mod tests {
         let text = |failure: CallFailure| failure.answer(Status::Error).output;
         assert_eq!(text(CallFailure::NotRun("No.".to_owned())), "No.");
         assert_eq!(text(CallFailure::Answered("No.".to_owned())), "No.");
-        assert_eq!(text(CallFailure::MayHaveRun("No.".to_owned())), format!("No. {MAY_HAVE_RUN}"));
-        assert_eq!(text(CallFailure::MayHaveRun("no".to_owned())), format!("no. {MAY_HAVE_RUN}"));
-        assert_eq!(text(CallFailure::MayHaveRun("a\nb\n".to_owned())), format!("a\nb\n{MAY_HAVE_RUN}"));
+        assert_eq!(
+            text(CallFailure::MayHaveRun("No.".to_owned())),
+            format!("No. {MAY_HAVE_RUN}")
+        );
+        assert_eq!(
+            text(CallFailure::MayHaveRun("no".to_owned())),
+            format!("no. {MAY_HAVE_RUN}")
+        );
+        assert_eq!(
+            text(CallFailure::MayHaveRun("a\nb\n".to_owned())),
+            format!("a\nb\n{MAY_HAVE_RUN}")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What limits need to know of a conversation: what was started, what it used, and which results came.
+//! What limits need to know of a conversation: what was started, what it used, and which results
+//! came.
 
 use crate::argument::Arguments;
 use crate::call::{CallKey, RequestedCall};
@@ -12,7 +13,8 @@ use event::{Event, Kind};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What limits need to know of a conversation. It comes from a log, from the input, and from this run.
+/// What limits need to know of a conversation. It comes from a log, from the input, and from this
+/// run.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     policy: Rc<Policy>,
@@ -26,10 +28,14 @@ pub(crate) struct History {
 impl History {
     /// An empty history, which counts for the rules of this policy.
     pub fn new(policy: Rc<Policy>) -> Self {
-        History { policy, ..History::default() }
+        History {
+            policy,
+            ..History::default()
+        }
     }
 
-    /// Takes an event of the log or of the input. Messages go to [`History::assistant`], [`History::tool`] and [`History::user`].
+    /// Takes an event of the log or of the input. Messages go to [`History::assistant`],
+    /// [`History::tool`] and [`History::user`].
     pub fn event(&mut self, event: &Event<'_>) {
         let key = |id: event::Text<'_>| (event.stream().map(|s| s.text().into()), id.str().into());
         match event.kind() {
@@ -38,21 +44,31 @@ impl History {
                 let used = ToolUse::read(event);
                 if self.starts.event(event) {
                     let arguments = self.calls.get(&key(used.tool_id)).and_then(Option::as_ref);
-                    self.counts.start(&self.policy, &used.tool_name.str(), arguments, used.timestamp);
+                    self.counts.start(
+                        &self.policy,
+                        &used.tool_name.str(),
+                        arguments,
+                        used.timestamp,
+                    );
                 }
             }
             Kind::ToolResult => {
                 let result = ToolResult::read(event);
-                result.timestamp.into_iter().for_each(|time| self.counts.at(time));
+                result
+                    .timestamp
+                    .into_iter()
+                    .for_each(|time| self.counts.at(time));
                 if let Some(status) = Status::of(&result.status.str()) {
                     self.repeats.status(key(result.tool_id), status);
                 }
             }
             Kind::SessionStats => {
-                // Some servers write a total of 0, or leave a part out of it: the largest of the counts.
+                // Some servers write a total of 0, or leave a part out of it: the largest of the
+                // counts.
                 let stats = SessionStats::read(event);
                 let known = [stats.total(), stats.prompt_tokens, stats.completion_tokens];
-                self.counts.tokens(known.into_iter().flatten().max().unwrap_or_default());
+                self.counts
+                    .tokens(known.into_iter().flatten().max().unwrap_or_default());
             }
             _ => {}
         }
@@ -62,7 +78,8 @@ impl History {
         if self.policy.rules.is_empty() {
             return; // nothing counts by arguments
         }
-        self.calls.insert(call.key(), call.arguments.as_ref().ok().cloned());
+        self.calls
+            .insert(call.key(), call.arguments.as_ref().ok().cloned());
     }
 
     /// Takes the calls of an assistant's message.
@@ -91,7 +108,12 @@ impl History {
     /// Counts the start of a call of this run at `now`, in milliseconds since 1970.
     pub fn started(&mut self, call: &RequestedCall, now: u64) {
         self.starts.count(call.key(), None);
-        self.counts.start(&self.policy, &call.name, call.arguments.as_ref().ok(), Some(now));
+        self.counts.start(
+            &self.policy,
+            &call.name,
+            call.arguments.as_ref().ok(),
+            Some(now),
+        );
     }
 
     /// How often a call of this id was started.
@@ -99,8 +121,8 @@ impl History {
         self.starts.of(&call.key())
     }
 
-    /// Why a call may not start now, if it may not; a text for the model. `repeats`: after how many turns in a row with the same result it is not
-    /// run again; 0: never.
+    /// Why a call may not start now, if it may not; a text for the model. `repeats`: after how many
+    /// turns in a row with the same result it is not run again; 0: never.
     pub fn over(&mut self, call: &RequestedCall, repeats: u32, now: u64) -> Option<String> {
         let seen = self.repeats.of(call);
         if repeats > 0 && seen >= repeats {

@@ -1,4 +1,5 @@
-//! Takes calls into the schedule: what the log and the input have of a call already, and whether it may run.
+//! Takes calls into the schedule: what the log and the input have of a call already, and whether it
+//! may run.
 
 use crate::call::RequestedCall;
 use crate::class::Class;
@@ -9,9 +10,14 @@ use crate::turn::{CallState, PlannedCall};
 use std::rc::Rc;
 
 impl Schedule {
-    /// Takes a call into a turn, and answers it if it must not run. `past` is what the input itself has of the call further on. Returns the
-    /// number of the call.
-    pub(crate) fn add(&mut self, turn: u64, mut call: RequestedCall, past: Option<LoggedCall>) -> u64 {
+    /// Takes a call into a turn, and answers it if it must not run. `past` is what the input itself
+    /// has of the call further on. Returns the number of the call.
+    pub(crate) fn add(
+        &mut self,
+        turn: u64,
+        mut call: RequestedCall,
+        past: Option<LoggedCall>,
+    ) -> u64 {
         call.occurrence = self.log.occurrence(&call);
         let call = Rc::new(call);
         let foreseen = past.is_some();
@@ -21,18 +27,32 @@ impl Schedule {
                 (told, sent) = (true, past.sent);
                 Some(past)
             }
-            past => past.filter(|past| past.started).or_else(|| self.log.last(&call).cloned()),
+            past => past
+                .filter(|past| past.started)
+                .or_else(|| self.log.last(&call).cloned()),
         };
-        let too_many = self.turns.get(&turn).is_some_and(|turn| turn.admitted >= self.settings.max_calls);
+        let too_many = self
+            .turns
+            .get(&turn)
+            .is_some_and(|turn| turn.admitted >= self.settings.max_calls);
         let again = self.again(&call);
         let is_repeated = again.is_some();
         let verdict = match (again, known) {
             (Some(answer), _) => Err(answer),
-            (None, Some(LoggedCall { answer: Some(answer), .. })) => Err(answer),
+            (
+                None,
+                Some(LoggedCall {
+                    answer: Some(answer),
+                    ..
+                }),
+            ) => Err(answer),
             (None, _) if too_many => Err(Rc::new(crowded(self.settings.max_calls))),
             (None, known) => {
                 started = known.is_some_and(|past| past.started);
-                self.judge.look(&call, self.history.starts(&call)).map(Rc::new).map_err(Rc::new)
+                self.judge
+                    .look(&call, self.history.starts(&call))
+                    .map(Rc::new)
+                    .map_err(Rc::new)
             }
         };
         let (ready, state) = match verdict {
@@ -76,8 +96,13 @@ impl Schedule {
 
     /// The answer to a call that this run has taken before.
     fn again(&self, call: &RequestedCall) -> Option<Rc<Answer>> {
-        let tool = self.judge.tools.get(&call.name).and_then(|tool| tool.exec.as_ref());
-        self.seen.again(call, tool.is_some_and(|exec| exec.class == Class::Read))
+        let tool = self
+            .judge
+            .tools
+            .get(&call.name)
+            .and_then(|tool| tool.exec.as_ref());
+        self.seen
+            .again(call, tool.is_some_and(|exec| exec.class == Class::Read))
     }
 }
 

@@ -35,7 +35,10 @@ pub struct ReadyCall {
 impl ReadyCall {
     /// The name of this call in a person's answer.
     pub fn reference(&self, call: &RequestedCall) -> CallReference {
-        CallReference { id: call.id.clone(), hash: self.hash }
+        CallReference {
+            id: call.id.clone(),
+            hash: self.hash,
+        }
     }
 
     /// The name and the digest of the tool's definition.
@@ -56,32 +59,46 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Decides on a call: returns what to run, or the answer if the call must not run. Whether it also needs a person's yes is
-    /// [`Judge::consent`]'s part. `starts` is how often calls of this id have been started before.
+    /// Decides on a call: returns what to run, or the answer if the call must not run. Whether it
+    /// also needs a person's yes is [`Judge::consent`]'s part. `starts` is how often calls of this
+    /// id have been started before.
     ///
     /// # Errors
-    /// The answer for the model: `unknown_tool`, `denied`, `invalid`, or `error` for a tool without a command.
+    /// The answer for the model: `unknown_tool`, `denied`, `invalid`, or `error` for a tool without
+    /// a command.
     pub fn look(&self, call: &RequestedCall, starts: u32) -> Result<ReadyCall, Answer> {
         let name = call.name.as_ref();
         let tool = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
         if !self.lets_through(name) {
-            let why = format!("The tool {name:?} is not allowed here, and the call was not run. Go on without it.");
+            let why = format!(
+                "The tool {name:?} is not allowed here, and the call was not run. Go on without it."
+            );
             return Err(Answer::new(Status::Denied, why));
         }
         let arguments = call.arguments.as_ref().map_err(|e| invalid(tool, e))?;
-        let raw = event::Raw::parse(arguments.text()).map_err(|e| invalid(tool, &Refusal::Schema(e.to_string())))?;
+        let raw = event::Raw::parse(arguments.text())
+            .map_err(|e| invalid(tool, &Refusal::Schema(e.to_string())))?;
         if let Some(key) = tool.schema.undeclared(raw) {
             let key = event::quoted(&key.chars().take(100).collect::<String>());
             return Err(invalid(tool, &Refusal::Undeclared(key)));
         }
-        tool.schema.check(arguments.text()).map_err(|e| invalid(tool, &Refusal::Schema(e.to_string())))?;
+        tool.schema
+            .check(arguments.text())
+            .map_err(|e| invalid(tool, &Refusal::Schema(e.to_string())))?;
         let Some(exec) = &tool.exec else {
-            let why = format!("The tool {name:?} cannot be run here: its entry in the tools file has no exec.");
+            let why = format!(
+                "The tool {name:?} cannot be run here: its entry in the tools file has no exec."
+            );
             return Err(Answer::new(Status::Error, why));
         };
         let work = exec.work(arguments).map_err(|e| invalid(tool, &e))?;
         let hash = call_hash(call, &tool.hash, arguments, starts);
-        Ok(ReadyCall { tool: Rc::clone(tool), class: exec.class, work, hash })
+        Ok(ReadyCall {
+            tool: Rc::clone(tool),
+            class: exec.class,
+            work,
+            hash,
+        })
     }
 
     /// Whether tools of that name may run, by the rules and by the policy.
@@ -89,11 +106,16 @@ impl Judge {
         self.rules.let_through(name) && self.policy.lets_through(name)
     }
 
-    /// Whether a call has the yes that it needs. `started`: an earlier run started it, and its result is not known.
+    /// Whether a call has the yes that it needs. `started`: an earlier run started it, and its
+    /// result is not known.
     pub fn consent(&self, call: &RequestedCall, ready: &ReadyCall, started: bool) -> Consent {
         let reference = ready.reference(call);
         let rules = &self.rules;
-        let decided = call.arguments.as_ref().ok().and_then(|arguments| self.policy.decide(&call.name, arguments));
+        let decided = call
+            .arguments
+            .as_ref()
+            .ok()
+            .and_then(|arguments| self.policy.decide(&call.name, arguments));
         if let Some((Effect::Deny, rule)) = decided {
             return Consent::Refused(AnswerSource::Policy, forbidden(&rule.why()));
         }
@@ -110,13 +132,18 @@ impl Judge {
         } else if let Some((Effect::Ask, rule)) = decided {
             Some(Reason::Rule(rule.why()))
         } else {
-            rules.approve.covers(ready.class).then_some(Reason::Class(ready.class))
+            rules
+                .approve
+                .covers(ready.class)
+                .then_some(Reason::Class(ready.class))
         };
         match reason {
             None => Consent::NotNeeded,
             Some(_) if rules.approved.contains(&reference) => Consent::Given(AnswerSource::Option),
             Some(Reason::Class(_)) if decided.is_some() => Consent::Given(AnswerSource::Policy),
-            Some(reason) if reason.allows_always() && rules.always.contains(&ready.definition()) => {
+            Some(reason)
+                if reason.allows_always() && rules.always.contains(&ready.definition()) =>
+            {
                 Consent::Given(AnswerSource::Terminal)
             }
             Some(reason) => Consent::Needed(reason),
@@ -126,7 +153,11 @@ impl Judge {
     fn unknown(&self, name: &str) -> Answer {
         let name = event::quoted(&name.chars().take(100).collect::<String>());
         let mut known = String::new();
-        for tool in self.tools.iter().filter(|tool| self.lets_through(&tool.name)) {
+        for tool in self
+            .tools
+            .iter()
+            .filter(|tool| self.lets_through(&tool.name))
+        {
             if known.len() > TOLD {
                 known.push_str(", …");
                 break;
@@ -139,14 +170,21 @@ impl Judge {
         if known.is_empty() {
             known.push_str("none");
         }
-        Answer::new(Status::UnknownTool, format!("There is no tool named {name}. Known tools: {known}."))
+        Answer::new(
+            Status::UnknownTool,
+            format!("There is no tool named {name}. Known tools: {known}."),
+        )
     }
 }
 
 /// The answer to arguments that are refused, with the schema of the tool.
 fn invalid(tool: &Tool, why: &Refusal) -> Answer {
     let schema = event::cut(&tool.parameters, TOLD);
-    let cut = if schema.len() < tool.parameters.len() { "…" } else { "" };
+    let cut = if schema.len() < tool.parameters.len() {
+        "…"
+    } else {
+        ""
+    };
     let name = &tool.name;
     Answer::new(
         Status::Invalid,
@@ -169,10 +207,19 @@ mod tests {
         {"name":"later"}]"#;
 
     fn look(rules: Rules, name: &str, arguments: &str) -> Result<ReadyCall, Answer> {
-        let judge = Judge { tools: Tools::read(FILE).unwrap(), rules, policy: Rc::default() };
-        let line =
-            format!(r#"{{"type":"tool_call","tool_id":"i","tool_name":{},"arguments":{arguments}}}"#, quoted(name));
-        judge.look(&RequestedCall::of_event(&Scanner::default().read(&line).unwrap()), 0)
+        let judge = Judge {
+            tools: Tools::read(FILE).unwrap(),
+            rules,
+            policy: Rc::default(),
+        };
+        let line = format!(
+            r#"{{"type":"tool_call","tool_id":"i","tool_name":{},"arguments":{arguments}}}"#,
+            quoted(name)
+        );
+        judge.look(
+            &RequestedCall::of_event(&Scanner::default().read(&line).unwrap()),
+            0,
+        )
     }
 
     fn answer(name: &str, arguments: &str) -> (Status, String) {
@@ -197,10 +244,15 @@ mod tests {
         ] {
             let (status, output) = answer(name, "{}");
             assert_eq!(status, Status::UnknownTool, "{name}");
-            assert!(output.ends_with("Known tools: weather, remove, put, later.") && output.len() < 500, "{output}");
+            assert!(
+                output.ends_with("Known tools: weather, remove, put, later.") && output.len() < 500,
+                "{output}"
+            );
         }
         assert_eq!(
-            look(Rules::default(), "weather", r#"{"city":"Oslo"}"#).unwrap().work,
+            look(Rules::default(), "weather", r#"{"city":"Oslo"}"#)
+                .unwrap()
+                .work,
             Work::Command(vec!["w".to_owned(), "Oslo".to_owned()])
         );
     }
@@ -208,7 +260,10 @@ mod tests {
     #[test]
     fn arguments_that_do_not_fit_are_answered_with_what_would() {
         for (arguments, want) in [
-            (r#"{"city":"Oslo","city; echo INJECTED; :":"x"}"#, r#"the key "city; echo INJECTED; :" is not declared"#),
+            (
+                r#"{"city":"Oslo","city; echo INJECTED; :":"x"}"#,
+                r#"the key "city; echo INJECTED; :" is not declared"#,
+            ),
             ("{}", "required"),
             (r#"{"city":7}"#, "string"),
             (r#"{"city":"-x"}"#, "begins with \"-\""),
@@ -218,27 +273,57 @@ mod tests {
         ] {
             let (status, output) = answer("weather", arguments);
             assert_eq!(status, Status::Invalid);
-            assert!(output.contains(want) && output.contains("takes {\"type\":\"object\""), "{arguments}: {output}");
+            assert!(
+                output.contains(want) && output.contains("takes {\"type\":\"object\""),
+                "{arguments}: {output}"
+            );
         }
     }
 
     #[test]
     fn deny_goes_before_allow() {
         let globs = |list: &[&str]| list.iter().map(|p| Glob::new(p)).collect::<Vec<_>>();
-        let rules = Rules { allow: globs(&["*"]), deny: globs(&["we*"]), ..Rules::default() };
-        assert_eq!(look(rules.clone(), "weather", "{}").unwrap_err().status, Status::Denied);
+        let rules = Rules {
+            allow: globs(&["*"]),
+            deny: globs(&["we*"]),
+            ..Rules::default()
+        };
+        assert_eq!(
+            look(rules.clone(), "weather", "{}").unwrap_err().status,
+            Status::Denied
+        );
         assert_eq!(look(rules, "remove", PATH).unwrap().class, Class::Danger);
-        let rules = Rules { allow: globs(&["we*"]), ..Rules::default() };
-        assert_eq!(look(rules, "remove", PATH).unwrap_err().status, Status::Denied);
+        let rules = Rules {
+            allow: globs(&["we*"]),
+            ..Rules::default()
+        };
+        assert_eq!(
+            look(rules, "remove", PATH).unwrap_err().status,
+            Status::Denied
+        );
     }
 
     const PATH: &str = r#"{"path":"x"}"#;
 
     /// The consent to a call of `name`, after `change` of the rules.
-    fn consent(name: &str, started: bool, change: impl FnOnce(&mut Rules, &CallReference, &ReadyCall)) -> Consent {
-        let mut judge = Judge { tools: Tools::read(FILE).unwrap(), rules: Rules::default(), policy: Rc::default() };
-        let arguments = if name == "weather" { r#"{"city":"Oslo"}"# } else { PATH };
-        let line = format!(r#"{{"type":"tool_call","tool_id":"i","tool_name":"{name}","arguments":{arguments}}}"#);
+    fn consent(
+        name: &str,
+        started: bool,
+        change: impl FnOnce(&mut Rules, &CallReference, &ReadyCall),
+    ) -> Consent {
+        let mut judge = Judge {
+            tools: Tools::read(FILE).unwrap(),
+            rules: Rules::default(),
+            policy: Rc::default(),
+        };
+        let arguments = if name == "weather" {
+            r#"{"city":"Oslo"}"#
+        } else {
+            PATH
+        };
+        let line = format!(
+            r#"{{"type":"tool_call","tool_id":"i","tool_name":"{name}","arguments":{arguments}}}"#
+        );
         let call = RequestedCall::of_event(&Scanner::default().read(&line).unwrap());
         let ready = judge.look(&call, 0).unwrap();
         let reference = ready.reference(&call);
@@ -257,12 +342,20 @@ mod tests {
         ] {
             for (name, needs) in [("weather", read), ("put", write), ("remove", danger)] {
                 let given = consent(name, false, |rules, _, _| rules.approve = level);
-                assert_eq!(matches!(given, Consent::Needed(_)), needs, "{level:?} {name}");
+                assert_eq!(
+                    matches!(given, Consent::Needed(_)),
+                    needs,
+                    "{level:?} {name}"
+                );
             }
         }
         let any = |rules: &mut Rules, _: &CallReference, _: &ReadyCall| rules.approve = None;
         assert_eq!(consent("put", true, any), Consent::Needed(Reason::Started));
-        assert_eq!(consent("weather", true, any), Consent::NotNeeded, "a call that changes nothing may run again");
+        assert_eq!(
+            consent("weather", true, any),
+            Consent::NotNeeded,
+            "a call that changes nothing may run again"
+        );
     }
 
     #[test]
@@ -270,13 +363,26 @@ mod tests {
         let approve = |rules: &mut Rules, call: &CallReference, _: &ReadyCall| {
             rules.approved.insert(call.clone());
         };
-        assert_eq!(consent("remove", false, approve), Consent::Given(AnswerSource::Option));
-        assert_eq!(consent("remove", true, approve), Consent::Given(AnswerSource::Option));
+        assert_eq!(
+            consent("remove", false, approve),
+            Consent::Given(AnswerSource::Option)
+        );
+        assert_eq!(
+            consent("remove", true, approve),
+            Consent::Given(AnswerSource::Option)
+        );
         let other = consent("remove", false, |rules, call, _| {
             let hash = CallHash::read(&"0".repeat(32)).unwrap();
-            rules
-                .approved
-                .extend([CallReference { hash, ..call.clone() }, CallReference { id: "j".into(), ..call.clone() }]);
+            rules.approved.extend([
+                CallReference {
+                    hash,
+                    ..call.clone()
+                },
+                CallReference {
+                    id: "j".into(),
+                    ..call.clone()
+                },
+            ]);
         });
         assert_eq!(other, Consent::Needed(Reason::Class(Class::Danger)));
         let both = consent("remove", false, |rules, call, ready| {
@@ -292,9 +398,18 @@ mod tests {
             rules.approve = ApprovalLevel::Write;
             rules.always.insert(ready.definition());
         };
-        assert_eq!(consent("put", false, always), Consent::Given(AnswerSource::Terminal));
-        assert_eq!(consent("put", true, always), Consent::Needed(Reason::Started));
-        assert_eq!(consent("remove", false, always), Consent::Needed(Reason::Class(Class::Danger)));
+        assert_eq!(
+            consent("put", false, always),
+            Consent::Given(AnswerSource::Terminal)
+        );
+        assert_eq!(
+            consent("put", true, always),
+            Consent::Needed(Reason::Started)
+        );
+        assert_eq!(
+            consent("remove", false, always),
+            Consent::Needed(Reason::Class(Class::Danger))
+        );
         let changed = consent("put", false, |rules, _, ready| {
             rules.approve = ApprovalLevel::Write;
             rules.always.insert((ready.tool.name.clone(), [0; 32]));

@@ -1,8 +1,9 @@
-//! Tools and what may run: the tools file, the rules for arguments, the plan (order and concurrency as a state machine), cache keys, and
-//! results.
+//! Tools and what may run: the tools file, the rules for arguments, the plan (order and concurrency
+//! as a state machine), cache keys, and results.
 //!
-//! Nothing here starts a process, opens a file or reads a clock. There is no shell, and no path is made of a model's words: the name of a
-//! tool is looked up in a table, and an argument fills a place in a list.
+//! Nothing here starts a process, opens a file or reads a clock. There is no shell, and no path is
+//! made of a model's words: the name of a tool is looked up in a table, and an argument fills a
+//! place in a list.
 
 mod approval;
 mod argument;
@@ -66,8 +67,8 @@ pub use consent::Consent;
 pub use continuation::{Continuation, shell_word};
 pub use event::Glob;
 pub use exec::{
-    AllowedAddresses, CALL_ID, CommandRun, Exec, HttpRequest, HttpRun, Limits, McpRun, Run, VariableError,
-    VariableText, Work,
+    AllowedAddresses, CALL_ID, CommandRun, Exec, HttpRequest, HttpRun, Limits, McpRun, Run,
+    VariableError, VariableText, Work,
 };
 pub use exec::{Network, Sandbox, SandboxKind};
 pub use failure::CallFailure;

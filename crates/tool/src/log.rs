@@ -1,7 +1,8 @@
 //! The calls of a log, so that no call runs twice.
 //!
-//! An id names a call only within its turn: some servers number the calls of each turn anew. So a log is read as a
-//! history: a call that begins after a call of the same id was answered is another call.
+//! An id names a call only within its turn: some servers number the calls of each turn anew. So a
+//! log is read as a history: a call that begins after a call of the same id was answered is another
+//! call.
 
 use crate::call::{CallKey, RequestedCall};
 use crate::history::History;
@@ -25,11 +26,13 @@ pub struct Log {
     responses: HashMap<Option<Box<str>>, Option<Box<str>>>,
     /// The number of the file that is read, of those that hold the log.
     file: usize,
-    /// The starts of this file that earlier files have: for each call where the next one is looked for, and whether the last one was found.
+    /// The starts of this file that earlier files have: for each call where the next one is looked
+    /// for, and whether the last one was found.
     repeated: HashMap<CallKey, (usize, bool)>,
     /// The calls of the last assistant's message, while only tool messages follow it.
     open: Vec<RequestedCall>,
-    /// The calls that an earlier stage refused, until a message lists them. In the message their arguments look like any other.
+    /// The calls that an earlier stage refused, until a message lists them. In the message their
+    /// arguments look like any other.
     refused: HashMap<CallKey, Refusal>,
     /// The calls of which a `tool_call` came after the last `stream_start` of their stream.
     announced: HashSet<CallKey>,
@@ -45,15 +48,23 @@ pub struct Log {
 impl Log {
     /// An empty log of the calls of one choice.
     pub fn of_choice(choice: u32) -> Self {
-        Log { choice, ..Log::default() }
+        Log {
+            choice,
+            ..Log::default()
+        }
     }
 
-    /// As [`Log::of_choice`]; what the log has used of the limits of `policy` counts for the calls that follow.
+    /// As [`Log::of_choice`]; what the log has used of the limits of `policy` counts for the calls
+    /// that follow.
     pub fn under_policy(choice: u32, policy: Rc<Policy>) -> Self {
-        Log { history: History::new(policy), ..Log::of_choice(choice) }
+        Log {
+            history: History::new(policy),
+            ..Log::of_choice(choice)
+        }
     }
 
-    /// Takes the next line: an event, or a bare message. Skips any other line, such as a last line that was cut.
+    /// Takes the next line: an event, or a bare message. Skips any other line, such as a last line
+    /// that was cut.
     pub fn line(&mut self, line: &str) {
         let mut scanner = std::mem::take(&mut self.scanner);
         match scanner.read(line) {
@@ -69,8 +80,9 @@ impl Log {
         self.scanner = scanner;
     }
 
-    /// The lines that follow come from another file. A journal holds again what the log holds, in the same order: a start that an earlier
-    /// file has with the same time, or likewise without one, is that start.
+    /// The lines that follow come from another file. A journal holds again what the log holds, in
+    /// the same order: a start that an earlier file has with the same time, or likewise without
+    /// one, is that start.
     pub fn next_file(&mut self) {
         self.file += 1;
         self.repeated.clear();
@@ -104,7 +116,11 @@ impl Log {
             }
             Kind::ToolUse | Kind::ToolResult => {
                 let is_start = event.kind() == Kind::ToolUse;
-                let id = if is_start { ToolUse::read(event).tool_id } else { ToolResult::read(event).tool_id };
+                let id = if is_start {
+                    ToolUse::read(event).tool_id
+                } else {
+                    ToolResult::read(event).tool_id
+                };
                 if id.is_empty() {
                     return;
                 }
@@ -112,11 +128,16 @@ impl Log {
                 if is_start {
                     self.started(key, ToolUse::read(event).timestamp);
                 } else if let Some(answer) = Answer::read(event) {
-                    let again = self.repeated.get(&key).filter(|(_, is_again)| *is_again).map(|(next, _)| next - 1);
+                    let again = self
+                        .repeated
+                        .get(&key)
+                        .filter(|(_, is_again)| *is_again)
+                        .map(|(next, _)| next - 1);
                     let file = self.file;
                     let past = match again {
                         Some(at) => &mut self.entry(key)[at],
-                        // A result without a start in this file, of a call that an earlier file has answered.
+                        // A result without a start in this file, of a call that an earlier file has
+                        // answered.
                         None if self
                             .entry(key.clone())
                             .back()
@@ -128,7 +149,8 @@ impl Log {
                             // The result of a call that was refused has no start.
                             let is_new = self.announced.contains(&key);
                             let is_open = |past: &LoggedCall| {
-                                past.lacks_answer() && !is_new || past.started && past.answer.is_none()
+                                past.lacks_answer() && !is_new
+                                    || past.started && past.answer.is_none()
                             };
                             self.answered(key, is_open, |past| past.sent)
                         }
@@ -167,14 +189,29 @@ impl Log {
                 self.history.assistant(&self.open);
             }
             Some("tool") => {
-                let Some(id) = message.get_str("tool_call_id") else { return };
-                let content = message.get("content").map(|c| c.str().map_or_else(|| c.text().to_owned(), Into::into));
-                let key = (event.and_then(|e| e.stream()).map(|s| s.text().into()), id.as_ref().into());
-                self.history.tool(&key, content.as_deref().unwrap_or_default());
-                let past = self.answered(key, |past| (past.started || past.listed) && !past.sent, |_| false);
+                let Some(id) = message.get_str("tool_call_id") else {
+                    return;
+                };
+                let content = message
+                    .get("content")
+                    .map(|c| c.str().map_or_else(|| c.text().to_owned(), Into::into));
+                let key = (
+                    event.and_then(|e| e.stream()).map(|s| s.text().into()),
+                    id.as_ref().into(),
+                );
+                self.history
+                    .tool(&key, content.as_deref().unwrap_or_default());
+                let past = self.answered(
+                    key,
+                    |past| (past.started || past.listed) && !past.sent,
+                    |_| false,
+                );
                 past.sent = true;
                 past.answer.get_or_insert_with(|| {
-                    Rc::new(Answer { resumed: true, ..Answer::new(Status::Success, content.unwrap_or_default()) })
+                    Rc::new(Answer {
+                        resumed: true,
+                        ..Answer::new(Status::Success, content.unwrap_or_default())
+                    })
                 });
             }
             role => {
@@ -188,17 +225,25 @@ impl Log {
 
     /// The last call of the same id, if it can be the same call.
     pub(crate) fn last(&self, call: &RequestedCall) -> Option<&LoggedCall> {
-        self.calls.get(&call.key())?.back().filter(|past| past.fits(call))
+        self.calls
+            .get(&call.key())?
+            .back()
+            .filter(|past| past.fits(call))
     }
 
-    /// How many earlier calls of the log have the same stream and id, and no response id that differs from its own.
+    /// How many earlier calls of the log have the same stream and id, and no response id that
+    /// differs from its own.
     pub(crate) fn occurrence(&self, call: &RequestedCall) -> usize {
-        let Some(past) = self.calls.get(&call.key()) else { return 0 };
+        let Some(past) = self.calls.get(&call.key()) else {
+            return 0;
+        };
         let before = past.len() - usize::from(past.back().is_some_and(|past| past.fits(call)));
         if before > COMPARED {
             return before; // an id that comes so often does not tell calls apart
         }
-        past.range(..before).filter(|past| call.is_in_response(past.response.as_deref())).count()
+        past.range(..before)
+            .filter(|past| call.is_in_response(past.response.as_deref()))
+            .count()
     }
 
     /// Takes out the first call of the same id, for a log that was read ahead from the input.
@@ -206,11 +251,20 @@ impl Log {
         self.calls.get_mut(&call.key())?.pop_front()
     }
 
-    /// The calls of the turn that the log ends in, in order, if some of them lack their tool message.
+    /// The calls of the turn that the log ends in, in order, if some of them lack their tool
+    /// message.
     pub(crate) fn open_turn(&self) -> &[RequestedCall] {
-        let lacking =
-            |call: &RequestedCall| self.calls.get(&call.key()).and_then(|p| p.back()).is_none_or(|past| !past.sent);
-        if self.open.iter().any(lacking) { &self.open } else { &[] }
+        let lacking = |call: &RequestedCall| {
+            self.calls
+                .get(&call.key())
+                .and_then(|p| p.back())
+                .is_none_or(|past| !past.sent)
+        };
+        if self.open.iter().any(lacking) {
+            &self.open
+        } else {
+            &[]
+        }
     }
 
     /// Takes the start of a call at `time`.
@@ -219,25 +273,31 @@ impl Log {
         let (next, is_again) = self.repeated.entry(key.clone()).or_default();
         let past = self.calls.entry(key.clone()).or_default();
         let is_this = |past: &LoggedCall| past.started && past.file != file && past.time == time;
-        let found = if file == 0 { None } else { past.range((*next).min(past.len())..).position(is_this) };
+        let found = if file == 0 {
+            None
+        } else {
+            past.range((*next).min(past.len())..).position(is_this)
+        };
         *is_again = found.is_some();
         *next += found.map_or(0, |at| at + 1);
         if *is_again {
             return;
         }
-        // A run starts an unanswered call of the last message, maybe once more, and maybe after the `stream_start` of a response that failed
-        // before its first call.
+        // A run starts an unanswered call of the last message, maybe once more, and maybe after the
+        // `stream_start` of a response that failed before its first call.
         let is_new = self.announced.contains(&key);
         let past = match past.back_mut() {
             Some(last) if last.lacks_answer() && !is_new => last,
-            // A start after a result is another call, even before its message. A call whose result waits for its message is the same call.
+            // A start after a result is another call, even before its message. A call whose result
+            // waits for its message is the same call.
             _ => self.current(key, LoggedCall::is_over),
         };
         (past.started, past.time) = (true, past.time.or(time));
     }
 
-    /// The call that a result answers: the last call of that name if it is open, even where the next response has begun since, so that its
-    /// result is not taken for one of the next response; else as [`Log::current`].
+    /// The call that a result answers: the last call of that name if it is open, even where the
+    /// next response has begun since, so that its result is not taken for one of the next response;
+    /// else as [`Log::current`].
     fn answered(
         &mut self,
         key: CallKey,
@@ -252,13 +312,22 @@ impl Log {
         self.current(key, is_over)
     }
 
-    /// The last call of that name, or a new one if the last one is over or came in another response.
+    /// The last call of that name, or a new one if the last one is over or came in another
+    /// response.
     fn current(&mut self, key: CallKey, is_over: impl Fn(&LoggedCall) -> bool) -> &mut LoggedCall {
         let (file, response) = (self.file, self.responses.get(&key.0).cloned().flatten());
         let past = self.entry(key);
-        let is_other = |last: &LoggedCall| last.response.is_some() && response.is_some() && last.response != response;
-        if past.back().is_none_or(|last| is_over(last) || is_other(last)) {
-            past.push_back(LoggedCall { file, ..LoggedCall::default() });
+        let is_other = |last: &LoggedCall| {
+            last.response.is_some() && response.is_some() && last.response != response
+        };
+        if past
+            .back()
+            .is_none_or(|last| is_over(last) || is_other(last))
+        {
+            past.push_back(LoggedCall {
+                file,
+                ..LoggedCall::default()
+            });
         }
         let n = past.len() - 1;
         let past = &mut past[n];
@@ -282,22 +351,28 @@ mod tests {
     }
 
     fn call(id: &str, x: i32) -> RequestedCall {
-        let line = format!(r#"{{"type":"tool_call","tool_id":"{id}","tool_name":"w","arguments":{{"x":{x}}}}}"#);
+        let line = format!(
+            r#"{{"type":"tool_call","tool_id":"{id}","tool_name":"w","arguments":{{"x":{x}}}}}"#
+        );
         RequestedCall::of_event(&Scanner::default().read(&line).unwrap())
     }
 
     const ASKED: &str = r#"{"type":"message","message":{"role":"assistant","tool_calls":[
         {"id":"a","function":{"name":"w","arguments":"{\"x\":1}"}},{"id":"b","function":{"name":"w","arguments":"{\"x\":2}"}}]}}"#;
     const USED: &str = r#"{"type":"tool_use","tool_name":"w","tool_id":"a","status":"running"}"#;
-    const RESULT: &str = r#"{"type":"tool_result","tool_name":"w","tool_id":"a","status":"success","output":"1"}"#;
+    const RESULT: &str =
+        r#"{"type":"tool_result","tool_name":"w","tool_id":"a","status":"success","output":"1"}"#;
     const SENT: &str = r#"{"type":"message","message":{"role":"tool","tool_call_id":"a","name":"w","content":"1"}}"#;
 
     #[test]
     fn a_result_answers_its_call_whichever_line_holds_it() {
         let one_line = ASKED.replace('\n', "");
-        for lines in
-            [vec![USED, RESULT], vec![RESULT], vec![&one_line, SENT], vec![&one_line, USED, USED, RESULT, RESULT, SENT]]
-        {
+        for lines in [
+            vec![USED, RESULT],
+            vec![RESULT],
+            vec![&one_line, SENT],
+            vec![&one_line, USED, USED, RESULT, RESULT, SENT],
+        ] {
             let log = log(&lines);
             let past = log.last(&call("a", 1)).unwrap();
             assert_eq!(past.answer.as_ref().unwrap().output, "1", "{lines:?}");
@@ -317,22 +392,46 @@ mod tests {
             vec![&start("r1"), &asked, USED, RESULT, &start("r2"), SENT],
         ] {
             let log = log(&lines);
-            assert!(log.last(&again).is_some_and(|past| past.started && past.answer.is_some()), "{lines:?}");
+            assert!(
+                log.last(&again)
+                    .is_some_and(|past| past.started && past.answer.is_some()),
+                "{lines:?}"
+            );
         }
         // A resumed run may start the call again there.
         let resumed = log(&[&start("r1"), &asked, USED, &start("r2"), USED, RESULT]);
-        assert!(resumed.last(&again).is_some_and(|past| past.started && past.answer.is_some()));
+        assert!(
+            resumed
+                .last(&again)
+                .is_some_and(|past| past.started && past.answer.is_some())
+        );
         // Or for the first time, where the process died before its start.
         let late = log(&[&start("r1"), &asked, &start("r2"), USED, RESULT, SENT]);
         again.response = Some("r1".into());
-        assert!(late.last(&again).is_some_and(|past| past.started && past.sent));
+        assert!(
+            late.last(&again)
+                .is_some_and(|past| past.started && past.sent)
+        );
         // Or it was refused there: then its result has no start.
         let refused = log(&[&start("r1"), &asked, &start("r2"), RESULT, SENT]);
-        assert!(refused.last(&again).is_some_and(|past| !past.started && past.sent));
-        // What the next response starts under that id is another call, and its result is not one of the first.
+        assert!(
+            refused
+                .last(&again)
+                .is_some_and(|past| !past.started && past.sent)
+        );
+        // What the next response starts under that id is another call, and its result is not one of
+        // the first.
         let call = r#"{"type":"tool_call","tool_id":"a","tool_name":"w","arguments":{"x":1}}"#;
         for announced in [call, &asked] {
-            let log = log(&[&start("r1"), &asked, USED, &start("r2"), announced, USED, RESULT]);
+            let log = log(&[
+                &start("r1"),
+                &asked,
+                USED,
+                &start("r2"),
+                announced,
+                USED,
+                RESULT,
+            ]);
             again.response = Some("r1".into());
             assert!(log.last(&again).is_none());
             again.response = Some("r2".into());
@@ -354,8 +453,14 @@ mod tests {
         let mut log = log(&[&one_line, USED, RESULT, SENT, &later]);
         let past = log.last(&call("a", 9)).unwrap();
         assert!(past.answer.is_none() && !past.started);
-        assert!(log.last(&call("a", 1)).is_none(), "the last call of that id has other arguments");
-        assert!(log.take_first(&call("a", 1)).unwrap().sent && !log.take_first(&call("a", 9)).unwrap().sent);
+        assert!(
+            log.last(&call("a", 1)).is_none(),
+            "the last call of that id has other arguments"
+        );
+        assert!(
+            log.take_first(&call("a", 1)).unwrap().sent
+                && !log.take_first(&call("a", 9)).unwrap().sent
+        );
     }
 
     #[test]
@@ -375,7 +480,10 @@ mod tests {
                     lines.iter().map(timed).for_each(|line| log.line(&line));
                     log.next_file();
                 }
-                assert!(log.open_turn().is_empty() && log.last(&call("a", 1)).unwrap().sent, "{files:?}");
+                assert!(
+                    log.open_turn().is_empty() && log.last(&call("a", 1)).unwrap().sent,
+                    "{files:?}"
+                );
             }
         }
         // A start that only the journal has is a start.
@@ -393,13 +501,25 @@ mod tests {
         let start = |id: &str| format!(r#"{{"type":"stream_start","id":"{id}"}}"#);
         let mut again = call("a", 1);
         let log = log(&[&start("r1"), &asked, USED, RESULT, SENT]);
-        assert!(log.last(&again).is_some_and(|past| past.sent), "an input without a response id may be the same");
+        assert!(
+            log.last(&again).is_some_and(|past| past.sent),
+            "an input without a response id may be the same"
+        );
         again.response = Some("r1".into());
-        assert_eq!((log.last(&again).is_some(), log.occurrence(&again)), (true, 0));
+        assert_eq!(
+            (log.last(&again).is_some(), log.occurrence(&again)),
+            (true, 0)
+        );
         again.response = Some("r2".into());
-        assert_eq!((log.last(&again).is_some(), log.occurrence(&again)), (false, 0));
+        assert_eq!(
+            (log.last(&again).is_some(), log.occurrence(&again)),
+            (false, 0)
+        );
         let log = super::tests::log(&[&start("r1"), &asked, USED, &start("r2"), &asked]);
-        assert!(log.last(&again).is_some_and(|past| !past.started) && log.open_turn()[0].response == again.response);
+        assert!(
+            log.last(&again).is_some_and(|past| !past.started)
+                && log.open_turn()[0].response == again.response
+        );
         // Where no response has an id, the calls before it count.
         let log = super::tests::log(&[&asked, USED, RESULT, SENT, &asked, USED]);
         assert_eq!(log.occurrence(&call("a", 1)), 1);
@@ -409,20 +529,35 @@ mod tests {
     fn a_call_that_was_refused_is_not_made_good_by_the_message() {
         let refused = r#"{"type":"tool_call","index":0,"tool_id":"a","tool_name":"w","arguments":null,"error":{"code":"incomplete","message":"cut"}}"#;
         let asked = ASKED.replace('\n', "");
-        let open = |lines: &[&str]| log(lines).open_turn().iter().map(|c| c.arguments.is_ok()).collect::<Vec<_>>();
+        let open = |lines: &[&str]| {
+            log(lines)
+                .open_turn()
+                .iter()
+                .map(|c| c.arguments.is_ok())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(open(&[refused, &asked]), [false, true]);
-        assert_eq!(open(&[refused, &asked, SENT, &asked]), [true, true], "a later turn uses the id again");
+        assert_eq!(
+            open(&[refused, &asked, SENT, &asked]),
+            [true, true],
+            "a later turn uses the id again"
+        );
     }
 
     #[test]
     fn another_choice_is_no_turn_of_this_log_and_one_id_is_one_call() {
         let asked = ASKED.replace('\n', "");
-        let other = asked.replacen('{', r#"{"choice":1,"#, 1).replace("\"a\"", "\"z\"");
+        let other = asked
+            .replacen('{', r#"{"choice":1,"#, 1)
+            .replace("\"a\"", "\"z\"");
         assert_eq!(log(&[&asked, &other]).open_turn()[0].id.as_ref(), "a");
         let mut of_other = Log::of_choice(1);
         [&asked, &other].iter().for_each(|line| of_other.line(line));
         assert_eq!(of_other.open_turn()[0].id.as_ref(), "z");
-        assert_eq!(log(&[&asked.replace("\"b\"", "\"a\"")]).open_turn().len(), 1);
+        assert_eq!(
+            log(&[&asked.replace("\"b\"", "\"a\"")]).open_turn().len(),
+            1
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Servers of tools that speak the Model Context Protocol (<https://modelcontextprotocol.io/specification>): which ones a tools file names,
-//! what their tools are called here, and whether the tools are still those that a person has seen.
+//! Servers of tools that speak the Model Context Protocol
+//! (<https://modelcontextprotocol.io/specification>): which ones a tools file names, what their
+//! tools are called here, and whether the tools are still those that a person has seen.
 //!
 //! Nothing here starts a server or asks one.
 

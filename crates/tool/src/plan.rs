@@ -1,9 +1,12 @@
-//! What to run, when, and in which order to write results: a state machine without a clock, a process or a handle.
+//! What to run, when, and in which order to write results: a state machine without a clock, a
+//! process or a handle.
 //!
-//! - A `read` call starts at its `tool_call`; all others start at the assistant's `message`, the commit point. A call without a `tool_call`
-//!   is taken from the message.
-//! - At most [`Settings::jobs`] calls run at once; the others wait in the order in which they may start.
-//! - A call that was retracted, or whose turn failed or was cut, is not started; if it runs, it is stopped.
+//! - A `read` call starts at its `tool_call`; all others start at the assistant's `message`, the
+//!   commit point. A call without a `tool_call` is taken from the message.
+//! - At most [`Settings::jobs`] calls run at once; the others wait in the order in which they may
+//!   start.
+//! - A call that was retracted, or whose turn failed or was cut, is not started; if it runs, it is
+//!   stopped.
 //! - No call runs twice: neither one that a log answers nor one that the input repeats.
 
 use crate::approval::PersonAnswer;
@@ -28,11 +31,13 @@ pub struct Plan {
     schedule: Schedule,
     /// The calls of the input itself, as far as it was read ahead.
     ahead: Log,
-    /// Whether a line that is not an event has come since the last stream began: it may have been an event of that stream.
+    /// Whether a line that is not an event has come since the last stream began: it may have been
+    /// an event of that stream.
     lost: bool,
     /// The id of the response that each stream has open, if it has one.
     responses: HashMap<StreamName, Option<Box<str>>>,
-    /// Whether the input goes on after the turn that the log ends in: then the model knows that turn as it is.
+    /// Whether the input goes on after the turn that the log ends in: then the model knows that
+    /// turn as it is.
     is_superseded: bool,
 }
 
@@ -41,8 +46,18 @@ impl Plan {
     pub fn new(judge: Judge, settings: Settings, log: Log) -> Self {
         let mut log = log;
         let history = std::mem::take(&mut log.history);
-        let schedule = Schedule { judge, settings, log, history, ..Schedule::default() };
-        Plan { schedule, ahead: Log::of_choice(settings.choice), ..Plan::default() }
+        let schedule = Schedule {
+            judge,
+            settings,
+            log,
+            history,
+            ..Schedule::default()
+        };
+        Plan {
+            schedule,
+            ahead: Log::of_choice(settings.choice),
+            ..Plan::default()
+        }
     }
 
     /// Sets the time, in milliseconds since 1970, by which limits count.
@@ -57,13 +72,21 @@ impl Plan {
 
     /// The calls that the steps which wait will stop.
     pub fn stopping(&self) -> Vec<u64> {
-        let stop = |step: &PlanStep| if let PlanStep::Stop { key } = step { Some(*key) } else { None };
+        let stop = |step: &PlanStep| {
+            if let PlanStep::Stop { key } = step {
+                Some(*key)
+            } else {
+                None
+            }
+        };
         self.schedule.steps.iter().filter_map(stop).collect()
     }
 
     /// Whether no call runs, or waits for a free place or a person's answer.
     pub fn is_idle(&self) -> bool {
-        self.schedule.running == 0 && self.schedule.queue.is_empty() && self.schedule.asked.is_none()
+        self.schedule.running == 0
+            && self.schedule.queue.is_empty()
+            && self.schedule.asked.is_none()
     }
 
     /// The counts so far.
@@ -74,12 +97,17 @@ impl Plan {
     /// The approvals of calls that let no call start, each written as a person types it.
     pub fn unused_approvals(&self) -> Vec<String> {
         let rules = &self.schedule.judge.rules;
-        let mut all: Vec<_> = rules.approved.difference(&rules.denied).map(ToString::to_string).collect();
+        let mut all: Vec<_> = rules
+            .approved
+            .difference(&rules.denied)
+            .map(ToString::to_string)
+            .collect();
         all.sort_unstable(); // the order of a hash set differs from run to run
         all
     }
 
-    /// Reads ahead: takes a line that [`Plan::event`] will get later. A call that the input itself answers is not run.
+    /// Reads ahead: takes a line that [`Plan::event`] will get later. A call that the input itself
+    /// answers is not run.
     pub fn foresee(&mut self, event: &Event<'_>) {
         // One history takes what the log, the input and this run have.
         std::mem::swap(&mut self.ahead.history, &mut self.schedule.history);
@@ -104,17 +132,22 @@ impl Plan {
                 let stream = stream();
                 schedule.cut(&stream);
                 schedule.ended(&stream);
-                // A line that is not an event does not name its stream: while others are open it may be one of theirs.
+                // A line that is not an event does not name its stream: while others are open it
+                // may be one of theirs.
                 self.lost &= !(schedule.open.is_empty() && schedule.ending.is_empty());
                 let key = schedule.new_turn(stream.clone());
                 schedule.turn(key).begun = true;
                 let id = StreamStart::read(event).id.filter(|id| !id.is_empty());
-                self.responses.insert(stream.clone(), id.map(|id| id.str().into()));
+                self.responses
+                    .insert(stream.clone(), id.map(|id| id.str().into()));
                 self.is_superseded = true;
                 schedule.open.insert(stream, key);
             }
             Kind::ContentDelta if mine => {
-                let turn = schedule.open.get(&stream()).and_then(|key| schedule.turns.get_mut(key));
+                let turn = schedule
+                    .open
+                    .get(&stream())
+                    .and_then(|key| schedule.turns.get_mut(key));
                 turn.into_iter().for_each(|turn| turn.deltas = true);
             }
             Kind::ToolCallDelta if mine => {
@@ -137,7 +170,9 @@ impl Plan {
                 if message.is_of("assistant") {
                     self.commit(
                         &stream(),
-                        message.message.with(|message| RequestedCall::of_message(Some(event), message)),
+                        message
+                            .message
+                            .with(|message| RequestedCall::of_message(Some(event), message)),
                     );
                 }
             }
@@ -162,12 +197,14 @@ impl Plan {
         self.schedule.settle();
     }
 
-    /// Takes the answer of the call that was started under `key`. Returns the answer that counts: another one, where the call was
-    /// cancelled or taken back meanwhile.
+    /// Takes the answer of the call that was started under `key`. Returns the answer that counts:
+    /// another one, where the call was cancelled or taken back meanwhile.
     pub fn done(&mut self, key: u64, answer: Answer) -> Rc<Answer> {
         let schedule = &mut self.schedule;
         schedule.running -= 1;
-        let Some(planned) = schedule.calls.get(&key) else { return Rc::new(answer) };
+        let Some(planned) = schedule.calls.get(&key) else {
+            return Rc::new(answer);
+        };
         let (turn, stopped) = (planned.turn, planned.stopped);
         let answer = Rc::new(match stopped {
             Some(StopCause::TakenBack) => taken_back(answer),
@@ -176,7 +213,10 @@ impl Plan {
             None => answer,
         });
         if stopped == Some(StopCause::TakenBack) {
-            schedule.steps.push(PlanStep::Result { call: Rc::clone(&planned.call), answer: Rc::clone(&answer) });
+            schedule.steps.push(PlanStep::Result {
+                call: Rc::clone(&planned.call),
+                answer: Rc::clone(&answer),
+            });
             schedule.calls.remove(&key);
         } else {
             schedule.answer(key, Rc::clone(&answer));
@@ -186,8 +226,9 @@ impl Plan {
         answer
     }
 
-    /// Cancels a call on a user's word: `line` is its id, in whatever stream it is, or a `retract` event with its `tool_id` (and its `stream`). A call that has not come
-    /// yet is cancelled when it comes.
+    /// Cancels a call on a user's word: `line` is its id, in whatever stream it is, or a `retract`
+    /// event with its `tool_id` (and its `stream`). A call that has not come yet is cancelled when
+    /// it comes.
     pub fn cancel(&mut self, line: &str) {
         let line = line.trim_end_matches(['\n', '\r']);
         let mut scanner = event::Scanner::default();
@@ -205,13 +246,15 @@ impl Plan {
         self.schedule.settle();
     }
 
-    /// Takes the answer to the question of a [`PlanStep::Ask`]. `shown` is the hash of the call as the person saw it.
+    /// Takes the answer to the question of a [`PlanStep::Ask`]. `shown` is the hash of the call as
+    /// the person saw it.
     pub fn answered(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
         self.schedule.answered(key, shown, answer);
         self.schedule.settle();
     }
 
-    /// Ends the input. A turn that is not complete was cut; the turn that the log ends in is continued.
+    /// Ends the input. A turn that is not complete was cut; the turn that the log ends in is
+    /// continued.
     pub fn finish(&mut self) {
         let schedule = &mut self.schedule;
         schedule.tally.lost |= self.lost;
@@ -224,9 +267,19 @@ impl Plan {
             }
             schedule.cut(&stream);
         }
-        in_order(&schedule.ending).iter().for_each(|stream| schedule.ended(stream));
-        let logged = if self.is_superseded { &[] } else { schedule.log.open_turn() };
-        let calls: Vec<_> = logged.iter().filter(|call| !schedule.seen.contains(call)).cloned().collect();
+        in_order(&schedule.ending)
+            .iter()
+            .for_each(|stream| schedule.ended(stream));
+        let logged = if self.is_superseded {
+            &[]
+        } else {
+            schedule.log.open_turn()
+        };
+        let calls: Vec<_> = logged
+            .iter()
+            .filter(|call| !schedule.seen.contains(call))
+            .cloned()
+            .collect();
         if !calls.is_empty() {
             let turn = schedule.new_turn(calls[0].stream.clone());
             for call in calls {
@@ -242,37 +295,58 @@ impl Plan {
         schedule.settle();
     }
 
-    /// Starts no further call. Calls that run may finish; those that wait for a person stay pending; every other call of a complete turn gets
-    /// the answer `cancelled`, so that the log has a result for each call.
+    /// Starts no further call. Calls that run may finish; those that wait for a person stay
+    /// pending; every other call of a complete turn gets the answer `cancelled`, so that the log
+    /// has a result for each call.
     pub fn stop(&mut self) {
         self.stop_because("the user stopped the turn");
     }
 
-    /// As [`Plan::stop`], for another reason: the end of the sentence that the model reads. The first reason stays.
+    /// As [`Plan::stop`], for another reason: the end of the sentence that the model reads. The
+    /// first reason stays.
     pub fn stop_because(&mut self, reason: &'static str) {
         let schedule = &mut self.schedule;
         schedule.stopped.get_or_insert(reason);
         schedule.withdraw_all();
         for key in std::mem::take(&mut schedule.queue) {
-            let queued = schedule.calls.get_mut(&key).filter(|planned| matches!(planned.state, CallState::Queued));
-            queued.into_iter().for_each(|planned| planned.state = CallState::Waits);
+            let queued = schedule
+                .calls
+                .get_mut(&key)
+                .filter(|planned| matches!(planned.state, CallState::Queued));
+            queued
+                .into_iter()
+                .for_each(|planned| planned.state = CallState::Waits);
         }
-        let turns: Vec<_> = schedule.turns.iter().filter(|(_, turn)| turn.committed).map(|(key, _)| *key).collect();
+        let turns: Vec<_> = schedule
+            .turns
+            .iter()
+            .filter(|(_, turn)| turn.committed)
+            .map(|(key, _)| *key)
+            .collect();
         turns.into_iter().for_each(|turn| schedule.start(turn));
     }
 
     /// As [`Plan::stop`], and stops the calls that run.
     pub fn abort(&mut self) {
         self.stop();
-        let runs = self.schedule.calls.iter().filter(|(_, planned)| matches!(planned.state, CallState::Runs));
-        self.schedule.steps.extend(runs.map(|(key, _)| PlanStep::Stop { key: *key }));
+        let runs = self
+            .schedule
+            .calls
+            .iter()
+            .filter(|(_, planned)| matches!(planned.state, CallState::Runs));
+        self.schedule
+            .steps
+            .extend(runs.map(|(key, _)| PlanStep::Stop { key: *key }));
     }
 
     fn tool_call(&mut self, mut call: RequestedCall) {
         call.response = self.responses.get(&call.stream).cloned().flatten();
         let schedule = &mut self.schedule;
         let turn = schedule.open_turn(call.stream.clone());
-        let known = schedule.names.latest(&call.stream, Some(&call.id), None).and_then(|key| schedule.calls.get(&key));
+        let known = schedule
+            .names
+            .latest(&call.stream, Some(&call.id), None)
+            .and_then(|key| schedule.calls.get(&key));
         if known.is_some_and(|known| known.turn == turn) {
             return;
         }
@@ -293,9 +367,15 @@ impl Plan {
     fn commit(&mut self, stream: &StreamName, calls: Vec<RequestedCall>) {
         let schedule = &mut self.schedule;
         // A message after the commit point of its stream is another turn.
-        let turn = schedule.open.remove(stream).unwrap_or_else(|| schedule.new_turn(stream.clone()));
+        let turn = schedule
+            .open
+            .remove(stream)
+            .unwrap_or_else(|| schedule.new_turn(stream.clone()));
         let before: Vec<_> = schedule.turns[&turn].calls().collect();
-        let known: HashMap<_, _> = before.iter().map(|key| (schedule.calls[key].call.id.clone(), *key)).collect();
+        let known: HashMap<_, _> = before
+            .iter()
+            .map(|key| (schedule.calls[key].call.id.clone(), *key))
+            .collect();
         let mut order = Vec::with_capacity(calls.len());
         let mut listed: HashMap<Box<str>, u64> = HashMap::new();
         for mut call in calls {
@@ -314,7 +394,8 @@ impl Plan {
                 }
                 continue;
             }
-            let retracted = schedule.turn(turn).retracted.contains(&call.id) || schedule.was_cancelled(&call);
+            let retracted =
+                schedule.turn(turn).retracted.contains(&call.id) || schedule.was_cancelled(&call);
             let ahead = self.ahead.take_first(&call);
             let id = call.id.clone();
             let key = schedule.add(turn, call, ahead);
@@ -325,14 +406,21 @@ impl Plan {
             order.push(key);
         }
         let kept: HashSet<u64> = order.iter().copied().collect();
-        before.into_iter().filter(|key| !kept.contains(key)).for_each(|key| schedule.drop_call(key));
+        before
+            .into_iter()
+            .filter(|key| !kept.contains(key))
+            .for_each(|key| schedule.drop_call(key));
         schedule.committed(turn, Some(order));
     }
 }
 
-/// The streams of a map in the order of their turns, since the order of a hash map differs from run to run.
+/// The streams of a map in the order of their turns, since the order of a hash map differs from run
+/// to run.
 fn in_order(turns: &HashMap<StreamName, u64>) -> Vec<StreamName> {
     let mut streams: Vec<_> = turns.iter().collect();
     streams.sort_by_key(|(_, turn)| **turn);
-    streams.into_iter().map(|(stream, _)| stream.clone()).collect()
+    streams
+        .into_iter()
+        .map(|(stream, _)| stream.clone())
+        .collect()
 }

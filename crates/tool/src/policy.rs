@@ -1,4 +1,5 @@
-//! A policy: the rules of a file about what may run, by tool and by argument, and the limits of a conversation.
+//! A policy: the rules of a file about what may run, by tool and by argument, and the limits of a
+//! conversation.
 
 mod condition;
 pub(crate) mod counts;

@@ -2,8 +2,9 @@
 
 use event::{Raw, quoted};
 
-/// A checked value on several lines, two spaces deeper at each level. Digits stay; strings are escaped in one way.
-/// Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the recursion is bounded.
+/// A checked value on several lines, two spaces deeper at each level. Digits stay; strings are
+/// escaped in one way. Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the recursion is
+/// bounded.
 pub fn pretty(value: Raw<'_>) -> String {
     let mut out = String::new();
     push(&mut out, value, 0);
@@ -19,7 +20,13 @@ fn push(out: &mut String, value: Raw<'_>, depth: usize) {
             push(out, member, depth + 1);
         });
     } else if value.is_array() {
-        block(out, ['[', ']'], depth, value.items().collect(), |out, item| push(out, item, depth + 1));
+        block(
+            out,
+            ['[', ']'],
+            depth,
+            value.items().collect(),
+            |out, item| push(out, item, depth + 1),
+        );
     } else if let Some(text) = value.str() {
         out.push_str(&quoted(&text));
     } else {
@@ -27,7 +34,13 @@ fn push(out: &mut String, value: Raw<'_>, depth: usize) {
     }
 }
 
-fn block<T>(out: &mut String, marks: [char; 2], depth: usize, items: Vec<T>, mut write: impl FnMut(&mut String, T)) {
+fn block<T>(
+    out: &mut String,
+    marks: [char; 2],
+    depth: usize,
+    items: Vec<T>,
+    mut write: impl FnMut(&mut String, T),
+) {
     let indent = |out: &mut String, depth: usize| {
         out.push('\n');
         out.extend(std::iter::repeat_n("  ", depth));

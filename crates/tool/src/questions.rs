@@ -1,4 +1,5 @@
-//! A person's part in the schedule: which calls need a yes, the questions, one after the other, and what an answer does.
+//! A person's part in the schedule: which calls need a yes, the questions, one after the other, and
+//! what an answer does.
 
 use crate::approval::{AnswerSource, PersonAnswer, Reason};
 use crate::call_hash::CallHash;
@@ -13,14 +14,21 @@ use event::payload::Verdict;
 use std::rc::Rc;
 
 impl Schedule {
-    /// Takes a call of a complete turn: queues it if it has the yes that it needs, answers it if it was refused, else asks a person, or
-    /// leaves it pending where nobody can be asked.
+    /// Takes a call of a complete turn: queues it if it has the yes that it needs, answers it if it
+    /// was refused, else asks a person, or leaves it pending where nobody can be asked.
     pub(crate) fn admit(&mut self, key: u64) {
-        let Some(item) = self.calls.get(&key) else { return };
-        let Some(ready) = item.ready.clone() else { return };
+        let Some(item) = self.calls.get(&key) else {
+            return;
+        };
+        let Some(ready) = item.ready.clone() else {
+            return;
+        };
         let (turn, started) = (item.turn, item.started);
         // Nobody is asked about a call that a limit holds back.
-        if let Some(why) = self.history.over(&item.call, self.settings.max_repeats, self.now) {
+        if let Some(why) = self
+            .history
+            .over(&item.call, self.settings.max_repeats, self.now)
+        {
             return self.answer(key, Rc::new(Answer::new(Status::Denied, why)));
         }
         match self.judge.consent(&item.call, &ready, started) {
@@ -37,18 +45,26 @@ impl Schedule {
                 } else if turn.questions > most || !self.settings.can_ask {
                     self.leave_pending(key, &reason);
                 } else {
-                    self.calls.entry(key).and_modify(|item| item.state = CallState::Asked);
+                    self.calls
+                        .entry(key)
+                        .and_modify(|item| item.state = CallState::Asked);
                     self.questions.push_back(key);
                 }
             }
         }
     }
 
-    /// Whether a call starts before the message that commits it: its class is `read`, and it needs nobody's yes.
+    /// Whether a call starts before the message that commits it: its class is `read`, and it needs
+    /// nobody's yes.
     pub(crate) fn starts_early(&self, key: u64) -> bool {
         self.calls.get(&key).is_some_and(|item| {
-            let ready = item.ready.as_ref().filter(|ready| ready.class == Class::Read);
-            ready.is_some_and(|ready| self.judge.consent(&item.call, ready, item.started) == Consent::NotNeeded)
+            let ready = item
+                .ready
+                .as_ref()
+                .filter(|ready| ready.class == Class::Read);
+            ready.is_some_and(|ready| {
+                self.judge.consent(&item.call, ready, item.started) == Consent::NotNeeded
+            })
         })
     }
 
@@ -57,8 +73,12 @@ impl Schedule {
         while self.asked.is_none()
             && let Some(key) = self.questions.pop_front()
         {
-            let Some(item) = self.calls.get(&key) else { continue };
-            let Some(ready) = item.ready.clone() else { continue };
+            let Some(item) = self.calls.get(&key) else {
+                continue;
+            };
+            let Some(ready) = item.ready.clone() else {
+                continue;
+            };
             let (call, turn) = (Rc::clone(&item.call), item.turn);
             match self.judge.consent(&call, &ready, item.started) {
                 Consent::NotNeeded => self.enqueue(key),
@@ -73,25 +93,34 @@ impl Schedule {
                 }
                 Consent::Needed(reason) => {
                     self.asked = Some(key);
-                    self.steps.push(PlanStep::Ask { key, call, ready, reason });
+                    self.steps.push(PlanStep::Ask {
+                        key,
+                        call,
+                        ready,
+                        reason,
+                    });
                 }
             }
         }
     }
 
-    /// Takes the answer to the question about the call `key`, which was shown with the hash `shown`. A call that is not the one that was
-    /// shown is asked about again.
+    /// Takes the answer to the question about the call `key`, which was shown with the hash
+    /// `shown`. A call that is not the one that was shown is asked about again.
     pub(crate) fn answered(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
         if self.asked != Some(key) {
             return; // the question was withdrawn
         }
         self.asked = None;
-        let Some(item) = self.calls.get(&key) else { return };
+        let Some(item) = self.calls.get(&key) else {
+            return;
+        };
         let (call, turn, started) = (Rc::clone(&item.call), item.turn, item.started);
         match self.judge.look(&call, self.history.starts(&call)) {
             Err(refused) => self.answer(key, Rc::new(refused)),
             Ok(ready) if ready.hash != shown => {
-                self.calls.entry(key).and_modify(|item| item.ready = Some(Rc::new(ready)));
+                self.calls
+                    .entry(key)
+                    .and_modify(|item| item.ready = Some(Rc::new(ready)));
                 self.questions.push_front(key);
             }
             Ok(ready) => match answer {
@@ -155,14 +184,23 @@ impl Schedule {
     ) -> Option<(Rc<crate::RequestedCall>, Rc<ReadyCall>)> {
         let item = self.calls.get(&key)?;
         let (call, ready) = (Rc::clone(&item.call), item.ready.clone()?);
-        self.steps.push(PlanStep::Approval { call: Rc::clone(&call), ready: Rc::clone(&ready), verdict, source });
+        self.steps.push(PlanStep::Approval {
+            call: Rc::clone(&call),
+            ready: Rc::clone(&ready),
+            verdict,
+            source,
+        });
         Some((call, ready))
     }
 
     /// Leaves a call pending for the reason that it has now.
     fn leave_unanswered(&mut self, key: u64) {
-        let Some(item) = self.calls.get(&key) else { return };
-        let Some(ready) = item.ready.clone() else { return };
+        let Some(item) = self.calls.get(&key) else {
+            return;
+        };
+        let Some(ready) = item.ready.clone() else {
+            return;
+        };
         match self.judge.consent(&item.call, &ready, item.started) {
             Consent::Needed(reason) => self.leave_pending(key, &reason),
             _ => self.leave_pending(key, &Reason::Class(ready.class)),
@@ -170,7 +208,9 @@ impl Schedule {
     }
 
     fn leave_pending(&mut self, key: u64, reason: &Reason) {
-        let Some(item) = self.calls.get(&key) else { return };
+        let Some(item) = self.calls.get(&key) else {
+            return;
+        };
         let Some(ready) = &item.ready else { return };
         let answer = pending(reason, &ready.reference(&item.call), &self.judge.rules);
         self.answer(key, Rc::new(answer));

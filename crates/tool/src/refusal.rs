@@ -1,9 +1,11 @@
 //! Why the arguments of a call are refused.
 
-/// The longest item of a command line on Linux, in bytes: `MAX_ARG_STRLEN` without the final zero byte (execve(2)).
+/// The longest item of a command line on Linux, in bytes: `MAX_ARG_STRLEN` without the final zero
+/// byte (execve(2)).
 pub const MAX_ITEM: usize = 131_071;
 
-/// The longest address of a request, in bytes. Servers take 8,000 at least (RFC 9110, section 4.1), and few take more than this.
+/// The longest address of a request, in bytes. Servers take 8,000 at least (RFC 9110, section 4.1),
+/// and few take more than this.
 pub const MAX_URL: usize = 16 * 1024;
 
 /// Why arguments are refused. The text is written for the model, which can correct them.

@@ -5,7 +5,8 @@ use crate::canonical::{Hash, digest};
 use crate::result::Status;
 use std::collections::{HashMap, HashSet};
 
-/// The calls since the last message of a user, with their results. A turn counts once, however often it has the call.
+/// The calls since the last message of a user, with their results. A turn counts once, however
+/// often it has the call.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     /// How many turns there were.
@@ -14,7 +15,8 @@ pub(crate) struct Repeats {
     open: HashMap<CallKey, (Hash, u64)>,
     /// Calls whose results do not count, since the call did not run.
     unrun: HashSet<CallKey>,
-    /// The last result of each call, in how many turns in a row it came, and the last of those turns.
+    /// The last result of each call, in how many turns in a row it came, and the last of those
+    /// turns.
     results: HashMap<Hash, (Hash, u32, u64)>,
 }
 
@@ -44,7 +46,9 @@ impl Repeats {
 
     /// Takes the text of a tool message.
     pub fn result(&mut self, call: &CallKey, text: &str) {
-        let Some((meaning, turn)) = self.open.remove(call) else { return };
+        let Some((meaning, turn)) = self.open.remove(call) else {
+            return;
+        };
         if self.unrun.remove(call) {
             return;
         }
@@ -59,7 +63,9 @@ impl Repeats {
 
     /// In how many turns in a row the call had the same result.
     pub fn of(&self, call: &RequestedCall) -> u32 {
-        let seen = call.meaning().and_then(|meaning| self.results.get(&meaning));
+        let seen = call
+            .meaning()
+            .and_then(|meaning| self.results.get(&meaning));
         seen.map_or(0, |(_, count, _)| *count)
     }
 }

@@ -17,7 +17,8 @@ pub struct Answer {
     pub status: Status,
     /// The text that the model reads.
     pub output: String,
-    /// The bytes that the command wrote to its standard output, before the output was cut or replaced.
+    /// The bytes that the command wrote to its standard output, before the output was cut or
+    /// replaced.
     pub output_bytes: u64,
     /// Whether a part of the output is not in `output`.
     pub truncated: bool,
@@ -62,10 +63,12 @@ impl Answer {
         }
     }
 
-    /// Reads a `tool_result` of a log. `None` if its status is unknown, or is `pending`, which does not answer the call.
+    /// Reads a `tool_result` of a log. `None` if its status is unknown, or is `pending`, which does
+    /// not answer the call.
     pub fn read(event: &Event<'_>) -> Option<Self> {
         let result = ToolResult::read(event);
-        let status = Status::of(&result.status.str()).filter(|status| *status != Status::Pending)?;
+        let status =
+            Status::of(&result.status.str()).filter(|status| *status != Status::Pending)?;
         Some(Answer {
             output_bytes: result.output_bytes,
             truncated: result.truncated,
@@ -81,8 +84,8 @@ impl Answer {
         })
     }
 
-    /// The event that reports it. `summary` is [`one_line`] of the output; `timestamp`, in milliseconds since 1970, is `None` under
-    /// `--no-time`, which leaves out the duration too.
+    /// The event that reports it. `summary` is [`one_line`] of the output; `timestamp`, in
+    /// milliseconds since 1970, is `None` under `--no-time`, which leaves out the duration too.
     pub fn event<'a>(
         &'a self,
         tool_id: &'a str,
@@ -105,7 +108,9 @@ impl Answer {
             replaced: self.replaced,
             resumed: self.resumed,
             exit_code: self.exit_code.map(Into::into),
-            duration_ms: timestamp.and(self.duration).map(|time| Millis { micros: micros(time) }),
+            duration_ms: timestamp.and(self.duration).map(|time| Millis {
+                micros: micros(time),
+            }),
             timestamp,
             return_directly: self.return_directly,
             hash: self.hash.as_ref().map(|hash| hash.as_str().into()),
@@ -118,11 +123,19 @@ impl Answer {
     }
 }
 
-/// Output of a command as text: U+FFFD replaces bytes that are not UTF-8, and U+0000. Returns whether any was replaced.
+/// Output of a command as text: U+FFFD replaces bytes that are not UTF-8, and U+0000. Returns
+/// whether any was replaced.
 pub fn text(bytes: &[u8]) -> (String, bool) {
     let text = String::from_utf8_lossy(bytes);
     let replaced = matches!(text, Cow::Owned(_)) || is_replaced(&text);
-    (if replaced { text.replace('\0', "\u{fffd}") } else { text.into_owned() }, replaced)
+    (
+        if replaced {
+            text.replace('\0', "\u{fffd}")
+        } else {
+            text.into_owned()
+        },
+        replaced,
+    )
 }
 
 /// Whether [`text`] replaces a character of `text`.
@@ -130,26 +143,39 @@ pub(crate) fn is_replaced(text: &str) -> bool {
     text.contains('\0')
 }
 
-/// The first line of `text` that is not blank, for people, with the number of lines that follow: at most [`SUMMARY`] characters, with spaces
-/// for control characters.
+/// The first line of `text` that is not blank, for people, with the number of lines that follow: at
+/// most [`SUMMARY`] characters, with spaces for control characters.
 pub fn one_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
     let more = lines.count();
-    let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
+    let more = if more > 0 {
+        format!(" (+{more} lines)")
+    } else {
+        String::new()
+    };
     let room = SUMMARY - more.len();
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     if first.chars().nth(room).is_none() {
         return first.chars().map(plain).collect::<String>() + &more;
     }
-    first.chars().take(room - 1).map(plain).chain(['…']).collect::<String>() + &more
+    first
+        .chars()
+        .take(room - 1)
+        .map(plain)
+        .chain(['…'])
+        .collect::<String>()
+        + &more
 }
 
 /// The chat message that answers a call, as JSON on one line.
 pub fn message(tool_id: &str, tool_name: &str, answer: &Answer) -> String {
     let mut out = Vec::with_capacity(answer.output.len() + 128);
     let mut o = Object::open(&mut out);
-    o.str("role", "tool").str("tool_call_id", tool_id).str("name", tool_name).str("content", &answer.output);
+    o.str("role", "tool")
+        .str("tool_call_id", tool_id)
+        .str("name", tool_name)
+        .str("content", &answer.output);
     o.close();
     String::from_utf8(out).unwrap_or_default()
 }
@@ -161,7 +187,10 @@ mod tests {
 
     #[test]
     fn summaries_are_one_short_line() {
-        assert_eq!(one_line("\n  a\tb\u{1b}[2J\nc\n\nd\n"), "a b [2J (+2 lines)");
+        assert_eq!(
+            one_line("\n  a\tb\u{1b}[2J\nc\n\nd\n"),
+            "a b [2J (+2 lines)"
+        );
         assert_eq!(one_line(""), "");
         let long = one_line(&format!("{}\nx", "é".repeat(500)));
         assert_eq!(long.chars().count(), SUMMARY);
@@ -178,14 +207,38 @@ mod tests {
     #[test]
     fn a_result_reads_back_as_it_was_written() {
         let mut answer = Answer::new(Status::Error, "one\n{\"type\":\"tool_result\"}");
-        (answer.output_bytes, answer.exit_code, answer.truncated, answer.return_directly) = (7, Some(3), true, true);
+        (
+            answer.output_bytes,
+            answer.exit_code,
+            answer.truncated,
+            answer.return_directly,
+        ) = (7, Some(3), true, true);
         (answer.binary, answer.output_file) = (true, Some("/a \"b\".txt".to_owned()));
         let mut line = Vec::new();
-        event::payload::line(&mut line, &answer.event("i", "n", "one", None).into(), None, 0, None);
+        event::payload::line(
+            &mut line,
+            &answer.event("i", "n", "one", None).into(),
+            None,
+            0,
+            None,
+        );
         let line = String::from_utf8(line).unwrap();
         let mut scanner = Scanner::default();
         let read = Answer::read(&scanner.read(&line).unwrap()).unwrap();
-        assert_eq!(read, Answer { resumed: true, ..answer });
-        assert!(Answer::read(&scanner.read(r#"{"type":"tool_result","status":"pending"}"#).unwrap()).is_none());
+        assert_eq!(
+            read,
+            Answer {
+                resumed: true,
+                ..answer
+            }
+        );
+        assert!(
+            Answer::read(
+                &scanner
+                    .read(r#"{"type":"tool_result","status":"pending"}"#)
+                    .unwrap()
+            )
+            .is_none()
+        );
     }
 }

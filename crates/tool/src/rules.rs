@@ -20,9 +20,11 @@ pub struct Rules {
     pub approved: HashSet<CallReference>,
     /// The calls that a person has refused, even if they are in `approved` too.
     pub denied: HashSet<CallReference>,
-    /// The results that a person gave for calls that had been started, in place of the results that were never recorded.
+    /// The results that a person gave for calls that had been started, in place of the results that
+    /// were never recorded.
     pub results: HashMap<CallReference, String>,
-    /// The tools, by name and definition, whose calls a person has approved for the rest of the run.
+    /// The tools, by name and definition, whose calls a person has approved for the rest of the
+    /// run.
     pub always: HashSet<(String, Hash)>,
     /// The command that continues the run, for the texts of pending calls.
     pub continuation: Continuation,

@@ -15,8 +15,8 @@ use std::rc::Rc;
 /// A stream's name, as JSON; `None` for the unnamed stream.
 pub(crate) type StreamName = Option<Box<str>>;
 
-/// The calls and turns of a plan. They are numbered as they come, and steps for several of them have that order, so that the same input
-/// gives the same steps.
+/// The calls and turns of a plan. They are numbered as they come, and steps for several of them
+/// have that order, so that the same input gives the same steps.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     pub(crate) judge: Judge,
@@ -29,7 +29,8 @@ pub(crate) struct Schedule {
     pub(crate) open: HashMap<StreamName, u64>,
     /// The turn of a stream that waits for its `stream_end`.
     pub(crate) ending: HashMap<StreamName, u64>,
-    /// How many calls the turns of a stream have started that were cut since its last message: they count for its next turn.
+    /// How many calls the turns of a stream have started that were cut since its last message: they
+    /// count for its next turn.
     pub(crate) carried: HashMap<StreamName, usize>,
     /// The calls that were cancelled before they came, by stream (`None`: any) and id.
     pub(crate) cancels: HashSet<(Option<StreamName>, Box<str>)>,
@@ -57,7 +58,9 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     pub(crate) fn answer(&mut self, key: u64, answer: Rc<Answer>) {
-        let Some(item) = self.calls.get_mut(&key) else { return };
+        let Some(item) = self.calls.get_mut(&key) else {
+            return;
+        };
         if !item.is_repeated {
             self.seen.answer(key, &item.call, &answer);
         }
@@ -68,19 +71,31 @@ impl Schedule {
     }
 
     pub(crate) fn enqueue(&mut self, key: u64) {
-        self.calls.entry(key).and_modify(|item| item.state = CallState::Queued);
+        self.calls
+            .entry(key)
+            .and_modify(|item| item.state = CallState::Queued);
         self.queue.push_back(key);
     }
 
     pub(crate) fn release(&mut self, key: u64) {
-        let Some(turn) = self.turns.get_mut(&key) else { return };
+        let Some(turn) = self.turns.get_mut(&key) else {
+            return;
+        };
         let from = self.steps.len();
         let mut done = Vec::new();
-        let over = turn.release(&mut self.calls, self.settings.order, &mut self.steps, &mut done);
-        done.iter().for_each(|(key, call)| self.names.remove(call, *key));
+        let over = turn.release(
+            &mut self.calls,
+            self.settings.order,
+            &mut self.steps,
+            &mut done,
+        );
+        done.iter()
+            .for_each(|(key, call)| self.names.remove(call, *key));
         for step in &self.steps[from..] {
             match step {
-                PlanStep::Result { answer, .. } if answer.status == Status::Pending => self.tally.pending += 1,
+                PlanStep::Result { answer, .. } if answer.status == Status::Pending => {
+                    self.tally.pending += 1
+                }
                 PlanStep::Message { call, answer } => {
                     self.history.result(call, answer.status, &answer.output);
                     self.tally.messages += 1;
@@ -94,17 +109,27 @@ impl Schedule {
         }
     }
 
-    /// Starts calls of the queue while there are free places. A limit is looked at when a call starts: it counts starts.
+    /// Starts calls of the queue while there are free places. A limit is looked at when a call
+    /// starts: it counts starts.
     pub(crate) fn settle(&mut self) {
         while self.running < self.settings.jobs.max(1)
             && let Some(key) = self.queue.pop_front()
         {
             // Some of the queue were taken back meanwhile.
-            let Some(item) = self.calls.get_mut(&key).filter(|item| matches!(item.state, CallState::Queued)) else {
+            let Some(item) = self
+                .calls
+                .get_mut(&key)
+                .filter(|item| matches!(item.state, CallState::Queued))
+            else {
                 continue;
             };
-            let Some(ready) = item.ready.clone() else { continue };
-            if let Some(why) = self.history.over(&item.call, self.settings.max_repeats, self.now) {
+            let Some(ready) = item.ready.clone() else {
+                continue;
+            };
+            if let Some(why) = self
+                .history
+                .over(&item.call, self.settings.max_repeats, self.now)
+            {
                 let turn = item.turn;
                 self.answer(key, Rc::new(Answer::new(Status::Denied, why)));
                 self.release(turn);
@@ -114,7 +139,11 @@ impl Schedule {
             self.running += 1;
             self.tally.started += 1;
             self.history.started(&item.call, self.now);
-            self.steps.push(PlanStep::Start { key, call: Rc::clone(&item.call), ready });
+            self.steps.push(PlanStep::Start {
+                key,
+                call: Rc::clone(&item.call),
+                ready,
+            });
         }
     }
 

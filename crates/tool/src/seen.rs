@@ -21,7 +21,8 @@ pub(crate) struct SeenCalls {
 
 #[derive(Debug)]
 struct SeenCall {
-    /// Its number in the plan. A later call of the same id, which is answered by this one, changes nothing here.
+    /// Its number in the plan. A later call of the same id, which is answered by this one, changes
+    /// nothing here.
     key: u64,
     fingerprint: Option<Hash>,
     response: Option<Box<str>>,
@@ -49,7 +50,8 @@ impl SeenCalls {
         self.set(key, call, SeenState::TakenBack);
     }
 
-    /// Takes the answer of a call. Of the outputs of all answers only the latest [`KEPT`] bytes stay.
+    /// Takes the answer of a call. Of the outputs of all answers only the latest [`KEPT`] bytes
+    /// stay.
     pub(crate) fn answer(&mut self, key: u64, call: &RequestedCall, answer: &Rc<Answer>) {
         self.set(key, call, SeenState::Answered(Rc::clone(answer)));
         self.bytes += answer.output.len();
@@ -58,7 +60,10 @@ impl SeenCalls {
             && let Some((key, length)) = self.kept.pop_front()
         {
             self.bytes -= length;
-            if let Some(SeenCall { state: SeenState::Answered(answer), .. }) = self.calls.get_mut(&key)
+            if let Some(SeenCall {
+                state: SeenState::Answered(answer),
+                ..
+            }) = self.calls.get_mut(&key)
                 && answer.output.len() == length
             {
                 *answer = Rc::new(without_output(answer));
@@ -78,12 +83,14 @@ impl SeenCalls {
         self.calls.contains_key(&call.key())
     }
 
-    /// The answer to a call whose id this run has seen before; `None`: it is another call, or may run again. `reads`: its tool changes nothing.
+    /// The answer to a call whose id this run has seen before; `None`: it is another call, or may
+    /// run again. `reads`: its tool changes nothing.
     pub(crate) fn again(&self, call: &RequestedCall, reads: bool) -> Option<Rc<Answer>> {
         let seen = self.calls.get(&call.key())?;
         let is_same = seen.fingerprint.is_some() && seen.fingerprint == call.fingerprint();
         match &seen.state {
-            // Two calls of one id that run at once could not be told apart: in their results, or by who cancels one of them.
+            // Two calls of one id that run at once could not be told apart: in their results, or by
+            // who cancels one of them.
             SeenState::Open => Some(Rc::new(in_use(call, is_same))),
             _ if !is_same || !call.is_in_response(seen.response.as_deref()) => None,
             SeenState::TakenBack if reads => None,
@@ -91,7 +98,10 @@ impl SeenCalls {
                 let text = "The call was started before and taken back; it is not run twice.";
                 Some(Rc::new(Answer::new(Status::Cancelled, text)))
             }
-            SeenState::Answered(answer) => Some(Rc::new(Answer { resumed: true, ..Answer::clone(answer) })),
+            SeenState::Answered(answer) => Some(Rc::new(Answer {
+                resumed: true,
+                ..Answer::clone(answer)
+            })),
         }
     }
 
@@ -101,7 +111,12 @@ impl SeenCalls {
             _ => {
                 self.calls.insert(
                     call.key(),
-                    SeenCall { key, fingerprint: call.fingerprint(), response: call.response.clone(), state },
+                    SeenCall {
+                        key,
+                        fingerprint: call.fingerprint(),
+                        response: call.response.clone(),
+                        state,
+                    },
                 );
             }
         }
@@ -110,7 +125,11 @@ impl SeenCalls {
 
 /// The answer to a call whose id another one has that waits or runs.
 fn in_use(call: &RequestedCall, is_same: bool) -> Answer {
-    let what = if is_same { "The same call" } else { "Another call with the same id" };
+    let what = if is_same {
+        "The same call"
+    } else {
+        "Another call with the same id"
+    };
     let text = format!(
         "The call was not run. {what} ({:?}) has come before and has no result yet; its result will follow under that id. Wait for it, then \
          call again if another result is needed.",
@@ -121,8 +140,15 @@ fn in_use(call: &RequestedCall, is_same: bool) -> Answer {
 
 /// An answer that points to the first one.
 fn without_output(answer: &Answer) -> Answer {
-    let output = format!("The result of {} bytes was given before, under the same id.", answer.output.len());
-    Answer { output, truncated: true, ..answer.clone() }
+    let output = format!(
+        "The result of {} bytes was given before, under the same id.",
+        answer.output.len()
+    );
+    Answer {
+        output,
+        truncated: true,
+        ..answer.clone()
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +157,8 @@ mod tests {
     use event::Scanner;
 
     fn call(id: usize) -> RequestedCall {
-        let line = format!(r#"{{"type":"tool_call","tool_id":"{id}","tool_name":"w","arguments":{{}}}}"#);
+        let line =
+            format!(r#"{{"type":"tool_call","tool_id":"{id}","tool_name":"w","arguments":{{}}}}"#);
         RequestedCall::of_event(&Scanner::default().read(&line).unwrap())
     }
 
@@ -141,7 +168,11 @@ mod tests {
         let output = "x".repeat(1 << 20);
         for id in 0..40 {
             seen.begin(id as u64, &call(id));
-            seen.answer(id as u64, &call(id), &Rc::new(Answer::new(Status::Success, output.as_str())));
+            seen.answer(
+                id as u64,
+                &call(id),
+                &Rc::new(Answer::new(Status::Success, output.as_str())),
+            );
         }
         let length = |id| seen.again(&call(id), true).unwrap().output.len();
         assert_eq!((length(39), length(24)), (1 << 20, 1 << 20));

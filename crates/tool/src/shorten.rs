@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-/// `text` if it has at most `max` bytes; else its head and its tail, of together at most `max` bytes, with the line `[NOTE]` between them. `note`
-/// gets the number of bytes that are left out. Each end is cut at a line break if one is near, else between two characters.
+/// `text` if it has at most `max` bytes; else its head and its tail, of together at most `max`
+/// bytes, with the line `[NOTE]` between them. `note` gets the number of bytes that are left out.
+/// Each end is cut at a line break if one is near, else between two characters.
 pub fn shorten(text: &str, max: usize, note: impl FnOnce(usize) -> String) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
@@ -58,18 +59,35 @@ mod tests {
         for max in 0..24 {
             let text = "é🦀aé🦀é🦀b🦀";
             let said = short(text, max);
-            let left_out: usize = said.split(['[', ' ']).nth(1).and_then(|n| n.parse().ok()).unwrap();
-            let kept = said.replace(&format!("[{left_out} left out]"), "").replace('\n', "");
-            assert!(kept.len() <= max && kept.len() + left_out == text.len(), "{max}: {said}");
+            let left_out: usize = said
+                .split(['[', ' '])
+                .nth(1)
+                .and_then(|n| n.parse().ok())
+                .unwrap();
+            let kept = said
+                .replace(&format!("[{left_out} left out]"), "")
+                .replace('\n', "");
+            assert!(
+                kept.len() <= max && kept.len() + left_out == text.len(),
+                "{max}: {said}"
+            );
         }
     }
 
     #[test]
     fn lines_stay_whole_where_their_ends_are_near() {
-        let text = (0..100).map(|n| format!("line {n:02}\n")).collect::<String>();
+        let text = (0..100)
+            .map(|n| format!("line {n:02}\n"))
+            .collect::<String>();
         let said = short(&text, 100);
-        assert!(said.starts_with("line 00\n") && said.contains("line 05\n[704 left out]\nline 94\n"), "{said}");
+        assert!(
+            said.starts_with("line 00\n") && said.contains("line 05\n[704 left out]\nline 94\n"),
+            "{said}"
+        );
         // Without line breaks the ends are as long as they may be.
-        assert_eq!(short(&"x".repeat(100), 10), format!("{x}\n[90 left out]\n{x}", x = "xxxxx"));
+        assert_eq!(
+            short(&"x".repeat(100), 10),
+            format!("{x}\n[90 left out]\n{x}", x = "xxxxx")
+        );
     }
 }

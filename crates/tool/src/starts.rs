@@ -11,7 +11,8 @@ pub(crate) struct Starts(HashMap<CallKey, Count>);
 
 #[derive(Debug, Default)]
 struct Count {
-    /// The times of those that have one. A log and a journal hold the same start with the same time.
+    /// The times of those that have one. A log and a journal hold the same start with the same
+    /// time.
     times: HashSet<u64>,
     /// How many have none.
     untimed: u32,
@@ -20,11 +21,21 @@ struct Count {
 impl Starts {
     /// Takes a `tool_use` event. Returns whether it is a start that was not known.
     pub fn event(&mut self, event: &Event<'_>) -> bool {
-        let ToolUse { tool_id, timestamp, .. } = ToolUse::read(event);
-        !tool_id.is_empty() && self.count((event.stream().map(|s| s.text().into()), tool_id.str().into()), timestamp)
+        let ToolUse {
+            tool_id, timestamp, ..
+        } = ToolUse::read(event);
+        !tool_id.is_empty()
+            && self.count(
+                (
+                    event.stream().map(|s| s.text().into()),
+                    tool_id.str().into(),
+                ),
+                timestamp,
+            )
     }
 
-    /// Counts a start at this time, in milliseconds since 1970, if it is known. Returns whether it is a new one.
+    /// Counts a start at this time, in milliseconds since 1970, if it is known. Returns whether it
+    /// is a new one.
     pub fn count(&mut self, call: CallKey, time: Option<u64>) -> bool {
         let count = self.0.entry(call).or_default();
         match time {
@@ -38,7 +49,11 @@ impl Starts {
 
     /// How often this call has been started.
     pub fn of(&self, call: &CallKey) -> u32 {
-        let count = |count: &Count| u32::try_from(count.times.len()).unwrap_or(u32::MAX).saturating_add(count.untimed);
+        let count = |count: &Count| {
+            u32::try_from(count.times.len())
+                .unwrap_or(u32::MAX)
+                .saturating_add(count.untimed)
+        };
         self.0.get(call).map_or(0, count)
     }
 }
@@ -60,6 +75,13 @@ mod tests {
         take(r#"{"type":"tool_use","tool_id":"b","tool_name":"w"}"#);
         take(r#"{"type":"tool_use","tool_name":"w"}"#);
         let key = |id: &str| (None, id.into());
-        assert_eq!((starts.of(&key("a")), starts.of(&key("b")), starts.of(&key("c"))), (2, 2, 0));
+        assert_eq!(
+            (
+                starts.of(&key("a")),
+                starts.of(&key("b")),
+                starts.of(&key("c"))
+            ),
+            (2, 2, 0)
+        );
     }
 }

@@ -32,7 +32,8 @@ pub struct Settings {
     pub can_ask: bool,
     /// How many calls of one turn may wait for a person's answer; further ones are denied.
     pub max_questions: usize,
-    /// After how many turns in a row with the same result the same call does not run again; 0: never.
+    /// After how many turns in a row with the same result the same call does not run again; 0:
+    /// never.
     pub max_repeats: u32,
 }
 
@@ -62,7 +63,8 @@ pub enum PlanStep {
         /// What to run.
         ready: Rc<ReadyCall>,
     },
-    /// Ask a person whether this call may run, and pass the answer to [`crate::Plan::answered`]. There is one question at a time.
+    /// Ask a person whether this call may run, and pass the answer to [`crate::Plan::answered`].
+    /// There is one question at a time.
     Ask {
         /// The key of the call.
         key: u64,

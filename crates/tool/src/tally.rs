@@ -17,7 +17,8 @@ pub struct Tally {
     pub started: u64,
     /// Streams that failed, or ended without a `stream_end`.
     pub failed: u64,
-    /// Streams whose deltas no stage merged: they ended without a `tool_call` and without the assistant's message.
+    /// Streams whose deltas no stage merged: they ended without a `tool_call` and without the
+    /// assistant's message.
     pub unmerged: u64,
     /// Whether a line within a turn was not an event: it may have been a call or the message.
     pub lost: bool,
@@ -34,12 +35,13 @@ impl Tally {
     /// Whether the turn failed, even without an `error` event.
     pub fn is_failure(&self) -> bool {
         let answered = self.messages == 0 || self.is_final;
-        self.failed + self.unconfirmed + self.unmerged > 0 || (self.lost && answered && self.pending == 0)
+        self.failed + self.unconfirmed + self.unmerged > 0
+            || (self.lost && answered && self.pending == 0)
     }
 }
 
-/// Whether a line that is not an event may be one that was cut or grew too long: it begins or ends as a JSON object does. `raw` is the line
-/// or its beginning.
+/// Whether a line that is not an event may be one that was cut or grew too long: it begins or ends
+/// as a JSON object does. `raw` is the line or its beginning.
 pub(crate) fn may_hold_event(raw: &str) -> bool {
     let text = raw.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     text.is_empty() || text.starts_with('{') || text.ends_with('}')

@@ -10,7 +10,8 @@ use json::{Schema, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What is wrong with a tools file: one line with the remedy. The caller puts the name of the file before it.
+/// What is wrong with a tools file: one line with the remedy. The caller puts the name of the file
+/// before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// It is not a list of tools.
@@ -42,7 +43,8 @@ pub struct Tool {
     pub schema: Schema,
     /// How it is run; `None`: the model may call it, and its calls fail.
     pub exec: Option<Exec>,
-    /// The digest of the whole definition, so that a result in the cache counts only for the tool that gave it.
+    /// The digest of the whole definition, so that a result in the cache counts only for the tool
+    /// that gave it.
     pub hash: Hash,
 }
 
@@ -63,20 +65,30 @@ impl Tools {
         Tools::of_list(ToolList::read(text)?)
     }
 
-    /// As [`Tools::read`], for a caller that starts the servers of `mcpServers`. Their tools are added by [`Tools::add`].
+    /// As [`Tools::read`], for a caller that starts the servers of `mcpServers`. Their tools are
+    /// added by [`Tools::add`].
     ///
     /// # Errors
     /// The first mistake.
     pub fn read_beside_servers(text: &str) -> Result<(Self, Servers), FileError> {
         let (list, servers) = ToolList::read_beside_servers(text)?;
-        let servers = servers.map(|text| Servers::read(&text)).transpose().map_err(FileError::Servers)?;
+        let servers = servers
+            .map(|text| Servers::read(&text))
+            .transpose()
+            .map_err(FileError::Servers)?;
         Ok((Tools::of_list(list)?, servers.unwrap_or_default()))
     }
 
     fn of_list(listed: ToolList) -> Result<Self, FileError> {
-        let mut tools = Tools { listed, ..Tools::default() };
+        let mut tools = Tools {
+            listed,
+            ..Tools::default()
+        };
         for (number, entry) in (1..).zip(tools.listed.iter()) {
-            let place = ToolPlace { number, name: Some(entry.name.clone()) };
+            let place = ToolPlace {
+                number,
+                name: Some(entry.name.clone()),
+            };
             let tool = Tool::read(entry, place)?;
             tools.by_name.insert(tool.name.clone(), tools.tools.len());
             tools.tools.push(Rc::new(tool));
@@ -84,15 +96,28 @@ impl Tools {
         Ok(tools)
     }
 
-    /// Replaces the working folder of each command by the one that `settle` returns for it. Call it before the tools are shared.
+    /// Replaces the working folder of each command by the one that `settle` returns for it. Call it
+    /// before the tools are shared.
     ///
     /// # Errors
     /// The first error of `settle`, with its tool.
-    pub fn settle_folders(&mut self, settle: impl Fn(&str) -> Result<String, String>) -> Result<(), FileError> {
+    pub fn settle_folders(
+        &mut self,
+        settle: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<(), FileError> {
         for (number, tool) in (1..).zip(&mut self.tools) {
-            let Some(tool) = Rc::get_mut(tool) else { continue };
-            let place = ToolPlace { number, name: Some(tool.name.clone()) };
-            if let Some(Exec { run: Run::Command(CommandRun { cwd: Some(cwd), .. }), .. }) = &mut tool.exec {
+            let Some(tool) = Rc::get_mut(tool) else {
+                continue;
+            };
+            let place = ToolPlace {
+                number,
+                name: Some(tool.name.clone()),
+            };
+            if let Some(Exec {
+                run: Run::Command(CommandRun { cwd: Some(cwd), .. }),
+                ..
+            }) = &mut tool.exec
+            {
                 *cwd = settle(cwd).map_err(|e| FileError::Exec(place, format!("exec.cwd: {e}")))?;
             }
         }
@@ -105,7 +130,10 @@ impl Tools {
     /// When another tool has its name, or its schema cannot be used.
     pub fn add(&mut self, definition: &Definition, server: &Server) -> Result<(), FileError> {
         let entry = definition.entry(&mcp::offered_name(&definition.server, &definition.tool));
-        let place = ToolPlace { number: self.tools.len() + 1, name: Some(entry.name.clone()) };
+        let place = ToolPlace {
+            number: self.tools.len() + 1,
+            name: Some(entry.name.clone()),
+        };
         let mut tool = Tool::read(&entry, place)?;
         tool.exec = Some(Exec {
             run: Run::Mcp(McpRun {
@@ -138,7 +166,8 @@ impl Tools {
         self.tools.iter()
     }
 
-    /// The list for a request, see [`ToolList::openai`]: the tools whose names `offered` returns true for, without their `exec`.
+    /// The list for a request, see [`ToolList::openai`]: the tools whose names `offered` returns
+    /// true for, without their `exec`.
     pub fn list(&self, offered: impl Fn(&str) -> bool) -> String {
         self.listed.openai(|tool| offered(&tool.name))
     }
@@ -164,21 +193,35 @@ impl Tool {
         let wrong = |what: String| FileError::Exec(place.clone(), what);
         let whole = Raw::parse(&entry.text).map_err(|e| wrong(e.to_string()))?;
         let mut parameters = Vec::new();
-        event::minify(&mut parameters, entry.parameters.as_deref().unwrap_or(json::NO_PARAMETERS));
+        event::minify(
+            &mut parameters,
+            entry.parameters.as_deref().unwrap_or(json::NO_PARAMETERS),
+        );
         let parameters = String::from_utf8(parameters).unwrap_or_default();
-        let schema = Schema::new(&parameters).map_err(|e| ToolsError::Tool(place.clone(), e.into()))?;
+        let schema =
+            Schema::new(&parameters).map_err(|e| ToolsError::Tool(place.clone(), e.into()))?;
         let declared = |key: &str| declares(&schema, key);
         let exec = match (whole.get("exec"), whole.at(&["function", "exec"])) {
             (Some(_), Some(_)) => return Err(wrong("it has exec twice, keep one".to_owned())),
             (exec, inner) => exec.or(inner),
         };
         let exec = exec.and_then(|exec| serde_json::from_str(exec.text()).ok());
-        let exec = exec.map(|exec| Exec::read(exec, &declared)).transpose().map_err(wrong)?;
+        let exec = exec
+            .map(|exec| Exec::read(exec, &declared))
+            .transpose()
+            .map_err(wrong)?;
         if let Some(exec) = &exec {
-            exec.check_places(&|name| schema.always_has(name)).map_err(wrong)?;
+            exec.check_places(&|name| schema.always_has(name))
+                .map_err(wrong)?;
         }
         let hash = canonical::digest([canonical::canonical(whole).as_bytes()]);
-        Ok(Tool { name: entry.name.clone(), parameters, schema, exec, hash })
+        Ok(Tool {
+            name: entry.name.clone(),
+            parameters,
+            schema,
+            exec,
+            hash,
+        })
     }
 }
 
@@ -194,9 +237,11 @@ mod tests {
 
     #[test]
     fn every_spelling_lists_the_same() {
-        let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
-        let want =
-            format!(r#"[{{"type":"function","function":{{"name":"w","description":"d","parameters":{schema}}}}}]"#);
+        let schema =
+            r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
+        let want = format!(
+            r#"[{{"type":"function","function":{{"name":"w","description":"d","parameters":{schema}}}}}]"#
+        );
         for entry in [
             format!(
                 r#"{{"type":"function","function":{{"name":"w","description":"d","parameters":{schema}}},"exec":{{"command":["w"]}}}}"#
@@ -204,7 +249,9 @@ mod tests {
             format!(
                 r#"{{"type":"function","name":"w","description":"d","parameters":{schema},"exec":{{"command":["w","{{city}}"]}}}}"#
             ),
-            format!(r#"{{"name":"w","description":"d","input_schema":{schema},"exec":{{"command":["w"]}}}}"#),
+            format!(
+                r#"{{"name":"w","description":"d","input_schema":{schema},"exec":{{"command":["w"]}}}}"#
+            ),
             format!(
                 r#"{{"name":"w","description":"d","inputSchema":{schema},"annotations":{{"readOnlyHint":true}},"exec":{{"command":["w"]}}}}"#
             ),
@@ -230,34 +277,85 @@ mod tests {
         )
         .unwrap();
         let exec = tools.get("a").unwrap().exec.as_ref().unwrap();
-        assert_eq!((exec.timeout, exec.cache), (Some(Duration::from_millis(1500)), Some(Duration::from_secs(600))));
+        assert_eq!(
+            (exec.timeout, exec.cache),
+            (
+                Some(Duration::from_millis(1500)),
+                Some(Duration::from_secs(600))
+            )
+        );
         assert_eq!((exec.class, exec.return_directly), (Class::Read, true));
-        assert_eq!((exec.max_output, exec.max_result), (Some(65_536), Some(100)));
-        let crate::Run::Command(run) = &exec.run else { panic!("not a command") };
-        assert_eq!((run.env.join(","), run.cwd.as_deref()), ("A_TOKEN".to_owned(), Some("sub")));
-        assert_eq!((run.limits.memory, run.limits.files), (Some(1 << 30), Some(64)));
+        assert_eq!(
+            (exec.max_output, exec.max_result),
+            (Some(65_536), Some(100))
+        );
+        let crate::Run::Command(run) = &exec.run else {
+            panic!("not a command")
+        };
+        assert_eq!(
+            (run.env.join(","), run.cwd.as_deref()),
+            ("A_TOKEN".to_owned(), Some("sub"))
+        );
+        assert_eq!(
+            (run.limits.memory, run.limits.files),
+            (Some(1 << 30), Some(64))
+        );
         assert!(tools.get("b").unwrap().exec.is_none());
-        assert!(tools.list(|name| name == "b").ends_with(r#"{"type":"web_search"}]"#));
+        assert!(
+            tools
+                .list(|name| name == "b")
+                .ends_with(r#"{"type":"web_search"}]"#)
+        );
     }
 
     #[test]
     fn mistakes_name_the_tool_and_the_remedy() {
         for (text, want) in [
-            ("", "not JSON: EOF while parsing a value at line 1 column 0, mend it there"),
+            (
+                "",
+                "not JSON: EOF while parsing a value at line 1 column 0, mend it there",
+            ),
             ("7", "neither an array of tools"),
             ("{}", "write {\"tools\":[…]}"),
-            (r#"{"mcpServers":{"git":{}}}"#, r#"mcpServers ("git") is for tool-exec alone"#),
+            (
+                r#"{"mcpServers":{"git":{}}}"#,
+                r#"mcpServers ("git") is for tool-exec alone"#,
+            ),
             ("[1]", "tool 1: not an object"),
-            (r#"[{"type":"function","function":{}}]"#, "tool 1: it has no name"),
-            (r#"[{"name":"../x"}]"#, r#"tool 1 ("../x"): the name must be 1 to 128"#),
-            (r#"[{"name":"a"},{"name":"a"}]"#, r#"tool 2 ("a"): another tool has this name"#),
+            (
+                r#"[{"type":"function","function":{}}]"#,
+                "tool 1: it has no name",
+            ),
+            (
+                r#"[{"name":"../x"}]"#,
+                r#"tool 1 ("../x"): the name must be 1 to 128"#,
+            ),
+            (
+                r#"[{"name":"a"},{"name":"a"}]"#,
+                r#"tool 2 ("a"): another tool has this name"#,
+            ),
             (r#"[{"name":"a","name":"b"}]"#, "appears twice"),
-            (r#"[{"name":"a","parameters":{"required":1}}]"#, r#"tool 1 ("a"): parameters: the schema is not valid"#),
-            (r#"[{"name":"a","parameters":[]}]"#, "parameters is not an object"),
+            (
+                r#"[{"name":"a","parameters":{"required":1}}]"#,
+                r#"tool 1 ("a"): parameters: the schema is not valid"#,
+            ),
+            (
+                r#"[{"name":"a","parameters":[]}]"#,
+                "parameters is not an object",
+            ),
             (r#"[{"name":"a","exec":{}}]"#, "exec has no command"),
-            (r#"[{"name":"a","exec":{"command":"ls -l"}}]"#, "there is no shell"),
-            (r#"[{"name":"a","exec":{"command":["ls",1]}}]"#, "strings only"),
-            (r#"[{"name":"a","exec":{"command":["ls","{x}"]}}]"#, "{x} in the command is no declared argument"),
+            (
+                r#"[{"name":"a","exec":{"command":"ls -l"}}]"#,
+                "there is no shell",
+            ),
+            (
+                r#"[{"name":"a","exec":{"command":["ls",1]}}]"#,
+                "strings only",
+            ),
+            (
+                r#"[{"name":"a","exec":{"command":["ls","{x}"]}}]"#,
+                "{x} in the command is no declared argument",
+            ),
             (
                 r#"[{"name":"a","parameters":{"properties":{"x":{"type":"string"},"y":{}},"required":["x","y"]},"exec":{"command":["cp","{x}","{y}","{x}"]}}]"#,
                 "item 3 of the command has {y}, which may be missing, and item 4 would move to its place: list \"y\" under \"required\"",
@@ -266,18 +364,36 @@ mod tests {
                 r#"[{"name":"a","exec":{"command":["ls"],"timout":1}}]"#,
                 "exec.timout is unknown, exec may have command, env, cwd, limits, sandbox, class, timeout",
             ),
-            (r#"[{"name":"a","exec":{"http":{"url":"x"}}}]"#, "exec.http.url must begin with https:// or http://"),
+            (
+                r#"[{"name":"a","exec":{"http":{"url":"x"}}}]"#,
+                "exec.http.url must begin with https:// or http://",
+            ),
             (
                 r#"[{"name":"a","exec":{"http":{"url":"https://h/"},"env":["A"]}}]"#,
                 "exec.env is for a command and exec.http for a request, keep one of them",
             ),
-            (r#"[{"name":"a","exec":{"command":["ls"],"timeout":0}}]"#, "timeout must be a time above 0"),
-            (r#"[{"name":"a","exec":{"command":["ls"],"class":"safe"}}]"#, "\"read\", \"write\" or \"danger\""),
-            (r#"[{"name":"a","exec":{"command":["ls"],"env":["A=b"]}}]"#, "names of environment variables"),
-            (r#"[{"name":"a","exec":{"command":["ls"],"limits":{"cores":1}}}]"#, "exec.limits.cores is unknown"),
+            (
+                r#"[{"name":"a","exec":{"command":["ls"],"timeout":0}}]"#,
+                "timeout must be a time above 0",
+            ),
+            (
+                r#"[{"name":"a","exec":{"command":["ls"],"class":"safe"}}]"#,
+                "\"read\", \"write\" or \"danger\"",
+            ),
+            (
+                r#"[{"name":"a","exec":{"command":["ls"],"env":["A=b"]}}]"#,
+                "names of environment variables",
+            ),
+            (
+                r#"[{"name":"a","exec":{"command":["ls"],"limits":{"cores":1}}}]"#,
+                "exec.limits.cores is unknown",
+            ),
         ] {
             let said = error(text);
-            assert!(said.contains(want) && !said.contains('\n'), "{text}: {said}");
+            assert!(
+                said.contains(want) && !said.contains('\n'),
+                "{text}: {said}"
+            );
         }
     }
 

@@ -63,11 +63,13 @@ pub(crate) struct PlannedCall {
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     pub(crate) stream: Option<Box<str>>,
-    /// The calls in order, by their numbers; `None` for one that is taken out, or has all of its lines.
+    /// The calls in order, by their numbers; `None` for one that is taken out, or has all of its
+    /// lines.
     order: Vec<Option<u64>>,
     /// How many calls were let in to run. One that was taken back counts if it was started.
     pub(crate) admitted: usize,
-    /// The calls that have got their answers, and whose results are not written yet, under [`Order::Completion`].
+    /// The calls that have got their answers, and whose results are not written yet, under
+    /// [`Order::Completion`].
     answered: Vec<u64>,
     /// Those of them that did not run, and so wait for the message.
     early: Vec<u64>,
@@ -92,7 +94,11 @@ pub(crate) struct Turn {
 impl Turn {
     /// A turn of that stream without calls, to which so many count as let in.
     pub(crate) fn new(stream: Option<Box<str>>, admitted: usize) -> Self {
-        Turn { stream, admitted, ..Turn::default() }
+        Turn {
+            stream,
+            admitted,
+            ..Turn::default()
+        }
     }
 
     /// Its calls in order, but for those that are taken out or have all of their lines.
@@ -127,12 +133,13 @@ impl Turn {
         self.answered.push(key);
     }
 
-    /// Writes the results and messages that are due; takes the calls that need nothing more out of `calls`, and puts them into `over`. Returns
-    /// whether the turn is over.
+    /// Writes the results and messages that are due; takes the calls that need nothing more out of
+    /// `calls`, and puts them into `over`. Returns whether the turn is over.
     ///
-    /// Before the message only the results of calls that ran early are written. Between the message and `stream_end` nothing is written, so
-    /// that the place of a line does not depend on how fast a tool was. After that come the results; each tool message comes as soon as the
-    /// calls before it have theirs.
+    /// Before the message only the results of calls that ran early are written. Between the message
+    /// and `stream_end` nothing is written, so that the place of a line does not depend on how fast
+    /// a tool was. After that come the results; each tool message comes as soon as the calls before
+    /// it have theirs.
     pub(crate) fn release(
         &mut self,
         calls: &mut BTreeMap<u64, PlannedCall>,
@@ -161,7 +168,9 @@ impl Turn {
                     answered.sort_by_key(|key| calls.get(key).map(|item| item.place));
                 }
                 for key in answered {
-                    let Some(item) = calls.get_mut(&key) else { continue };
+                    let Some(item) = calls.get_mut(&key) else {
+                        continue;
+                    };
                     if tell(item, self.committed, self.ended, steps) {
                         self.send(calls, steps, over);
                     } else {
@@ -189,10 +198,14 @@ impl Turn {
                 && let Some(item) = calls.get(&key)
             {
                 match &item.state {
-                    // A call that waits for a person has no message yet. Those after it wait, too, to stay in call order.
+                    // A call that waits for a person has no message yet. Those after it wait, too,
+                    // to stay in call order.
                     CallState::Done(answer) if item.told && answer.status != Status::Pending => {
                         if !item.sent {
-                            steps.push(PlanStep::Message { call: Rc::clone(&item.call), answer: Rc::clone(answer) });
+                            steps.push(PlanStep::Message {
+                                call: Rc::clone(&item.call),
+                                answer: Rc::clone(answer),
+                            });
                         }
                     }
                     _ => break,
@@ -209,9 +222,14 @@ impl Turn {
 /// Writes the result of a call, unless it is written already; `false`: it is not due.
 fn tell(item: &mut PlannedCall, committed: bool, ended: bool, steps: &mut Vec<PlanStep>) -> bool {
     let is_due = if committed { ended } else { item.ran };
-    let CallState::Done(answer) = &item.state else { return false };
+    let CallState::Done(answer) = &item.state else {
+        return false;
+    };
     if is_due && !std::mem::replace(&mut item.told, true) {
-        steps.push(PlanStep::Result { call: Rc::clone(&item.call), answer: Rc::clone(answer) });
+        steps.push(PlanStep::Result {
+            call: Rc::clone(&item.call),
+            answer: Rc::clone(answer),
+        });
     }
     is_due
 }

@@ -3,16 +3,19 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a person could overlook `c` or take it for another character: what [`event::is_hidden`] lists, and beyond that the joiners and
-/// selectors that ordinary writing needs, every white space but the plain space, and what [`is_blank`] lists.
+/// Whether a person could overlook `c` or take it for another character: what [`event::is_hidden`]
+/// lists, and beyond that the joiners and selectors that ordinary writing needs, every white space
+/// but the plain space, and what [`is_blank`] lists.
 pub fn is_unclear(c: char) -> bool {
     let joins = |c: u32| matches!(c, 0x34f | 0x180b..=0x180f | 0x200c..=0x200d | 0xfe00..=0xfe0f);
     event::is_hidden(c) || (c != ' ' && c.is_whitespace()) || joins(u32::from(c)) || is_blank(c)
 }
 
-/// Whether `c` is a character of its own whose picture is empty, or that many screens leave out, beside white space: the fillers of Hangul (U+115F, U+1160) and of
-/// Khitan (U+16FE4), the Braille pattern without dots (U+2800), U+FFFC, the layout controls of hieroglyphs with their blanks (U+13430–U+13442), the null notehead (U+1D159), the
-/// joiner of Brahmi numbers (U+1107F), and Unicode's noncharacters.
+/// Whether `c` is a character of its own whose picture is empty, or that many screens leave out,
+/// beside white space: the fillers of Hangul (U+115F, U+1160) and of Khitan (U+16FE4), the Braille
+/// pattern without dots (U+2800), U+FFFC, the layout controls of hieroglyphs with their blanks
+/// (U+13430–U+13442), the null notehead (U+1D159), the joiner of Brahmi numbers (U+1107F), and
+/// Unicode's noncharacters.
 pub fn is_blank(c: char) -> bool {
     let code = u32::from(c);
     let is_noncharacter = (code & 0xfffe) == 0xfffe || matches!(code, 0xfdd0..=0xfdef);
@@ -20,8 +23,8 @@ pub fn is_blank(c: char) -> bool {
         || matches!(code, 0x115f..=0x1160 | 0x2800 | 0xfffc | 0x1_107f | 0x1_3430..=0x1_3442 | 0x1_6fe4 | 0x1_d159)
 }
 
-/// JSON with each unclear character as a JSON escape (`\u202e`), which leaves its value as it is. Line feeds between values stay; inside of
-/// strings JSON has none.
+/// JSON with each unclear character as a JSON escape (`\u202e`), which leaves its value as it is.
+/// Line feeds between values stay; inside of strings JSON has none.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c != '\n' && is_unclear(c);
     if !json.contains(is_odd) {
@@ -45,7 +48,8 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// Every character that Unicode 16 says is drawn as nothing (`Default_Ignorable_Code_Point`) or as white space, and those that are drawn as a blank.
+    /// Every character that Unicode 16 says is drawn as nothing (`Default_Ignorable_Code_Point`) or
+    /// as white space, and those that are drawn as a blank.
     #[test]
     fn no_character_without_a_picture_is_shown_as_it_is() {
         let ranges: [(u32, u32); 34] = [
@@ -84,11 +88,22 @@ mod tests {
             (0xf_fffe, 0xf_ffff),
             (0x10_fffe, 0x10_ffff),
         ];
-        for c in ranges.into_iter().flat_map(|(from, to)| from..=to).filter_map(char::from_u32) {
+        for c in ranges
+            .into_iter()
+            .flat_map(|(from, to)| from..=to)
+            .filter_map(char::from_u32)
+        {
             let json = event::quoted(&format!("a{c}b"));
             let seen = visible_json(&json);
-            assert!(is_unclear(c) && !seen.contains(c), "U+{:04X}: {seen}", u32::from(c));
-            assert_eq!(serde_json::from_str::<String>(&seen).unwrap(), format!("a{c}b"));
+            assert!(
+                is_unclear(c) && !seen.contains(c),
+                "U+{:04X}: {seen}",
+                u32::from(c)
+            );
+            assert_eq!(
+                serde_json::from_str::<String>(&seen).unwrap(),
+                format!("a{c}b")
+            );
         }
         for c in "aé中\u{2801}\u{28ff}\u{1100}\u{1161}ا🙂\u{301}".chars() {
             assert!(!is_unclear(c), "{c:?}");
@@ -97,8 +112,7 @@ mod tests {
 
     #[test]
     fn every_character_shows_and_the_value_stays() {
-        let odd =
-            "\u{7f}\u{9b}\u{ad}\u{202e}\u{2066}\u{feff}\u{200d}\u{fe0f}\u{a0}\u{3000}\u{2028}\u{34f}\u{e0041}\u{3164}";
+        let odd = "\u{7f}\u{9b}\u{ad}\u{202e}\u{2066}\u{feff}\u{200d}\u{fe0f}\u{a0}\u{3000}\u{2028}\u{34f}\u{e0041}\u{3164}";
         let json = format!("{{\n  \"a{odd}\": \"é 中\"\n}}");
         let seen = visible_json(&json);
         assert!(
@@ -106,7 +120,13 @@ mod tests {
                 && seen.contains("\\u202e")
                 && seen.contains("\\udb40\\udc41")
         );
-        let key = event::Raw::parse(&seen).unwrap().entries().next().unwrap().0.into_owned();
+        let key = event::Raw::parse(&seen)
+            .unwrap()
+            .entries()
+            .next()
+            .unwrap()
+            .0
+            .into_owned();
         assert_eq!(key, format!("a{odd}"));
         assert!(matches!(visible_json("{\n\"é 中\": 1}"), Cow::Borrowed(_)));
     }

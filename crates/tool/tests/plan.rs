@@ -5,7 +5,8 @@
 use event::Scanner;
 use std::rc::Rc;
 use toolpipe_tool::{
-    Answer, CallHash, Judge, Log, Order, PersonAnswer, Plan, PlanStep, Rules, Settings, Status, Tools,
+    Answer, CallHash, Judge, Log, Order, PersonAnswer, Plan, PlanStep, Rules, Settings, Status,
+    Tools,
 };
 
 const FILE: &str = r#"[
@@ -17,8 +18,8 @@ const FILE: &str = r#"[
 const START: &str = r#"{"type":"stream_start","v":1}"#;
 const END: &str = r#"{"type":"stream_end","finish_reason":"tool_calls"}"#;
 
-/// A plan, and the steps so far in short: `+a` start, `!a` stop, `=a:success` result, `>a` message, `?a` question, `-a` question
-/// withdrawn, `ya` and `na` approved and refused.
+/// A plan, and the steps so far in short: `+a` start, `!a` stop, `=a:success` result, `>a` message,
+/// `?a` question, `-a` question withdrawn, `ya` and `na` approved and refused.
 struct Run {
     plan: Plan,
     keys: Vec<(String, u64)>,
@@ -32,8 +33,18 @@ impl Run {
     fn new(settings: Settings, log: &[&str]) -> Run {
         let mut past = Log::default();
         log.iter().for_each(|line| past.line(line));
-        let judge = Judge { tools: Tools::read(FILE).unwrap(), rules: Rules::default(), policy: Rc::default() };
-        Run { plan: Plan::new(judge, settings, past), keys: vec![], asked: vec![], said: vec![], outputs: vec![] }
+        let judge = Judge {
+            tools: Tools::read(FILE).unwrap(),
+            rules: Rules::default(),
+            policy: Rc::default(),
+        };
+        Run {
+            plan: Plan::new(judge, settings, past),
+            keys: vec![],
+            asked: vec![],
+            said: vec![],
+            outputs: vec![],
+        }
     }
 
     fn feed(&mut self, lines: &[&str]) -> &mut Self {
@@ -54,10 +65,14 @@ impl Run {
     }
 
     fn done(&mut self, id: &str) -> &mut Self {
-        let at =
-            self.keys.iter().position(|(i, _)| i == id).unwrap_or_else(|| panic!("{id} does not run: {:?}", self.said));
+        let at = self
+            .keys
+            .iter()
+            .position(|(i, _)| i == id)
+            .unwrap_or_else(|| panic!("{id} does not run: {:?}", self.said));
         let (_, key) = self.keys.remove(at);
-        self.plan.done(key, Answer::new(Status::Success, format!("out {id}")));
+        self.plan
+            .done(key, Answer::new(Status::Success, format!("out {id}")));
         self.take();
         self
     }
@@ -72,16 +87,33 @@ impl Run {
                     self.keys.push((call.id.to_string(), key));
                     format!("+{}", call.id)
                 }
-                PlanStep::Ask { key, call, ready, .. } => {
+                PlanStep::Ask {
+                    key, call, ready, ..
+                } => {
                     self.asked.push((call.id.to_string(), key, ready.hash));
                     format!("?{}", call.id)
                 }
-                PlanStep::Withdraw { key } => format!("-{}", self.asked.iter().find(|(_, k, _)| *k == key).unwrap().0),
+                PlanStep::Withdraw { key } => format!(
+                    "-{}",
+                    self.asked.iter().find(|(_, k, _)| *k == key).unwrap().0
+                ),
                 PlanStep::Approval { call, verdict, .. } => {
-                    format!("{}{}", if verdict == event::payload::Verdict::Approved { "y" } else { "n" }, call.id)
+                    format!(
+                        "{}{}",
+                        if verdict == event::payload::Verdict::Approved {
+                            "y"
+                        } else {
+                            "n"
+                        },
+                        call.id
+                    )
                 }
-                PlanStep::Stop { key } => format!("!{}", self.keys.iter().find(|(_, k)| *k == key).unwrap().0),
-                PlanStep::Result { call, answer } => format!("={}:{}", call.id, answer.status.name()),
+                PlanStep::Stop { key } => {
+                    format!("!{}", self.keys.iter().find(|(_, k)| *k == key).unwrap().0)
+                }
+                PlanStep::Result { call, answer } => {
+                    format!("={}:{}", call.id, answer.status.name())
+                }
                 PlanStep::Message { call, .. } => format!(">{}", call.id),
             });
         }
@@ -118,9 +150,16 @@ fn message(calls: &[(&str, &str)]) -> String {
 #[test]
 fn a_read_call_starts_at_once_and_a_write_call_at_the_message() {
     let mut r = run();
-    assert_eq!(r.feed(&[START, &call(0, "a", "look"), &call(1, "b", "put")]).said(), "+a");
+    assert_eq!(
+        r.feed(&[START, &call(0, "a", "look"), &call(1, "b", "put")])
+            .said(),
+        "+a"
+    );
     assert_eq!(r.done("a").said(), "=a:success");
-    assert_eq!(r.feed(&[&message(&[("a", "look"), ("b", "put")])]).said(), "+b");
+    assert_eq!(
+        r.feed(&[&message(&[("a", "look"), ("b", "put")])]).said(),
+        "+b"
+    );
     assert_eq!(r.feed(&[END]).said(), ">a");
     assert_eq!(r.done("b").said(), "=b:success >b");
     assert!(r.plan.is_idle() && r.plan.tally().messages == 2);
@@ -132,9 +171,21 @@ fn results_come_in_call_order_or_as_they_are_done() {
     let mut r = run();
     assert_eq!(r.feed(&[START, &message(&calls), END]).said(), "+a +b");
     assert_eq!(r.done("b").said(), "");
-    assert_eq!(r.done("a").said(), "=a:success >a =b:success >b =c:unknown_tool >c");
-    let mut r = Run::new(Settings { order: Order::Completion, ..Settings::default() }, &[]);
-    assert_eq!(r.feed(&[START, &message(&calls), END]).said(), "+a +b =c:unknown_tool");
+    assert_eq!(
+        r.done("a").said(),
+        "=a:success >a =b:success >b =c:unknown_tool >c"
+    );
+    let mut r = Run::new(
+        Settings {
+            order: Order::Completion,
+            ..Settings::default()
+        },
+        &[],
+    );
+    assert_eq!(
+        r.feed(&[START, &message(&calls), END]).said(),
+        "+a +b =c:unknown_tool"
+    );
     assert_eq!(r.done("b").said(), "=b:success");
     assert_eq!(r.done("a").said(), "=a:success >a >b >c");
 }
@@ -142,28 +193,63 @@ fn results_come_in_call_order_or_as_they_are_done() {
 #[test]
 fn nothing_is_written_between_the_message_and_the_end_of_its_stream() {
     let mut r = run();
-    r.feed(&[START, &call(0, "a", "look"), &message(&[("a", "look"), ("b", "put")])]);
+    r.feed(&[
+        START,
+        &call(0, "a", "look"),
+        &message(&[("a", "look"), ("b", "put")]),
+    ]);
     assert_eq!(r.done("a").done("b").said(), "+a +b");
     assert_eq!(r.feed(&[END]).said(), "=a:success >a =b:success >b");
     // A message without a stream around it waits for nothing.
-    assert_eq!(r.feed(&[&message(&[("c", "put")])]).done("c").said(), "+c =c:success >c");
+    assert_eq!(
+        r.feed(&[&message(&[("c", "put")])]).done("c").said(),
+        "+c =c:success >c"
+    );
 }
 
 #[test]
 fn only_so_many_run_at_once() {
-    let mut r = Run::new(Settings { jobs: 2, ..Settings::default() }, &[]);
-    assert_eq!(r.feed(&[&message(&[("a", "put"), ("b", "put"), ("c", "put"), ("d", "put")])]).said(), "+a +b");
+    let mut r = Run::new(
+        Settings {
+            jobs: 2,
+            ..Settings::default()
+        },
+        &[],
+    );
+    assert_eq!(
+        r.feed(&[&message(&[
+            ("a", "put"),
+            ("b", "put"),
+            ("c", "put"),
+            ("d", "put")
+        ])])
+        .said(),
+        "+a +b"
+    );
     assert_eq!(r.done("a").said(), "=a:success >a +c");
-    assert_eq!(r.done("b").done("c").done("d").said(), "=b:success >b +d =c:success >c =d:success >d");
+    assert_eq!(
+        r.done("b").done("c").done("d").said(),
+        "=b:success >b +d =c:success >c =d:success >d"
+    );
 }
 
 #[test]
 fn a_call_that_is_taken_back_is_dropped() {
     let mut r = run();
-    r.feed(&[START, &call(0, "a", "look"), &call(1, "b", "look"), &call(2, "c", "put"), &call(3, "d", "look")]);
+    r.feed(&[
+        START,
+        &call(0, "a", "look"),
+        &call(1, "b", "look"),
+        &call(2, "c", "put"),
+        &call(3, "d", "look"),
+    ]);
     assert_eq!(r.done("b").said(), "+a +b +d");
     let by_index = r#"{"type":"retract","index":0,"reason":"x"}"#;
-    assert_eq!(r.feed(&[by_index, r#"{"type":"retract","tool_id":"c","reason":"x"}"#]).said(), "!a =b:success");
+    assert_eq!(
+        r.feed(&[by_index, r#"{"type":"retract","tool_id":"c","reason":"x"}"#])
+            .said(),
+        "!a =b:success"
+    );
     assert_eq!(r.done("a").said(), "=a:cancelled");
     assert_eq!(r.feed(&[&message(&[("b", "look")]), END]).said(), "!d >b");
     assert_eq!(r.done("d").said(), "=d:cancelled");
@@ -177,9 +263,21 @@ fn retract(id: &str) -> String {
 #[test]
 fn a_call_that_is_taken_back_after_its_message_is_cancelled_and_answered() {
     // It runs: without a stream_start, before the end of its stream, and after it.
-    for (before, after) in [(&[][..], &[][..]), (&[START][..], &[END][..]), (&[START][..], &[][..])] {
-        let mut r = Run::new(Settings { jobs: 1, ..Settings::default() }, &[]);
-        r.feed(before).feed(&[&message(&[("a", "put"), ("b", "put")])]).feed(after);
+    for (before, after) in [
+        (&[][..], &[][..]),
+        (&[START][..], &[END][..]),
+        (&[START][..], &[][..]),
+    ] {
+        let mut r = Run::new(
+            Settings {
+                jobs: 1,
+                ..Settings::default()
+            },
+            &[],
+        );
+        r.feed(before)
+            .feed(&[&message(&[("a", "put"), ("b", "put")])])
+            .feed(after);
         if after.is_empty() && !before.is_empty() {
             r.feed(&[END]);
         }
@@ -189,7 +287,13 @@ fn a_call_that_is_taken_back_after_its_message_is_cancelled_and_answered() {
         assert_eq!(r.done("b").said(), "=b:success >b");
     }
     // It waits for a free place, and never starts.
-    let mut r = Run::new(Settings { jobs: 1, ..Settings::default() }, &[]);
+    let mut r = Run::new(
+        Settings {
+            jobs: 1,
+            ..Settings::default()
+        },
+        &[],
+    );
     r.feed(&[&message(&[("a", "put"), ("b", "put")]), &retract("b")]);
     assert_eq!(r.said(), "+a");
     assert_eq!(r.done("a").said(), "=a:success >a =b:cancelled >b");
@@ -207,10 +311,19 @@ fn a_call_that_was_taken_back_does_not_run_because_the_message_lists_it() {
             r.done("a");
         }
         r.said();
-        assert_eq!(r.feed(&[&message(&[("a", name)]), END]).said(), "=a:cancelled >a", "{name}");
+        assert_eq!(
+            r.feed(&[&message(&[("a", name)]), END]).said(),
+            "=a:cancelled >a",
+            "{name}"
+        );
     }
     let mut r = run();
-    r.feed(&[START, &call(0, "a", "put"), &retract("a"), &call(0, "a", "put")]);
+    r.feed(&[
+        START,
+        &call(0, "a", "put"),
+        &retract("a"),
+        &call(0, "a", "put"),
+    ]);
     assert_eq!(r.feed(&[&message(&[("a", "put")]), END]).said(), "+a");
 }
 
@@ -232,19 +345,29 @@ fn a_turn_that_fails_or_is_cut_runs_nothing() {
         }
         assert_eq!(r.said(), "+a !a", "{end:?}");
         assert_eq!(r.done("a").said(), "=a:cancelled");
-        assert_eq!((r.plan.tally().failed > 0, r.plan.tally().messages), (end != Some(START), 0), "{end:?}");
+        assert_eq!(
+            (r.plan.tally().failed > 0, r.plan.tally().messages),
+            (end != Some(START), 0),
+            "{end:?}"
+        );
         assert!(r.plan.is_idle());
     }
 }
 
 #[test]
 fn calls_with_an_error_are_answered_and_calls_without_a_name_are_not() {
-    let incomplete = call(0, "a", "put")
-        .replace("\"arguments\":{}", r#""arguments":null,"error":{"code":"incomplete","message":"cut by length"}"#);
+    let incomplete = call(0, "a", "put").replace(
+        "\"arguments\":{}",
+        r#""arguments":null,"error":{"code":"incomplete","message":"cut by length"}"#,
+    );
     let nameless = r#"{"type":"tool_call","index":1,"tool_id":"b","tool_name":"","arguments":null,"error":{"code":"no_name","message":"x"}}"#;
     let mut r = run();
     let end = r#"{"type":"stream_end","finish_reason":"length"}"#;
-    assert_eq!(r.feed(&[START, &incomplete, nameless, &message(&[("a", "put")]), end]).said(), "=a:invalid >a");
+    assert_eq!(
+        r.feed(&[START, &incomplete, nameless, &message(&[("a", "put")]), end])
+            .said(),
+        "=a:invalid >a"
+    );
 }
 
 #[test]
@@ -256,31 +379,59 @@ fn without_a_message_nothing_is_confirmed() {
 
 #[test]
 fn streams_and_choices_are_kept_apart() {
-    let named = |line: &str, stream: &str| line.replacen('{', &format!(r#"{{"stream":"{stream}","#), 1);
+    let named =
+        |line: &str, stream: &str| line.replacen('{', &format!(r#"{{"stream":"{stream}","#), 1);
     let mut r = run();
     let m = message(&[("a", "put")]);
-    r.feed(&[&named(START, "x"), &named(START, "y"), &named(&m, "x"), &named(&m, "y")]);
+    r.feed(&[
+        &named(START, "x"),
+        &named(START, "y"),
+        &named(&m, "x"),
+        &named(&m, "y"),
+    ]);
     assert_eq!(r.said(), "+a +a");
     assert_eq!(r.feed(&[&named(END, "y")]).done("a").said(), "");
     assert_eq!(r.feed(&[&named(END, "x")]).said(), "=a:success >a");
     let other = m.replacen('{', r#"{"choice":1,"#, 1);
     assert_eq!(run().feed(&[&other]).said(), "");
-    assert_eq!(Run::new(Settings { choice: 1, ..Settings::default() }, &[]).feed(&[&other, &m]).said(), "+a");
+    assert_eq!(
+        Run::new(
+            Settings {
+                choice: 1,
+                ..Settings::default()
+            },
+            &[]
+        )
+        .feed(&[&other, &m])
+        .said(),
+        "+a"
+    );
 }
 
 #[test]
 fn a_call_that_the_log_answers_never_runs_again() {
     let m = message(&[("a", "put"), ("b", "put")]);
-    let result = r#"{"type":"tool_result","tool_id":"a","tool_name":"put","status":"success","output":"1"}"#;
+    let result =
+        r#"{"type":"tool_result","tool_id":"a","tool_name":"put","status":"success","output":"1"}"#;
     // From a journal, and the turn comes again.
-    assert_eq!(Run::new(Settings::default(), &[result]).feed(&[&m]).done("b").said(), "=a:success >a +b =b:success >b");
+    assert_eq!(
+        Run::new(Settings::default(), &[result])
+            .feed(&[&m])
+            .done("b")
+            .said(),
+        "=a:success >a +b =b:success >b"
+    );
     // From the log itself: what is missing in it is written.
     let mut r = Run::new(Settings::default(), &[&m, result]);
     r.plan.finish();
     r.take();
     assert_eq!(r.done("b").said(), ">a +b =b:success >b");
     // The log has all of it.
-    let sent = |id| format!(r#"{{"type":"message","message":{{"role":"tool","tool_call_id":"{id}","content":"1"}}}}"#);
+    let sent = |id| {
+        format!(
+            r#"{{"type":"message","message":{{"role":"tool","tool_call_id":"{id}","content":"1"}}}}"#
+        )
+    };
     let mut r = Run::new(Settings::default(), &[&m, &sent("a"), &sent("b")]);
     r.plan.finish();
     r.take();
@@ -289,11 +440,20 @@ fn a_call_that_the_log_answers_never_runs_again() {
 
 #[test]
 fn a_write_call_that_was_begun_waits_for_a_person_and_a_read_call_runs_again() {
-    let used = |id: &str| format!(r#"{{"type":"tool_use","tool_id":"{id}","tool_name":"x","status":"running"}}"#);
+    let used = |id: &str| {
+        format!(r#"{{"type":"tool_use","tool_id":"{id}","tool_name":"x","status":"running"}}"#)
+    };
     let mut r = Run::new(Settings::default(), &[&used("a"), &used("b")]);
-    assert_eq!(r.feed(&[&message(&[("a", "look"), ("b", "put"), ("c", "put")])]).said(), "+a +c");
+    assert_eq!(
+        r.feed(&[&message(&[("a", "look"), ("b", "put"), ("c", "put")])])
+            .said(),
+        "+a +c"
+    );
     // The messages after the one that waits would be out of order.
-    assert_eq!(r.done("a").done("c").said(), "=a:success >a =b:pending =c:success");
+    assert_eq!(
+        r.done("a").done("c").said(),
+        "=a:success >a =b:pending =c:success"
+    );
     assert_eq!(r.plan.tally().pending, 1);
 }
 
@@ -305,9 +465,18 @@ fn the_input_may_answer_its_own_calls() {
     let lines = [m.as_str(), sent, &again];
     let mut r = run();
     let mut scanner = Scanner::default();
-    lines.iter().for_each(|line| r.plan.foresee(&scanner.read(line).unwrap()));
-    assert_eq!(r.feed(&lines).said(), "+a", "the second turn numbers its calls anew");
-    assert_eq!((r.done("a").said().as_str(), r.plan.tally().messages), ("=a:success >a", 1));
+    lines
+        .iter()
+        .for_each(|line| r.plan.foresee(&scanner.read(line).unwrap()));
+    assert_eq!(
+        r.feed(&lines).said(),
+        "+a",
+        "the second turn numbers its calls anew"
+    );
+    assert_eq!(
+        (r.done("a").said().as_str(), r.plan.tally().messages),
+        ("=a:success >a", 1)
+    );
 }
 
 #[test]
@@ -315,19 +484,42 @@ fn one_id_runs_once() {
     let m = message(&[("a", "put"), ("a", "put")]);
     let mut r = run();
     assert_eq!(r.feed(&[&m]).done("a").said(), "+a =a:success >a");
-    assert_eq!(r.feed(&[&m]).said(), "=a:success >a", "the same turn again gets the same answer");
+    assert_eq!(
+        r.feed(&[&m]).said(),
+        "=a:success >a",
+        "the same turn again gets the same answer"
+    );
 }
 
 #[test]
 fn stopping_closes_the_log() {
-    let mut r = Run::new(Settings { jobs: 1, ..Settings::default() }, &[]);
-    assert_eq!(r.feed(&[START, &message(&[("a", "put"), ("b", "put")]), END]).said(), "+a");
+    let mut r = Run::new(
+        Settings {
+            jobs: 1,
+            ..Settings::default()
+        },
+        &[],
+    );
+    assert_eq!(
+        r.feed(&[START, &message(&[("a", "put"), ("b", "put")]), END])
+            .said(),
+        "+a"
+    );
     r.plan.stop();
     r.take();
     assert_eq!(r.said(), "");
     assert_eq!(r.done("a").said(), "=a:success >a =b:cancelled >b");
     // A message that comes after: its calls are answered, none runs.
-    assert_eq!(r.feed(&[START, &call(0, "c", "look"), &message(&[("c", "look")]), END]).said(), "=c:cancelled >c");
+    assert_eq!(
+        r.feed(&[
+            START,
+            &call(0, "c", "look"),
+            &message(&[("c", "look")]),
+            END
+        ])
+        .said(),
+        "=c:cancelled >c"
+    );
     let mut r = run();
     r.feed(&[&message(&[("a", "put")])]);
     r.plan.abort();
@@ -337,7 +529,13 @@ fn stopping_closes_the_log() {
 
 #[test]
 fn a_turn_has_only_so_many_calls() {
-    let mut r = Run::new(Settings { max_calls: 2, ..Settings::default() }, &[]);
+    let mut r = Run::new(
+        Settings {
+            max_calls: 2,
+            ..Settings::default()
+        },
+        &[],
+    );
     r.feed(&[
         START,
         &call(0, "a", "look"),
@@ -346,13 +544,19 @@ fn a_turn_has_only_so_many_calls() {
         &message(&[("a", "look"), ("b", "put"), ("c", "look")]),
         END,
     ]);
-    assert_eq!(r.done("a").done("b").said(), "+a +b =a:success >a =b:success >b =c:denied >c");
+    assert_eq!(
+        r.done("a").done("b").said(),
+        "+a +b =a:success >a =b:success >b =c:denied >c"
+    );
 }
 
 #[test]
 fn a_danger_call_waits_for_approval() {
     let mut r = run();
-    assert_eq!(r.feed(&[&message(&[("a", "rm"), ("b", "last")])]).said(), "=a:pending +b");
+    assert_eq!(
+        r.feed(&[&message(&[("a", "rm"), ("b", "last")])]).said(),
+        "=a:pending +b"
+    );
     assert_eq!(r.plan.tally().pending, 1);
 }
 
@@ -362,19 +566,40 @@ fn a_final_result_ends_the_turn() {
     assert_eq!(r.feed(&[&message(&[("b", "last")])]).said(), "+b");
     // The runner marks a result as final, since it has the tool.
     let (_, key) = r.keys.remove(0);
-    r.plan.done(key, Answer { return_directly: true, ..Answer::new(Status::Success, "x") });
+    r.plan.done(
+        key,
+        Answer {
+            return_directly: true,
+            ..Answer::new(Status::Success, "x")
+        },
+    );
     assert!(r.plan.tally().is_final);
 }
 
 #[test]
 fn what_concerns_several_calls_or_streams_happens_in_their_order() {
     let ids: Vec<String> = (0..16).map(|n| format!("c{n:02}")).collect();
-    let all = |mark: &str| ids.iter().map(|id| format!("{mark}{id}")).collect::<Vec<_>>().join(" ");
-    let many = || Run::new(Settings { jobs: 99, ..Settings::default() }, &[]);
+    let all = |mark: &str| {
+        ids.iter()
+            .map(|id| format!("{mark}{id}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let many = || {
+        Run::new(
+            Settings {
+                jobs: 99,
+                ..Settings::default()
+            },
+            &[],
+        )
+    };
     // The message lists none of the calls that run.
     let mut r = many();
     r.feed(&[START]);
-    ids.iter().enumerate().for_each(|(n, id)| _ = r.feed(&[&call(n, id, "look")]));
+    ids.iter()
+        .enumerate()
+        .for_each(|(n, id)| _ = r.feed(&[&call(n, id, "look")]));
     assert_eq!(r.said(), all("+"));
     assert_eq!(r.feed(&[&message(&[])]).said(), all("!"));
     // Each call is in a stream of its own, and the input ends.
@@ -395,17 +620,36 @@ fn what_concerns_several_calls_or_streams_happens_in_their_order() {
 
 /// A plan whose calls of class danger are asked about.
 fn asking(max_questions: usize) -> Run {
-    Run::new(Settings { can_ask: true, max_questions, ..Settings::default() }, &[])
+    Run::new(
+        Settings {
+            can_ask: true,
+            max_questions,
+            ..Settings::default()
+        },
+        &[],
+    )
 }
 
 #[test]
 fn one_question_at_a_time_while_the_other_calls_run() {
     let mut r = asking(20);
-    r.feed(&[START, &call(0, "a", "rm"), &call(1, "b", "put"), &call(2, "c", "rm")]);
+    r.feed(&[
+        START,
+        &call(0, "a", "rm"),
+        &call(1, "b", "put"),
+        &call(2, "c", "rm"),
+    ]);
     assert_eq!(r.said(), "", "nobody is asked before the message");
-    assert_eq!(r.feed(&[&message(&[("a", "rm"), ("b", "put"), ("c", "rm")]), END]).said(), "?a +b");
+    assert_eq!(
+        r.feed(&[&message(&[("a", "rm"), ("b", "put"), ("c", "rm")]), END])
+            .said(),
+        "?a +b"
+    );
     assert!(!r.plan.is_idle());
-    assert_eq!(r.done("b").answer("a", PersonAnswer::Yes).said(), "ya ?c +a");
+    assert_eq!(
+        r.done("b").answer("a", PersonAnswer::Yes).said(),
+        "ya ?c +a"
+    );
     assert_eq!(r.done("a").said(), "=a:success >a =b:success >b");
     assert_eq!(r.answer("c", PersonAnswer::No).said(), "nc =c:denied >c");
     assert!(r.plan.is_idle());
@@ -415,7 +659,10 @@ fn one_question_at_a_time_while_the_other_calls_run() {
 fn a_question_without_an_answer_leaves_its_call_pending() {
     let mut r = asking(20);
     r.feed(&[&message(&[("a", "rm"), ("b", "rm")])]);
-    assert_eq!(r.answer("a", PersonAnswer::Nothing).said(), "?a ?b =a:pending");
+    assert_eq!(
+        r.answer("a", PersonAnswer::Nothing).said(),
+        "?a ?b =a:pending"
+    );
     r.plan.stop();
     r.take();
     assert_eq!(r.said(), "-b =b:pending");
@@ -427,9 +674,18 @@ fn a_question_without_an_answer_leaves_its_call_pending() {
 #[test]
 fn a_call_that_is_taken_back_is_not_asked_about_any_more() {
     let mut r = asking(20);
-    r.feed(&[START, &message(&[("a", "rm"), ("b", "rm")]), r#"{"type":"retract","tool_id":"a"}"#]);
+    r.feed(&[
+        START,
+        &message(&[("a", "rm"), ("b", "rm")]),
+        r#"{"type":"retract","tool_id":"a"}"#,
+    ]);
     assert_eq!(r.said(), "?a -a ?b");
-    assert_eq!(r.answer("a", PersonAnswer::Yes).answer("b", PersonAnswer::Yes).said(), "yb +b");
+    assert_eq!(
+        r.answer("a", PersonAnswer::Yes)
+            .answer("b", PersonAnswer::Yes)
+            .said(),
+        "yb +b"
+    );
 }
 
 #[test]
@@ -437,11 +693,16 @@ fn an_answer_counts_for_the_call_that_was_shown() {
     let mut r = asking(20);
     r.feed(&[&message(&[("a", "rm")])]);
     let (_, key, _) = r.asked[0];
-    r.plan.answered(key, CallHash::read(&"0".repeat(32)).unwrap(), PersonAnswer::Yes);
+    r.plan.answered(
+        key,
+        CallHash::read(&"0".repeat(32)).unwrap(),
+        PersonAnswer::Yes,
+    );
     r.take();
     assert_eq!(r.said(), "?a ?a", "another hash was shown");
     // The call is started elsewhere meanwhile: what was shown is not what would run now.
-    r.plan.foresee_line(r#"{"type":"tool_use","tool_id":"a","tool_name":"rm"}"#);
+    r.plan
+        .foresee_line(r#"{"type":"tool_use","tool_id":"a","tool_name":"rm"}"#);
     assert_eq!(r.answer("a", PersonAnswer::Yes).said(), "?a");
     assert_eq!(r.answer("a", PersonAnswer::Yes).said(), "ya +a");
 }
@@ -451,14 +712,26 @@ fn a_thousand_questions_are_no_way_to_a_yes() {
     let ids: Vec<String> = (0..1000).map(|n| format!("c{n}")).collect();
     let calls: Vec<_> = ids.iter().map(|id| (id.as_str(), "rm")).collect();
     for can_ask in [true, false] {
-        let mut r = Run::new(Settings { can_ask, max_questions: 2, ..Settings::default() }, &[]);
+        let mut r = Run::new(
+            Settings {
+                can_ask,
+                max_questions: 2,
+                ..Settings::default()
+            },
+            &[],
+        );
         r.feed(&[&message(&calls)]);
         if can_ask {
-            r.answer("c0", PersonAnswer::No).answer("c1", PersonAnswer::No);
+            r.answer("c0", PersonAnswer::No)
+                .answer("c1", PersonAnswer::No);
         }
         let said = r.said();
         let waits = said.matches(":pending").count() + r.asked.len();
-        assert_eq!((waits, said.matches(":denied").count()), (2, if can_ask { 1000 } else { 998 }), "{said}");
+        assert_eq!(
+            (waits, said.matches(":denied").count()),
+            (2, if can_ask { 1000 } else { 998 }),
+            "{said}"
+        );
     }
 }
 
@@ -470,35 +743,77 @@ fn with_x(index: usize, id: &str, name: &str, x: i32) -> String {
 fn message_with_x(calls: &[(&str, &str, i32)]) -> String {
     let names: Vec<_> = calls.iter().map(|(id, name, _)| (*id, *name)).collect();
     calls.iter().fold(message(&names), |line, (.., x)| {
-        line.replacen("\"arguments\":\"{}\"", &format!(r#""arguments":"{{\"x\":{x}}}""#), 1)
+        line.replacen(
+            "\"arguments\":\"{}\"",
+            &format!(r#""arguments":"{{\"x\":{x}}}""#),
+            1,
+        )
     })
 }
 
-/// The upstream, or who can write into its stream, says the same call twice differently: nobody knows which of them a check has seen.
+/// The upstream, or who can write into its stream, says the same call twice differently: nobody
+/// knows which of them a check has seen.
 #[test]
 fn a_call_that_its_message_contradicts_does_not_run() {
-    // It has not started; it runs; it ran, and its result is not written yet; its result is written.
+    // It has not started; it runs; it ran, and its result is not written yet; its result is
+    // written.
     let mut r = run();
-    r.feed(&[START, &with_x(0, "a", "put", 1), &message_with_x(&[("a", "put", 2)]), END]);
+    r.feed(&[
+        START,
+        &with_x(0, "a", "put", 1),
+        &message_with_x(&[("a", "put", 2)]),
+        END,
+    ]);
     assert_eq!(r.said(), "=a:invalid >a");
     let mut r = run();
-    r.feed(&[START, &with_x(0, "a", "look", 1), &message_with_x(&[("a", "look", 2)]), END]);
+    r.feed(&[
+        START,
+        &with_x(0, "a", "look", 1),
+        &message_with_x(&[("a", "look", 2)]),
+        END,
+    ]);
     assert_eq!(r.said(), "+a !a");
     assert_eq!(r.done("a").said(), "=a:invalid >a");
     let mut r = run();
-    assert_eq!(r.feed(&[START, &with_x(0, "a", "look", 1)]).done("a").said(), "+a =a:success");
-    assert_eq!(r.feed(&[&message_with_x(&[("a", "look", 2)]), END]).said(), ">a");
-    assert!(r.outputs.last().unwrap().contains("came a second time"), "{:?}", r.outputs);
+    assert_eq!(
+        r.feed(&[START, &with_x(0, "a", "look", 1)])
+            .done("a")
+            .said(),
+        "+a =a:success"
+    );
+    assert_eq!(
+        r.feed(&[&message_with_x(&[("a", "look", 2)]), END]).said(),
+        ">a"
+    );
+    assert!(
+        r.outputs.last().unwrap().contains("came a second time"),
+        "{:?}",
+        r.outputs
+    );
     // Another name is another call, too. Another order of keys, or white space, is not.
     let mut r = run();
-    r.feed(&[START, &with_x(0, "a", "put", 1), &message_with_x(&[("a", "last", 1)]), END]);
+    r.feed(&[
+        START,
+        &with_x(0, "a", "put", 1),
+        &message_with_x(&[("a", "last", 1)]),
+        END,
+    ]);
     assert_eq!(r.said(), "=a:invalid >a");
     let mut r = run();
-    r.feed(&[START, &with_x(0, "a", "put", 1), &message_with_x(&[("a", "put", 1)]).replace(":1}", ": 1 }"), END]);
+    r.feed(&[
+        START,
+        &with_x(0, "a", "put", 1),
+        &message_with_x(&[("a", "put", 1)]).replace(":1}", ": 1 }"),
+        END,
+    ]);
     assert_eq!(r.said(), "+a");
     // Twice in one message.
     let mut r = run();
-    r.feed(&[START, &message_with_x(&[("a", "put", 1), ("a", "put", 2), ("b", "put", 1)]), END]);
+    r.feed(&[
+        START,
+        &message_with_x(&[("a", "put", 1), ("a", "put", 2), ("b", "put", 1)]),
+        END,
+    ]);
     assert_eq!(r.said(), "+b =a:invalid >a");
 }
 
@@ -507,11 +822,17 @@ fn an_id_that_comes_again_while_its_call_runs_is_answered() {
     for (x, words) in [(1, "The same call"), (2, "Another call with the same id")] {
         let mut r = run();
         assert_eq!(r.feed(&[&message_with_x(&[("a", "put", 1)])]).said(), "+a");
-        assert_eq!(r.feed(&[&message_with_x(&[("a", "put", x)])]).said(), "=a:invalid >a");
+        assert_eq!(
+            r.feed(&[&message_with_x(&[("a", "put", x)])]).said(),
+            "=a:invalid >a"
+        );
         assert!(r.outputs.last().unwrap().contains(words), "{:?}", r.outputs);
         assert_eq!(r.done("a").said(), "=a:success >a");
         // The first call stays the one of that id.
-        assert_eq!(r.feed(&[&message_with_x(&[("a", "put", 1)])]).said(), "=a:success >a");
+        assert_eq!(
+            r.feed(&[&message_with_x(&[("a", "put", 1)])]).said(),
+            "=a:success >a"
+        );
     }
 }
 
@@ -519,21 +840,42 @@ fn an_id_that_comes_again_while_its_call_runs_is_answered() {
 #[test]
 fn a_call_that_ran_does_not_run_after_a_copy_of_it_was_cut() {
     let mut r = run();
-    assert_eq!(r.feed(&[START, &message(&[("a", "put")]), END]).done("a").said(), "+a =a:success >a");
+    assert_eq!(
+        r.feed(&[START, &message(&[("a", "put")]), END])
+            .done("a")
+            .said(),
+        "+a =a:success >a"
+    );
     let cut = r#"{"type":"stream_end","finish_reason":"cut"}"#;
     assert_eq!(r.feed(&[START, &call(0, "a", "put"), cut]).said(), "");
-    assert_eq!(r.feed(&[START, &message(&[("a", "put")]), END]).said(), "=a:success >a");
+    assert_eq!(
+        r.feed(&[START, &message(&[("a", "put")]), END]).said(),
+        "=a:success >a"
+    );
 }
 
 /// What was taken back, or belongs to an attempt that was cut, has been started all the same.
 #[test]
 fn starts_count_and_not_survivors() {
-    let settings = || Settings { max_calls: 2, ..Settings::default() };
+    let settings = || Settings {
+        max_calls: 2,
+        ..Settings::default()
+    };
     let mut r = Run::new(settings(), &[]);
-    r.feed(&[START, &call(0, "a", "look"), &retract("a"), &call(1, "b", "look"), &retract("b"), &call(2, "c", "look")]);
+    r.feed(&[
+        START,
+        &call(0, "a", "look"),
+        &retract("a"),
+        &call(1, "b", "look"),
+        &retract("b"),
+        &call(2, "c", "look"),
+    ]);
     assert_eq!(r.said(), "+a !a +b !b");
     assert_eq!(
-        r.done("a").done("b").feed(&[&message(&[("c", "look")]), END]).said(),
+        r.done("a")
+            .done("b")
+            .feed(&[&message(&[("c", "look")]), END])
+            .said(),
         "=a:cancelled =b:cancelled =c:denied >c"
     );
     // The next turn has its own.
@@ -545,10 +887,24 @@ fn starts_count_and_not_survivors() {
     assert_eq!(r.said(), "+a !a +b !b");
     // A call that never started does not count.
     let mut r = Run::new(settings(), &[]);
-    r.feed(&[START, &call(0, "a", "put"), &retract("a"), &call(1, "b", "put"), &retract("b"), &call(2, "c", "x")]);
+    r.feed(&[
+        START,
+        &call(0, "a", "put"),
+        &retract("a"),
+        &call(1, "b", "put"),
+        &retract("b"),
+        &call(2, "c", "x"),
+    ]);
     assert_eq!(
-        r.feed(&[&message(&[("c", "x"), ("d", "put"), ("e", "put"), ("f", "put")]), END]).said(),
+        r.feed(&[
+            &message(&[("c", "x"), ("d", "put"), ("e", "put"), ("f", "put")]),
+            END
+        ])
+        .said(),
         "+d +e =c:unknown_tool >c"
     );
-    assert_eq!(r.done("d").done("e").said(), "=d:success >d =e:success >e =f:denied >f");
+    assert_eq!(
+        r.done("d").done("e").said(),
+        "=d:success >d =e:success >e =f:denied >f"
+    );
 }

@@ -5,8 +5,8 @@ use crate::provider::Provider;
 /// Each variant and the rest of its row, which its file in `request/` has.
 macro_rules! table {
     ($($api:ident: $provider:path,)*) => {
-        /// A provider API. `OpenaiChat` is also what DeepSeek, OpenRouter, Groq, Together, vLLM, llama.cpp, LM Studio and many
-        /// more speak.
+        /// A provider API. `OpenaiChat` is also what DeepSeek, OpenRouter, Groq, Together, vLLM,
+        /// llama.cpp, LM Studio and many more speak.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "each variant is the API of its name in the table")]
         pub enum Api {
@@ -39,7 +39,9 @@ table! {
 impl Api {
     /// The API that `--api` calls `name`, or that people do, whatever the case of its letters.
     pub fn from_name(name: &str) -> Option<Api> {
-        Self::ALL.into_iter().find(|api| api.names().any(|known| known.eq_ignore_ascii_case(name)))
+        Self::ALL
+            .into_iter()
+            .find(|api| api.names().any(|known| known.eq_ignore_ascii_case(name)))
     }
 
     fn names(self) -> impl Iterator<Item = &'static str> {
@@ -81,7 +83,15 @@ mod tests {
             assert_eq!(Api::from_name(alias).map(Api::name), Some(name));
         }
         let names: Vec<&str> = Api::ALL.iter().flat_map(|api| api.names()).collect();
-        assert!(names.iter().all(|name| names.iter().filter(|other| *other == name).count() == 1), "{names:?}");
-        assert_eq!((Api::from_name(""), Api::from_name("openai-chatty")), (None, None));
+        assert!(
+            names
+                .iter()
+                .all(|name| names.iter().filter(|other| *other == name).count() == 1),
+            "{names:?}"
+        );
+        assert_eq!(
+            (Api::from_name(""), Api::from_name("openai-chatty")),
+            (None, None)
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! Whether a model supports native calls: which question to send to which server, and how to read the answers.
+//! Whether a model supports native calls: which question to send to which server, and how to read
+//! the answers.
 //!
-//! Sources: OpenRouter's list of models (`supported_parameters`), and lists of the same shape with `features.tool_calls` or, as
-//! Mistral's, `capabilities.function_calling`; Ollama's `POST /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`capabilities`),
+//! Sources: OpenRouter's list of models (`supported_parameters`), and lists of the same shape with
+//! `features.tool_calls` or, as Mistral's, `capabilities.function_calling`; Ollama's
+//! `POST /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`capabilities`),
 //! llama.cpp's `GET /props` (`chat_template_caps`, `chat_template`).
 
 use crate::Api;
@@ -28,7 +30,8 @@ enum Kind {
     Props,
     /// LM Studio
     Studio,
-    /// Whether the server is Ollama: the questions after this one go to Ollama only, since another server might take them as a turn.
+    /// Whether the server is Ollama: the questions after this one go to Ollama only, since another
+    /// server might take them as a turn.
     Version,
     /// Ollama
     Show,
@@ -45,32 +48,50 @@ pub enum Answer {
     Over,
 }
 
-/// The questions, in order, until one decides. `local` means that the server is on this machine or in its network, so that it may
-/// be one that people run themselves. Nothing at a provider's own address, where its models are known to call natively.
+/// The questions, in order, until one decides. `local` means that the server is on this machine or
+/// in its network, so that it may be one that people run themselves. Nothing at a provider's own
+/// address, where its models are known to call natively.
 pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Question> {
     let provider = api.provider();
     let base = options.base_url.as_deref().unwrap_or(provider.base_url);
     let bare = base.split('?').next().unwrap_or(base);
     // A name that cannot be one of a model is refused before anybody is asked.
-    let Ok(path) = (provider.path)(options) else { return vec![] };
+    let Ok(path) = (provider.path)(options) else {
+        return vec![];
+    };
     let whole = url(bare, &path);
     let own = host(base) == host(provider.base_url);
     let question = |kind, method, url: String, body: String| Question {
-        request: Request { method, url, headers: headers(provider, options), body },
+        request: Request {
+            method,
+            url,
+            headers: headers(provider, options),
+            body,
+        },
         model: options.model.clone(),
         kind,
     };
     let get = |kind, url: String| question(kind, "GET", url, String::new());
     let show = |root: &str| {
-        question(Kind::Show, "POST", format!("{root}/api/show"), json!({"model": options.model}).to_string())
+        question(
+            Kind::Show,
+            "POST",
+            format!("{root}/api/show"),
+            json!({"model": options.model}).to_string(),
+        )
     };
-    let versioned = ["/chat/completions", "/responses", "/messages"].iter().find_map(|tail| whole.strip_suffix(tail));
+    let versioned = ["/chat/completions", "/responses", "/messages"]
+        .iter()
+        .find_map(|tail| whole.strip_suffix(tail));
     match (api, versioned) {
         (Api::Ollama, _) => vec![show(whole.strip_suffix("/api/chat").unwrap_or(&whole))],
         (_, Some(versioned)) if !own => {
             let mut questions = vec![get(Kind::Models, format!("{versioned}/models"))];
             if local {
-                let root = ["/api/v0", "/v1"].iter().find_map(|v| versioned.strip_suffix(v)).unwrap_or(versioned);
+                let root = ["/api/v0", "/v1"]
+                    .iter()
+                    .find_map(|v| versioned.strip_suffix(v))
+                    .unwrap_or(versioned);
                 questions.push(get(Kind::Props, format!("{root}/props")));
                 questions.push(get(Kind::Studio, format!("{root}/api/v0/models")));
                 questions.push(get(Kind::Version, format!("{root}/api/version")));
@@ -103,7 +124,8 @@ pub struct Server {
     pub template: Option<String>,
 }
 
-/// The questions, in order, until one decides what the server is: those of [`questions`] that are for servers which people run themselves.
+/// The questions, in order, until one decides what the server is: those of [`questions`] that are
+/// for servers which people run themselves.
 pub fn server_questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Question> {
     let mut all = questions(api, options, local);
     all.retain(|question| matches!(question.kind, Kind::Props | Kind::Version | Kind::Show));
@@ -111,23 +133,41 @@ pub fn server_questions(api: Api, options: &RequestOptions, local: bool) -> Vec<
 }
 
 impl Question {
-    /// What the server is by its answer to one of [`server_questions`], of which `body` is that of a success. `None`: the next question follows.
+    /// What the server is by its answer to one of [`server_questions`], of which `body` is that of
+    /// a success. `None`: the next question follows.
     ///
-    /// Sources (2026-11): <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md> (`GET /props`),
+    /// Sources (2026-11):
+    /// <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md> (`GET /props`),
     /// <https://github.com/ollama/ollama/blob/main/docs/api.md#show-model-information>.
     pub fn server(&self, body: Option<&str>) -> Option<Server> {
         let body = body.and_then(|body| Raw::parse(body).ok());
-        let text = |key: &str| body?.get_str(key).filter(|text| !text.is_empty()).map(Cow::into_owned);
+        let text = |key: &str| {
+            body?
+                .get_str(key)
+                .filter(|text| !text.is_empty())
+                .map(Cow::into_owned)
+        };
         match self.kind {
             Kind::Props => {
                 let template = text("chat_template_tool_use").or_else(|| text("chat_template"));
-                let is_llama = template.is_some() || body?.get("default_generation_settings").is_some();
-                is_llama.then_some(Server { kind: ServerKind::LlamaCpp, template })
+                let is_llama =
+                    template.is_some() || body?.get("default_generation_settings").is_some();
+                is_llama.then_some(Server {
+                    kind: ServerKind::LlamaCpp,
+                    template,
+                })
             }
             Kind::Version => text("version").is_none().then(Server::default),
             Kind::Show => {
-                let kind = if body.is_some() { ServerKind::Ollama } else { ServerKind::Unknown };
-                Some(Server { kind, template: text("template") })
+                let kind = if body.is_some() {
+                    ServerKind::Ollama
+                } else {
+                    ServerKind::Unknown
+                };
+                Some(Server {
+                    kind,
+                    template: text("template"),
+                })
             }
             Kind::Models | Kind::Studio => None,
         }
@@ -137,8 +177,15 @@ impl Question {
     pub fn answer(&self, body: Option<&str>) -> Answer {
         let body = body.and_then(|body| Raw::parse(body).ok());
         match body.and_then(|body| self.read(body)) {
-            Some((native, what)) => Answer::Tells(native, format!("{what} of {}", plain_url(&self.request.url))),
-            None if self.kind == Kind::Version && body.is_none_or(|v| v.get_str("version").is_none()) => Answer::Over,
+            Some((native, what)) => Answer::Tells(
+                native,
+                format!("{what} of {}", plain_url(&self.request.url)),
+            ),
+            None if self.kind == Kind::Version
+                && body.is_none_or(|v| v.get_str("version").is_none()) =>
+            {
+                Answer::Over
+            }
             None => Answer::Nothing,
         }
     }
@@ -157,42 +204,77 @@ impl Question {
     fn studio(&self, body: Raw<'_>) -> Option<bool> {
         let lists = |entry: Raw<'_>| has(entry.get("capabilities")?, "tool_use");
         let mine = lists(self.entry(body)?);
-        mine.or_else(|| body.get("data")?.items().any(|entry| lists(entry).is_some()).then_some(false))
+        mine.or_else(|| {
+            body.get("data")?
+                .items()
+                .any(|entry| lists(entry).is_some())
+                .then_some(false)
+        })
     }
 
-    /// The model's entry in a list; a variant of OpenRouter's (`author/model:free`) may be listed without its suffix.
+    /// The model's entry in a list; a variant of OpenRouter's (`author/model:free`) may be listed
+    /// without its suffix.
     fn entry<'a>(&self, body: Raw<'a>) -> Option<Raw<'a>> {
-        let list = if body.is_array() { body } else { body.get("data")? };
-        let named = |name: &str| list.items().find(|entry| entry.get_str("id").is_some_and(|id| id == name));
+        let list = if body.is_array() {
+            body
+        } else {
+            body.get("data")?
+        };
+        let named = |name: &str| {
+            list.items()
+                .find(|entry| entry.get_str("id").is_some_and(|id| id == name))
+        };
         named(&self.model).or_else(|| named(self.model.rsplit_once(':')?.0))
     }
 }
 
 /// What a list of models has about one.
 fn listed(entry: Raw<'_>) -> Option<(bool, &'static str)> {
-    let parameters =
-        entry.get("supported_parameters").and_then(|list| Some((has(list, "tools")?, "supported_parameters")));
-    let feature = || Some((entry.at(&["features", "tool_calls"])?.bool()?, "features.tool_calls"));
-    let mistral = || Some((entry.at(&["capabilities", "function_calling"])?.bool()?, "capabilities.function_calling"));
+    let parameters = entry
+        .get("supported_parameters")
+        .and_then(|list| Some((has(list, "tools")?, "supported_parameters")));
+    let feature = || {
+        Some((
+            entry.at(&["features", "tool_calls"])?.bool()?,
+            "features.tool_calls",
+        ))
+    };
+    let mistral = || {
+        Some((
+            entry.at(&["capabilities", "function_calling"])?.bool()?,
+            "capabilities.function_calling",
+        ))
+    };
     parameters.or_else(feature).or_else(mistral)
 }
 
-/// What llama.cpp reports about the model's template. A template without support for tools ignores them without an error.
+/// What llama.cpp reports about the model's template. A template without support for tools ignores
+/// them without an error.
 fn template(props: Raw<'_>) -> Option<(bool, &'static str)> {
     let caps = |key: &str| props.at(&["chat_template_caps", key])?.bool();
     let caps = caps("supports_tools").or_else(|| caps("supports_tool_calls"));
     let known = caps.map(|native| (native, "chat_template_caps"));
     known.or_else(|| {
         let templates = ["chat_template", "chat_template_tool_use"].map(|key| props.get_str(key));
-        let mut there = templates.iter().flatten().filter(|t| !t.is_empty()).peekable();
+        let mut there = templates
+            .iter()
+            .flatten()
+            .filter(|t| !t.is_empty())
+            .peekable();
         there.peek()?;
-        Some((there.any(|template| template.contains("tools")), "chat_template"))
+        Some((
+            there.any(|template| template.contains("tools")),
+            "chat_template",
+        ))
     })
 }
 
 /// Whether a list of strings has this one; `None` if it is not a list.
 fn has(list: Raw<'_>, word: &str) -> Option<bool> {
-    list.is_array().then(|| list.items().any(|item| item.str().is_some_and(|s| s == word)))
+    list.is_array().then(|| {
+        list.items()
+            .any(|item| item.str().is_some_and(|s| s == word))
+    })
 }
 
 /// The host of an address and its port, without a user.
@@ -206,21 +288,33 @@ pub fn host_of(url: &str) -> String {
     host(url).unwrap_or("the model's server").to_owned()
 }
 
-/// A name for what is known of a model at a server: the SHA-256 of all three, in hexadecimal digits. What may be a credential in the
-/// address does not count.
+/// A name for what is known of a model at a server: the SHA-256 of all three, in hexadecimal
+/// digits. What may be a credential in the address does not count.
 pub fn capability_key(api: Api, base_url: &str, model: &str) -> String {
     let what = json!([plain_url(base_url), api.name(), model]).to_string();
-    sha2::Sha256::digest(what.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+    sha2::Sha256::digest(what.as_bytes())
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 /// An address without what may be a credential: the user and the query.
 pub fn plain_url(url: &str) -> String {
-    let bare = url.split(['?', '#']).next().unwrap_or(url).trim_end_matches('/');
+    let bare = url
+        .split(['?', '#'])
+        .next()
+        .unwrap_or(url)
+        .trim_end_matches('/');
     match bare.split_once("://") {
         Some((scheme, rest)) => {
-            let (authority, path) = rest.split_once('/').map_or((rest, None), |(a, p)| (a, Some(p)));
+            let (authority, path) = rest
+                .split_once('/')
+                .map_or((rest, None), |(a, p)| (a, Some(p)));
             let host = authority.rsplit('@').next().unwrap_or(authority);
-            path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
+            path.map_or_else(
+                || format!("{scheme}://{host}"),
+                |path| format!("{scheme}://{host}/{path}"),
+            )
         }
         None => bare.to_owned(),
     }
@@ -242,14 +336,37 @@ mod tests {
 
     #[test]
     fn only_servers_that_may_answer_are_asked() {
-        let of = |api, base| asked(api, base, "m").into_iter().map(|q| q.request.url).collect::<Vec<_>>();
-        assert!(Api::ALL.into_iter().filter(|api| *api != Api::Ollama).all(|api| of(api, None).is_empty()));
+        let of = |api, base| {
+            asked(api, base, "m")
+                .into_iter()
+                .map(|q| q.request.url)
+                .collect::<Vec<_>>()
+        };
+        assert!(
+            Api::ALL
+                .into_iter()
+                .filter(|api| *api != Api::Ollama)
+                .all(|api| of(api, None).is_empty())
+        );
         assert!(of(Api::OpenaiChat, Some("https://api.openai.com/v1")).is_empty());
         assert!(of(Api::Gemini, Some("http://h:1")).is_empty());
-        assert_eq!(of(Api::OpenaiChat, Some("https://openrouter.ai/api/v1")), ["https://openrouter.ai/api/v1/models"]);
+        assert_eq!(
+            of(Api::OpenaiChat, Some("https://openrouter.ai/api/v1")),
+            ["https://openrouter.ai/api/v1/models"]
+        );
         assert_eq!(of(Api::Ollama, None), ["http://localhost:11434/api/show"]);
-        assert_eq!(of(Api::Ollama, Some("https://h/api?key=x")), ["https://h/api/show"]);
-        let all = ["v1/models", "props", "api/v0/models", "api/version", "api/show"].map(|p| format!("http://h:1/{p}"));
+        assert_eq!(
+            of(Api::Ollama, Some("https://h/api?key=x")),
+            ["https://h/api/show"]
+        );
+        let all = [
+            "v1/models",
+            "props",
+            "api/v0/models",
+            "api/version",
+            "api/show",
+        ]
+        .map(|p| format!("http://h:1/{p}"));
         for (api, base) in [
             (Api::OpenaiChat, "http://h:1/v1"),
             (Api::OpenaiChat, "http://h:1/v1/chat/completions"),
@@ -259,30 +376,72 @@ mod tests {
             assert_eq!(of(api, Some(base)), all, "{base}");
         }
         let show = &asked(Api::Ollama, None, "a:b")[0].request;
-        assert_eq!((show.method, show.body.as_str()), ("POST", r#"{"model":"a:b"}"#));
-        assert!(show.headers.contains(&("authorization".to_owned(), "Bearer k".to_owned())));
+        assert_eq!(
+            (show.method, show.body.as_str()),
+            ("POST", r#"{"model":"a:b"}"#)
+        );
+        assert!(
+            show.headers
+                .contains(&("authorization".to_owned(), "Bearer k".to_owned()))
+        );
     }
 
     #[test]
     fn answers_are_read_in_the_shape_of_their_server() {
         let all = asked(Api::OpenaiChat, Some("http://h/v1"), "a/m:free");
         for (at, body, want) in [
-            (0, r#"{"data":[{"id":"x"},{"id":"a/m:free","supported_parameters":["max_tokens","tools"]}]}"#, Some(true)),
-            (0, r#"{"data":[{"id":"a/m","supported_parameters":["max_tokens","tool_choice"]}]}"#, Some(false)),
-            (0, r#"{"data":[{"id":"a/m:free","features":{"tool_calls":false}}]}"#, Some(false)),
-            (0, r#"{"data":[{"id":"a/m:free","capabilities":{"function_calling":true}}]}"#, Some(true)),
-            (0, r#"{"object":"list","data":[{"id":"a/m:free","object":"model"}]}"#, None),
-            (0, r#"{"data":[{"id":"other","supported_parameters":["tools"]}]}"#, None),
+            (
+                0,
+                r#"{"data":[{"id":"x"},{"id":"a/m:free","supported_parameters":["max_tokens","tools"]}]}"#,
+                Some(true),
+            ),
+            (
+                0,
+                r#"{"data":[{"id":"a/m","supported_parameters":["max_tokens","tool_choice"]}]}"#,
+                Some(false),
+            ),
+            (
+                0,
+                r#"{"data":[{"id":"a/m:free","features":{"tool_calls":false}}]}"#,
+                Some(false),
+            ),
+            (
+                0,
+                r#"{"data":[{"id":"a/m:free","capabilities":{"function_calling":true}}]}"#,
+                Some(true),
+            ),
+            (
+                0,
+                r#"{"object":"list","data":[{"id":"a/m:free","object":"model"}]}"#,
+                None,
+            ),
+            (
+                0,
+                r#"{"data":[{"id":"other","supported_parameters":["tools"]}]}"#,
+                None,
+            ),
             (0, "<html>", None),
             (
                 1,
                 r#"{"chat_template":"{% if tools %}","chat_template_caps":{"supports_tools":false,"supports_tool_calls":true}}"#,
                 Some(false),
             ),
-            (1, r#"{"chat_template":"x","chat_template_caps":{"supports_tool_calls":true}}"#, Some(true)),
-            (1, r#"{"chat_template":"{%- if tools %}…","chat_template_caps":{}}"#, Some(true)),
+            (
+                1,
+                r#"{"chat_template":"x","chat_template_caps":{"supports_tool_calls":true}}"#,
+                Some(true),
+            ),
+            (
+                1,
+                r#"{"chat_template":"{%- if tools %}…","chat_template_caps":{}}"#,
+                Some(true),
+            ),
             (1, r#"{"chat_template":"{{ messages }}"}"#, Some(false)),
-            (1, r#"{"chat_template":"{{ messages }}","chat_template_tool_use":"{{ tools }}"}"#, Some(true)),
+            (
+                1,
+                r#"{"chat_template":"{{ messages }}","chat_template_tool_use":"{{ tools }}"}"#,
+                Some(true),
+            ),
             (1, r#"{"chat_template":""}"#, None),
             (1, r#"{"error":"Unexpected endpoint or method."}"#, None),
             (
@@ -290,10 +449,22 @@ mod tests {
                 r#"{"object":"list","data":[{"id":"a/m:free","type":"llm","state":"loaded","capabilities":["tool_use"]}]}"#,
                 Some(true),
             ),
-            (2, r#"{"data":[{"id":"a/m:free","type":"vlm","capabilities":["vision"]}]}"#, Some(false)),
-            (2, r#"{"data":[{"id":"a/m:free","type":"llm"},{"id":"x","capabilities":["tool_use"]}]}"#, Some(false)),
+            (
+                2,
+                r#"{"data":[{"id":"a/m:free","type":"vlm","capabilities":["vision"]}]}"#,
+                Some(false),
+            ),
+            (
+                2,
+                r#"{"data":[{"id":"a/m:free","type":"llm"},{"id":"x","capabilities":["tool_use"]}]}"#,
+                Some(false),
+            ),
             (2, r#"{"data":[{"id":"a/m:free","type":"llm"}]}"#, None),
-            (4, r#"{"details":{},"capabilities":["completion","tools","thinking"]}"#, Some(true)),
+            (
+                4,
+                r#"{"details":{},"capabilities":["completion","tools","thinking"]}"#,
+                Some(true),
+            ),
             (4, r#"{"capabilities":["completion"]}"#, Some(false)),
             (4, r#"{"template":"old"}"#, None),
         ] {
@@ -306,7 +477,10 @@ mod tests {
             };
             assert_eq!(native, want, "{body}");
         }
-        assert_eq!(all[3].answer(Some(r#"{"version":"0.13.5"}"#)), Answer::Nothing);
+        assert_eq!(
+            all[3].answer(Some(r#"{"version":"0.13.5"}"#)),
+            Answer::Nothing
+        );
         assert_eq!(all[0].answer(None), Answer::Nothing);
         for body in [None, Some("<html>"), Some("{}")] {
             assert_eq!(all[3].answer(body), Answer::Over);
@@ -315,22 +489,56 @@ mod tests {
 
     #[test]
     fn a_server_is_known_by_the_first_question_that_it_answers() {
-        let options =
-            RequestOptions { model: "m".into(), base_url: Some("http://h/v1".into()), ..RequestOptions::default() };
+        let options = RequestOptions {
+            model: "m".into(),
+            base_url: Some("http://h/v1".into()),
+            ..RequestOptions::default()
+        };
         let all = server_questions(Api::OpenaiChat, &options, true);
-        let urls: Vec<&str> = all.iter().map(|question| question.request.url.as_str()).collect();
-        assert_eq!(urls, ["http://h/props", "http://h/api/version", "http://h/api/show"]);
-        let of = |kind, template: Option<&str>| Some(Server { kind, template: template.map(str::to_owned) });
+        let urls: Vec<&str> = all
+            .iter()
+            .map(|question| question.request.url.as_str())
+            .collect();
+        assert_eq!(
+            urls,
+            [
+                "http://h/props",
+                "http://h/api/version",
+                "http://h/api/show"
+            ]
+        );
+        let of = |kind, template: Option<&str>| {
+            Some(Server {
+                kind,
+                template: template.map(str::to_owned),
+            })
+        };
         for (at, body, server) in [
-            (0, Some(r#"{"chat_template":"t","chat_template_tool_use":"u"}"#), of(ServerKind::LlamaCpp, Some("u"))),
-            (0, Some(r#"{"chat_template":"t","build_info":"b1"}"#), of(ServerKind::LlamaCpp, Some("t"))),
-            (0, Some(r#"{"default_generation_settings":{}}"#), of(ServerKind::LlamaCpp, None)),
+            (
+                0,
+                Some(r#"{"chat_template":"t","chat_template_tool_use":"u"}"#),
+                of(ServerKind::LlamaCpp, Some("u")),
+            ),
+            (
+                0,
+                Some(r#"{"chat_template":"t","build_info":"b1"}"#),
+                of(ServerKind::LlamaCpp, Some("t")),
+            ),
+            (
+                0,
+                Some(r#"{"default_generation_settings":{}}"#),
+                of(ServerKind::LlamaCpp, None),
+            ),
             (0, Some("{}"), None),
             (0, Some("<html>"), None),
             (0, None, None),
             (1, Some(r#"{"version":"0.13.5"}"#), None),
             (1, None, of(ServerKind::Unknown, None)),
-            (2, Some(r#"{"template":"{{ .Prompt }}"}"#), of(ServerKind::Ollama, Some("{{ .Prompt }}"))),
+            (
+                2,
+                Some(r#"{"template":"{{ .Prompt }}"}"#),
+                of(ServerKind::Ollama, Some("{{ .Prompt }}")),
+            ),
             (2, None, of(ServerKind::Unknown, None)),
         ] {
             assert_eq!(all[at].server(body), server, "{at} {body:?}");
@@ -343,8 +551,14 @@ mod tests {
         let key = |url: &str| capability_key(Api::OpenaiChat, url, "m");
         assert_eq!(key("http://h/v1"), key("http://me:secret@h/v1/?key=secret"));
         assert_ne!(key("http://h/v1"), key("http://h/v2"));
-        assert_ne!(key("http://h/v1"), capability_key(Api::Ollama, "http://h/v1", "m"));
-        assert_eq!(plain_url("https://me:secret@h:1/v1?key=x"), "https://h:1/v1");
+        assert_ne!(
+            key("http://h/v1"),
+            capability_key(Api::Ollama, "http://h/v1", "m")
+        );
+        assert_eq!(
+            plain_url("https://me:secret@h:1/v1?key=x"),
+            "https://h:1/v1"
+        );
         assert_eq!(plain_url("https://me:secret@h?key=x"), "https://h");
     }
 }

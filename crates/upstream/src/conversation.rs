@@ -77,13 +77,17 @@ pub struct Problem {
 }
 
 impl Conversation {
-    /// Reads a log: `message` events of choice 0, bare `{"role":…}` lines, and which calls have run. Skips every other event; reports
-    /// lines that are not a JSON object and messages without a role.
+    /// Reads a log: `message` events of choice 0, bare `{"role":…}` lines, and which calls have
+    /// run. Skips every other event; reports lines that are not a JSON object and messages without
+    /// a role.
     pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
         let mut talk = Conversation::default();
         let mut problems = Vec::new();
         let mut turns = HashMap::new();
-        for (line, text) in (1..).zip(log.split('\n')).filter(|(_, text)| !text.trim().is_empty()) {
+        for (line, text) in (1..)
+            .zip(log.split('\n'))
+            .filter(|(_, text)| !text.trim().is_empty())
+        {
             if let Err(what) = talk.line(text, &mut turns) {
                 problems.push(Problem { line, what });
             }
@@ -93,11 +97,19 @@ impl Conversation {
 
     /// A conversation of these messages.
     pub(crate) fn of(messages: Vec<Message>) -> Conversation {
-        Conversation { messages, verbatim: None, client: None }
+        Conversation {
+            messages,
+            verbatim: None,
+            client: None,
+        }
     }
 
     /// Takes one line; `turns` holds the turn of each stream.
-    fn line<'l>(&mut self, line: &'l str, turns: &mut HashMap<Option<&'l str>, OpenTurn>) -> Result<(), String> {
+    fn line<'l>(
+        &mut self,
+        line: &'l str,
+        turns: &mut HashMap<Option<&'l str>, OpenTurn>,
+    ) -> Result<(), String> {
         let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
         let turn = turns.entry(event.get("stream").map(Raw::text)).or_default();
         if event.get("choice").and_then(Raw::i64).unwrap_or(0) == 0 {
@@ -113,7 +125,9 @@ impl Conversation {
                 _ => {}
             }
         }
-        let Some(mut message) = message(event)? else { return Ok(()) };
+        let Some(mut message) = message(event)? else {
+            return Ok(());
+        };
         if message.role() == "assistant" {
             message.ran = std::mem::take(&mut turn.early);
             turn.message = Some(self.messages.len());
@@ -125,26 +139,41 @@ impl Conversation {
     /// The same without what only a provider of another API than the one named `api` could get.
     #[must_use]
     pub fn for_provider(self, api: &str) -> Conversation {
-        let verbatim = self.verbatim.filter(|verbatim| verbatim.fits(api, self.messages.len()));
+        let verbatim = self
+            .verbatim
+            .filter(|verbatim| verbatim.fits(api, self.messages.len()));
         Conversation { verbatim, ..self }
     }
 
-    /// A sentence for each kind of what the messages hold and a provider of the API named `api` does not get.
+    /// A sentence for each kind of what the messages hold and a provider of the API named `api`
+    /// does not get.
     pub fn notes_for(&self, api: &str) -> Vec<String> {
-        if self.verbatim.as_ref().is_some_and(|verbatim| verbatim.fits(api, self.messages.len())) {
+        if self
+            .verbatim
+            .as_ref()
+            .is_some_and(|verbatim| verbatim.fits(api, self.messages.len()))
+        {
             return Vec::new();
         }
-        let count = |is_lost: &dyn Fn(&Message) -> usize| self.messages.iter().map(is_lost).sum::<usize>();
+        let count =
+            |is_lost: &dyn Fn(&Message) -> usize| self.messages.iter().map(is_lost).sum::<usize>();
         let errors = count(&|message| {
-            usize::from(message.role() == "tool" && message.get("is_error").is_some_and(|is_error| is_error == true))
+            usize::from(
+                message.role() == "tool"
+                    && message
+                        .get("is_error")
+                        .is_some_and(|is_error| is_error == true),
+            )
         });
         let broken = count(&|message| {
-            let is_broken = |call: &&PastCall<'_>| !Raw::parse(call.arguments).is_ok_and(Raw::is_object);
+            let is_broken =
+                |call: &&PastCall<'_>| !Raw::parse(call.arguments).is_ok_and(Raw::is_object);
             message.calls().iter().filter(is_broken).count()
         });
         let foreign = count(&|message| {
             let blocks = message.blocks();
-            let is_lost = !message.reasoning().is_empty() && blocks.iter().all(|block| block.data(api).is_none());
+            let is_lost = !message.reasoning().is_empty()
+                && blocks.iter().all(|block| block.data(api).is_none());
             usize::from(is_lost)
         });
         // What parts of a content hold that the API has no member for.
@@ -164,17 +193,33 @@ impl Conversation {
         let mut notes = Vec::new();
         for (path, word) in in_parts {
             let parts = count(&|message| {
-                let parts = message.content().and_then(Value::as_array).into_iter().flatten();
+                let parts = message
+                    .content()
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
                 let found = parts.filter_map(|part| part.pointer(path)?.as_str());
-                found.filter(|found| word.is_empty() || found == word).count()
+                found
+                    .filter(|found| word.is_empty() || found == word)
+                    .count()
             });
             if parts > 0 {
-                let name = if word.is_empty() { path.rsplit('/').next().unwrap_or_default() } else { word };
-                notes.push(format!("left out, since {} has no such part of a message: {name} ({parts} of them)", api));
+                let name = if word.is_empty() {
+                    path.rsplit('/').next().unwrap_or_default()
+                } else {
+                    word
+                };
+                notes.push(format!(
+                    "left out, since {} has no such part of a message: {name} ({parts} of them)",
+                    api
+                ));
             }
         }
         if foreign > 0 {
-            notes.push(format!("left out, since it is not {}'s own: reasoning ({foreign} of the answers)", api));
+            notes.push(format!(
+                "left out, since it is not {}'s own: reasoning ({foreign} of the answers)",
+                api
+            ));
         }
         if errors > 0 && api != "anthropic" {
             notes.push(format!(
@@ -197,12 +242,22 @@ impl Conversation {
 
     /// How many messages of the assistant follow the last message of the user.
     pub fn steps(&self) -> usize {
-        self.messages.iter().rev().take_while(|m| m.role() != "user").filter(|m| m.role() == "assistant").count()
+        self.messages
+            .iter()
+            .rev()
+            .take_while(|m| m.role() != "user")
+            .filter(|m| m.role() == "assistant")
+            .count()
     }
 
     /// The same conversation with refusals as text.
     pub(crate) fn with_refusals_as_text(self) -> Conversation {
-        Conversation::of(self.messages.into_iter().map(Message::with_refusal_as_text).collect())
+        Conversation::of(
+            self.messages
+                .into_iter()
+                .map(Message::with_refusal_as_text)
+                .collect(),
+        )
     }
 }
 
@@ -213,9 +268,14 @@ impl RanCall {
         if !is_result {
             return Some(RanCall { id, output: None });
         }
-        let is_answered = event.get_str("status").is_some_and(|status| status != "pending");
+        let is_answered = event
+            .get_str("status")
+            .is_some_and(|status| status != "pending");
         let output = event.get_str("output").unwrap_or_default().into_owned();
-        is_answered.then_some(RanCall { id, output: Some(output) })
+        is_answered.then_some(RanCall {
+            id,
+            output: Some(output),
+        })
     }
 }
 
@@ -225,14 +285,20 @@ fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
         return Err("not a JSON object".into());
     }
     let message = match event.get_str("type").as_deref() {
-        Some("message") if event.get("choice").and_then(Raw::i64).unwrap_or(0) != 0 => return Ok(None),
-        Some("message") => event.get("message").ok_or("a message event without \"message\"")?,
+        Some("message") if event.get("choice").and_then(Raw::i64).unwrap_or(0) != 0 => {
+            return Ok(None);
+        }
+        Some("message") => event
+            .get("message")
+            .ok_or("a message event without \"message\"")?,
         None if event.get("role").is_some() => event,
         None => return Err("neither an event (no \"type\") nor a message (no \"role\")".into()),
         Some(_) => return Ok(None),
     };
     match serde_json::from_str(message.text()) {
-        Ok(Value::Object(fields)) if fields.get("role").is_some_and(Value::is_string) => Ok(Some(Message::new(fields))),
+        Ok(Value::Object(fields)) if fields.get("role").is_some_and(Value::is_string) => {
+            Ok(Some(Message::new(fields)))
+        }
         Ok(_) => Err("a message without a \"role\"".into()),
         Err(why) => Err(format!("a message that is no JSON: {why}")),
     }
@@ -241,7 +307,10 @@ fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
 impl Message {
     /// A message of these members.
     pub(crate) fn new(fields: Map<String, Value>) -> Message {
-        Message { fields, ran: Vec::new() }
+        Message {
+            fields,
+            ran: Vec::new(),
+        }
     }
 
     /// A user's message.
@@ -272,7 +341,8 @@ impl Message {
         self.get(key)?.as_str()
     }
 
-    /// The content: a string, or an array of parts in OpenAI's shape; `None` when it is missing or `null`.
+    /// The content: a string, or an array of parts in OpenAI's shape; `None` when it is missing or
+    /// `null`.
     pub fn content(&self) -> Option<&Value> {
         self.get("content")
     }
@@ -281,9 +351,10 @@ impl Message {
     pub fn text(&self) -> String {
         match self.content() {
             Some(Value::String(text)) => text.clone(),
-            Some(Value::Array(parts)) => {
-                parts.iter().filter_map(|p| p.as_str().or_else(|| p.get("text")?.as_str())).collect()
-            }
+            Some(Value::Array(parts)) => parts
+                .iter()
+                .filter_map(|p| p.as_str().or_else(|| p.get("text")?.as_str()))
+                .collect(),
             Some(other) => other.to_string(),
             None => String::new(),
         }
@@ -294,8 +365,14 @@ impl Message {
         if let Some(refusal) = self.get_str("refusal") {
             return refusal.to_owned();
         }
-        let parts = self.content().and_then(Value::as_array).into_iter().flatten();
-        parts.filter_map(|part| part.get("refusal")?.as_str()).collect()
+        let parts = self
+            .content()
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        parts
+            .filter_map(|part| part.get("refusal")?.as_str())
+            .collect()
     }
 
     /// The same message with its refusal as text, for a provider that has no refusals.
@@ -307,8 +384,12 @@ impl Message {
         }
         let content = match self.fields.get("content") {
             Some(Value::Array(parts)) => {
-                let kept = parts.iter().filter(|part| part.get("refusal").is_none()).cloned();
-                kept.chain([json!({"type": "text", "text": refusal})]).collect()
+                let kept = parts
+                    .iter()
+                    .filter(|part| part.get("refusal").is_none())
+                    .cloned();
+                kept.chain([json!({"type": "text", "text": refusal})])
+                    .collect()
             }
             _ => Value::from(self.text() + &refusal),
         };
@@ -318,10 +399,18 @@ impl Message {
 
     /// The calls of an assistant's message, in order.
     pub fn calls(&self) -> Vec<PastCall<'_>> {
-        let calls = self.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let calls = self
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         calls
             .iter()
-            .filter(|c| c.pointer("/function/name").and_then(Value::as_str).is_some_and(|name| !name.is_empty()))
+            .filter(|c| {
+                c.pointer("/function/name")
+                    .and_then(Value::as_str)
+                    .is_some_and(|name| !name.is_empty())
+            })
             .map(|c| {
                 let text = |path: &str| c.pointer(path).and_then(Value::as_str).unwrap_or_default();
                 PastCall {
@@ -344,15 +433,22 @@ impl Message {
         self.get_str("reasoning").unwrap_or_default()
     }
 
-    /// The blocks of reasoning that providers want back, in stream order. A builder takes those whose [`PastBlock::data`] for its
-    /// own API is there.
+    /// The blocks of reasoning that providers want back, in stream order. A builder takes those
+    /// whose [`PastBlock::data`] for its own API is there.
     pub fn blocks(&self) -> Vec<PastBlock<'_>> {
-        let blocks = self.get("provider").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let blocks = self
+            .get("provider")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         blocks
             .iter()
             .filter_map(|b| {
                 Some(PastBlock {
-                    thinking: b.get("thinking").and_then(Value::as_str).unwrap_or_default(),
+                    thinking: b
+                        .get("thinking")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default(),
                     calls: b
                         .get("calls")
                         .and_then(Value::as_u64)
@@ -367,12 +463,14 @@ impl Message {
 }
 
 impl Message {
-    /// The reasoning that came in a named member of `api`'s messages: each member's name and its text, in order. Builders put it
-    /// back there.
+    /// The reasoning that came in a named member of `api`'s messages: each member's name and its
+    /// text, in order. Builders put it back there.
     pub(crate) fn reasoning_fields(&self, api: &str) -> Vec<(String, String)> {
         let mut fields: Vec<(String, String)> = Vec::new();
         for block in self.blocks() {
-            let Some(name) = block.data(api).and_then(|d| d.get("field")?.as_str()) else { continue };
+            let Some(name) = block.data(api).and_then(|d| d.get("field")?.as_str()) else {
+                continue;
+            };
             match fields.iter_mut().find(|(before, _)| before == name) {
                 Some((_, text)) => text.push_str(block.thinking),
                 None => fields.push((name.to_owned(), block.thinking.to_owned())),
@@ -412,10 +510,19 @@ mod tests {
             "{\"type\":\"mess",
         );
         let (talk, problems) = Conversation::read(log);
-        assert_eq!(talk.messages.iter().map(Message::role).collect::<Vec<_>>(), ["user", "assistant"]);
-        assert_eq!(talk.messages[0].get("n").unwrap().to_string(), "12345678901234567890.10");
+        assert_eq!(
+            talk.messages.iter().map(Message::role).collect::<Vec<_>>(),
+            ["user", "assistant"]
+        );
+        assert_eq!(
+            talk.messages[0].get("n").unwrap().to_string(),
+            "12345678901234567890.10"
+        );
         assert_eq!(talk.messages[1].text(), "ab");
-        assert_eq!(problems.iter().map(|p| p.line).collect::<Vec<_>>(), [6, 7, 8, 9, 10]);
+        assert_eq!(
+            problems.iter().map(|p| p.line).collect::<Vec<_>>(),
+            [6, 7, 8, 9, 10]
+        );
         assert_eq!(talk.steps(), 1);
     }
 }

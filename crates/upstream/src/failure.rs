@@ -4,12 +4,14 @@ use crate::{overflow, refusal};
 use event::Raw;
 use redact::Redactor;
 
-/// The message in the body of a response whose HTTP status is an error, in a sentence that names the status.
+/// The message in the body of a response whose HTTP status is an error, in a sentence that names
+/// the status.
 pub fn error_message(status: u16, body: &[u8]) -> String {
     Failure::of_body(status, &String::from_utf8_lossy(body)).message
 }
 
-/// Whether the answer with this HTTP status and body reports a conversation longer than the model's context.
+/// Whether the answer with this HTTP status and body reports a conversation longer than the model's
+/// context.
 pub fn is_context_overflow(status: u16, body: &[u8]) -> bool {
     Failure::of_body(status, &String::from_utf8_lossy(body)).is_overflow()
 }
@@ -31,31 +33,45 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(code: &str, message: impl Into<String>, retryable: bool) -> Self {
-        Failure { code: code.to_owned(), message: message.into(), retryable, ..Failure::default() }
+        Failure {
+            code: code.to_owned(),
+            message: message.into(),
+            retryable,
+            ..Failure::default()
+        }
     }
 
-    /// This failure of an HTTP response in words for a client of a service, who sees the status beside them. `server` names who answered.
+    /// This failure of an HTTP response in words for a client of a service, who sees the status
+    /// beside them. `server` names who answered.
     pub(crate) fn for_client(&mut self, server: &str) {
         let Some(status) = self.status else { return };
         if let Some(message) = self.message.strip_prefix(&format!("HTTP {status}: ")) {
             self.message = match message {
-                NO_MESSAGE | UNNAMED => format!("{server} answered with the status {status} and without a message"),
+                NO_MESSAGE | UNNAMED => {
+                    format!("{server} answered with the status {status} and without a message")
+                }
                 message => message.to_owned(),
             };
         }
     }
 
-    /// This failure with a remedy, where there is one. `native`: the request had tools; `is_for_client`: whoever reads it knows neither options nor
-    /// a log.
+    /// This failure with a remedy, where there is one. `native`: the request had tools;
+    /// `is_for_client`: whoever reads it knows neither options nor a log.
     pub(crate) fn advised(mut self, native: bool, is_for_client: bool) -> Failure {
         if self.is_overflow() {
             self.code = "context_overflow".to_owned();
             self.retryable = false;
-            let remedy = if is_for_client { overflow::REMEDY_OF_CLIENTS } else { overflow::REMEDY };
+            let remedy = if is_for_client {
+                overflow::REMEDY_OF_CLIENTS
+            } else {
+                overflow::REMEDY
+            };
             self.message = format!("{}; {remedy}", self.message);
         } else if native && !is_for_client && self.refuses_tools() {
-            self.message =
-                format!("{}; --tools-mode auto (or tag) puts the tools into the prompt instead", self.message);
+            self.message = format!(
+                "{}; --tools-mode auto (or tag) puts the tools into the prompt instead",
+                self.message
+            );
         }
         self
     }
@@ -67,7 +83,9 @@ impl Failure {
             code: text(self.code),
             message: text(self.message),
             retryable: self.retryable,
-            provider: self.provider.map(|json| redactor.json_text(&json).into_owned()),
+            provider: self
+                .provider
+                .map(|json| redactor.json_text(&json).into_owned()),
             status: self.status,
         }
     }
@@ -82,29 +100,58 @@ impl Failure {
     }
 
     fn refuses_tools(&self) -> bool {
-        let status = self.code.strip_prefix("http_").and_then(|n| n.parse().ok()).unwrap_or(400);
+        let status = self
+            .code
+            .strip_prefix("http_")
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(400);
         refusal::refuses_tools(status, self.provider.as_deref().unwrap_or(&self.message)).is_some()
     }
 
-    /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`, `{"error":"…"}`, `{"type":"error",…}`,
-    /// `{"object":"error",…}`, or any object in a server-sent event of the name `error`. `None` without one.
+    /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`,
+    /// `{"error":"…"}`, `{"type":"error",…}`, `{"object":"error",…}`, or any object in a
+    /// server-sent event of the name `error`. `None` without one.
     pub(crate) fn of_frame(frame: Raw<'_>, name: Option<&str>) -> Option<Failure> {
         let [error, object, kind] = frame.fields(["error", "object", "type"]);
-        let named =
-            name == Some("error") || [object, kind].into_iter().flatten().any(|name| name.text() == "\"error\"");
-        error.filter(|e| says_something(*e)).or(named.then_some(frame)).map(|error| Self::of(error, None))
+        let named = name == Some("error")
+            || [object, kind]
+                .into_iter()
+                .flatten()
+                .any(|name| name.text() == "\"error\"");
+        error
+            .filter(|e| says_something(*e))
+            .or(named.then_some(frame))
+            .map(|error| Self::of(error, None))
     }
 
     /// The error of a body that came with the HTTP status `status`, whatever its shape is.
     pub(crate) fn of_body(status: u16, body: &str) -> Failure {
         let parsed = Raw::parse(body).ok();
-        let inner = parsed.and_then(|v| if v.is_array() { v.items().next() } else { Some(v) });
+        let inner = parsed.and_then(|v| {
+            if v.is_array() {
+                v.items().next()
+            } else {
+                Some(v)
+            }
+        });
         let mut failure = match inner.filter(|v| v.is_object()) {
-            Some(v) => Self::of(v.get("error").filter(|e| says_something(*e)).unwrap_or(v), Some(status)),
-            None => Failure { message: sentence(body), ..Failure::default() },
+            Some(v) => Self::of(
+                v.get("error").filter(|e| says_something(*e)).unwrap_or(v),
+                Some(status),
+            ),
+            None => Failure {
+                message: sentence(body),
+                ..Failure::default()
+            },
         };
-        failure.message =
-            format!("HTTP {status}: {}", if failure.message.is_empty() { NO_MESSAGE } else { &failure.message });
+        failure.message = format!(
+            "HTTP {status}: {}",
+            if failure.message.is_empty() {
+                NO_MESSAGE
+            } else {
+                &failure.message
+            }
+        );
         failure.code = format!("http_{status}");
         failure.status = Some(status);
         failure.retryable = retryable(status);
@@ -124,27 +171,50 @@ impl Failure {
                 ..Failure::default()
             };
         }
-        let number = ["code", "status", "http_status", "status_code"].iter().find_map(|key| {
-            let v = error.get(key)?;
-            v.i64().or_else(|| v.str()?.parse().ok())
-        });
-        let status = status.or_else(|| number.and_then(|n| u16::try_from(n).ok()).filter(|n| (400..600).contains(n)));
-        let word = ["code", "type", "status"]
+        let number = ["code", "status", "http_status", "status_code"]
             .iter()
-            .find_map(|key| error.get_str(key).filter(|w| !w.is_empty() && w.parse::<i64>().is_err() && w != "error"));
+            .find_map(|key| {
+                let v = error.get(key)?;
+                v.i64().or_else(|| v.str()?.parse().ok())
+            });
+        let status = status.or_else(|| {
+            number
+                .and_then(|n| u16::try_from(n).ok())
+                .filter(|n| (400..600).contains(n))
+        });
+        let word = ["code", "type", "status"].iter().find_map(|key| {
+            error
+                .get_str(key)
+                .filter(|w| !w.is_empty() && w.parse::<i64>().is_err() && w != "error")
+        });
         let code = match (word, status) {
             (Some(word), _) => word.into_owned(),
             (None, Some(status)) => format!("http_{status}"),
             (None, None) => "provider_error".to_owned(),
         };
-        let message = ["message", "detail", "msg", "error"].iter().find_map(|key| {
-            let v = error.get(key)?;
-            Some(v.str().map_or_else(|| v.text().to_owned(), |s| s.into_owned()))
-        });
-        let retryable =
-            status.is_some_and(retryable) || RETRYABLE.iter().any(|w| code.to_ascii_lowercase().contains(w));
-        let message = message.filter(|m| !m.is_empty()).unwrap_or_else(|| UNNAMED.to_owned());
-        Failure { code, message, retryable, provider, status: None }
+        let message = ["message", "detail", "msg", "error"]
+            .iter()
+            .find_map(|key| {
+                let v = error.get(key)?;
+                Some(
+                    v.str()
+                        .map_or_else(|| v.text().to_owned(), |s| s.into_owned()),
+                )
+            });
+        let retryable = status.is_some_and(retryable)
+            || RETRYABLE
+                .iter()
+                .any(|w| code.to_ascii_lowercase().contains(w));
+        let message = message
+            .filter(|m| !m.is_empty())
+            .unwrap_or_else(|| UNNAMED.to_owned());
+        Failure {
+            code,
+            message,
+            retryable,
+            provider,
+            status: None,
+        }
     }
 }
 
@@ -176,7 +246,8 @@ pub(crate) fn retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
-/// The first words of a body that is not JSON: without tags if it is HTML, on one line, at most 200 characters.
+/// The first words of a body that is not JSON: without tags if it is HTML, on one line, at most 200
+/// characters.
 pub(crate) fn sentence(body: &str) -> String {
     let mut plain = String::new();
     let mut inside = false;
@@ -192,5 +263,10 @@ pub(crate) fn sentence(body: &str) -> String {
         }
     }
     let words: Vec<&str> = plain.split_whitespace().collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).take(200).collect()
+    words
+        .join(" ")
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(200)
+        .collect()
 }

@@ -12,9 +12,11 @@ use values::Values;
 /// How many bytes of an unknown body are kept for the message.
 const FOREIGN: usize = 64 << 10;
 
-/// Finds out from the first bytes what a body is, and cuts it into frames. Any split of the bytes gives the same frames.
+/// Finds out from the first bytes what a body is, and cuts it into frames. Any split of the bytes
+/// gives the same frames.
 ///
-/// The `Content-Type` does not matter: servers send event streams as `text/plain`, and recorded bodies have no headers.
+/// The `Content-Type` does not matter: servers send event streams as `text/plain`, and recorded
+/// bodies have no headers.
 #[derive(Debug)]
 pub(crate) struct Framing {
     mode: BodyForm,
@@ -27,7 +29,8 @@ pub(crate) struct Framing {
 
 #[derive(Debug)]
 enum BodyForm {
-    /// Undecided; the bytes so far, but for white space that changes nothing, and how many came before them.
+    /// Undecided; the bytes so far, but for white space that changes nothing, and how many came
+    /// before them.
     Start(Vec<u8>, usize),
     Sse(sse::Decoder),
     Json(Values),
@@ -49,7 +52,12 @@ struct Foreign {
 impl Framing {
     /// Frames of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Framing {
-        Framing { mode: BodyForm::Start(Vec::new(), 0), limit, full: false, is_inner: false }
+        Framing {
+            mode: BodyForm::Start(Vec::new(), 0),
+            limit,
+            full: false,
+            is_inner: false,
+        }
     }
 
     /// How many bytes are kept of the frame so far.
@@ -86,7 +94,9 @@ impl Framing {
     pub(crate) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
         if let BodyForm::Start(begun, _) = &mut self.mode {
             let begun = std::mem::take(begun);
-            let Some(mode) = mode(&begun, true, self.limit, self.is_inner) else { return };
+            let Some(mode) = mode(&begun, true, self.limit, self.is_inner) else {
+                return;
+            };
             self.mode = mode;
             self.feed(&begun, on);
         }
@@ -139,7 +149,8 @@ impl Framing {
                 false
             }
             BodyForm::Foreign(foreign) => {
-                let (kept, rest) = bytes.split_at(bytes.len().min(FOREIGN.saturating_sub(foreign.kept.len())));
+                let (kept, rest) =
+                    bytes.split_at(bytes.len().min(FOREIGN.saturating_sub(foreign.kept.len())));
                 foreign.kept.extend_from_slice(kept);
                 if foreign.has_event() {
                     let begun = std::mem::take(&mut foreign.kept);
@@ -179,14 +190,18 @@ fn events(limit: usize) -> BodyForm {
     BodyForm::Sse(sse::Decoder::limited(limit).of_json())
 }
 
-/// Gives a server-sent event. JSON without `data:` is given as a body of JSON would be: it may be a whole response, or several lines.
+/// Gives a server-sent event. JSON without `data:` is given as a body of JSON would be: it may be a
+/// whole response, or several lines.
 fn event(event: sse::Event<'_>, on: &mut dyn FnMut(Frame<'_>)) {
     if event.is_bare {
         let mut values = Values::limited(usize::MAX);
         values.push(event.data.as_bytes(), on);
         values.finish(on);
     } else {
-        on(Frame::Event { name: event.name, data: event.data });
+        on(Frame::Event {
+            name: event.name,
+            data: event.data,
+        });
     }
 }
 
@@ -196,11 +211,15 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 impl Foreign {
     fn report(&self, on: &mut dyn FnMut(Frame<'_>)) {
         let text = String::from_utf8_lossy(&self.kept);
-        on(Frame::Foreign { text: &text, html: unmarked(&self.kept).starts_with(b"<") });
+        on(Frame::Foreign {
+            text: &text,
+            html: unmarked(&self.kept).starts_with(b"<"),
+        });
     }
 
-    /// Whether a line of an event follows after all. The specification of event streams skips lines with unknown fields,
-    /// so the first line alone decides nothing. An HTML page may have any line.
+    /// Whether a line of an event follows after all. The specification of event streams skips lines
+    /// with unknown fields, so the first line alone decides nothing. An HTML page may have any
+    /// line.
     fn has_event(&mut self) -> bool {
         if unmarked(&self.kept).starts_with(b"<") {
             return false;
@@ -210,7 +229,10 @@ impl Foreign {
             if line.starts_with(b"data:") || line.starts_with(b"event:") {
                 return true;
             }
-            let Some(end) = line[self.searched..].iter().position(|b| matches!(b, b'\n' | b'\r')) else {
+            let Some(end) = line[self.searched..]
+                .iter()
+                .position(|b| matches!(b, b'\n' | b'\r'))
+            else {
                 self.searched = line.len();
                 return false;
             };
@@ -229,12 +251,16 @@ fn unmarked(begun: &[u8]) -> &[u8] {
     rest
 }
 
-/// Replaces the byte order marks and the white space at the beginning by the shortest text that a decoder reads in the same way, so
-/// that each byte of them is looked at once. Returns how many bytes they were, and how many are left.
+/// Replaces the byte order marks and the white space at the beginning by the shortest text that a
+/// decoder reads in the same way, so that each byte of them is looked at once. Returns how many
+/// bytes they were, and how many are left.
 fn shrink(begun: &mut Vec<u8>) -> (usize, usize) {
     let before = begun.len() - unmarked(begun).len();
     let front = &begun[..before];
-    let line = front.iter().rposition(|b| matches!(b, b'\n' | b'\r')).map_or(0, |end| end + 1);
+    let line = front
+        .iter()
+        .rposition(|b| matches!(b, b'\n' | b'\r'))
+        .map_or(0, |end| end + 1);
     let left: &[u8] = match (line > 0, &front[line..]) {
         (false, MARK) => MARK,
         (false, []) => b"",
@@ -247,14 +273,22 @@ fn shrink(begun: &mut Vec<u8>) -> (usize, usize) {
     (before, left.len())
 }
 
-/// What a body that begins with these bytes is; `None` while that is open. With `all` the body has no more bytes.
+/// What a body that begins with these bytes is; `None` while that is open. With `all` the body has
+/// no more bytes.
 ///
-/// Byte order marks do not count here, however many there are: what they mean for the first line is the decoder's matter.
+/// Byte order marks do not count here, however many there are: what they mean for the first line is
+/// the decoder's matter.
 fn mode(begun: &[u8], all: bool, limit: usize, is_inner: bool) -> Option<BodyForm> {
     let rest = unmarked(begun);
     let first = rest.first()?;
     if !is_inner && begun.starts_with(MAGIC) {
-        return Some(BodyForm::Gzip(Box::new((Gzip::new(), Framing { is_inner: true, ..Framing::new(limit) }))));
+        return Some(BodyForm::Gzip(Box::new((
+            Gzip::new(),
+            Framing {
+                is_inner: true,
+                ..Framing::new(limit)
+            },
+        ))));
     }
     if !is_inner && !all && MAGIC.starts_with(begun) {
         return None;
@@ -265,7 +299,8 @@ fn mode(begun: &[u8], all: bool, limit: usize, is_inner: bool) -> Option<BodyFor
     if matches!(first, b'{' | b'[') {
         return Some(BodyForm::Json(Values::limited(limit)));
     }
-    // A line of an event stream is a comment, or a field's name, and a colon unless the value is empty.
+    // A line of an event stream is a comment, or a field's name, and a colon unless the value is
+    // empty.
     for field in ["", "data", "event", "id", "retry"] {
         let field = field.as_bytes();
         match rest.strip_prefix(field) {
@@ -302,27 +337,67 @@ mod tests {
     fn each_kind_of_body_is_told_from_its_first_bytes_however_they_come() {
         for (body, first) in [
             ("data: {}\n\n", "Event { name: None, data: \"{}\" }"),
-            ("\u{feff}event: x\r\ndata: {}", "Event { name: Some(\"x\"), data: \"{}\" }"),
-            (": ping\n\n: \n\nid: 7\ndata:1\n\n", "Event { name: None, data: \"1\" }"),
+            (
+                "\u{feff}event: x\r\ndata: {}",
+                "Event { name: Some(\"x\"), data: \"{}\" }",
+            ),
+            (
+                ": ping\n\n: \n\nid: 7\ndata:1\n\n",
+                "Event { name: None, data: \"1\" }",
+            ),
             ("{\"a\":1}\n", "Value(\"{\\\"a\\\":1}\")"),
             ("\u{feff} [{\"a\":1}\n,", "Value(\"{\\\"a\\\":1}\")"),
-            ("<!doctype html><p>no", "Foreign { text: \"<!doctype html><p>no\", html: true }"),
-            ("Internal Server Error", "Foreign { text: \"Internal Server Error\", html: false }"),
+            (
+                "<!doctype html><p>no",
+                "Foreign { text: \"<!doctype html><p>no\", html: true }",
+            ),
+            (
+                "Internal Server Error",
+                "Foreign { text: \"Internal Server Error\", html: false }",
+            ),
             ("da", "Foreign { text: \"da\", html: false }"),
             ("data", "Foreign { text: \"data\", html: false }"),
-            // After the specification: a line without a colon is a field with an empty value, one mark at the start is
-            // taken away and a second belongs to the name of the first field, and lines with unknown fields are skipped.
-            ("data\ndata: {}\n\n", "Event { name: None, data: \"\\n{}\" }"),
-            ("id\r\ndata: {}\r\n\r\n", "Event { name: None, data: \"{}\" }"),
+            // After the specification: a line without a colon is a field with an empty value, one
+            // mark at the start is taken away and a second belongs to the name of the first field,
+            // and lines with unknown fields are skipped.
+            (
+                "data\ndata: {}\n\n",
+                "Event { name: None, data: \"\\n{}\" }",
+            ),
+            (
+                "id\r\ndata: {}\r\n\r\n",
+                "Event { name: None, data: \"{}\" }",
+            ),
             ("retry\rdata: {}", "Event { name: None, data: \"{}\" }"),
-            ("\u{feff}\u{feff}event: x\ndata: {}", "Event { name: None, data: \"{}\" }"),
-            ("\u{feff}\u{feff}data: {}\n\ndata: 2", "Event { name: None, data: \"2\" }"),
-            ("\u{feff}\u{feff}\u{feff}{\"a\":1}", "Value(\"{\\\"a\\\":1}\")"),
-            ("version: 2\nevent: x\ndata: {}\n\n", "Event { name: Some(\"x\"), data: \"{}\" }"),
+            (
+                "\u{feff}\u{feff}event: x\ndata: {}",
+                "Event { name: None, data: \"{}\" }",
+            ),
+            (
+                "\u{feff}\u{feff}data: {}\n\ndata: 2",
+                "Event { name: None, data: \"2\" }",
+            ),
+            (
+                "\u{feff}\u{feff}\u{feff}{\"a\":1}",
+                "Value(\"{\\\"a\\\":1}\")",
+            ),
+            (
+                "version: 2\nevent: x\ndata: {}\n\n",
+                "Event { name: Some(\"x\"), data: \"{}\" }",
+            ),
             ("dataset: 1\n\ndata: 2", "Event { name: None, data: \"2\" }"),
-            ("data: {}\n{\"error\":\n{}}", "Event { name: None, data: \"{}\" }, Value(\"{\\\"error\\\":\\n{}}\")"),
-            ("upstream error\nid: 7\n", "Foreign { text: \"upstream error\\nid: 7\\n\", html: false }"),
-            ("\u{feff}<html>\ndata: 1", "Foreign { text: \"\\u{feff}<html>\\ndata: 1\", html: true }"),
+            (
+                "data: {}\n{\"error\":\n{}}",
+                "Event { name: None, data: \"{}\" }, Value(\"{\\\"error\\\":\\n{}}\")",
+            ),
+            (
+                "upstream error\nid: 7\n",
+                "Foreign { text: \"upstream error\\nid: 7\\n\", html: false }",
+            ),
+            (
+                "\u{feff}<html>\ndata: 1",
+                "Foreign { text: \"\\u{feff}<html>\\ndata: 1\", html: true }",
+            ),
         ] {
             assert_eq!(frames(&[body.as_bytes()]).join(", "), first, "{body}");
             let single: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
@@ -345,7 +420,10 @@ mod tests {
             let bytes = body.as_bytes();
             for limit in 0..20 {
                 let whole = limited(&[bytes], limit);
-                assert_eq!(whole.last().is_some_and(|last| last == "TooLong"), whole.contains(&"TooLong".to_owned()));
+                assert_eq!(
+                    whole.last().is_some_and(|last| last == "TooLong"),
+                    whole.contains(&"TooLong".to_owned())
+                );
                 for step in 1..bytes.len() {
                     assert_eq!(
                         limited(&bytes.chunks(step).collect::<Vec<_>>(), limit),
@@ -358,7 +436,9 @@ mod tests {
         let mut framing = Framing::new(usize::MAX);
         for piece in [" ", "\u{feff}", "\n", "\u{feff} \n "] {
             framing.push(piece.repeat(1000).as_bytes(), &mut |_| {});
-            let BodyForm::Start(kept, _) = &framing.mode else { panic!("nothing is decided") };
+            let BodyForm::Start(kept, _) = &framing.mode else {
+                panic!("nothing is decided")
+            };
             assert!(kept.len() <= MARK.len(), "{kept:?}");
         }
     }
@@ -384,19 +464,33 @@ mod tests {
         assert_eq!(want.len(), 3);
         let bytes = compressed(body);
         // Several members in a row are one file.
-        for bytes in [bytes.clone(), [compressed(&body[..20]), compressed(&body[20..])].concat()] {
+        for bytes in [
+            bytes.clone(),
+            [compressed(&body[..20]), compressed(&body[20..])].concat(),
+        ] {
             for step in 1..bytes.len() {
-                assert_eq!(frames(&bytes.chunks(step).collect::<Vec<_>>()), want, "{step}");
+                assert_eq!(
+                    frames(&bytes.chunks(step).collect::<Vec<_>>()),
+                    want,
+                    "{step}"
+                );
             }
         }
         for cut in 3..bytes.len() {
             let got = frames(&[&bytes[..cut]]);
-            assert!(got.last().is_some_and(|last| last.starts_with("Damaged")), "{cut}: {got:?}");
+            assert!(
+                got.last().is_some_and(|last| last.starts_with("Damaged")),
+                "{cut}: {got:?}"
+            );
         }
         let mut wrong = bytes.clone();
         let middle = bytes.len() / 2;
         wrong[middle] ^= 0x55;
-        assert!(frames(&[&wrong]).iter().any(|frame| frame.starts_with("Damaged")));
+        assert!(
+            frames(&[&wrong])
+                .iter()
+                .any(|frame| frame.starts_with("Damaged"))
+        );
         // Twice is not read.
         let twice = frames(&[&compressed(&compressed(&body.repeat(100)))]);
         assert!(twice[0].starts_with("Foreign"), "{twice:?}");

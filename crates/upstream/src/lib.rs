@@ -1,8 +1,9 @@
 //! What is known of provider APIs: their streams into events, conversations into their requests.
 //!
-//! What it is: the table of APIs ([`Api`]), [`Stream`], which is fed the bytes of a response in any pieces and writes events,
-//! [`Conversation`], which is what a log holds, and [`request`], which makes the request of the next turn. What it is not: it
-//! opens no connection, has no clock, and merges no tool calls.
+//! What it is: the table of APIs ([`Api`]), [`Stream`], which is fed the bytes of a response in any
+//! pieces and writes events, [`Conversation`], which is what a log holds, and [`request`], which
+//! makes the request of the next turn. What it is not: it opens no connection, has no clock, and
+//! merges no tool calls.
 
 mod api;
 mod capability;
@@ -28,13 +29,14 @@ mod verbatim;
 
 pub use api::Api;
 pub use capability::{
-    Answer, Question, Server, ServerKind, capability_key, host_of, plain_url, questions, server_questions,
+    Answer, Question, Server, ServerKind, capability_key, host_of, plain_url, questions,
+    server_questions,
 };
 pub use conversation::{Conversation, Message, PastBlock, PastCall, Problem};
 pub use failure::{error_message, is_context_overflow};
 pub use inbound::{
-    InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, Target, forwarded_headers, inbound,
-    inbound_size, request_event,
+    InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, Target,
+    forwarded_headers, inbound, inbound_size, request_event,
 };
 pub use models::{ListedModel, listed_models, models_request};
 pub use passed::passed_request;

@@ -1,7 +1,8 @@
 //! The list of a provider's models: the request for it, and the names in the answer.
 //!
-//! Sources (2026-11): <https://platform.openai.com/docs/api-reference/models/list>, <https://docs.anthropic.com/en/api/models-list>,
-//! <https://ai.google.dev/api/models>, <https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models>,
+//! Sources (2026-11): <https://platform.openai.com/docs/api-reference/models/list>,
+//! <https://docs.anthropic.com/en/api/models-list>, <https://ai.google.dev/api/models>,
+//! <https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models>,
 //! <https://docs.mistral.ai/api/#tag/models>, <https://docs.cohere.com/reference/list-models>.
 
 use crate::Api;
@@ -15,18 +16,29 @@ pub fn models_request(api: Api, options: &RequestOptions) -> Request {
     let base = options.base_url.as_deref().unwrap_or(provider.base_url);
     let bare = base.split('?').next().unwrap_or(base);
     // Only Gemini's path has the name of a model.
-    let whole =
-        if api == Api::Gemini { String::new() } else { url(bare, &(provider.path)(options).unwrap_or_default()) };
+    let whole = if api == Api::Gemini {
+        String::new()
+    } else {
+        url(bare, &(provider.path)(options).unwrap_or_default())
+    };
     let without = |tail: &str| whole.strip_suffix(tail).unwrap_or(&whole).to_owned();
     let url = match api {
         Api::OpenaiResponses => without("/responses") + "/models",
         Api::Anthropic => without("/messages") + "/models?limit=1000",
-        Api::Gemini => url(bare.split("/models/").next().unwrap_or(bare), "/models?pageSize=1000"),
+        Api::Gemini => url(
+            bare.split("/models/").next().unwrap_or(bare),
+            "/models?pageSize=1000",
+        ),
         Api::Ollama => without("/api/chat") + "/api/tags",
         Api::Cohere => without("/v2/chat") + "/v1/models?page_size=1000",
         Api::OpenaiChat | Api::Mistral => without("/chat/completions") + "/models",
     };
-    Request { method: "GET", url, headers: headers(provider, options), body: String::new() }
+    Request {
+        method: "GET",
+        url,
+        headers: headers(provider, options),
+        body: String::new(),
+    }
 }
 
 /// A model of a server's list.
@@ -42,22 +54,40 @@ pub struct ListedModel {
 
 impl From<&str> for ListedModel {
     fn from(name: &str) -> Self {
-        ListedModel { name: name.to_owned(), ..ListedModel::default() }
+        ListedModel {
+            name: name.to_owned(),
+            ..ListedModel::default()
+        }
     }
 }
 
 /// The models in the answer, in its order. Nothing for an answer in another shape.
 pub fn listed_models(body: &str) -> Vec<ListedModel> {
-    let Ok(body) = Raw::parse(body) else { return vec![] };
-    let list = if body.is_array() { Some(body) } else { body.get("data").or_else(|| body.get("models")) };
-    let model = |model: Raw<'_>| {
-        let name: Cow<'_, str> = ["id", "name", "model"].iter().find_map(|key| model.get(key)?.str())?;
-        // Gemini's names are paths.
-        let name = Some(name.strip_prefix("models/").unwrap_or(&name).to_owned()).filter(|name| !name.is_empty())?;
-        let owned_by = model.get_str("owned_by").map(Cow::into_owned);
-        Some(ListedModel { name, created: model.get("created").and_then(Raw::i64), owned_by })
+    let Ok(body) = Raw::parse(body) else {
+        return vec![];
     };
-    list.into_iter().flat_map(|list| list.items().filter_map(model)).collect()
+    let list = if body.is_array() {
+        Some(body)
+    } else {
+        body.get("data").or_else(|| body.get("models"))
+    };
+    let model = |model: Raw<'_>| {
+        let name: Cow<'_, str> = ["id", "name", "model"]
+            .iter()
+            .find_map(|key| model.get(key)?.str())?;
+        // Gemini's names are paths.
+        let name = Some(name.strip_prefix("models/").unwrap_or(&name).to_owned())
+            .filter(|name| !name.is_empty())?;
+        let owned_by = model.get_str("owned_by").map(Cow::into_owned);
+        Some(ListedModel {
+            name,
+            created: model.get("created").and_then(Raw::i64),
+            owned_by,
+        })
+    };
+    list.into_iter()
+        .flat_map(|list| list.items().filter_map(model))
+        .collect()
 }
 
 #[cfg(test)]
@@ -68,16 +98,48 @@ mod tests {
     fn each_api_has_its_list_under_its_address() {
         for (api, base, url) in [
             (Api::OpenaiChat, None, "https://api.openai.com/v1/models"),
-            (Api::OpenaiChat, Some("http://h:1/v1"), "http://h:1/v1/models"),
-            (Api::OpenaiChat, Some("http://h/x/chat/completions?v=1"), "http://h/x/models"),
-            (Api::OpenaiResponses, None, "https://api.openai.com/v1/models"),
-            (Api::Anthropic, None, "https://api.anthropic.com/v1/models?limit=1000"),
-            (Api::Gemini, None, "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000"),
-            (Api::Gemini, Some("http://h/v1beta/models"), "http://h/v1beta/models?pageSize=1000"),
-            (Api::Gemini, Some("http://h/v1beta/models/x:generateContent"), "http://h/v1beta/models?pageSize=1000"),
+            (
+                Api::OpenaiChat,
+                Some("http://h:1/v1"),
+                "http://h:1/v1/models",
+            ),
+            (
+                Api::OpenaiChat,
+                Some("http://h/x/chat/completions?v=1"),
+                "http://h/x/models",
+            ),
+            (
+                Api::OpenaiResponses,
+                None,
+                "https://api.openai.com/v1/models",
+            ),
+            (
+                Api::Anthropic,
+                None,
+                "https://api.anthropic.com/v1/models?limit=1000",
+            ),
+            (
+                Api::Gemini,
+                None,
+                "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000",
+            ),
+            (
+                Api::Gemini,
+                Some("http://h/v1beta/models"),
+                "http://h/v1beta/models?pageSize=1000",
+            ),
+            (
+                Api::Gemini,
+                Some("http://h/v1beta/models/x:generateContent"),
+                "http://h/v1beta/models?pageSize=1000",
+            ),
             (Api::Ollama, Some("http://h:1"), "http://h:1/api/tags"),
             (Api::Mistral, None, "https://api.mistral.ai/v1/models"),
-            (Api::Cohere, None, "https://api.cohere.com/v1/models?page_size=1000"),
+            (
+                Api::Cohere,
+                None,
+                "https://api.cohere.com/v1/models?page_size=1000",
+            ),
         ] {
             let options = RequestOptions {
                 model: "tunedModels/..".into(),
@@ -86,22 +148,44 @@ mod tests {
                 ..RequestOptions::default()
             };
             let request = models_request(api, &options);
-            assert_eq!((request.url.as_str(), request.method), (url, "GET"), "{api:?}");
-            assert!(request.headers.iter().any(|(_, value)| value.ends_with('k')), "{api:?}");
+            assert_eq!(
+                (request.url.as_str(), request.method),
+                (url, "GET"),
+                "{api:?}"
+            );
+            assert!(
+                request
+                    .headers
+                    .iter()
+                    .any(|(_, value)| value.ends_with('k')),
+                "{api:?}"
+            );
         }
     }
 
     #[test]
     fn names_are_read_in_every_shape() {
         for (body, names) in [
-            (r#"{"object":"list","data":[{"id":"a"},{"id":"b"},{"x":1},{"id":""}]}"#, &["a", "b"][..]),
-            (r#"{"models":[{"name":"models/gemini-x","displayName":"X"}]}"#, &["gemini-x"]),
-            (r#"{"models":[{"name":"qwen3:4b","model":"qwen3:4b"}]}"#, &["qwen3:4b"]),
+            (
+                r#"{"object":"list","data":[{"id":"a"},{"id":"b"},{"x":1},{"id":""}]}"#,
+                &["a", "b"][..],
+            ),
+            (
+                r#"{"models":[{"name":"models/gemini-x","displayName":"X"}]}"#,
+                &["gemini-x"],
+            ),
+            (
+                r#"{"models":[{"name":"qwen3:4b","model":"qwen3:4b"}]}"#,
+                &["qwen3:4b"],
+            ),
             (r#"[{"id":"a"}]"#, &["a"]),
             (r#"{"error":"no"}"#, &[]),
             ("nonsense", &[]),
         ] {
-            let found: Vec<String> = listed_models(body).into_iter().map(|model| model.name).collect();
+            let found: Vec<String> = listed_models(body)
+                .into_iter()
+                .map(|model| model.name)
+                .collect();
             assert_eq!(found, names, "{body}");
         }
     }

@@ -1,13 +1,13 @@
 //! Errors that report a conversation longer than the model's context.
 //!
-//! Sources are the messages that providers and servers send (each is a case of the test below). They have no code in common.
+//! Sources are the messages that providers and servers send (each is a case of the test below).
+//! They have no code in common.
 
 /// What a person can do about it.
 pub(crate) const REMEDY: &str = "leave old messages out of the log (docs/protocol.md shows how), lower max_tokens, or ask a model with a longer context";
 
 /// What a client can do about it.
-pub(crate) const REMEDY_OF_CLIENTS: &str =
-    "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context";
+pub(crate) const REMEDY_OF_CLIENTS: &str = "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context";
 
 /// Words that providers have for it alone, as codes or types.
 const CODES: [&str; 9] = [
@@ -24,49 +24,59 @@ const CODES: [&str; 9] = [
 
 /// Parts of sentences, each a list of words that all occur.
 const SENTENCES: [&[&str]; 34] = [
-    &["maximum context length"],                // OpenAI, vLLM, DeepSeek, OpenRouter, Mistral
-    &["context length", "exceed"],              // Ollama
-    &["context length", "longer than"],         // SGLang, Together
-    &["context length", "greater than"],        // LM Studio
-    &["context length", "not enough"],          // LM Studio
-    &["context length", "too long"],            // vLLM
-    &["context window", "exceed"],              // OpenAI's Responses, MiniMax, llama-cpp-python, Workers AI
-    &["context size", "exceed"],                // llama.cpp
-    &["context limit", "exceed"],               // Anthropic
-    &["configured context size is"],            // ds4
-    &["maximum model length", "longer than"],   // vLLM
-    &["prompt is too long"],                    // Anthropic, Fireworks
-    &["prompt too long"],                       // Ollama
-    &["prompt exceeds max length"],             // Z.ai
-    &["maximum prompt length"],                 // xAI
-    &["prompt token count", "exceed"],          // GitHub Copilot
-    &["input token count", "exceed"],           // Gemini
-    &["input token count", "only supports"],    // Vertex AI
-    &["input tokens exceed"],                   // Azure
-    &["input length", "exceed"],                // SGLang
-    &["range of input length should be"],       // DashScope
-    &["input is too long"],                     // Bedrock
-    &["`inputs`", "`max_new_tokens` must be"],  // Text Generation Inference
+    &["maximum context length"], // OpenAI, vLLM, DeepSeek, OpenRouter, Mistral
+    &["context length", "exceed"], // Ollama
+    &["context length", "longer than"], // SGLang, Together
+    &["context length", "greater than"], // LM Studio
+    &["context length", "not enough"], // LM Studio
+    &["context length", "too long"], // vLLM
+    &["context window", "exceed"], // OpenAI's Responses, MiniMax, llama-cpp-python, Workers AI
+    &["context size", "exceed"], // llama.cpp
+    &["context limit", "exceed"], // Anthropic
+    &["configured context size is"], // ds4
+    &["maximum model length", "longer than"], // vLLM
+    &["prompt is too long"],     // Anthropic, Fireworks
+    &["prompt too long"],        // Ollama
+    &["prompt exceeds max length"], // Z.ai
+    &["maximum prompt length"],  // xAI
+    &["prompt token count", "exceed"], // GitHub Copilot
+    &["input token count", "exceed"], // Gemini
+    &["input token count", "only supports"], // Vertex AI
+    &["input tokens exceed"],    // Azure
+    &["input length", "exceed"], // SGLang
+    &["range of input length should be"], // DashScope
+    &["input is too long"],      // Bedrock
+    &["`inputs`", "`max_new_tokens` must be"], // Text Generation Inference
     &["`inputs` must have less than", "token"], // Text Generation Inference
-    &["length of the messages"],                // Groq
-    &["exceeded model token limit"],            // Moonshot
-    &["exceed max message tokens"],             // Volcano Engine
+    &["length of the messages"], // Groq
+    &["exceeded model token limit"], // Moonshot
+    &["exceed max message tokens"], // Volcano Engine
     &["tokens in request more than max"],
     &["greater than max_seq_len"],         // TabbyAPI
     &["request body too large", "tokens"], // GitHub Models
-    &["tokens must be reduced"],           // OpenAI, where one request is over the limit of a minute
+    &["tokens must be reduced"], // OpenAI, where one request is over the limit of a minute
     &["too many tokens", "cannot exceed"], // Cohere
-    &["too many tokens", "size limit"],    // Cohere
-    &["string too long", "messages["],     // OpenAI
+    &["too many tokens", "size limit"], // Cohere
+    &["string too long", "messages["], // OpenAI
 ];
 
 /// Words of a limit that time resets: the same request succeeds later.
-const LATER: [&str; 6] = ["rate limit", "rate_limit", "per minute", "please wait", "throttl", "quota"];
+const LATER: [&str; 6] = [
+    "rate limit",
+    "rate_limit",
+    "per minute",
+    "please wait",
+    "throttl",
+    "quota",
+];
 
 /// Whether one of these texts of an error with this code reports an overflow.
 pub(crate) fn is_overflow<'t>(code: &str, texts: impl IntoIterator<Item = &'t str>) -> bool {
     // A body that is too large. A proxy's page gives no reason.
-    code == "http_413" || texts.into_iter().any(|text| reports(&text.to_lowercase(), code == "http_429"))
+    code == "http_413"
+        || texts
+            .into_iter()
+            .any(|text| reports(&text.to_lowercase(), code == "http_429"))
 }
 
 fn reports(text: &str, later: bool) -> bool {
@@ -113,7 +123,10 @@ mod tests {
             400,
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or `max_tokens` and try again"}}"#,
         ),
-        (413, r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#),
+        (
+            413,
+            r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#,
+        ),
         // Gemini and Vertex AI
         (
             400,
@@ -142,8 +155,14 @@ mod tests {
             r#"{"id":"1","message":"too many tokens: size limit exceeded by 4096 tokens. Try using shorter or fewer inputs. The limit for this model is 288000 tokens."}"#,
         ),
         // Ollama
-        (400, r#"{"error":"prompt too long; exceeded max context length by 4096 tokens"}"#),
-        (400, r#"{"error":"the input length exceeds the context length"}"#),
+        (
+            400,
+            r#"{"error":"prompt too long; exceeded max context length by 4096 tokens"}"#,
+        ),
+        (
+            400,
+            r#"{"error":"the input length exceeds the context length"}"#,
+        ),
         // llama.cpp, from old to new, and llama-cpp-python
         (
             500,
@@ -153,7 +172,10 @@ mod tests {
             400,
             r#"{"error":{"code":400,"message":"request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":4390,"n_ctx":4096}}"#,
         ),
-        (500, r#"{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}"#),
+        (
+            500,
+            r#"{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}"#,
+        ),
         (
             500,
             r#"{"error":{"message":"Requested tokens (2285) exceed context window of 2048","type":"internal_server_error"}}"#,
@@ -193,7 +215,8 @@ mod tests {
             400,
             r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"Input is too long for requested model.\"}","provider_name":"Amazon Bedrock"}}}"#,
         ),
-        // Groq, xAI, Moonshot, MiniMax, DashScope, Fireworks, Bedrock, Z.ai, LM Studio, GitHub, Cerebras, Text Generation Inference, LiteLLM
+        // Groq, xAI, Moonshot, MiniMax, DashScope, Fireworks, Bedrock, Z.ai, LM Studio, GitHub,
+        // Cerebras, Text Generation Inference, LiteLLM
         (
             400,
             r#"{"error":{"message":"Please reduce the length of the messages or completion.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
@@ -222,8 +245,14 @@ mod tests {
             400,
             r#"{"error":{"object":"error","type":"invalid_request_error","message":"The prompt is too long: 140000, model maximum context length: 131071"}}"#,
         ),
-        (400, r#"{"message":"Input is too long for requested model."}"#),
-        (400, r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#),
+        (
+            400,
+            r#"{"message":"Input is too long for requested model."}"#,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#,
+        ),
         (
             400,
             r#"{"error":"Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens, which is not enough."}"#,
@@ -247,9 +276,21 @@ mod tests {
     fn the_forms_in_use() {
         for (status, body) in OVERFLOWS {
             let failure = Failure::of_body(status, body).advised(false, false);
-            assert_eq!((failure.code.as_str(), failure.retryable), ("context_overflow", false), "{body}");
-            assert!(failure.message.starts_with(&format!("HTTP {status}: ")), "{}", failure.message);
-            assert!(failure.message.ends_with(super::REMEDY), "{}", failure.message);
+            assert_eq!(
+                (failure.code.as_str(), failure.retryable),
+                ("context_overflow", false),
+                "{body}"
+            );
+            assert!(
+                failure.message.starts_with(&format!("HTTP {status}: ")),
+                "{}",
+                failure.message
+            );
+            assert!(
+                failure.message.ends_with(super::REMEDY),
+                "{}",
+                failure.message
+            );
         }
     }
 
@@ -260,13 +301,22 @@ mod tests {
                 429,
                 r#"{"error":{"message":"Rate limit reached for gpt-4 on tokens per min (TPM): Limit 10000, Used 9000, Requested 2000. Please try again in 6s.","code":"rate_limit_exceeded"}}"#,
             ),
-            (429, r#"{"message":"Too many tokens, please wait before trying again."}"#),
-            (400, r#"{"message":"Throttling error: Too many tokens, please wait before trying again."}"#),
+            (
+                429,
+                r#"{"message":"Too many tokens, please wait before trying again."}"#,
+            ),
+            (
+                400,
+                r#"{"message":"Throttling error: Too many tokens, please wait before trying again."}"#,
+            ),
             (
                 429,
                 r#"{"error":{"message":"You exceeded your current quota, please check your plan","code":"insufficient_quota"}}"#,
             ),
-            (503, r#"{"error":{"message":"Rate limit: maximum context length jobs per minute exceeded"}}"#),
+            (
+                503,
+                r#"{"error":{"message":"Rate limit: maximum context length jobs per minute exceeded"}}"#,
+            ),
             (
                 400,
                 r#"{"error":{"message":"max_tokens is too large: 20000. This model supports at most 16384 completion tokens"}}"#,

@@ -4,8 +4,9 @@ use crate::Api;
 use crate::request::{Request, RequestOptions, headers, url};
 use redact::is_secret_parameter;
 
-/// The request for `path` at the server of `api`, without a body: with the provider's key, its headers, and these of the client's. A path with
-/// `/v1` before it goes below the address of the API (`https://host/openai/v1`), any other below the address above that. Of the client's query
+/// The request for `path` at the server of `api`, without a body: with the provider's key, its
+/// headers, and these of the client's. A path with `/v1` before it goes below the address of the
+/// API (`https://host/openai/v1`), any other below the address above that. Of the client's query
 /// all goes along but what has the name of a credential.
 pub fn passed_request(
     api: Api,
@@ -17,15 +18,34 @@ pub fn passed_request(
 ) -> Request {
     let provider = api.provider();
     let base = options.base_url.as_deref().unwrap_or(provider.base_url);
-    let (bare, own) = base.split_once('?').map_or((base, None), |(bare, query)| (bare, Some(query)));
+    let (bare, own) = base
+        .split_once('?')
+        .map_or((base, None), |(bare, query)| (bare, Some(query)));
     // Only Gemini's path has the name of a model, which these requests lack.
     let whole = match api {
-        Api::Gemini => bare.split("/models/").next().unwrap_or(bare).trim_end_matches('/').to_owned(),
+        Api::Gemini => bare
+            .split("/models/")
+            .next()
+            .unwrap_or(bare)
+            .trim_end_matches('/')
+            .to_owned(),
         _ => url(bare, &(provider.path)(options).unwrap_or_default()),
     };
-    let tails = ["/chat/completions", "/responses", "/messages", "/api/chat", "/v2/chat"];
-    let versioned = tails.iter().find_map(|tail| whole.strip_suffix(tail)).unwrap_or(&whole);
-    let root = ["/api/v0", "/v1beta", "/v1"].iter().find_map(|tail| versioned.strip_suffix(tail)).unwrap_or(versioned);
+    let tails = [
+        "/chat/completions",
+        "/responses",
+        "/messages",
+        "/api/chat",
+        "/v2/chat",
+    ];
+    let versioned = tails
+        .iter()
+        .find_map(|tail| whole.strip_suffix(tail))
+        .unwrap_or(&whole);
+    let root = ["/api/v0", "/v1beta", "/v1"]
+        .iter()
+        .find_map(|tail| versioned.strip_suffix(tail))
+        .unwrap_or(versioned);
     let mut url = match path.strip_prefix("/v1") {
         // The address of these has no version.
         Some(_) if matches!(api, Api::Ollama | Api::Cohere) => format!("{root}{path}"),
@@ -34,7 +54,11 @@ pub fn passed_request(
     };
     let is_public = |pair: &&str| !is_secret_parameter(pair.split('=').next().unwrap_or_default());
     let pairs = own.into_iter().flat_map(|own| own.split('&'));
-    let pairs = pairs.chain(query.into_iter().flat_map(|query| query.split('&').filter(is_public)));
+    let pairs = pairs.chain(
+        query
+            .into_iter()
+            .flat_map(|query| query.split('&').filter(is_public)),
+    );
     for (at, pair) in pairs.filter(|pair| !pair.is_empty()).enumerate() {
         url.push(if at == 0 { '?' } else { '&' });
         url.push_str(pair);
@@ -46,7 +70,12 @@ pub fn passed_request(
             headers.push((name.clone(), value.clone()));
         }
     }
-    Request { method, url, headers, body: String::new() }
+    Request {
+        method,
+        url,
+        headers,
+        body: String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -56,9 +85,27 @@ mod tests {
     #[test]
     fn a_path_goes_below_the_address_of_the_api_or_above_its_version() {
         for (api, base, path, query, want) in [
-            (Api::OpenaiChat, "http://h:1/v1", "/v1/embeddings", None, "http://h:1/v1/embeddings"),
-            (Api::OpenaiChat, "http://h:1/v1", "/tokenize", None, "http://h:1/tokenize"),
-            (Api::OpenaiChat, "http://h/x/v1/chat/completions", "/v1/rerank", None, "http://h/x/v1/rerank"),
+            (
+                Api::OpenaiChat,
+                "http://h:1/v1",
+                "/v1/embeddings",
+                None,
+                "http://h:1/v1/embeddings",
+            ),
+            (
+                Api::OpenaiChat,
+                "http://h:1/v1",
+                "/tokenize",
+                None,
+                "http://h:1/tokenize",
+            ),
+            (
+                Api::OpenaiChat,
+                "http://h/x/v1/chat/completions",
+                "/v1/rerank",
+                None,
+                "http://h/x/v1/rerank",
+            ),
             (
                 Api::OpenaiChat,
                 "https://h/d?api-version=2",
@@ -66,7 +113,13 @@ mod tests {
                 Some("a=1"),
                 "https://h/d/embeddings?api-version=2&a=1",
             ),
-            (Api::OpenaiChat, "http://h/v1", "/slots", Some("x=1&api_key=s&y"), "http://h/slots?x=1&y"),
+            (
+                Api::OpenaiChat,
+                "http://h/v1",
+                "/slots",
+                Some("x=1&api_key=s&y"),
+                "http://h/slots?x=1&y",
+            ),
             (
                 Api::OpenaiResponses,
                 "https://api.openai.com/v1",
@@ -74,7 +127,13 @@ mod tests {
                 None,
                 "https://api.openai.com/v1/audio/speech",
             ),
-            (Api::Anthropic, "http://h:1", "/v1/messages/count_tokens", None, "http://h:1/v1/messages/count_tokens"),
+            (
+                Api::Anthropic,
+                "http://h:1",
+                "/v1/messages/count_tokens",
+                None,
+                "http://h:1/v1/messages/count_tokens",
+            ),
             (
                 Api::Anthropic,
                 "https://api.anthropic.com/v1",
@@ -82,19 +141,53 @@ mod tests {
                 None,
                 "https://api.anthropic.com/v1/messages/count_tokens",
             ),
-            (Api::Ollama, "http://h:1", "/v1/embeddings", None, "http://h:1/v1/embeddings"),
-            (Api::Ollama, "http://h:1", "/api/tags", None, "http://h:1/api/tags"),
-            (Api::Cohere, "https://api.cohere.com", "/v1/rerank", None, "https://api.cohere.com/v1/rerank"),
-            (Api::Gemini, "https://h/v1beta", "/v1/embeddings", None, "https://h/v1beta/embeddings"),
+            (
+                Api::Ollama,
+                "http://h:1",
+                "/v1/embeddings",
+                None,
+                "http://h:1/v1/embeddings",
+            ),
+            (
+                Api::Ollama,
+                "http://h:1",
+                "/api/tags",
+                None,
+                "http://h:1/api/tags",
+            ),
+            (
+                Api::Cohere,
+                "https://api.cohere.com",
+                "/v1/rerank",
+                None,
+                "https://api.cohere.com/v1/rerank",
+            ),
+            (
+                Api::Gemini,
+                "https://h/v1beta",
+                "/v1/embeddings",
+                None,
+                "https://h/v1beta/embeddings",
+            ),
         ] {
-            let options =
-                RequestOptions { base_url: Some(base.into()), key: Some("k".into()), ..RequestOptions::default() };
-            let clients =
-                [("content-type".to_owned(), "a/b".to_owned()), ("authorization".to_owned(), "mine".to_owned())];
+            let options = RequestOptions {
+                base_url: Some(base.into()),
+                key: Some("k".into()),
+                ..RequestOptions::default()
+            };
+            let clients = [
+                ("content-type".to_owned(), "a/b".to_owned()),
+                ("authorization".to_owned(), "mine".to_owned()),
+            ];
             let request = passed_request(api, &options, "POST", path, query, &clients);
             assert_eq!(request.url, want, "{api:?} {base}");
             let value = |name: &str| {
-                request.headers.iter().filter(|(n, _)| n == name).map(|(_, v)| v.as_str()).collect::<Vec<_>>()
+                request
+                    .headers
+                    .iter()
+                    .filter(|(n, _)| n == name)
+                    .map(|(_, v)| v.as_str())
+                    .collect::<Vec<_>>()
             };
             assert_eq!(value("content-type"), ["a/b"]);
             assert!(api != Api::OpenaiChat || value("authorization") == ["Bearer k"]);

@@ -31,7 +31,8 @@ pub(crate) struct Provider {
     pub headers: &'static [(&'static str, &'static str)],
     /// Whether its messages have a member for refusals; elsewhere a refusal goes back as text.
     pub has_refusals: bool,
-    /// Whether the result of a tool is one text; images and files of it then go into a message of the user.
+    /// Whether the result of a tool is one text; images and files of it then go into a message of
+    /// the user.
     pub has_text_results: bool,
     /// The rules of its stream.
     pub decoder: fn() -> Box<dyn Decoder>,

@@ -5,11 +5,12 @@ use crate::failure::{Failure, sentence};
 use crate::framing::{Frame, Framing};
 use event::Raw;
 
-/// The API whose body begins with `bytes` (some KiB are enough; the last frame may be cut). `None` without a mark of one.
-/// With `all` the caller will not read more; without it `None` also means that the next frame may still decide between two APIs.
+/// The API whose body begins with `bytes` (some KiB are enough; the last frame may be cut). `None`
+/// without a mark of one. With `all` the caller will not read more; without it `None` also means
+/// that the next frame may still decide between two APIs.
 ///
-/// The first frame with a mark of one API decides. The shape that many servers share is [`Api::OpenaiChat`]; an error object alone
-/// counts as the API whose envelope it has.
+/// The first frame with a mark of one API decides. The shape that many servers share is
+/// [`Api::OpenaiChat`]; an error object alone counts as the API whose envelope it has.
 pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
     let mut found = None;
     let mut shared = None;
@@ -40,16 +41,28 @@ pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
     framing.push(bytes, &mut on);
     framing.finish(&mut on);
     let array = bytes.trim_ascii_start().starts_with(b"[");
-    let last = if array && error.is_some() { Some(Api::Gemini) } else { error };
+    let last = if array && error.is_some() {
+        Some(Api::Gemini)
+    } else {
+        error
+    };
     // A frame that was cut may be whole with the next bytes.
-    found.or(if all { shared.or(last) } else { last.filter(|_| shared.is_none()) })
+    found.or(if all {
+        shared.or(last)
+    } else {
+        last.filter(|_| shared.is_none())
+    })
 }
 
 /// The API that a frame has a mark of.
 fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     let has = |key: &str| data.get(key).is_some();
     if let Some(choices) = data.get("choices").filter(|c| c.is_array()) {
-        return Some(if is_mistral(data, choices) { Api::Mistral } else { Api::OpenaiChat });
+        return Some(if is_mistral(data, choices) {
+            Api::Mistral
+        } else {
+            Api::OpenaiChat
+        });
     }
     // Google's Cloud Code wraps each response.
     if data.at(&["response", "candidates"]).is_some() {
@@ -80,47 +93,75 @@ fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
         ) => Some(Api::Anthropic),
         Some("message") if has("content") => Some(Api::Anthropic),
         Some(
-            "message-start" | "content-start" | "content-delta" | "tool-plan-delta" | "tool-call-start" | "message-end",
+            "message-start" | "content-start" | "content-delta" | "tool-plan-delta"
+            | "tool-call-start" | "message-end",
         ) => Some(Api::Cohere),
         Some(kind) if kind.starts_with("response.") => Some(Api::OpenaiResponses),
-        None if data.at(&["message", "role"]).is_some() && has("finish_reason") => Some(Api::Cohere),
+        None if data.at(&["message", "role"]).is_some() && has("finish_reason") => {
+            Some(Api::Cohere)
+        }
         _ => None,
     }
 }
 
-/// Why a body of `api` gave no event, judged from its first frame: an error without a common envelope (Cohere's, FastAPI's), or a
-/// frame of another API. `None` if the frame is of this API, so that the body was cut.
+/// Why a body of `api` gave no event, judged from its first frame: an error without a common
+/// envelope (Cohere's, FastAPI's), or a frame of another API. `None` if the frame is of this API,
+/// so that the body was cut.
 pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str) -> Option<Failure> {
     let data = Raw::parse(text).ok()?;
     match by_frame(name, data) {
-        Some(other) if other == api || [api, other].iter().all(|a| matches!(a, Api::OpenaiChat | Api::Mistral)) => None,
+        Some(other)
+            if other == api
+                || [api, other]
+                    .iter()
+                    .all(|a| matches!(a, Api::OpenaiChat | Api::Mistral)) =>
+        {
+            None
+        }
         Some(other) => {
-            let message =
-                format!("this is a stream of {}, not of {}: use --api {}", other.name(), api.name(), other.name());
+            let message = format!(
+                "this is a stream of {}, not of {}: use --api {}",
+                other.name(),
+                api.name(),
+                other.name()
+            );
             Some(Failure::new("wrong_api", message, false))
         }
-        None if ["message", "detail"].iter().any(|key| data.get(key).is_some_and(|v| v.is_str() || v.is_array())) => {
+        None if ["message", "detail"]
+            .iter()
+            .any(|key| data.get(key).is_some_and(|v| v.is_str() || v.is_array())) =>
+        {
             Some(Failure::of(data, None))
         }
         None => {
-            let message =
-                format!("the provider answered with JSON that is nothing of {}: {}", api.name(), sentence(text));
+            let message = format!(
+                "the provider answered with JSON that is nothing of {}: {}",
+                api.name(),
+                sentence(text)
+            );
             Some(Failure::new("not_a_stream", message, false))
         }
     }
 }
 
-/// Whether a chat frame is of Mistral's own service. Its models elsewhere (OpenRouter, vLLM, Venice) speak as their servers do,
-/// with ids of nine characters too, so neither a model's name nor a call's id decides.
+/// Whether a chat frame is of Mistral's own service. Its models elsewhere (OpenRouter, vLLM,
+/// Venice) speak as their servers do, with ids of nine characters too, so neither a model's name
+/// nor a call's id decides.
 fn is_mistral(data: Raw<'_>, choices: Raw<'_>) -> bool {
-    // It pads each chunk with content, to hide its length (https://docs.mistral.ai/resources/changelogs, May 2026).
-    // Amazon's Bedrock pads with the same member.
-    let is_padded = || data.get_str("p").is_some_and(|p| !p.is_empty() && PADDING.starts_with(p.as_ref()));
+    // It pads each chunk with content, to hide its length
+    // (https://docs.mistral.ai/resources/changelogs, May 2026). Amazon's Bedrock pads with the same
+    // member.
+    let is_padded = || {
+        data.get_str("p")
+            .is_some_and(|p| !p.is_empty() && PADDING.starts_with(p.as_ref()))
+    };
     let has_parts = |c: Raw<'_>, part| c.at(&[part, "content"]).is_some_and(Raw::is_array);
     is_mistral_model(&data.get_str("model").unwrap_or_default())
         && (is_padded()
             || is_hex(&data.get_str("id").unwrap_or_default())
-            || choices.items().any(|c| has_parts(c, "delta") || has_parts(c, "message")))
+            || choices
+                .items()
+                .any(|c| has_parts(c, "delta") || has_parts(c, "message")))
 }
 
 /// What Mistral pads with, from its beginning.
@@ -131,22 +172,30 @@ fn is_hex(id: &str) -> bool {
     id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// All of Mistral's models: mistral, ministral, magistral, codestral, devstral, pixtral, voxtral, mixtral, …
+/// All of Mistral's models: mistral, ministral, magistral, codestral, devstral, pixtral, voxtral,
+/// mixtral, …
 fn is_mistral_model(model: &str) -> bool {
     model.contains("tral")
 }
 
-/// Whether a chat frame without a mark may still be Mistral's: its first chunks have no content and are not padded.
+/// Whether a chat frame without a mark may still be Mistral's: its first chunks have no content and
+/// are not padded.
 fn may_be_mistral(data: Raw<'_>) -> bool {
     let is_empty = |value: Raw<'_>| matches!(value.text(), "null" | "\"\"" | "[]");
     let says_something = |choice: Raw<'_>| {
         let mut members = choice.get("delta").into_iter().flat_map(Raw::entries);
         members.any(|(key, value)| key != "role" && !is_empty(value))
             || choice.get("message").is_some()
-            || choice.get("finish_reason").is_some_and(|reason| !is_empty(reason))
+            || choice
+                .get("finish_reason")
+                .is_some_and(|reason| !is_empty(reason))
     };
     is_mistral_model(&data.get_str("model").unwrap_or_default())
-        && !data.get("choices").into_iter().flat_map(Raw::items).any(says_something)
+        && !data
+            .get("choices")
+            .into_iter()
+            .flat_map(Raw::items)
+            .any(says_something)
 }
 
 /// The envelopes that errors come in.
@@ -163,8 +212,8 @@ fn by_error(data: Raw<'_>) -> Option<Api> {
     }
 }
 
-/// Judges the beginning of a value by the first of these names that it has as a string. A quotation mark inside a text is escaped,
-/// so a text cannot look like a name.
+/// Judges the beginning of a value by the first of these names that it has as a string. A quotation
+/// mark inside a text is escaped, so a text cannot look like a name.
 fn by_beginning(text: &str) -> Option<Api> {
     let names = [
         ("\"choices\"", Api::OpenaiChat),
@@ -175,9 +224,14 @@ fn by_beginning(text: &str) -> Option<Api> {
         ("\"created_at\"", Api::Ollama),
         ("\"tool_plan\"", Api::Cohere),
     ];
-    let first = names.into_iter().filter_map(|(name, api)| Some((text.find(name)?, api))).min_by_key(|(at, _)| *at);
-    let mistral =
-        || member(text, "\"model\"").is_some_and(is_mistral_model) && member(text, "\"id\"").is_some_and(is_hex);
+    let first = names
+        .into_iter()
+        .filter_map(|(name, api)| Some((text.find(name)?, api)))
+        .min_by_key(|(at, _)| *at);
+    let mistral = || {
+        member(text, "\"model\"").is_some_and(is_mistral_model)
+            && member(text, "\"id\"").is_some_and(is_hex)
+    };
     match first?.1 {
         Api::OpenaiChat if mistral() => Some(Api::Mistral),
         api => Some(api),
@@ -186,7 +240,9 @@ fn by_beginning(text: &str) -> Option<Api> {
 
 /// The string that follows the first `name`, a member's name in its quotes.
 fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let rest = text[text.find(name)? + name.len()..].trim_ascii_start().strip_prefix(':')?;
+    let rest = text[text.find(name)? + name.len()..]
+        .trim_ascii_start()
+        .strip_prefix(':')?;
     rest.trim_ascii_start().strip_prefix('"')?.split('"').next()
 }
 
@@ -197,33 +253,72 @@ mod tests {
     #[test]
     fn each_api_has_its_mark() {
         for (body, api) in [
-            (": hello\n\ndata: {\"id\":\"x\",\"choices\":[]}\n\n", Api::OpenaiChat),
+            (
+                ": hello\n\ndata: {\"id\":\"x\",\"choices\":[]}\n\n",
+                Api::OpenaiChat,
+            ),
             (
                 "data: {\"id\":\"0123456789abcdef0123456789abcdef\",\"model\":\"mistral-small\",\"choices\":[]}\n\n",
                 Api::Mistral,
             ),
-            ("event: response.created\ndata: {\"type\":\"response.created\"}\n\n", Api::OpenaiResponses),
-            ("event: message_start\ndata: {\"type\":\"message_start\"}\n\n", Api::Anthropic),
-            ("event: message-start\ndata: {\"type\":\"message-start\",\"id\":\"1\"}\n\n", Api::Cohere),
+            (
+                "event: response.created\ndata: {\"type\":\"response.created\"}\n\n",
+                Api::OpenaiResponses,
+            ),
+            (
+                "event: message_start\ndata: {\"type\":\"message_start\"}\n\n",
+                Api::Anthropic,
+            ),
+            (
+                "event: message-start\ndata: {\"type\":\"message-start\",\"id\":\"1\"}\n\n",
+                Api::Cohere,
+            ),
             ("data: {\"candidates\":[]}\r\n\r\n", Api::Gemini),
-            ("[{\n  \"candidates\": [\n    {\"content\": {\"parts\": [", Api::Gemini),
-            ("[{\"error\":{\"code\":400,\"message\":\"m\"}}]", Api::Gemini),
+            (
+                "[{\n  \"candidates\": [\n    {\"content\": {\"parts\": [",
+                Api::Gemini,
+            ),
+            (
+                "[{\"error\":{\"code\":400,\"message\":\"m\"}}]",
+                Api::Gemini,
+            ),
             (
                 "{\"model\":\"m\",\"created_at\":\"t\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":false}\n",
                 Api::Ollama,
             ),
-            ("{\"id\":\"x\",\"object\":\"response\",\"output\":[", Api::OpenaiResponses),
-            ("{\"id\":\"x\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[", Api::Anthropic),
-            ("{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}", Api::Anthropic),
-            ("{\"error\":{\"message\":\"m\",\"type\":\"t\"}}", Api::OpenaiChat),
-            ("{\"id\":\"x\",\"finish_reason\":\"COMPLETE\",\"message\":{\"role\":\"assistant\"}}", Api::Cohere),
+            (
+                "{\"id\":\"x\",\"object\":\"response\",\"output\":[",
+                Api::OpenaiResponses,
+            ),
+            (
+                "{\"id\":\"x\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[",
+                Api::Anthropic,
+            ),
+            (
+                "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}",
+                Api::Anthropic,
+            ),
+            (
+                "{\"error\":{\"message\":\"m\",\"type\":\"t\"}}",
+                Api::OpenaiChat,
+            ),
+            (
+                "{\"id\":\"x\",\"finish_reason\":\"COMPLETE\",\"message\":{\"role\":\"assistant\"}}",
+                Api::Cohere,
+            ),
         ] {
             assert_eq!(recognise(body.as_bytes(), true), Some(api), "{body}");
         }
         // Google's Cloud Code, and values of which only the beginning is there.
         for (body, api) in [
-            ("data: {\"response\":{\"candidates\":[]},\"traceId\":\"t\"}\n\n", Api::Gemini),
-            ("{\"id\":\"x\",\"model\":\"mistral-small\",\"choices\":[{\"message\":{", Api::OpenaiChat),
+            (
+                "data: {\"response\":{\"candidates\":[]},\"traceId\":\"t\"}\n\n",
+                Api::Gemini,
+            ),
+            (
+                "{\"id\":\"x\",\"model\":\"mistral-small\",\"choices\":[{\"message\":{",
+                Api::OpenaiChat,
+            ),
             (
                 "{\"id\": \"0123456789abcdef0123456789abcdef\", \"model\": \"mistral-small\", \"choices\":[{\"message\":{",
                 Api::Mistral,
@@ -245,17 +340,28 @@ mod tests {
 
     #[test]
     fn the_padding_of_its_chunks_tells_mistral_from_its_models_elsewhere() {
-        let (role, text) = (r#"{"role":"assistant","content":""}"#, r#"{"content":"Hi"}"#);
-        let call = r#"{"tool_calls":[{"id":"D681PevKs","function":{"name":"f","arguments":"{}"}}]}"#;
+        let (role, text) = (
+            r#"{"role":"assistant","content":""}"#,
+            r#"{"content":"Hi"}"#,
+        );
+        let call =
+            r#"{"tool_calls":[{"id":"D681PevKs","function":{"name":"f","arguments":"{}"}}]}"#;
         let thought = r#"{"reasoning_content":"hm"}"#;
         let (small, padded) = ("mistral-small-latest", r#","p":"abcdefgh""#);
         let start = chunk(small, role, "");
-        assert_eq!(recognise(start.as_bytes(), false), None, "the next chunk may tell");
+        assert_eq!(
+            recognise(start.as_bytes(), false),
+            None,
+            "the next chunk may tell"
+        );
         assert_eq!(recognise(start.as_bytes(), true), Some(Api::OpenaiChat));
         for (rest, api) in [
             (chunk(small, text, padded), Api::Mistral),
             (chunk(small, call, padded), Api::Mistral),
-            (chunk(small, role, "") + &chunk(small, text, padded), Api::Mistral),
+            (
+                chunk(small, role, "") + &chunk(small, text, padded),
+                Api::Mistral,
+            ),
             (chunk(small, text, ""), Api::OpenaiChat),
             (chunk(small, call, ""), Api::OpenaiChat),
             (chunk(small, thought, ""), Api::OpenaiChat),
@@ -263,12 +369,22 @@ mod tests {
             (chunk(small, text, r#","p":0.5"#), Api::OpenaiChat),
         ] {
             for all in [false, true] {
-                assert_eq!(recognise((start.clone() + &rest).as_bytes(), all), Some(api), "{rest}");
+                assert_eq!(
+                    recognise((start.clone() + &rest).as_bytes(), all),
+                    Some(api),
+                    "{rest}"
+                );
             }
             let cut = start.clone() + &rest[..rest.len() - 3];
             assert_eq!(recognise(cut.as_bytes(), false), None, "{rest}");
         }
-        assert_eq!(recognise(chunk("gpt-5", role, "").as_bytes(), false), Some(Api::OpenaiChat));
-        assert_eq!(recognise(chunk("gpt-oss", text, padded).as_bytes(), false), Some(Api::OpenaiChat));
+        assert_eq!(
+            recognise(chunk("gpt-5", role, "").as_bytes(), false),
+            Some(Api::OpenaiChat)
+        );
+        assert_eq!(
+            recognise(chunk("gpt-oss", text, padded).as_bytes(), false),
+            Some(Api::OpenaiChat)
+        );
     }
 }

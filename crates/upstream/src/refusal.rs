@@ -1,13 +1,15 @@
 //! Whether an error means that the server, or the model, does not support tools.
 //!
-//! Sources are the messages that servers really send (each is a case of the test below). What counts is a sentence that names
-//! tools, or the calling of functions, and refuses them; one that refuses a schema, a choice, or too many tools does not.
+//! Sources are the messages that servers really send (each is a case of the test below). What
+//! counts is a sentence that names tools, or the calling of functions, and refuses them; one that
+//! refuses a schema, a choice, or too many tools does not.
 
 use event::Raw;
 
 /// The server's message, if the answer with this HTTP status and body rejects tools as such.
 ///
-/// Old versions of llama.cpp use status 500 for it; with other servers a 5xx status is not about the request.
+/// Old versions of llama.cpp use status 500 for it; with other servers a 5xx status is not about
+/// the request.
 pub fn refuses_tools(status: u16, body: &str) -> Option<String> {
     if !matches!(status, 400 | 403 | 404 | 405 | 415 | 422 | 500 | 501) {
         return None;
@@ -17,16 +19,28 @@ pub fn refuses_tools(status: u16, body: &str) -> Option<String> {
         Ok(value) => texts(value, &mut sentences),
         Err(_) => sentences.push(body.to_owned()),
     }
-    let said = sentences.iter().find(|text| refuses(&text.to_lowercase()))?;
+    let said = sentences
+        .iter()
+        .find(|text| refuses(&text.to_lowercase()))?;
     let words: Vec<&str> = said.split_whitespace().collect();
-    Some(format!("HTTP {status}: {}", words.join(" ").chars().take(LONGEST).collect::<String>()))
+    Some(format!(
+        "HTTP {status}: {}",
+        words.join(" ").chars().take(LONGEST).collect::<String>()
+    ))
 }
 
 /// How much of a server's message is kept, in characters.
 const LONGEST: usize = 300;
 
 /// Members of an error that repeat the request.
-const ECHOES: [&str; 6] = ["input", "body", "request", "ctx", "failed_generation", "param"];
+const ECHOES: [&str; 6] = [
+    "input",
+    "body",
+    "request",
+    "ctx",
+    "failed_generation",
+    "param",
+];
 
 /// Every text of an error that may be a sentence.
 pub(crate) fn texts(value: Raw<'_>, out: &mut Vec<String>) {
@@ -34,13 +48,24 @@ pub(crate) fn texts(value: Raw<'_>, out: &mut Vec<String>) {
         out.push(text.into_owned());
     }
     value.items().for_each(|item| texts(item, out));
-    if let (Some(at), Some(said)) = (value.get("loc").and_then(|loc| loc.items().last()), value.get_str("msg")) {
+    if let (Some(at), Some(said)) = (
+        value.get("loc").and_then(|loc| loc.items().last()),
+        value.get_str("msg"),
+    ) {
         // Pydantic: the place and what is wrong there.
         out.push(format!("{}: {said}", at.str().unwrap_or_default()));
     }
     let member = |key: &str| value.get_str(key).unwrap_or_default();
-    if member("param") == "tools" && matches!(&*member("code"), "unsupported_parameter" | "unknown_parameter") {
-        out.push(format!("{} (unsupported parameter: tools)", member("message")));
+    if member("param") == "tools"
+        && matches!(
+            &*member("code"),
+            "unsupported_parameter" | "unknown_parameter"
+        )
+    {
+        out.push(format!(
+            "{} (unsupported parameter: tools)",
+            member("message")
+        ));
     }
     for (key, value) in value.entries() {
         if !ECHOES.contains(&key.as_ref()) && !matches!(key.as_ref(), "loc" | "msg") {
@@ -49,8 +74,8 @@ pub(crate) fn texts(value: Raw<'_>, out: &mut Vec<String>) {
     }
 }
 
-/// What tools are called. Longer words that hold one of these (`tool_choice`, `parallel_tool_calls`, `--tool-call-parser`) are
-/// something else.
+/// What tools are called. Longer words that hold one of these (`tool_choice`,
+/// `parallel_tool_calls`, `--tool-call-parser`) are something else.
 const NAMES: [&str; 9] = [
     "tools",
     "tool use",
@@ -82,28 +107,40 @@ const WORDS: [&str; 14] = [
 ];
 
 /// Sentences of vLLM and SGLang that name what their operator has to turn on.
-const WHOLE: [&str; 3] =
-    ["requires --enable-auto-tool-choice", "requires --tool-call-parser", "unsupported tool_call_parser: none"];
+const WHOLE: [&str; 3] = [
+    "requires --enable-auto-tool-choice",
+    "requires --tool-call-parser",
+    "unsupported tool_call_parser: none",
+];
 
-/// llama.cpp makes a parser from the template for requests with tools. Its error is the same if it cannot read a tool's schema.
+/// llama.cpp makes a parser from the template for requests with tools. Its error is the same if it
+/// cannot read a tool's schema.
 const NO_PARSER: &str = "unable to generate parser for this template";
 
-/// Words before a name that is not rejected itself: the error is about a property of it, or about its neighbour.
+/// Words before a name that is not rejected itself: the error is about a property of it, or about
+/// its neighbour.
 const OTHERS: [&str; 4] = ["parallel", "strict", " with", " using"];
 
-/// Words after which a refusal speaks of something else than what it began with, or of it under a condition only.
-const TURNS: [&str; 8] = [" when ", " with ", " while ", " using ", " if ", " must ", ". ", "; "];
+/// Words after which a refusal speaks of something else than what it began with, or of it under a
+/// condition only.
+const TURNS: [&str; 8] = [
+    " when ", " with ", " while ", " using ", " if ", " must ", ". ", "; ",
+];
 
-/// The most bytes between a refusal and the name behind it, and between a name and the refusal behind it.
+/// The most bytes between a refusal and the name behind it, and between a name and the refusal
+/// behind it.
 const BETWEEN: (usize, usize) = (40, 24);
 
 fn refuses(text: &str) -> bool {
     WHOLE.iter().any(|whole| text.contains(whole))
         || (text.contains(NO_PARSER) && !text.contains("schema"))
-        || NAMES.iter().flat_map(|name| text.match_indices(name)).any(|(at, name)| {
-            let (before, after) = (&text[..at], &text[at + name.len()..]);
-            stands_alone(before, after) && (refused_before(before) || refused_after(after))
-        })
+        || NAMES
+            .iter()
+            .flat_map(|name| text.match_indices(name))
+            .any(|(at, name)| {
+                let (before, after) = (&text[..at], &text[at + name.len()..]);
+                stands_alone(before, after) && (refused_before(before) || refused_after(after))
+            })
 }
 
 /// Whether a name is a word of its own that means tools as such.
@@ -111,7 +148,9 @@ fn stands_alone(before: &str, after: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut next = after.chars();
     !before.ends_with(|c: char| part(c) || c == '-')
-        && !OTHERS.iter().any(|other| before.trim_end().ends_with(other))
+        && !OTHERS
+            .iter()
+            .any(|other| before.trim_end().ends_with(other))
         && !before.trim_end().ends_with(|c: char| c.is_ascii_digit())
         && match next.next() {
             // A place in the list, or a member of a tool.
@@ -125,10 +164,15 @@ fn stands_alone(before: &str, after: &str) -> bool {
 
 /// "does not support … tools"
 fn refused_before(before: &str) -> bool {
-    let last = WORDS.iter().filter_map(|word| Some(before.rfind(word)? + word.len())).max();
+    let last = WORDS
+        .iter()
+        .filter_map(|word| Some(before.rfind(word)? + word.len()))
+        .max();
     last.is_some_and(|end| {
         let between = &before[end..];
-        between.len() <= BETWEEN.0 && !between.contains("choice") && !TURNS.iter().any(|turn| between.contains(turn))
+        between.len() <= BETWEEN.0
+            && !between.contains("choice")
+            && !TURNS.iter().any(|turn| between.contains(turn))
     })
 }
 
@@ -153,7 +197,10 @@ mod tests {
     fn the_forms_in_use() {
         for (status, body) in [
             // Ollama, by itself and in its OpenAI shape.
-            (400, r#"{"error":"registry.ollama.ai/library/deepseek-r1:8b does not support tools"}"#),
+            (
+                400,
+                r#"{"error":"registry.ollama.ai/library/deepseek-r1:8b does not support tools"}"#,
+            ),
             (
                 400,
                 r#"{"error":{"message":"registry.ollama.ai/library/gemma3:4b does not support tools","type":"api_error","param":null,"code":null}}"#,
@@ -163,7 +210,10 @@ mod tests {
                 400,
                 r#"{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}"#,
             ),
-            (400, r#"{"error":{"message":"tool_choice=\"required\" requires --tool-call-parser to be set"}}"#),
+            (
+                400,
+                r#"{"error":{"message":"tool_choice=\"required\" requires --tool-call-parser to be set"}}"#,
+            ),
             (
                 400,
                 r#"{"object":"error","message":"2 validation errors for ChatCompletionRequest\ntools\n  Extra inputs are not permitted [type=extra_forbidden, input_value=[]]"}"#,
@@ -182,8 +232,14 @@ mod tests {
                 r#"{"error":{"message":"No endpoints found that support tool use. Try disabling \"question\". To learn more","code":404}}"#,
             ),
             // llama.cpp, from old to new
-            (500, r#"{"error":{"code":500,"message":"Unsupported param: tools","type":"server_error"}}"#),
-            (500, r#"{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}"#),
+            (
+                500,
+                r#"{"error":{"code":500,"message":"Unsupported param: tools","type":"server_error"}}"#,
+            ),
+            (
+                500,
+                r#"{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}"#,
+            ),
             (
                 400,
                 r#"{"error":{"code":400,"message":"Unable to generate parser for this template. Automatic parser generation failed: Conversation roles must alternate","type":"invalid_request_error"}}"#,
@@ -216,7 +272,10 @@ mod tests {
                 r#"{"error":{"message":"litellm.UnsupportedParamsError: nvidia_nim does not support parameters: {'tools': [{'type': 'function'}]}, for model=x"}}"#,
             ),
             // Groq, old and new
-            (400, r#"{"error":{"message":"`tools` is not supported with this model","type":"invalid_request_error"}}"#),
+            (
+                400,
+                r#"{"error":{"message":"`tools` is not supported with this model","type":"invalid_request_error"}}"#,
+            ),
             (
                 400,
                 r#"{"error":{"message":"tool calling is not supported with this model","type":"invalid_request_error","param":"tool calling"}}"#,
@@ -255,10 +314,17 @@ mod tests {
             (400, "Tools are not supported by this server\n"),
         ] {
             let said = refuses_tools(status, body);
-            assert!(said.as_ref().is_some_and(|s| s.starts_with(&format!("HTTP {status}: "))), "{said:?} {body}");
+            assert!(
+                said.as_ref()
+                    .is_some_and(|s| s.starts_with(&format!("HTTP {status}: "))),
+                "{said:?} {body}"
+            );
         }
         let long = format!("tools are not supported {}", "x\n".repeat(1000));
-        assert_eq!(refuses_tools(400, &long).map(|s| s.len()), Some(LONGEST + "HTTP 400: ".len()));
+        assert_eq!(
+            refuses_tools(400, &long).map(|s| s.len()),
+            Some(LONGEST + "HTTP 400: ".len())
+        );
     }
 
     #[test]
@@ -281,7 +347,10 @@ mod tests {
                 400,
                 r#"{"error":{"message":"Invalid schema for function 'f': 'oneOf' is not supported","param":"tools[0].function.parameters"}}"#,
             ),
-            (400, r#"{"error":{"message":"tools[0].function.strict is not supported"}}"#),
+            (
+                400,
+                r#"{"error":{"message":"tools[0].function.strict is not supported"}}"#,
+            ),
             (
                 400,
                 r#"{"error":{"message":"Unknown name \"const\" at 'tools[0].function_declarations[0]': Cannot find field."}}"#,
@@ -294,13 +363,22 @@ mod tests {
                 400,
                 r#"{"error":{"message":"azure does not support parameters: ['tool_choice'], for model=gpt-5-chat"}}"#,
             ),
-            (400, r#"{"error":{"message":"deepseek-reasoner does not support this tool_choice"}}"#),
+            (
+                400,
+                r#"{"error":{"message":"deepseek-reasoner does not support this tool_choice"}}"#,
+            ),
             (
                 400,
                 r#"{"error":{"message":"Unsupported parameter: 'parallel_tool_calls' is not supported with this model."}}"#,
             ),
-            (400, r#"{"error":{"message":"This model does not support parallel tool calls"}}"#),
-            (400, r#"{"message":"This model doesn't support tool use in streaming mode."}"#),
+            (
+                400,
+                r#"{"error":{"message":"This model does not support parallel tool calls"}}"#,
+            ),
+            (
+                400,
+                r#"{"message":"This model doesn't support tool use in streaming mode."}"#,
+            ),
             (
                 400,
                 r#"{"error":{"code":400,"message":"Function calling mode `ANY` is not enabled for api version v1beta"}}"#,
@@ -321,17 +399,50 @@ mod tests {
                 422,
                 r#"{"detail":[{"type":"missing","loc":["body","messages"],"msg":"Field required","input":{"tools":"tools not supported"}}]}"#,
             ),
-            (400, r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model."}}"#),
-            (400, r#"{"error":{"message":"The model `x` does not support images. Remove them, and use tools."}}"#),
-            (400, r#"{"error":{"message":"This model does not support more than 128 tools"}}"#),
-            (400, r#"{"error":{"message":"'temperature' is not supported when using tools"}}"#),
-            (400, r#"{"error":{"message":"System messages are not supported when tools are given"}}"#),
-            (400, r#"{"error":{"message":"stream_options is not supported with tools"}}"#),
-            (400, r#"{"error":{"message":"Structured outputs with tools are not supported"}}"#),
-            (400, r#"{"error":{"message":"tools with images are not supported"}}"#),
-            (400, r#"{"error":{"message":"strict tools are not supported"}}"#),
-            (400, r#"{"error":{"message":"'tools' must be an array; unsupported type null"}}"#),
-            (400, r#"{"error":{"message":"tools are not available right now, retry later"}}"#),
+            (
+                400,
+                r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model."}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"The model `x` does not support images. Remove them, and use tools."}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"This model does not support more than 128 tools"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"'temperature' is not supported when using tools"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"System messages are not supported when tools are given"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"stream_options is not supported with tools"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Structured outputs with tools are not supported"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"tools with images are not supported"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"strict tools are not supported"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"'tools' must be an array; unsupported type null"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"tools are not available right now, retry later"}}"#,
+            ),
             (404, r#"{"error":{"message":"model 'tools' not found"}}"#),
             (401, r#"{"error":"does not support tools"}"#),
             (429, r#"{"error":"does not support tools"}"#),

@@ -44,11 +44,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// A name for the response, where the provider gives it none: the beginning of the SHA-256 of the body, which holds the whole
-    /// conversation and so differs from turn to turn.
+    /// A name for the response, where the provider gives it none: the beginning of the SHA-256 of
+    /// the body, which holds the whole conversation and so differs from turn to turn.
     pub fn name(&self) -> String {
         let hash = sha2::Sha256::digest(self.body.as_bytes());
-        hash.iter().take(8).fold("request-".to_owned(), |name, b| name + &format!("{b:02x}"))
+        hash.iter()
+            .take(8)
+            .fold("request-".to_owned(), |name, b| name + &format!("{b:02x}"))
     }
 }
 
@@ -56,12 +58,24 @@ impl Request {
 ///
 /// # Errors
 /// When the conversation is empty, or a message cannot be put into the API's shape.
-pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Result<Request, RequestError> {
+pub fn request(
+    api: Api,
+    talk: &Conversation,
+    options: &RequestOptions,
+) -> Result<Request, RequestError> {
     let provider = api.provider();
-    let verbatim = talk.verbatim.as_ref().filter(|verbatim| verbatim.fits(provider.name, talk.messages.len()));
+    let verbatim = talk
+        .verbatim
+        .as_ref()
+        .filter(|verbatim| verbatim.fits(provider.name, talk.messages.len()));
     let verbatim = verbatim.filter(|_| options.dialect.is_none() && options.system.is_none());
     let is_partial = verbatim.is_some_and(|verbatim| verbatim.is_partial);
-    if !is_partial && talk.verbatim.as_ref().is_some_and(|verbatim| verbatim.is_partial) {
+    if !is_partial
+        && talk
+            .verbatim
+            .as_ref()
+            .is_some_and(|verbatim| verbatim.is_partial)
+    {
         return Err(RequestError::Partial);
     }
     if !is_partial && talk.messages.is_empty() && options.system.is_none() {
@@ -81,8 +95,16 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
         None => (provider.body)(&talk, options),
     };
     // The messages made of a partial request are replaced by those that the client wrote.
-    let talk = if is_partial { Conversation::of(vec![Message::user("-")]) } else { gated(talk) };
-    let mut body = made(if provider.has_refusals { talk } else { talk.with_refusals_as_text() })?;
+    let talk = if is_partial {
+        Conversation::of(vec![Message::user("-")])
+    } else {
+        gated(talk)
+    };
+    let mut body = made(if provider.has_refusals {
+        talk
+    } else {
+        talk.with_refusals_as_text()
+    })?;
     if let Some(verbatim) = verbatim {
         verbatim.put(&mut body);
     }
@@ -93,8 +115,16 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
         body.retain(|key, _| !NATIVE.contains(&key.as_str()));
     }
     let body = Value::Object(body).to_string();
-    let url = url(options.base_url.as_deref().unwrap_or(provider.base_url), &(provider.path)(options)?);
-    Ok(Request { method: "POST", url, headers: headers(provider, options), body })
+    let url = url(
+        options.base_url.as_deref().unwrap_or(provider.base_url),
+        &(provider.path)(options)?,
+    );
+    Ok(Request {
+        method: "POST",
+        url,
+        headers: headers(provider, options),
+        body,
+    })
 }
 
 #[cfg(test)]
@@ -126,7 +156,10 @@ mod tests {
             ..RequestOptions::default()
         };
         let request = request(api, &talk, &options).unwrap();
-        assert_eq!(request.url, url(api.base_url(), &(api.provider().path)(&options).unwrap()));
+        assert_eq!(
+            request.url,
+            url(api.base_url(), &(api.provider().path)(&options).unwrap())
+        );
         serde_json::from_str(&request.body).unwrap()
     }
 
@@ -134,7 +167,10 @@ mod tests {
     fn chat_completions() {
         let body = made(Api::OpenaiChat);
         assert_eq!(body["stream_options"], json!({"include_usage": true}));
-        assert_eq!(body["tool_choice"], json!({"type": "function", "function": {"name": "f"}}));
+        assert_eq!(
+            body["tool_choice"],
+            json!({"type": "function", "function": {"name": "f"}})
+        );
         assert_eq!(
             body["tools"],
             json!([{"type": "function", "function": {"name": "f", "description": "F", "parameters": {"type": "object"}}}])
@@ -142,10 +178,16 @@ mod tests {
         assert_eq!(body["temperature"], json!(0));
         let messages = body["messages"].as_array().unwrap();
         assert_eq!(
-            messages.iter().map(|m| m["role"].as_str().unwrap()).collect::<Vec<_>>(),
+            messages
+                .iter()
+                .map(|m| m["role"].as_str().unwrap())
+                .collect::<Vec<_>>(),
             ["system", "user", "assistant", "tool", "tool", "user"]
         );
-        assert_eq!(messages[1]["content"][1]["image_url"]["url"], "data:image/png;base64,AAAA");
+        assert_eq!(
+            messages[1]["content"][1]["image_url"]["url"],
+            "data:image/png;base64,AAAA"
+        );
         assert_eq!(
             messages[2].to_string(),
             r#"{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"n\":1.10}"},"extra_content":{"google":{"thought_signature":"s"}}},{"id":"call_2","type":"function","function":{"name":"g","arguments":"{}"}}],"reasoning_content":"h"}"#
@@ -158,13 +200,31 @@ mod tests {
         let body = made(Api::Mistral);
         let messages = body["messages"].as_array().unwrap();
         assert_eq!(
-            messages.iter().map(|m| m["role"].as_str().unwrap()).collect::<Vec<_>>(),
-            ["system", "user", "assistant", "tool", "tool", "assistant", "user"]
+            messages
+                .iter()
+                .map(|m| m["role"].as_str().unwrap())
+                .collect::<Vec<_>>(),
+            [
+                "system",
+                "user",
+                "assistant",
+                "tool",
+                "tool",
+                "assistant",
+                "user"
+            ]
         );
         let id = messages[2]["tool_calls"][0]["id"].as_str().unwrap();
-        assert!(id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()) && messages[3]["tool_call_id"] == id);
+        assert!(
+            id.len() == 9
+                && id.bytes().all(|b| b.is_ascii_alphanumeric())
+                && messages[3]["tool_call_id"] == id
+        );
         assert_ne!(messages[4]["tool_call_id"], id);
-        assert_eq!(messages[2]["content"], json!([{"type": "thinking", "thinking": [{"type": "text", "text": "m"}]}]));
+        assert_eq!(
+            messages[2]["content"],
+            json!([{"type": "thinking", "thinking": [{"type": "text", "text": "m"}]}])
+        );
         assert!(body.get("stream_options").is_none());
     }
 
@@ -179,34 +239,58 @@ mod tests {
     #[test]
     fn ollama_has_objects_images_and_names() {
         let body = made(Api::Ollama);
-        assert_eq!(body["messages"][1], json!({"role": "user", "content": "look", "images": ["AAAA"]}));
+        assert_eq!(
+            body["messages"][1],
+            json!({"role": "user", "content": "look", "images": ["AAAA"]})
+        );
         assert_eq!(
             body["messages"][2]["tool_calls"][0].to_string(),
             r#"{"id":"call_1","function":{"name":"f","arguments":{"n":1.10}}}"#
         );
-        assert_eq!((&body["messages"][2]["thinking"], &body["messages"][3]["tool_name"]), (&json!("o"), &json!("f")));
+        assert_eq!(
+            (
+                &body["messages"][2]["thinking"],
+                &body["messages"][3]["tool_name"]
+            ),
+            (&json!("o"), &json!("f"))
+        );
         assert_eq!(body["messages"][4]["tool_name"], "g");
     }
 
     #[test]
     fn addresses_and_headers() {
         for (base, path, want) in [
-            ("https://a/v1", "/chat/completions", "https://a/v1/chat/completions"),
+            (
+                "https://a/v1",
+                "/chat/completions",
+                "https://a/v1/chat/completions",
+            ),
             ("https://a/v1/", "/v1/messages", "https://a/v1/messages"),
             ("https://a", "/v1/messages", "https://a/v1/messages"),
             ("http://v1", "/v1/messages", "http://v1/v1/messages"),
-            ("http://localhost:11434/api", "/api/chat", "http://localhost:11434/api/chat"),
+            (
+                "http://localhost:11434/api",
+                "/api/chat",
+                "http://localhost:11434/api/chat",
+            ),
             (
                 "https://a/d/chat/completions?api-version=1",
                 "/chat/completions",
                 "https://a/d/chat/completions?api-version=1",
             ),
-            ("https://a/v1beta?x=y", "/models/m:stream?alt=sse", "https://a/v1beta/models/m:stream?x=y&alt=sse"),
+            (
+                "https://a/v1beta?x=y",
+                "/models/m:stream?alt=sse",
+                "https://a/v1beta/models/m:stream?x=y&alt=sse",
+            ),
         ] {
             assert_eq!(url(base, path), want, "{base} {path}");
         }
         let mut talk = Conversation::default();
-        assert_eq!(request(Api::Anthropic, &talk, &RequestOptions::default()).unwrap_err(), RequestError::Empty);
+        assert_eq!(
+            request(Api::Anthropic, &talk, &RequestOptions::default()).unwrap_err(),
+            RequestError::Empty
+        );
         talk.push_user("hi");
         let options = RequestOptions {
             key: Some("k".into()),
@@ -214,11 +298,23 @@ mod tests {
             ..RequestOptions::default()
         };
         let headers = request(Api::Cohere, &talk, &options).unwrap().headers;
-        assert_eq!(headers, [("content-type".into(), "application/json".into()), ("authorization".into(), "x".into())]);
-        let headers =
-            request(Api::OpenaiChat, &talk, &RequestOptions { key: Some("k".into()), ..RequestOptions::default() })
-                .unwrap()
-                .headers;
+        assert_eq!(
+            headers,
+            [
+                ("content-type".into(), "application/json".into()),
+                ("authorization".into(), "x".into())
+            ]
+        );
+        let headers = request(
+            Api::OpenaiChat,
+            &talk,
+            &RequestOptions {
+                key: Some("k".into()),
+                ..RequestOptions::default()
+            },
+        )
+        .unwrap()
+        .headers;
         assert_eq!(headers[1], ("authorization".into(), "Bearer k".into()));
     }
 }

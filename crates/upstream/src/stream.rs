@@ -26,9 +26,11 @@ use std::time::Duration;
 /// The default of [`StreamOptions::max_frame`].
 const MAX_FRAME: usize = 64 << 20;
 
-/// A response on its way from bytes to events: `stream_start`, events, `session_stats` if anything is known, `stream_end`.
+/// A response on its way from bytes to events: `stream_start`, events, `session_stats` if anything
+/// is known, `stream_end`.
 ///
-/// Feed it with [`Stream::push`] in any pieces, then call [`Stream::finish`] once; or use [`Stream::error_body`] alone.
+/// Feed it with [`Stream::push`] in any pieces, then call [`Stream::finish`] once; or use
+/// [`Stream::error_body`] alone.
 pub struct Stream {
     framing: Framing,
     reader: Reader,
@@ -36,7 +38,8 @@ pub struct Stream {
 
 struct Reader {
     api: Api,
-    /// Name and text of the first frame, until the first event is written: the error of a body without events is judged from it.
+    /// Name and text of the first frame, until the first event is written: the error of a body
+    /// without events is judged from it.
     first: Option<(Option<String>, String)>,
     max_frame: usize,
     decoder: Box<dyn Decoder>,
@@ -61,8 +64,8 @@ impl Stream {
         }
     }
 
-    /// Takes the next bytes of the body. Its form (server-sent events, JSON lines, a JSON array, one JSON value) follows from
-    /// the first of them. After [`Stream::is_done`] it reads nothing.
+    /// Takes the next bytes of the body. Its form (server-sent events, JSON lines, a JSON array,
+    /// one JSON value) follows from the first of them. After [`Stream::is_done`] it reads nothing.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Sink) {
         let Stream { framing, reader } = self;
         if !reader.turn.is_ended() {
@@ -76,14 +79,21 @@ impl Stream {
         self.finish(End::Eof, out);
     }
 
-    /// Takes how long the provider asks to wait, by the headers of a response whose HTTP status is an error.
+    /// Takes how long the provider asks to wait, by the headers of a response whose HTTP status is
+    /// an error.
     pub fn retry_after(&mut self, time: Option<Duration>) {
         self.reader.turn.retry_after(time);
     }
 
-    /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event. `advice` goes behind what the
-    /// provider says.
-    pub fn error_body(&mut self, status: u16, body: &[u8], advice: Option<&str>, out: &mut dyn Sink) {
+    /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event.
+    /// `advice` goes behind what the provider says.
+    pub fn error_body(
+        &mut self,
+        status: u16,
+        body: &[u8],
+        advice: Option<&str>,
+        out: &mut dyn Sink,
+    ) {
         let body = String::from_utf8_lossy(body);
         let mut failure = Failure::of_body(status, &self.reader.turn.redacted(&body));
         if let Some(server) = self.server() {
@@ -111,7 +121,8 @@ impl Stream {
         }
     }
 
-    /// Whether `stream_end` is written: the provider's end mark came, and nothing that follows matters.
+    /// Whether `stream_end` is written: the provider's end mark came, and nothing that follows
+    /// matters.
     pub fn is_done(&self) -> bool {
         self.reader.turn.is_ended()
     }
@@ -121,7 +132,8 @@ impl Stream {
         self.reader.turn.has_started()
     }
 
-    /// How many bytes of the body it keeps: those of a frame that is not complete, and what an event that is still to come is made of.
+    /// How many bytes of the body it keeps: those of a frame that is not complete, and what an
+    /// event that is still to come is made of.
     pub fn kept(&self) -> usize {
         self.framing.kept() + self.reader.turn.kept()
     }
@@ -131,7 +143,8 @@ impl Stream {
         self.reader.turn.has_failed()
     }
 
-    /// The name of the API, and the id of the response, which the provider may have sent long before the first event.
+    /// The name of the API, and the id of the response, which the provider may have sent long
+    /// before the first event.
     pub fn id(&self) -> Option<(&'static str, &str)> {
         Some((self.reader.api.name(), self.reader.turn.response_id()?))
     }
@@ -141,8 +154,8 @@ impl Stream {
         self.reader.turn.server()
     }
 
-    /// The fields of `session_stats`. Tokens come from the provider; the caller may set the rest (times, retries, fallbacks)
-    /// before each push, since any push may be the one that writes it.
+    /// The fields of `session_stats`. Tokens come from the provider; the caller may set the rest
+    /// (times, retries, fallbacks) before each push, since any push may be the one that writes it.
     pub fn stats(&mut self) -> &mut SessionStats {
         self.reader.turn.stats()
     }
@@ -198,7 +211,9 @@ impl Reader {
             // An event of this name is an error whatever its text is.
             Err(_) if name == Some("error") => {
                 let message = crate::failure::sentence(text);
-                return self.turn.error(&Failure::new("provider_error", message, false), out);
+                return self
+                    .turn
+                    .error(&Failure::new("provider_error", message, false), out);
             }
             Err(why) => {
                 return self.turn.warning(
@@ -235,26 +250,37 @@ impl Reader {
     }
 
     fn foreign(&mut self, text: &str, html: bool, out: &mut dyn Sink) {
-        let what = if html { "an HTML page" } else { "something that is no event stream and no JSON" };
+        let what = if html {
+            "an HTML page"
+        } else {
+            "something that is no event stream and no JSON"
+        };
         let said = crate::failure::sentence(&self.turn.redacted(text));
         let message = format!("the provider answered with {what}: {said}");
-        self.turn.error(&Failure::new("not_a_stream", message, false), out);
+        self.turn
+            .error(&Failure::new("not_a_stream", message, false), out);
         self.end(&End::Eof, out);
     }
 
     fn damaged(&mut self, why: &str, out: &mut dyn Sink) {
         let message = format!("the body is compressed with gzip, and is damaged or was cut: {why}");
-        self.turn.error(&Failure::new("bad_gzip", message, false), out);
+        self.turn
+            .error(&Failure::new("bad_gzip", message, false), out);
         self.end(&End::Eof, out);
     }
 
     fn too_long(&mut self, out: &mut dyn Sink) {
-        let option = if self.turn.server().is_some() { "--max-answer" } else { "--max-line" };
+        let option = if self.turn.server().is_some() {
+            "--max-answer"
+        } else {
+            "--max-line"
+        };
         let message = format!(
             "the provider sent more than {} bytes without the end of an event or of a JSON value; raise {option} if that is right",
             self.max_frame
         );
-        self.turn.error(&Failure::new("frame_too_long", message, false), out);
+        self.turn
+            .error(&Failure::new("frame_too_long", message, false), out);
         self.end(&End::Eof, out);
     }
 
@@ -279,12 +305,14 @@ impl Reader {
                         Some(server) => format!("{server}: {what}"),
                         None => what.to_owned(),
                     };
-                    self.turn.error(&Failure::new("disconnected", what, true), out);
+                    self.turn
+                        .error(&Failure::new("disconnected", what, true), out);
                     Some(FinishReason::Cut)
                 }
             },
             End::Reset(why) => {
-                self.turn.error(&Failure::new("disconnected", why, true), out);
+                self.turn
+                    .error(&Failure::new("disconnected", why, true), out);
                 Some(FinishReason::Cut)
             }
             End::Timeout(why) => {

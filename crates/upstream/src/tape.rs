@@ -1,4 +1,5 @@
-//! Tapes: recorded requests and the raw responses to them, with their timing, in a form that people can read and edit.
+//! Tapes: recorded requests and the raw responses to them, with their timing, in a form that people
+//! can read and edit.
 //!
 //! One JSON value a line; blank lines and lines that begin with `#` are skipped:
 //!
@@ -10,8 +11,8 @@
 //! [0.120,"end","eof"]
 //! ```
 //!
-//! Times are seconds since the line before. A tape holds no credential: [`Exchange::redact`] takes them out before it is written,
-//! and [`Tape::read`] refuses a tape that holds the shape of one.
+//! Times are seconds since the line before. A tape holds no credential: [`Exchange::redact`] takes
+//! them out before it is written, and [`Tape::read`] refuses a tape that holds the shape of one.
 
 mod exchange;
 mod format;

@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::stream::options::StreamOptions;
 use crate::usage::Usage;
 use event::payload::{
-    ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd,
-    StreamStart, Thinking, ToolCallDelta, Warning,
+    ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
+    StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
 };
 use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates};
 use std::borrow::Cow;
@@ -30,7 +30,8 @@ pub(crate) struct Turn {
     started: bool,
     marked: bool,
     ended: bool,
-    /// Code and message of the last error: some providers send an error twice, and it is written once.
+    /// Code and message of the last error: some providers send an error twice, and it is written
+    /// once.
     error: Option<(String, String)>,
     choices: Choices<TurnChoice>,
     stats: SessionStats,
@@ -41,7 +42,8 @@ pub(crate) struct Turn {
     /// The bytes that the decoder keeps of what came.
     kept: usize,
     scratch: String,
-    /// Details that came before the first other event, which they must not begin: a request may be tried again until then.
+    /// Details that came before the first other event, which they must not begin: a request may be
+    /// tried again until then.
     early: Vec<(u32, &'static str, String)>,
     /// The members of the answer that were written, which some providers repeat in each chunk.
     answer: HashMap<String, String>,
@@ -90,7 +92,8 @@ impl Turn {
         self.options.details
     }
 
-    /// Takes the members of `object` whose names are not among `read`, at a place of [`Details`]. Those without content are left out.
+    /// Takes the members of `object` whose names are not among `read`, at a place of [`Details`].
+    /// Those without content are left out.
     pub(crate) fn details(
         &mut self,
         choice: u32,
@@ -106,33 +109,56 @@ impl Turn {
         let mut o = Object::open(&mut json);
         let mut has_members = false;
         for (name, value) in object.entries() {
-            if read.contains(&name.as_ref()) || matches!(value.text(), "null" | "\"\"" | "[]" | "{}") {
+            if read.contains(&name.as_ref())
+                || matches!(value.text(), "null" | "\"\"" | "[]" | "{}")
+            {
                 continue;
             }
             if place == "answer" {
-                let same = self.answer.get(name.as_ref()).is_some_and(|before| before == value.text());
+                let same = self
+                    .answer
+                    .get(name.as_ref())
+                    .is_some_and(|before| before == value.text());
                 if same || self.answer.len() >= MOST_MEMBERS {
                     continue;
                 }
-                self.answer.insert(name.clone().into_owned(), value.text().to_owned());
+                self.answer
+                    .insert(name.clone().into_owned(), value.text().to_owned());
             }
             o.minified(&name, value.text());
             has_members = true;
         }
         o.close();
         if has_members {
-            self.detail(choice, place, String::from_utf8_lossy(&json).into_owned(), out);
+            self.detail(
+                choice,
+                place,
+                String::from_utf8_lossy(&json).into_owned(),
+                out,
+            );
         }
     }
 
     /// Takes one member at a place of [`Details`].
-    pub(crate) fn member(&mut self, choice: u32, place: &'static str, name: &str, json: &str, out: &mut dyn Sink) {
+    pub(crate) fn member(
+        &mut self,
+        choice: u32,
+        place: &'static str,
+        name: &str,
+        json: &str,
+        out: &mut dyn Sink,
+    ) {
         if self.options.details && !matches!(json, "null" | "\"\"" | "[]" | "{}") {
             let mut object = Vec::new();
             let mut o = Object::open(&mut object);
             o.minified(name, json);
             o.close();
-            self.detail(choice, place, String::from_utf8_lossy(&object).into_owned(), out);
+            self.detail(
+                choice,
+                place,
+                String::from_utf8_lossy(&object).into_owned(),
+                out,
+            );
         }
     }
 
@@ -143,7 +169,8 @@ impl Turn {
         }
     }
 
-    /// Takes the provider's counts as they are. Those of a stream that `adds` counts to earlier ones stay.
+    /// Takes the provider's counts as they are. Those of a stream that `adds` counts to earlier
+    /// ones stay.
     pub(crate) fn counts(&mut self, counts: Raw<'_>, adds: bool) {
         if self.options.details {
             if !adds {
@@ -151,35 +178,49 @@ impl Turn {
             }
             let mut json = Vec::new();
             event::minify(&mut json, counts.text());
-            self.counts.push(String::from_utf8_lossy(&json).into_owned());
+            self.counts
+                .push(String::from_utf8_lossy(&json).into_owned());
         }
     }
 
     fn detail(&mut self, choice: u32, place: &'static str, json: String, out: &mut dyn Sink) {
         if self.started {
-            out.emit(choice, Details { place: place.into(), data: Json::of(&json) });
+            out.emit(
+                choice,
+                Details {
+                    place: place.into(),
+                    data: Json::of(&json),
+                },
+            );
         } else if self.early.len() < MOST_MEMBERS {
             self.early.push((choice, place, json));
         }
     }
 
-    /// Takes the response's id. The first one counts, and only before the first event. Ids of calls are made from it, so where a
-    /// provider sends none, another value that differs from response to response takes its place.
+    /// Takes the response's id. The first one counts, and only before the first event. Ids of calls
+    /// are made from it, so where a provider sends none, another value that differs from response
+    /// to response takes its place.
     pub(crate) fn id(&mut self, id: Option<Raw<'_>>) {
         if !self.started && self.id.is_none() {
             let text = id.map(|id| id.str().unwrap_or(Cow::Borrowed(id.text())));
-            self.id = text.filter(|id| !id.is_empty() && id != "null").map(Cow::into_owned);
+            self.id = text
+                .filter(|id| !id.is_empty() && id != "null")
+                .map(Cow::into_owned);
         }
     }
 
     /// Takes the name of the model that answers. It counts only before the first event.
     pub(crate) fn model(&mut self, model: Option<Raw<'_>>) {
         if !self.started && self.model.is_none() {
-            self.model = model.and_then(Raw::str).filter(|model| !model.is_empty()).map(Cow::into_owned);
+            self.model = model
+                .and_then(Raw::str)
+                .filter(|model| !model.is_empty())
+                .map(Cow::into_owned);
         }
     }
 
-    /// Takes the number of tools for the client to run that the request offered. It counts only before the first event.
+    /// Takes the number of tools for the client to run that the request offered. It counts only
+    /// before the first event.
     pub(crate) fn offered(&mut self, tools: Option<u32>) {
         if !self.started {
             self.offered = self.offered.or(tools);
@@ -196,7 +237,8 @@ impl Turn {
         self.choices.of(choice);
     }
 
-    /// Takes whether the chunk at hand has a call, before its text. Clients that look at the first chunk alone find such a call.
+    /// Takes whether the chunk at hand has a call, before its text. Clients that look at the first
+    /// chunk alone find such a call.
     pub(crate) fn with_call(&mut self, with_call: bool) {
         self.with_call = with_call;
     }
@@ -216,7 +258,8 @@ impl Turn {
         self.kept + self.choices.len() * size_of::<TurnChoice>()
     }
 
-    /// A piece of the answer's text, still in JSON (a surrogate pair may be cut between two pieces).
+    /// A piece of the answer's text, still in JSON (a surrogate pair may be cut between two
+    /// pieces).
     pub(crate) fn text(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).text.push(piece, &mut text);
@@ -228,7 +271,14 @@ impl Turn {
     /// A piece of the answer's text.
     pub(crate) fn text_plain(&mut self, choice: u32, text: &str, out: &mut dyn Sink) {
         if !text.is_empty() {
-            self.write(choice, ContentDelta { text: text.into(), with_call: self.with_call }, out);
+            self.write(
+                choice,
+                ContentDelta {
+                    text: text.into(),
+                    with_call: self.with_call,
+                },
+                out,
+            );
         }
     }
 
@@ -237,7 +287,13 @@ impl Turn {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).refusal.push(piece, &mut text);
         if !text.is_empty() {
-            self.write(choice, RefusalDelta { text: (&text).into() }, out);
+            self.write(
+                choice,
+                RefusalDelta {
+                    text: (&text).into(),
+                },
+                out,
+            );
         }
         text.clear();
         self.scratch = text;
@@ -252,16 +308,31 @@ impl Turn {
         self.scratch = text;
     }
 
-    /// A piece of reasoning. `provider` is JSON on one line, an object with the API's name as its key; it closes the block.
-    pub(crate) fn thinking_plain(&mut self, choice: u32, text: &str, provider: Option<&str>, out: &mut dyn Sink) {
+    /// A piece of reasoning. `provider` is JSON on one line, an object with the API's name as its
+    /// key; it closes the block.
+    pub(crate) fn thinking_plain(
+        &mut self,
+        choice: u32,
+        text: &str,
+        provider: Option<&str>,
+        out: &mut dyn Sink,
+    ) {
         if !text.is_empty() || provider.is_some() {
-            self.write(choice, Thinking { text: text.into(), provider: provider.map(Json::of) }, out);
+            self.write(
+                choice,
+                Thinking {
+                    text: text.into(),
+                    provider: provider.map(Json::of),
+                },
+                out,
+            );
         }
     }
 
-    /// A piece of a call. `arguments` is the provider's value: a string is a fragment (a surrogate pair may be cut between two),
-    /// an object or array is taken as its JSON text without white space, `null` and "" are nothing; it takes the place of
-    /// what `delta` has. A delta without content is dropped.
+    /// A piece of a call. `arguments` is the provider's value: a string is a fragment (a surrogate
+    /// pair may be cut between two), an object or array is taken as its JSON text without white
+    /// space, `null` and "" are nothing; it takes the place of what `delta` has. A delta without
+    /// content is dropped.
     pub(crate) fn call(
         &mut self,
         choice: u32,
@@ -291,7 +362,8 @@ impl Turn {
             delta.arguments = Some((&text).into());
         }
         delta.arguments = delta.arguments.filter(|a| !a.is_empty());
-        let something = delta.tool_id.is_some() || delta.tool_name.is_some() || delta.arguments.is_some();
+        let something =
+            delta.tool_id.is_some() || delta.tool_name.is_some() || delta.arguments.is_some();
         state.calls |= something;
         if something || delta.done || delta.provider.is_some() {
             self.write(choice, delta, out);
@@ -309,19 +381,47 @@ impl Turn {
         reason: &str,
         out: &mut dyn Sink,
     ) {
-        self.write(choice, Retract { index, tool_id: tool_id.map(Into::into), reason: reason.into() }, out);
+        self.write(
+            choice,
+            Retract {
+                index,
+                tool_id: tool_id.map(Into::into),
+                reason: reason.into(),
+            },
+            out,
+        );
     }
 
     /// Something the provider ran itself; `data` is the provider's own object.
-    pub(crate) fn server_item(&mut self, choice: u32, kind: &str, data: Raw<'_>, out: &mut dyn Sink) {
+    pub(crate) fn server_item(
+        &mut self,
+        choice: u32,
+        kind: &str,
+        data: Raw<'_>,
+        out: &mut dyn Sink,
+    ) {
         let mut json = Vec::with_capacity(data.text().len());
         event::minify(&mut json, data.text());
         let json = String::from_utf8_lossy(&json);
-        self.write(choice, ServerItem { kind: kind.into(), data: Json::of(&json) }, out);
+        self.write(
+            choice,
+            ServerItem {
+                kind: kind.into(),
+                data: Json::of(&json),
+            },
+            out,
+        );
     }
 
     /// Writes a `warning`, which does not stop the stream; `raw` is the text that is wrong.
-    pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>, out: &mut dyn Sink) {
+    pub(crate) fn warning(
+        &mut self,
+        choice: u32,
+        code: &str,
+        message: &str,
+        raw: Option<&str>,
+        out: &mut dyn Sink,
+    ) {
         let (message, raw) = (self.redacted(message), raw.map(|raw| self.redacted(raw)));
         let warning = Warning::new(SOURCE, code, &message);
         let warning = match &raw {
@@ -331,11 +431,14 @@ impl Turn {
         self.write(choice, warning, out);
     }
 
-    /// Writes an `error`: the stream has failed, and its end will have the reason `error`. What follows is still written. The same
-    /// error again is dropped.
+    /// Writes an `error`: the stream has failed, and its end will have the reason `error`. What
+    /// follows is still written. The same error again is dropped.
     pub(crate) fn error(&mut self, failure: &Failure, out: &mut dyn Sink) {
         let native = self.options.tools_mode.as_deref() == Some("native");
-        let failure = failure.clone().advised(native, self.options.server.is_some()).redacted(&self.options.redactor);
+        let failure = failure
+            .clone()
+            .advised(native, self.options.server.is_some())
+            .redacted(&self.options.redactor);
         let said = (failure.code.clone(), failure.message.clone());
         if self.error.as_ref() == Some(&said) {
             return;
@@ -359,8 +462,8 @@ impl Turn {
         self.options.redactor.text(text)
     }
 
-    /// Takes the provider's counts. They take the place of all that came before: many servers repeat the totals on each chunk, and later
-    /// ones may be smaller.
+    /// Takes the provider's counts. They take the place of all that came before: many servers
+    /// repeat the totals on each chunk, and later ones may be smaller.
     pub(crate) fn usage(&mut self, usage: &Usage) {
         if usage.is_empty() {
             return;
@@ -373,10 +476,14 @@ impl Turn {
         s.cached_tokens = usage.cached;
     }
 
-    /// Takes why a choice ended, and the provider's own word for it. A reason that means a cut answer stays.
+    /// Takes why a choice ended, and the provider's own word for it. A reason that means a cut
+    /// answer stays.
     pub(crate) fn finish_reason(&mut self, choice: u32, reason: FinishReason, word: &str) {
         let finish = &mut self.choices.of(choice).finish;
-        if finish.as_ref().is_none_or(|(before, _)| before.is_whole() && !reason.is_whole()) {
+        if finish
+            .as_ref()
+            .is_none_or(|(before, _)| before.is_whole() && !reason.is_whole())
+        {
             *finish = Some((reason, word.to_owned()));
         }
     }
@@ -436,32 +543,71 @@ impl Turn {
         let text = "\u{fffd}".into();
         for (choice, kind) in self.halves() {
             match kind {
-                Kind::Thinking => self.write(choice, Thinking { text, provider: None }, out),
+                Kind::Thinking => self.write(
+                    choice,
+                    Thinking {
+                        text,
+                        provider: None,
+                    },
+                    out,
+                ),
                 Kind::RefusalDelta => self.write(choice, RefusalDelta { text }, out),
-                _ => self.write(choice, ContentDelta { text, with_call: false }, out),
+                _ => self.write(
+                    choice,
+                    ContentDelta {
+                        text,
+                        with_call: false,
+                    },
+                    out,
+                ),
             }
         }
     }
 
-    /// Writes `session_stats`, if anything is known, and `stream_end`. `how` takes the place of the provider's reason; an
-    /// error that was written goes before both.
+    /// Writes `session_stats`, if anything is known, and `stream_end`. `how` takes the place of the
+    /// provider's reason; an error that was written goes before both.
     pub(crate) fn end(&mut self, how: Option<FinishReason>, out: &mut dyn Sink) {
-        let failed = self
-            .choices
-            .by_number()
-            .find_map(|(_, c)| c.finish.clone().filter(|(reason, _)| *reason == FinishReason::Error));
+        let failed = self.choices.by_number().find_map(|(_, c)| {
+            c.finish
+                .clone()
+                .filter(|(reason, _)| *reason == FinishReason::Error)
+        });
         if let (Some((_, word)), None) = (failed, &self.error) {
-            let failure =
-                Failure::new("provider_error", format!("the provider ended the answer with \"{word}\""), true);
+            let failure = Failure::new(
+                "provider_error",
+                format!("the provider ended the answer with \"{word}\""),
+                true,
+            );
             self.error(&failure, out);
         }
-        let word = self.choices.by_number().find_map(|(_, c)| c.finish.clone()).map(|(_, word)| word);
-        if !self.started && how.is_none() && word.as_deref() == Some("model_context_window_exceeded") {
+        let word = self
+            .choices
+            .by_number()
+            .find_map(|(_, c)| c.finish.clone())
+            .map(|(_, word)| word);
+        if !self.started
+            && how.is_none()
+            && word.as_deref() == Some("model_context_window_exceeded")
+        {
             // Z.ai ends an empty answer like this where the prompt alone is too long.
-            self.error(&Failure::new("context_overflow", "the prompt is longer than the model's context", false), out);
+            self.error(
+                &Failure::new(
+                    "context_overflow",
+                    "the prompt is longer than the model's context",
+                    false,
+                ),
+                out,
+            );
         }
         for counts in std::mem::take(&mut self.counts) {
-            self.write(0, Details { place: "usage".into(), data: Json::of(&counts) }, out);
+            self.write(
+                0,
+                Details {
+                    place: "usage".into(),
+                    data: Json::of(&counts),
+                },
+                out,
+            );
         }
         self.stats.total_tokens = self.stats.total();
         let stats = self.stats;
@@ -476,18 +622,33 @@ impl Turn {
         if known.iter().any(Option::is_some) {
             self.write(0, stats, out);
         }
-        let first = self.choices.by_number().next().map(|(_, choice)| std::mem::take(choice)).unwrap_or_default();
+        let first = self
+            .choices
+            .by_number()
+            .next()
+            .map(|(_, choice)| std::mem::take(choice))
+            .unwrap_or_default();
         let (reason, word) = first.finish.unzip();
         let reason = match (how, reason) {
             (Some(how), _) => how,
             (None, Some(FinishReason::Stop) | None) if first.calls => FinishReason::ToolCalls,
             (None, reason) => reason.unwrap_or(FinishReason::Stop),
         };
-        let finish_reason =
-            if self.error.is_some() && reason != FinishReason::Cut { FinishReason::Error } else { reason };
+        let finish_reason = if self.error.is_some() && reason != FinishReason::Cut {
+            FinishReason::Error
+        } else {
+            reason
+        };
         let word = word.map(|word| self.redacted(&word).into_owned());
         let provider_finish_reason = word.as_ref().map(Into::into);
-        self.write(0, StreamEnd { finish_reason, provider_finish_reason }, out);
+        self.write(
+            0,
+            StreamEnd {
+                finish_reason,
+                provider_finish_reason,
+            },
+            out,
+        );
         self.ended = true;
     }
 

@@ -21,7 +21,9 @@ impl Usage {
     /// A count of an object, reached by several keys.
     pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
         let n = object.at(path)?;
-        n.i64().map(|n| n.max(0) as u64).or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
+        n.i64()
+            .map(|n| n.max(0) as u64)
+            .or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
     }
 
     /// The sum of the counts that are known.
@@ -30,10 +32,12 @@ impl Usage {
     }
 }
 
-/// The counts of an API that reports them in parts: a later report replaces the parts that it has, and the others stay.
+/// The counts of an API that reports them in parts: a later report replaces the parts that it has,
+/// and the others stay.
 ///
-/// Anthropic's `message_start` has all of them, and its `message_delta` those that are known better at the end
-/// (platform.claude.com/docs/en/build-with-claude/streaming). What came from the cache or was written to it is not part of the input.
+/// Anthropic's `message_start` has all of them, and its `message_delta` those that are known better
+/// at the end (platform.claude.com/docs/en/build-with-claude/streaming). What came from the cache
+/// or was written to it is not part of the input.
 #[derive(Debug, Default)]
 pub(crate) struct UsageParts {
     input: Option<u64>,
@@ -43,9 +47,15 @@ pub(crate) struct UsageParts {
 }
 
 impl UsageParts {
-    /// Takes the next report. `names` are the keys of the input, of what was read from the cache and written to it, and of the output.
+    /// Takes the next report. `names` are the keys of the input, of what was read from the cache
+    /// and written to it, and of the output.
     pub(crate) fn take(&mut self, report: Raw<'_>, names: [&str; 4]) {
-        let parts = [&mut self.input, &mut self.cache_read, &mut self.cache_written, &mut self.output];
+        let parts = [
+            &mut self.input,
+            &mut self.cache_read,
+            &mut self.cache_written,
+            &mut self.output,
+        ];
         for (part, name) in parts.into_iter().zip(names) {
             *part = Usage::count(report, &[name]).or(*part);
         }

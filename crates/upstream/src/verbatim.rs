@@ -4,9 +4,10 @@ use crate::carried::{is_carried, is_made_here};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The members of a client's request that became a conversation, its tools and the choice among them. Blocks of Anthropic and items of OpenAI
-/// Responses hold more than a conversation can (`cache_control`, citations, the order of text and calls), and Claude Code expects that a gateway
-/// passes them on as they are (<https://code.claude.com/docs/en/llm-gateway>).
+/// The members of a client's request that became a conversation, its tools and the choice among
+/// them. Blocks of Anthropic and items of OpenAI Responses hold more than a conversation can
+/// (`cache_control`, citations, the order of text and calls), and Claude Code expects that a
+/// gateway passes them on as they are (<https://code.claude.com/docs/en/llm-gateway>).
 #[derive(Clone, Debug)]
 pub(crate) struct Verbatim {
     /// The name of the API.
@@ -19,14 +20,16 @@ pub(crate) struct Verbatim {
 }
 
 impl Verbatim {
-    /// Keeps `members` of a request in `api`, which became so many messages. `is_partial` claims that it refers to others.
+    /// Keeps `members` of a request in `api`, which became so many messages. `is_partial` claims
+    /// that it refers to others.
     pub(crate) fn new(
         api: &'static str,
         mut members: Map<String, Value>,
         messages: usize,
         is_partial: bool,
     ) -> Verbatim {
-        // Servers reject an empty list, and a choice without tools (https://github.com/open-webui/open-webui/issues/26655).
+        // Servers reject an empty list, and a choice without tools
+        // (https://github.com/open-webui/open-webui/issues/26655).
         let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
         if members.get("tools").is_none_or(is_empty) {
             members.shift_remove("tools");
@@ -35,10 +38,16 @@ impl Verbatim {
             }
         }
         drop_foreign_reasoning(api, &mut members);
-        Verbatim { api, members: Arc::new(members), messages, is_partial }
+        Verbatim {
+            api,
+            members: Arc::new(members),
+            messages,
+            is_partial,
+        }
     }
 
-    /// Whether they may go to an upstream of `api` for a conversation that now has so many messages.
+    /// Whether they may go to an upstream of `api` for a conversation that now has so many
+    /// messages.
     pub(crate) fn fits(&self, api: &str, messages: usize) -> bool {
         self.api == api && self.messages == messages
     }
@@ -56,31 +65,43 @@ impl Verbatim {
                 None => _ = body.shift_remove(*name),
             }
         }
-        // Whether the provider stores the answer is the client's to say: without a word of it the API does, and a later request may refer to it.
+        // Whether the provider stores the answer is the client's to say: without a word of it the
+        // API does, and a later request may refer to it.
         body.shift_remove("store");
     }
 }
 
-/// Takes out reasoning of other providers, which answers of ours carry, and reasoning that the API would look up by an id that was made here: OpenAI
-/// rejects an item without encrypted content that it has not stored (github.com/vercel/ai/issues/7543).
+/// Takes out reasoning of other providers, which answers of ours carry, and reasoning that the API
+/// would look up by an id that was made here: OpenAI rejects an item without encrypted content that
+/// it has not stored (github.com/vercel/ai/issues/7543).
 fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {
     fn text<'v>(value: &'v Value, key: &str) -> &'v str {
         value.get(key).and_then(Value::as_str).unwrap_or_default()
     }
     match api {
         "openai-responses" => {
-            let Some(items) = members.get_mut("input").and_then(Value::as_array_mut) else { return };
+            let Some(items) = members.get_mut("input").and_then(Value::as_array_mut) else {
+                return;
+            };
             items.retain(|item| {
                 let encrypted = text(item, "encrypted_content");
-                let content = item.get("content").and_then(Value::as_array).is_some_and(|content| !content.is_empty());
-                let is_looked_up = is_made_here(text(item, "id")) && encrypted.is_empty() && !content;
+                let content = item
+                    .get("content")
+                    .and_then(Value::as_array)
+                    .is_some_and(|content| !content.is_empty());
+                let is_looked_up =
+                    is_made_here(text(item, "id")) && encrypted.is_empty() && !content;
                 text(item, "type") != "reasoning" || !(is_carried(encrypted) || is_looked_up)
             });
         }
         "anthropic" => {
-            let Some(messages) = members.get_mut("messages").and_then(Value::as_array_mut) else { return };
+            let Some(messages) = members.get_mut("messages").and_then(Value::as_array_mut) else {
+                return;
+            };
             messages.retain_mut(|message| {
-                let Some(blocks) = message.get_mut("content").and_then(Value::as_array_mut) else { return true };
+                let Some(blocks) = message.get_mut("content").and_then(Value::as_array_mut) else {
+                    return true;
+                };
                 let count = blocks.len();
                 blocks.retain(|block| !is_carried(text(block, "signature")));
                 blocks.len() == count || !blocks.is_empty()
@@ -90,8 +111,8 @@ fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {
     }
 }
 
-/// The members of a request that become a conversation, its tools and the choice among them. The messages of chat completions are those of a
-/// conversation already.
+/// The members of a request that become a conversation, its tools and the choice among them. The
+/// messages of chat completions are those of a conversation already.
 pub(crate) fn names(api: &str) -> &'static [&'static str] {
     match api {
         "anthropic" => &["system", "messages", "tools", "tool_choice"],
@@ -100,13 +121,18 @@ pub(crate) fn names(api: &str) -> &'static [&'static str] {
     }
 }
 
-/// The type of an item of the input that is a list of tools (`AdditionalTools` in openai-python's `response_input_item.py`). For its
-/// newest models Codex sends all tools in such an item, and no member `tools`.
+/// The type of an item of the input that is a list of tools (`AdditionalTools` in openai-python's
+/// `response_input_item.py`). For its newest models Codex sends all tools in such an item, and no
+/// member `tools`.
 pub(crate) const ADDITIONAL_TOOLS: &str = "additional_tools";
 
 /// The lists of tools in the input of a request.
 pub(crate) fn additional_tools(members: &Map<String, Value>) -> impl Iterator<Item = &Value> {
-    let items = members.get("input").and_then(Value::as_array).into_iter().flatten();
+    let items = members
+        .get("input")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     items
         .filter(|item| item.get("type").and_then(Value::as_str) == Some(ADDITIONAL_TOOLS))
         .filter_map(|item| item.get("tools"))

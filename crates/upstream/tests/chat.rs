@@ -1,5 +1,6 @@
-//! What servers that speak chat completions, and Mistral, Cohere and Ollama, get wrong or do in their own way: the words that
-//! become events, one case a deviation. The same deviations are whole streams in `fixtures/streams`.
+//! What servers that speak chat completions, and Mistral, Cohere and Ollama, get wrong or do in
+//! their own way: the words that become events, one case a deviation. The same deviations are whole
+//! streams in `fixtures/streams`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -18,7 +19,8 @@ fn events(api: Api, body: &str) -> Vec<String> {
 fn deltas(api: Api, deltas: &[&str], finish: &str) -> Vec<String> {
     let mut body = String::new();
     for delta in deltas {
-        body += &format!("data: {{\"id\":\"r\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
+        body +=
+            &format!("data: {{\"id\":\"r\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
     }
     body += &format!(
         "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"{finish}\"}}]}}\n\ndata: [DONE]\n\n"
@@ -29,7 +31,11 @@ fn deltas(api: Api, deltas: &[&str], finish: &str) -> Vec<String> {
 }
 
 fn field(line: &str, key: &str) -> String {
-    Raw::parse(line).unwrap().get_str(key).unwrap_or_default().into_owned()
+    Raw::parse(line)
+        .unwrap()
+        .get_str(key)
+        .unwrap_or_default()
+        .into_owned()
 }
 
 #[test]
@@ -96,11 +102,16 @@ fn pieces_of_calls_pass_as_they_are_labelled() {
 
 #[test]
 fn reasoning_is_told_from_text_and_says_where_it_goes_back() {
-    let back = |data: &str| format!(r#"{{"type":"thinking","text":"","provider":{{"openai-chat":{data}}}}}"#);
+    let back = |data: &str| {
+        format!(r#"{{"type":"thinking","text":"","provider":{{"openai-chat":{data}}}}}"#)
+    };
     // Both fields with the same text; reasoning before text in one delta, whatever their order.
     let out = deltas(
         Api::OpenaiChat,
-        &[r#"{"content":"b","reasoning":"a","reasoning_content":"a"}"#, r#"{"reasoning_content":null,"content":null}"#],
+        &[
+            r#"{"content":"b","reasoning":"a","reasoning_content":"a"}"#,
+            r#"{"reasoning_content":null,"content":null}"#,
+        ],
         "stop",
     );
     assert_eq!(
@@ -121,11 +132,23 @@ fn reasoning_is_told_from_text_and_says_where_it_goes_back() {
         ],
         "stop",
     );
-    assert_eq!(out[..2].iter().map(|l| field(l, "text")).collect::<Vec<_>>(), ["a", "bc"]);
+    assert_eq!(
+        out[..2]
+            .iter()
+            .map(|l| field(l, "text"))
+            .collect::<Vec<_>>(),
+        ["a", "bc"]
+    );
     let details = r#"[{"type":"reasoning.summary","summary":"ab","index":0},{"type":"reasoning.text","text":"c","signature":"s","index":1},{"type":"reasoning.encrypted","data":"x","index":2}]"#;
-    assert_eq!(out[2..], [back(&format!(r#"{{"reasoning_details":{details}}}"#))]);
+    assert_eq!(
+        out[2..],
+        [back(&format!(r#"{{"reasoning_details":{details}}}"#))]
+    );
     // A block that the end cuts is closed too.
-    let out = events(Api::OpenaiChat, "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\"a\"}}]}\n\n");
+    let out = events(
+        Api::OpenaiChat,
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\"a\"}}]}\n\n",
+    );
     assert_eq!(out[1], back(r#"{"field":"reasoning"}"#));
 }
 
@@ -141,15 +164,29 @@ fn the_reason_of_the_end_is_decided_from_what_came() {
         (call, vec!["tool_calls", "length"], "length"),
         (call, vec!["length", "stop"], "length"),
         (r#"{"content":"a"}"#, vec![], "cut"),
-        (r#"{"content":"a"}"#, vec!["insufficient_system_resource"], "error"),
+        (
+            r#"{"content":"a"}"#,
+            vec!["insufficient_system_resource"],
+            "error",
+        ),
     ] {
         let mut body = format!("data: {{\"choices\":[{{\"delta\":{deltas}}}]}}\n\n");
         for word in &words {
-            body += &format!("data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{word}\"}}]}}\n\n");
+            body += &format!(
+                "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{word}\"}}]}}\n\n"
+            );
         }
         let out = events(Api::OpenaiChat, &body);
-        assert_eq!(field(out.last().unwrap(), "finish_reason"), want, "{words:?}");
-        assert_eq!(out.iter().any(|l| field(l, "type") == "error"), ["cut", "error"].contains(&want), "{words:?}");
+        assert_eq!(
+            field(out.last().unwrap(), "finish_reason"),
+            want,
+            "{words:?}"
+        );
+        assert_eq!(
+            out.iter().any(|l| field(l, "type") == "error"),
+            ["cut", "error"].contains(&want),
+            "{words:?}"
+        );
     }
     // One choice has not finished: the stream was cut.
     let out = events(
@@ -162,21 +199,61 @@ fn the_reason_of_the_end_is_decided_from_what_came() {
 #[test]
 fn what_is_no_answer_is_an_error_and_never_an_empty_success() {
     for (api, body, code, says) in [
-        (Api::OpenaiChat, "", "disconnected", "the response was empty"),
+        (
+            Api::OpenaiChat,
+            "",
+            "disconnected",
+            "the response was empty",
+        ),
         (Api::OpenaiChat, "data: [DONE]\n\n", "disconnected", "empty"),
-        (Api::OpenaiChat, "<html><body>Log in</body>", "not_a_stream", "an HTML page: Log in"),
-        (Api::Anthropic, "upstream connect error", "not_a_stream", "upstream connect error"),
-        (Api::Cohere, r#"{"id":"x","message":"invalid api token"}"#, "provider_error", "invalid api token"),
-        (Api::Mistral, r#"{"detail":"Unauthorized"}"#, "provider_error", "Unauthorized"),
-        (Api::OpenaiChat, r#"{"status":"ok"}"#, "not_a_stream", "nothing of openai-chat"),
+        (
+            Api::OpenaiChat,
+            "<html><body>Log in</body>",
+            "not_a_stream",
+            "an HTML page: Log in",
+        ),
+        (
+            Api::Anthropic,
+            "upstream connect error",
+            "not_a_stream",
+            "upstream connect error",
+        ),
+        (
+            Api::Cohere,
+            r#"{"id":"x","message":"invalid api token"}"#,
+            "provider_error",
+            "invalid api token",
+        ),
+        (
+            Api::Mistral,
+            r#"{"detail":"Unauthorized"}"#,
+            "provider_error",
+            "Unauthorized",
+        ),
+        (
+            Api::OpenaiChat,
+            r#"{"status":"ok"}"#,
+            "not_a_stream",
+            "nothing of openai-chat",
+        ),
         (
             Api::Anthropic,
             "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n",
             "wrong_api",
             "use --api openai-chat",
         ),
-        (Api::OpenaiChat, "data: {\"choices\":[]}\n\n", "disconnected", "end mark"),
-        (Api::Ollama, "{\"error\":\"model 'x' not found\"}", "provider_error", "not found"),
+        (
+            Api::OpenaiChat,
+            "data: {\"choices\":[]}\n\n",
+            "disconnected",
+            "end mark",
+        ),
+        (
+            Api::Ollama,
+            "{\"error\":\"model 'x' not found\"}",
+            "provider_error",
+            "not found",
+        ),
         (
             Api::Gemini,
             "[{\"error\":{\"code\":503,\"message\":\"later\",\"status\":\"UNAVAILABLE\"}}]",
@@ -200,8 +277,18 @@ fn the_body_of_an_http_error_is_told_and_says_whether_to_try_again() {
             "HTTP 401: Incorrect API key",
             "false",
         ),
-        (429, r#"[{"error":{"code":429,"message":"slow down"}}]"#, "HTTP 429: slow down", "true"),
-        (503, "<html><h1>Service\nUnavailable</h1></html>", "HTTP 503: Service Unavailable", "true"),
+        (
+            429,
+            r#"[{"error":{"code":429,"message":"slow down"}}]"#,
+            "HTTP 429: slow down",
+            "true",
+        ),
+        (
+            503,
+            "<html><h1>Service\nUnavailable</h1></html>",
+            "HTTP 503: Service Unavailable",
+            "true",
+        ),
         (500, "", "HTTP 500: no message", "true"),
         (
             422,
@@ -217,17 +304,31 @@ fn the_body_of_an_http_error_is_told_and_says_whether_to_try_again() {
         assert_eq!(error.get_str("message").unwrap(), message);
         assert_eq!(error.get("retryable").unwrap().text(), retryable);
         assert_eq!(error.get_str("code").unwrap(), format!("http_{status}"));
-        assert_eq!(out.lines[2], r#"{"type":"stream_end","finish_reason":"error"}"#);
+        assert_eq!(
+            out.lines[2],
+            r#"{"type":"stream_end","finish_reason":"error"}"#
+        );
         assert!(stream.is_done() && stream.failed());
     }
 }
 
 #[test]
 fn a_refusal_is_said_and_is_no_text() {
-    let out =
-        deltas(Api::OpenaiChat, &[r#"{"refusal":"I "}"#, r#"{"refusal":"won't.\ud83d"}"#, r#"{"refusal":""}"#], "stop");
-    let said: Vec<_> = out[..3].iter().map(|l| (field(l, "type"), field(l, "text"))).collect();
-    let want = ["I ", "won't.", "\u{fffd}"].map(|text| ("refusal_delta".to_owned(), text.to_owned()));
+    let out = deltas(
+        Api::OpenaiChat,
+        &[
+            r#"{"refusal":"I "}"#,
+            r#"{"refusal":"won't.\ud83d"}"#,
+            r#"{"refusal":""}"#,
+        ],
+        "stop",
+    );
+    let said: Vec<_> = out[..3]
+        .iter()
+        .map(|l| (field(l, "type"), field(l, "text")))
+        .collect();
+    let want =
+        ["I ", "won't.", "\u{fffd}"].map(|text| ("refusal_delta".to_owned(), text.to_owned()));
     assert_eq!(said, want);
 }
 
@@ -242,8 +343,14 @@ fn a_custom_tools_text_is_put_into_an_object() {
         "tool_calls",
     );
     let text: String = out.iter().map(|l| field(l, "arguments")).collect();
-    assert_eq!(Raw::parse(&text).unwrap().get_str("input").unwrap(), "say \"x\"\n");
-    assert!(out[0].contains(r#""provider":{"openai-chat":{"custom":true}}"#) && out[2].contains(r#""done":true"#));
+    assert_eq!(
+        Raw::parse(&text).unwrap().get_str("input").unwrap(),
+        "say \"x\"\n"
+    );
+    assert!(
+        out[0].contains(r#""provider":{"openai-chat":{"custom":true}}"#)
+            && out[2].contains(r#""done":true"#)
+    );
 }
 
 #[test]
@@ -256,20 +363,34 @@ fn mistrals_content_comes_in_parts() {
         ],
         "stop",
     );
-    assert_eq!(out.iter().map(|l| field(l, "text")).collect::<Vec<_>>(), ["a", "b", "c", "", "d", "e"]);
-    assert_eq!(out[3], r#"{"type":"thinking","text":"","provider":{"mistral":{"field":"thinking"}}}"#);
+    assert_eq!(
+        out.iter().map(|l| field(l, "text")).collect::<Vec<_>>(),
+        ["a", "b", "c", "", "d", "e"]
+    );
+    assert_eq!(
+        out[3],
+        r#"{"type":"thinking","text":"","provider":{"mistral":{"field":"thinking"}}}"#
+    );
 }
 
 #[test]
 fn a_response_without_an_id_is_named_by_when_it_was_made() {
     for (api, body, id) in [
-        (Api::Ollama, "{\"created_at\":\"t1\",\"message\":{\"content\":\"a\"},\"done\":true}", "t1"),
+        (
+            Api::Ollama,
+            "{\"created_at\":\"t1\",\"message\":{\"content\":\"a\"},\"done\":true}",
+            "t1",
+        ),
         (
             Api::OpenaiChat,
             "data: {\"id\":\"\",\"created\":0,\"choices\":[]}\n\ndata: {\"created\":7,\"id\":\"x\",\"choices\":[{\"text\":\"a\"}]}\n\n",
             "x",
         ),
-        (Api::OpenaiChat, "data: {\"created\":7,\"choices\":[{\"text\":\"a\"}]}\n\n", "7"),
+        (
+            Api::OpenaiChat,
+            "data: {\"created\":7,\"choices\":[{\"text\":\"a\"}]}\n\n",
+            "7",
+        ),
     ] {
         let mut out = Collect::default();
         Stream::new(api, StreamOptions::default()).whole(body.as_bytes(), &mut out);
@@ -304,12 +425,18 @@ fn a_context_that_is_too_long_has_one_code_in_every_apis_stream() {
             Api::Anthropic,
             "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 9 tokens > 8 maximum\"}}\n\n",
         ),
-        (Api::Anthropic, "{\"validationException\":{\"message\":\"Input is too long for requested model.\"}}"),
+        (
+            Api::Anthropic,
+            "{\"validationException\":{\"message\":\"Input is too long for requested model.\"}}",
+        ),
         (
             Api::Gemini,
             "[{\"error\":{\"code\":400,\"message\":\"The input token count (9) exceeds the maximum number of tokens allowed (8).\",\"status\":\"INVALID_ARGUMENT\"}}]",
         ),
-        (Api::Ollama, "{\"error\":\"prompt too long; exceeded max context length by 1 tokens\"}\n"),
+        (
+            Api::Ollama,
+            "{\"error\":\"prompt too long; exceeded max context length by 1 tokens\"}\n",
+        ),
         (
             Api::Mistral,
             "{\"object\":\"error\",\"message\":\"Prompt contains 9 tokens, too large for model with 8 maximum context length\",\"code\":\"3051\"}",
@@ -327,8 +454,16 @@ fn a_context_that_is_too_long_has_one_code_in_every_apis_stream() {
             .find(|line| line.starts_with("{\"type\":\"error\""))
             .unwrap_or_else(|| panic!("{body}\n{out:?}"));
         assert_eq!(field(error, "code"), "context_overflow", "{body}");
-        assert!(error.contains("docs/protocol.md") && error.contains("\"retryable\":false"), "{error}");
-        assert!(out.lines.iter().any(|line| line.contains("\"finish_reason\":\"error\"")), "{out:?}");
+        assert!(
+            error.contains("docs/protocol.md") && error.contains("\"retryable\":false"),
+            "{error}"
+        );
+        assert!(
+            out.lines
+                .iter()
+                .any(|line| line.contains("\"finish_reason\":\"error\"")),
+            "{out:?}"
+        );
     }
 }
 
@@ -337,10 +472,15 @@ fn a_refusal_of_tools_names_what_to_do_where_tools_were_asked_with() {
     let body = r#"{"error":"registry.ollama.ai/library/phi4 does not support tools"}"#;
     for (mode, named) in [("native", true), ("tag", false), ("none", false)] {
         let mut out = Collect::default();
-        let options = StreamOptions { tools_mode: Some(mode.to_owned()), ..StreamOptions::default() };
+        let options = StreamOptions {
+            tools_mode: Some(mode.to_owned()),
+            ..StreamOptions::default()
+        };
         Stream::new(Api::Ollama, options).error_body(400, body.as_bytes(), None, &mut out);
         let message = field(&out.lines[1], "message");
         assert_eq!(message.contains("--tools-mode auto"), named, "{message}");
-        assert!(message.starts_with("HTTP 400: registry.ollama.ai/library/phi4 does not support tools"));
+        assert!(
+            message.starts_with("HTTP 400: registry.ollama.ai/library/phi4 does not support tools")
+        );
     }
 }

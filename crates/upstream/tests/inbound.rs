@@ -1,4 +1,5 @@
-//! Requests of clients, as `fixtures/requests` has them: each body beside what is read from it. `UPDATE=1` writes that anew.
+//! Requests of clients, as `fixtures/requests` has them: each body beside what is read from it.
+//! `UPDATE=1` writes that anew.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -29,7 +30,12 @@ fn shown(api: Api, request: &InboundRequest) -> String {
         writeln!(out, "# custom: {custom}").unwrap();
     }
     for tool in &request.namespaced_tools {
-        writeln!(out, "# namespace: {} is {} of {}", tool.full_name, tool.name, tool.namespace).unwrap();
+        writeln!(
+            out,
+            "# namespace: {} is {} of {}",
+            tool.full_name, tool.name, tool.namespace
+        )
+        .unwrap();
     }
     for tool in &request.provider_tools {
         writeln!(out, "# provider: {tool}").unwrap();
@@ -38,7 +44,12 @@ fn shown(api: Api, request: &InboundRequest) -> String {
         writeln!(out, "# include_usage").unwrap();
     }
     for reference in &request.references {
-        writeln!(out, "# reference: {} is {:?} {}", reference.member, reference.kind, reference.id).unwrap();
+        writeln!(
+            out,
+            "# reference: {} is {:?} {}",
+            reference.member, reference.kind, reference.id
+        )
+        .unwrap();
     }
     for note in &request.notes {
         writeln!(out, "# note: {note}").unwrap();
@@ -79,29 +90,52 @@ fn each_body_is_read_as_recorded() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What each API gets of `params`, of a client that speaks `from`: a line for each, and the names of what is left out.
+/// What each API gets of `params`, of a client that speaks `from`: a line for each, and the names
+/// of what is left out.
 fn mapped(from: Api, params: &serde_json::Map<String, serde_json::Value>) -> String {
     let mut out = String::new();
-    let request = InboundRequest { params: params.clone(), tools: Some(Arc::default()), ..InboundRequest::default() };
+    let request = InboundRequest {
+        params: params.clone(),
+        tools: Some(Arc::default()),
+        ..InboundRequest::default()
+    };
     let models = |api| match api {
         Api::OpenaiChat | Api::OpenaiResponses => "gpt-5",
         Api::Anthropic => "claude-opus-4-6",
         Api::Gemini => "gemini-3-pro",
         _ => "m",
     };
-    let own = Api::ALL.map(|api| Target { api, url: api.base_url(), model: models(api) });
-    let other = Target { api: Api::OpenaiChat, url: "http://localhost:8080/v1", model: "m" };
+    let own = Api::ALL.map(|api| Target {
+        api,
+        url: api.base_url(),
+        model: models(api),
+    });
+    let other = Target {
+        api: Api::OpenaiChat,
+        url: "http://localhost:8080/v1",
+        model: "m",
+    };
     for target in own.into_iter().chain([other]) {
         let to = target.api;
         let (members, left_out) = request.parameters_for(from, &target);
         let members: serde_json::Map<_, _> = members.into_iter().collect();
         if from == to {
-            assert_eq!((&members, left_out.as_slice()), (params, &[][..]), "the same API gets all");
+            assert_eq!(
+                (&members, left_out.as_slice()),
+                (params, &[][..]),
+                "the same API gets all"
+            );
             continue;
         }
-        let name = if target.url == other.url { "another openai-chat" } else { to.name() };
+        let name = if target.url == other.url {
+            "another openai-chat"
+        } else {
+            to.name()
+        };
         writeln!(out, "  {name}: {}", serde_json::Value::from(members)).unwrap();
-        left_out.iter().for_each(|note| writeln!(out, "    {note}").unwrap());
+        left_out
+            .iter()
+            .for_each(|note| writeln!(out, "    {note}").unwrap());
     }
     out
 }
@@ -109,7 +143,9 @@ fn mapped(from: Api, params: &serde_json::Map<String, serde_json::Value>) -> Str
 #[test]
 fn each_api_gets_what_it_knows() {
     for api in APIS {
-        let path = root().join("parameters").join(format!("{}.ndjson", api.name()));
+        let path = root()
+            .join("parameters")
+            .join(format!("{}.ndjson", api.name()));
         let mut found = String::new();
         for line in std::fs::read_to_string(&path).unwrap().lines() {
             let params = serde_json::from_str(line).unwrap();
@@ -119,22 +155,29 @@ fn each_api_gets_what_it_knows() {
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(&want, &found).unwrap();
         }
-        assert_eq!(std::fs::read_to_string(&want).unwrap(), found, "{}", api.name());
+        assert_eq!(
+            std::fs::read_to_string(&want).unwrap(),
+            found,
+            "{}",
+            api.name()
+        );
     }
 }
 
 #[test]
 fn tokens_are_estimated_from_everything_that_a_model_reads() {
-    let count =
-        |body: serde_json::Value| inbound(Api::Anthropic, body.to_string().as_bytes()).unwrap().estimated_tokens();
+    let count = |body: serde_json::Value| {
+        inbound(Api::Anthropic, body.to_string().as_bytes())
+            .unwrap()
+            .estimated_tokens()
+    };
     let body = |content: serde_json::Value| serde_json::json!({"messages": [{"role": "user", "content": content}]});
     let plain = count(body("x".repeat(700).into()));
     assert_eq!(plain, 205);
     let image = serde_json::json!([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A".repeat(100_000)}}]);
     assert_eq!(count(body(image)), 1605);
     let mut with_tools = body("x".repeat(700).into());
-    with_tools["tools"] =
-        serde_json::json!([{"name": "f", "description": "y".repeat(700), "input_schema": {"type": "object"}}]);
+    with_tools["tools"] = serde_json::json!([{"name": "f", "description": "y".repeat(700), "input_schema": {"type": "object"}}]);
     assert!(count(with_tools.clone()) > 400);
     let result = serde_json::json!([{"type": "tool_result", "tool_use_id": "a", "content": "z".repeat(700)}]);
     assert!(count(body(result)) > 200);
@@ -142,7 +185,8 @@ fn tokens_are_estimated_from_everything_that_a_model_reads() {
     assert!(count(with_tools.clone()) > 600);
     with_tools["system"] = serde_json::json!([{"type": "text", "text": "s".repeat(700)}]);
     assert!(count(with_tools) > 600);
-    // The examples of https://platform.claude.com/docs/en/build-with-claude/token-counting, and what the page says that they have.
+    // The examples of https://platform.claude.com/docs/en/build-with-claude/token-counting, and
+    // what the page says that they have.
     let (hello, weather) = (
         serde_json::json!({"model": "claude-sonnet-4-5", "system": "You are a scientist",
             "messages": [{"role": "user", "content": "Hello, Claude"}]}),
@@ -152,5 +196,9 @@ fn tokens_are_estimated_from_everything_that_a_model_reads() {
                 "required": ["location"]}}],
             "messages": [{"role": "user", "content": "What's the weather like in San Francisco?"}]}),
     );
-    assert_eq!((count(hello), count(weather)), (20, 441), "the page has 14 and 403");
+    assert_eq!(
+        (count(hello), count(weather)),
+        (20, 441),
+        "the page has 14 and 403"
+    );
 }

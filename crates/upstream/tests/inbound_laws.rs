@@ -1,5 +1,5 @@
-//! The laws of reading clients' requests: what our own writers write is read back, an upstream of the same API gets what the client sent, and no
-//! body makes a reader panic.
+//! The laws of reading clients' requests: what our own writers write is read back, an upstream of
+//! the same API gets what the client sent, and no body makes a reader panic.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
-use toolpipe_upstream::{Api, Conversation, InboundError, RequestOptions, Target, inbound, request, request_event};
+use toolpipe_upstream::{
+    Api, Conversation, InboundError, RequestOptions, Target, inbound, request, request_event,
+};
 
 const APIS: [Api; 3] = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic];
 
@@ -20,7 +22,8 @@ static BODIES: LazyLock<Vec<(Api, Value)>> = LazyLock::new(|| {
         for entry in std::fs::read_dir(root.join(api.name())).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|end| end == "json") {
-                // serde_json rejects bodies with half of a surrogate pair; `tests/inbound.rs` reads those.
+                // serde_json rejects bodies with half of a surrogate pair; `tests/inbound.rs` reads
+                // those.
                 let body = serde_json::from_slice(&std::fs::read(&path).unwrap()).ok();
                 bodies.extend(body.map(|body| (path, api, body)));
             }
@@ -28,7 +31,10 @@ static BODIES: LazyLock<Vec<(Api, Value)>> = LazyLock::new(|| {
     }
     bodies.sort_by(|a, b| a.0.cmp(&b.0));
     assert!(bodies.len() > 20, "{} bodies", bodies.len());
-    bodies.into_iter().map(|(_, api, body)| (api, body)).collect()
+    bodies
+        .into_iter()
+        .map(|(_, api, body)| (api, body))
+        .collect()
 });
 
 /// What is asked for after a request was read.
@@ -37,7 +43,16 @@ fn options(request: &toolpipe_upstream::InboundRequest, from: Api, to: Api) -> R
         model: request.model.clone().unwrap_or_default(),
         tools: request.tools.clone(),
         tool_choice: request.tool_choice.clone(),
-        params: request.parameters_for(from, &Target { api: to, url: to.base_url(), model: "m" }).0,
+        params: request
+            .parameters_for(
+                from,
+                &Target {
+                    api: to,
+                    url: to.base_url(),
+                    model: "m",
+                },
+            )
+            .0,
         stream: request.streams,
         ..RequestOptions::default()
     }
@@ -47,16 +62,27 @@ fn options(request: &toolpipe_upstream::InboundRequest, from: Api, to: Api) -> R
 fn an_upstream_of_the_same_api_gets_what_the_client_sent() {
     let mut compared = 0;
     for (api, body) in BODIES.iter().filter(|(api, _)| *api != Api::OpenaiChat) {
-        let Ok(read) = inbound(*api, body.to_string().as_bytes()) else { continue };
+        let Ok(read) = inbound(*api, body.to_string().as_bytes()) else {
+            continue;
+        };
         let sent = request(*api, &read.conversation, &options(&read, *api, *api)).unwrap();
         let sent: Map<String, Value> = serde_json::from_str(&sent.body).unwrap();
         let client = body.as_object().unwrap();
-        for (name, value) in client.iter().filter(|(name, value)| *name != "model" && !value.is_null()) {
-            // Choices without tools, and lists without a tool, are rejected. Tools may be in the input, too.
-            let in_input =
-                client.get("input").and_then(|input| input.pointer("/0/tools")).filter(|_| *name == "tool_choice");
+        for (name, value) in client
+            .iter()
+            .filter(|(name, value)| *name != "model" && !value.is_null())
+        {
+            // Choices without tools, and lists without a tool, are rejected. Tools may be in the
+            // input, too.
+            let in_input = client
+                .get("input")
+                .and_then(|input| input.pointer("/0/tools"))
+                .filter(|_| *name == "tool_choice");
             if *name != "tools" && *name != "tool_choice"
-                || client.get("tools").or(in_input).is_some_and(|t| t.as_array().is_some_and(|t| !t.is_empty()))
+                || client
+                    .get("tools")
+                    .or(in_input)
+                    .is_some_and(|t| t.as_array().is_some_and(|t| !t.is_empty()))
             {
                 assert_eq!(
                     sent.get(name),
@@ -66,7 +92,14 @@ fn an_upstream_of_the_same_api_gets_what_the_client_sent() {
                 compared += 1;
             }
         }
-        let names = ["system", "messages", "instructions", "input", "tools", "tool_choice"];
+        let names = [
+            "system",
+            "messages",
+            "instructions",
+            "input",
+            "tools",
+            "tool_choice",
+        ];
         for name in names.iter().filter(|name| !client.contains_key(**name)) {
             assert_eq!(sent.get(*name), None, "{name} of {body}");
         }
@@ -79,7 +112,12 @@ fn a_question_after_the_conversation_is_sent() {
     let body = br#"{"model":"m","messages":[{"role":"user","content":"first"}]}"#;
     let mut read = inbound(Api::Anthropic, body).unwrap();
     read.conversation.push_user("second");
-    let sent = request(Api::Anthropic, &read.conversation, &options(&read, Api::Anthropic, Api::Anthropic)).unwrap();
+    let sent = request(
+        Api::Anthropic,
+        &read.conversation,
+        &options(&read, Api::Anthropic, Api::Anthropic),
+    )
+    .unwrap();
     assert!(sent.body.contains("second"), "{}", sent.body);
 }
 
@@ -103,15 +141,23 @@ fn content() -> impl Strategy<Value = Value> {
 /// An answer: its text, the inputs of its calls, and its reasoning.
 type Answer = (Option<String>, Vec<String>, Option<String>);
 
-/// One turn: the user's content, the answers with their results, and whether the user speaks after the last results.
+/// One turn: the user's content, the answers with their results, and whether the user speaks after
+/// the last results.
 fn turn() -> impl Strategy<Value = (Value, Vec<Answer>, String)> {
-    let answer =
-        (proptest::option::of(words()), proptest::collection::vec(words(), 0..3), proptest::option::of(words()));
+    let answer = (
+        proptest::option::of(words()),
+        proptest::collection::vec(words(), 0..3),
+        proptest::option::of(words()),
+    );
     (content(), proptest::collection::vec(answer, 0..3), words())
 }
 
 /// The messages of a conversation that `api` can hold.
-fn messages(api: Api, system: Option<String>, turns: &[(Value, Vec<Answer>, String)]) -> Vec<Value> {
+fn messages(
+    api: Api,
+    system: Option<String>,
+    turns: &[(Value, Vec<Answer>, String)],
+) -> Vec<Value> {
     let mut out = Vec::new();
     out.extend(system.map(|text| json!({"role": "system", "content": text})));
     let mut count = 0;
@@ -123,7 +169,8 @@ fn messages(api: Api, system: Option<String>, turns: &[(Value, Vec<Answer>, Stri
             let mut calls = Vec::new();
             for input in inputs {
                 count += 1;
-                let (id, arguments) = (format!("call_{count}"), json!({"input": input}).to_string());
+                let (id, arguments) =
+                    (format!("call_{count}"), json!({"input": input}).to_string());
                 calls.push(json!({"id": id, "type": "function", "function": {"name": "f", "arguments": arguments}}));
                 results.push(json!({"role": "tool", "tool_call_id": id, "content": input}));
             }
@@ -137,7 +184,8 @@ fn messages(api: Api, system: Option<String>, turns: &[(Value, Vec<Answer>, Stri
                     _ => json!({"openai-chat": {"field": "reasoning_content"}}),
                 };
                 answer["reasoning"] = thought.as_str().into();
-                answer["provider"] = json!([{"thinking": thought, "data": data, "calls": 0, "text": false}]);
+                answer["provider"] =
+                    json!([{"thinking": thought, "data": data, "calls": 0, "text": false}]);
             }
             out.push(answer);
             out.append(&mut results);
@@ -233,7 +281,9 @@ fn nodes(value: &mut Value, each: &mut impl FnMut(usize, &mut Value)) -> usize {
         *next += 1;
         match value {
             Value::Array(items) => items.iter_mut().for_each(|item| walk(item, next, each)),
-            Value::Object(members) => members.values_mut().for_each(|member| walk(member, next, each)),
+            Value::Object(members) => members
+                .values_mut()
+                .for_each(|member| walk(member, next, each)),
             _ => {}
         }
         each(at, value);
@@ -263,15 +313,41 @@ fn changed(how: u8, value: Value) -> Value {
 
 #[test]
 fn large_and_deep_bodies_are_read_or_refused() {
-    let deep = format!(r#"{{"messages":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-    let many = |member: &str, item: &str| format!(r#"{{"{member}":[{}{item}]}}"#, format!("{item},").repeat(29_999));
+    let deep = format!(
+        r#"{{"messages":{}1{}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    let many = |member: &str, item: &str| {
+        format!(
+            r#"{{"{member}":[{}{item}]}}"#,
+            format!("{item},").repeat(29_999)
+        )
+    };
     for api in APIS {
-        assert!(matches!(inbound(api, deep.as_bytes()), Err(InboundError::NotJson(_))));
-        let member = if api == Api::OpenaiResponses { "input" } else { "messages" };
-        let read = inbound(api, many(member, r#"{"role":"user","content":"x"}"#).as_bytes()).unwrap();
-        assert_eq!((read.conversation.messages.len(), read.notes.len()), (30_000, 0));
+        assert!(matches!(
+            inbound(api, deep.as_bytes()),
+            Err(InboundError::NotJson(_))
+        ));
+        let member = if api == Api::OpenaiResponses {
+            "input"
+        } else {
+            "messages"
+        };
+        let read = inbound(
+            api,
+            many(member, r#"{"role":"user","content":"x"}"#).as_bytes(),
+        )
+        .unwrap();
+        assert_eq!(
+            (read.conversation.messages.len(), read.notes.len()),
+            (30_000, 0)
+        );
         // Notes have a limit of their own.
-        let Err(InboundError::Member { why, .. }) = inbound(api, many(member, "7").as_bytes()) else { panic!() };
+        let Err(InboundError::Member { why, .. }) = inbound(api, many(member, "7").as_bytes())
+        else {
+            panic!()
+        };
         assert!(why.len() < 200, "{why}");
     }
 }

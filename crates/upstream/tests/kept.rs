@@ -1,4 +1,5 @@
-//! What a stream keeps of a body is counted, whatever it is kept for, and is free again when the event that it is for was written.
+//! What a stream keeps of a body is counted, whatever it is kept for, and is free again when the
+//! event that it is for was written.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -6,9 +7,15 @@ use event::Collect;
 use toolpipe_upstream::Api::{self, Anthropic, Gemini, OpenaiChat, OpenaiResponses};
 use toolpipe_upstream::{Stream, StreamOptions};
 
-/// An API, the frames before the pieces, a piece with `…` for its text, the frames after which nothing of the pieces is kept, and what each
-/// piece costs at the least beside its text.
-type Case = (Api, &'static [&'static str], &'static str, &'static [&'static str], usize);
+/// An API, the frames before the pieces, a piece with `…` for its text, the frames after which
+/// nothing of the pieces is kept, and what each piece costs at the least beside its text.
+type Case = (
+    Api,
+    &'static [&'static str],
+    &'static str,
+    &'static [&'static str],
+    usize,
+);
 
 const CASES: [Case; 6] = [
     (
@@ -22,7 +29,9 @@ const CASES: [Case; 6] = [
     ),
     (
         Anthropic,
-        &[r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#],
+        &[
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#,
+        ],
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"…"}}"#,
         &[r#"{"type":"content_block_stop","index":0}"#],
         0,
@@ -43,10 +52,18 @@ const CASES: [Case; 6] = [
         ],
         0,
     ),
-    (OpenaiResponses, &[], r#"{"type":"response.output_text.delta","item_id":"…","delta":"x"}"#, &[], 64),
+    (
+        OpenaiResponses,
+        &[],
+        r#"{"type":"response.output_text.delta","item_id":"…","delta":"x"}"#,
+        &[],
+        64,
+    ),
     (
         Gemini,
-        &[r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}"#],
+        &[
+            r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}"#,
+        ],
         r#"{"candidates":[{"content":{"parts":[{"functionCall":{"willContinue":true,"partialArgs":[{"jsonPath":"$.a","stringValue":"…","willContinue":true}]}}]}}]}"#,
         &[r#"{"candidates":[{"content":{"parts":[{"functionCall":{}}]}}]}"#],
         0,
@@ -63,10 +80,20 @@ fn what_is_kept_is_counted_until_it_is_written() {
             stream.push(format!("data: {frame}\n\n").as_bytes(), &mut out);
             stream.kept()
         };
-        let empty = before.iter().map(|frame| push(frame)).last().unwrap_or_default();
+        let empty = before
+            .iter()
+            .map(|frame| push(frame))
+            .last()
+            .unwrap_or_default();
         let text = |n: usize| format!("{n:->1000}");
-        let full = (0..PIECES).map(|n| push(&piece.replace('…', &text(n)))).last().unwrap();
-        assert!(full >= empty + PIECES * (1000 + beside), "{api:?} {piece}: {full}");
+        let full = (0..PIECES)
+            .map(|n| push(&piece.replace('…', &text(n))))
+            .last()
+            .unwrap();
+        assert!(
+            full >= empty + PIECES * (1000 + beside),
+            "{api:?} {piece}: {full}"
+        );
         if let Some(left) = after.iter().map(|frame| push(frame)).last() {
             assert!(left < 1000, "{api:?} {piece}: {left} after its end");
         }

@@ -1,4 +1,5 @@
-//! Text of a model or a tool that is safe to show: hidden characters are written out, and lines are cut to a width.
+//! Text of a model or a tool that is safe to show: hidden characters are written out, and lines are
+//! cut to a width.
 
 pub use event::is_hidden;
 use std::borrow::Cow;
@@ -14,10 +15,15 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// How many columns `c` takes, at most. Terminals disagree about emoji that consist of several characters; a card that is one column
-/// too short still looks like a card, one that is too long does not.
+/// How many columns `c` takes, at most. Terminals disagree about emoji that consist of several
+/// characters; a card that is one column too short still looks like a card, one that is too long
+/// does not.
 pub(crate) fn width(c: char) -> usize {
-    if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) }
+    if c == '\u{fe0f}' {
+        1
+    } else {
+        c.width().unwrap_or(0)
+    }
 }
 
 /// How many columns `text` takes at most; a tab or a line feed counts as 0. For text from [`safe`].
@@ -25,7 +31,8 @@ pub fn columns(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
-/// `text` on one line, at most `limit` columns wide: hidden characters written out, each run of white space one space, `…` at a cut.
+/// `text` on one line, at most `limit` columns wide: hidden characters written out, each run of
+/// white space one space, `…` at a cut.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let (mut used, mut space, mut marks) = (0, false, 0);
@@ -83,8 +90,14 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_written_out() {
-        assert_eq!(safe("a\u{1b}]52;c;x\u{7}\r\n\tb"), "a\\x1b]52;c;x\\x07\\x0d\n\tb");
-        assert_eq!(safe("\u{9b}2J\u{7f}\u{202e}\u{2066}é"), "\\x9b2J\\x7f\\u202e\\u2066é");
+        assert_eq!(
+            safe("a\u{1b}]52;c;x\u{7}\r\n\tb"),
+            "a\\x1b]52;c;x\\x07\\x0d\n\tb"
+        );
+        assert_eq!(
+            safe("\u{9b}2J\u{7f}\u{202e}\u{2066}é"),
+            "\\x9b2J\\x7f\\u202e\\u2066é"
+        );
         assert!(matches!(safe("plain äöü 中 🙂\n"), Cow::Borrowed(_)));
     }
 
@@ -92,15 +105,31 @@ mod tests {
     fn what_shows_nothing_is_written_out_and_what_shapes_its_neighbours_stays() {
         for (raw, shown) in [
             ("\u{61c}\u{200e}\u{200f}", "\\u061c\\u200e\\u200f"),
-            ("\u{2028}\u{2029}\u{feff}\u{ad}", "\\u2028\\u2029\\ufeff\\xad"),
-            ("\u{e0001}\u{e0041}\u{e007f}\u{e0100}\u{e01ef}", "\\u{e0001}\\u{e0041}\\u{e007f}\\u{e0100}\\u{e01ef}"),
-            ("\u{200b}\u{2060}\u{2064}\u{206f}", "\\u200b\\u2060\\u2064\\u206f"),
-            ("\u{180e}\u{fff9}\u{fffb}\u{3164}\u{fe05}", "\\u180e\\ufff9\\ufffb\\u3164\\ufe05"),
+            (
+                "\u{2028}\u{2029}\u{feff}\u{ad}",
+                "\\u2028\\u2029\\ufeff\\xad",
+            ),
+            (
+                "\u{e0001}\u{e0041}\u{e007f}\u{e0100}\u{e01ef}",
+                "\\u{e0001}\\u{e0041}\\u{e007f}\\u{e0100}\\u{e01ef}",
+            ),
+            (
+                "\u{200b}\u{2060}\u{2064}\u{206f}",
+                "\\u200b\\u2060\\u2064\\u206f",
+            ),
+            (
+                "\u{180e}\u{fff9}\u{fffb}\u{3164}\u{fe05}",
+                "\\u180e\\ufff9\\ufffb\\u3164\\ufe05",
+            ),
         ] {
             assert_eq!(safe(raw), shown);
         }
         let ordinary = "👩\u{200d}👧 ❤\u{fe0f} ☎\u{fe0e} می\u{200c}خواهم क्\u{200d}ष ∩\u{fe00} a\u{301} \u{fffd}\u{a0}";
-        assert!(matches!(safe(ordinary), Cow::Borrowed(_)), "{}", safe(ordinary));
+        assert!(
+            matches!(safe(ordinary), Cow::Borrowed(_)),
+            "{}",
+            safe(ordinary)
+        );
     }
 
     #[test]

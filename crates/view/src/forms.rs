@@ -1,4 +1,5 @@
-//! The table of views. To add one: a file with the view and its row, its `mod` line and its line in the table.
+//! The table of views. To add one: a file with the view and its row, its `mod` line and its line in
+//! the table.
 
 mod json;
 mod term;

@@ -1,4 +1,5 @@
-//! A conversation on a page, the same for a terminal and for plain text: its texts, its notes and the cards of its calls.
+//! A conversation on a page, the same for a terminal and for plain text: its texts, its notes and
+//! the cards of its calls.
 
 pub(crate) mod call;
 pub(crate) mod calls;
@@ -19,7 +20,8 @@ use who::Who;
 pub(crate) struct Story<P> {
     page: P,
     calls: CallCards,
-    /// The streams and choices in the middle of a turn: their message would repeat the text of their deltas.
+    /// The streams and choices in the middle of a turn: their message would repeat the text of
+    /// their deltas.
     turns: Vec<Who>,
     /// Whether there is an unnamed stream: else events without a `stream` are notices of commands.
     has_unnamed: bool,
@@ -109,10 +111,13 @@ impl<P: Page> Story<P> {
     }
 
     fn call(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        let Some(n) = self.calls.push(event) else { return };
+        let Some(n) = self.calls.push(event) else {
+            return;
+        };
         let call = &self.calls.list[n];
         if event.kind() == Kind::Retract && matches!(call.state, CallState::Ended(_)) {
-            // It ran before it was retracted: its card keeps the result, and a note reports the retract.
+            // It ran before it was retracted: its card keeps the result, and a note reports the
+            // retract.
             let reason = Retract::read(event).reason.str();
             let text = format!("{} was taken back ({reason})", call.name);
             self.note(event, out, Tone::Warning, &text);
@@ -130,14 +135,19 @@ impl<P: Page> Story<P> {
         }
     }
 
-    /// The model's turn is over, in this event's choice or in the whole stream: shows the results that were held back.
+    /// The model's turn is over, in this event's choice or in the whole stream: shows the results
+    /// that were held back.
     fn end_turn(&mut self, event: &Event<'_>, out: &mut Vec<u8>, all: bool) {
         if self.page.now().shares_stream(event) {
             self.page.end_text(out);
         }
-        self.turns.retain(|who| !(who.is(event) || all && who.shares_stream(event)));
+        self.turns
+            .retain(|who| !(who.is(event) || all && who.shares_stream(event)));
         for n in 0..self.calls.list.len() {
-            if !P::LIVE && self.calls.list[n].has_ended() && self.calls.list[n].who.shares_stream(event) {
+            if !P::LIVE
+                && self.calls.list[n].has_ended()
+                && self.calls.list[n].who.shares_stream(event)
+            {
                 self.show_call(event, out, n);
             }
         }
@@ -147,7 +157,10 @@ impl<P: Page> Story<P> {
     fn close(&mut self, out: &mut Vec<u8>, which: impl Fn(&CallCard) -> bool) {
         for n in 0..self.calls.list.len() {
             let call = &mut self.calls.list[n];
-            if which(call) && !std::mem::replace(&mut call.is_closed, true) && !(P::LIVE && call.has_ended()) {
+            if which(call)
+                && !std::mem::replace(&mut call.is_closed, true)
+                && !(P::LIVE && call.has_ended())
+            {
                 self.page.call(out, &self.calls, n);
             }
         }
@@ -157,7 +170,12 @@ impl<P: Page> Story<P> {
     fn stream_start(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         self.end_turn(event, out, true);
         self.close(out, |call| call.who.shares_stream(event));
-        let shown = self.calls.list.iter().take_while(|c| c.has_ended() && c.is_settled()).count();
+        let shown = self
+            .calls
+            .list
+            .iter()
+            .take_while(|c| c.has_ended() && c.is_settled())
+            .count();
         self.calls.forget(shown);
         self.page.forget(shown);
         self.page.pause();
@@ -172,19 +190,33 @@ impl<P: Page> Story<P> {
 
     fn show(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let kind = event.kind();
-        let is_text = matches!(kind, Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking);
+        let is_text = matches!(
+            kind,
+            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking
+        );
         if !is_text {
             self.show_decision(out);
         }
         self.has_unnamed |= (is_text || kind == Kind::StreamStart) && event.stream().is_none();
-        if is_text || matches!(kind, Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall) {
+        if is_text
+            || matches!(
+                kind,
+                Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall
+            )
+        {
             self.begin_turn(event);
         }
-        let Some(payload) = event.payload() else { return };
+        let Some(payload) = event.payload() else {
+            return;
+        };
         match payload {
             Payload::Thinking(delta) => self.speak(event, out, Voice::Thinking, &delta.text.str()),
-            Payload::RefusalDelta(delta) => self.speak(event, out, Voice::Refusal, &delta.text.str()),
-            Payload::ContentDelta(delta) => self.speak(event, out, Voice::Answer, &delta.text.str()),
+            Payload::RefusalDelta(delta) => {
+                self.speak(event, out, Voice::Refusal, &delta.text.str())
+            }
+            Payload::ContentDelta(delta) => {
+                self.speak(event, out, Voice::Answer, &delta.text.str())
+            }
             Payload::ToolCallDelta(_)
             | Payload::ToolCallPartial(_)
             | Payload::ToolCall(_)
@@ -192,33 +224,62 @@ impl<P: Page> Story<P> {
             | Payload::ToolProgress(_)
             | Payload::ToolResult(_)
             | Payload::Retract(_) => self.call(event, out),
-            Payload::Message(message) => message.message.with(|message| self.message(event, message, out)),
+            Payload::Message(message) => message
+                .message
+                .with(|message| self.message(event, message, out)),
             Payload::StreamStart(_) => self.stream_start(event, out),
             Payload::StreamEnd(end) => self.stream_end(event, end.finish_reason, out),
-            Payload::Warning(w) => self.notice(event, out, Tone::Warning, [w.source, w.message, w.code]),
+            Payload::Warning(w) => {
+                self.notice(event, out, Tone::Warning, [w.source, w.message, w.code])
+            }
             Payload::Error(e) => {
                 self.failed = Some(Who::of(event));
                 self.notice(event, out, Tone::Error, [e.source, e.message, e.code]);
             }
             Payload::Decision(decision) => {
-                let answer = if decision.tool_call { "a tool call" } else { "no tool call" };
-                let text = format!("{answer} ({}: {})", decision.checker.str(), decision.reason.str());
+                let answer = if decision.tool_call {
+                    "a tool call"
+                } else {
+                    "no tool call"
+                };
+                let text = format!(
+                    "{answer} ({}: {})",
+                    decision.checker.str(),
+                    decision.reason.str()
+                );
                 self.decision = Some((Who::of(event), text));
             }
             Payload::Approval(approval) => {
-                let [name, decision, by] = [approval.tool_name, approval.decision, approval.by].map(Text::str);
-                let who = if approval.source == "policy" { "the policy" } else { &by };
-                self.note(event, out, Tone::Quiet, &format!("{name}: {decision} by {who}"));
+                let [name, decision, by] =
+                    [approval.tool_name, approval.decision, approval.by].map(Text::str);
+                let who = if approval.source == "policy" {
+                    "the policy"
+                } else {
+                    &by
+                };
+                self.note(
+                    event,
+                    out,
+                    Tone::Quiet,
+                    &format!("{name}: {decision} by {who}"),
+                );
             }
             Payload::Details(_) => {}
             // What was asked for is for stages that ask a model.
             Payload::Request(_) => {}
             Payload::ServerItem(item) => {
-                self.note(event, out, Tone::Quiet, &format!("{} (run by the provider)", item.kind.str()));
+                self.note(
+                    event,
+                    out,
+                    Tone::Quiet,
+                    &format!("{} (run by the provider)", item.kind.str()),
+                );
             }
             Payload::SessionStats(stats) => {
                 self.read = self.read.saturating_add(stats.prompt_tokens.unwrap_or(0));
-                self.written = self.written.saturating_add(stats.completion_tokens.unwrap_or(0));
+                self.written = self
+                    .written
+                    .saturating_add(stats.completion_tokens.unwrap_or(0));
             }
         }
     }
@@ -228,7 +289,10 @@ impl<P: Page> Story<P> {
             self.calls.cancel(event);
         }
         self.end_turn(event, out, true);
-        let is_reported = self.failed.take_if(|who| who.shares_stream(event)).is_some();
+        let is_reported = self
+            .failed
+            .take_if(|who| who.shares_stream(event))
+            .is_some();
         let why = match reason {
             FinishReason::Length => "the answer was cut at the token limit",
             FinishReason::ContentFilter => "the provider's content filter stopped the answer",
@@ -240,11 +304,17 @@ impl<P: Page> Story<P> {
         self.note(event, out, Tone::Warning, why);
     }
 
-    /// Shows a `warning` or an `error`: its source, its message and its code, each of which may be empty.
+    /// Shows a `warning` or an `error`: its source, its message and its code, each of which may be
+    /// empty.
     fn notice(&mut self, event: &Event<'_>, out: &mut Vec<u8>, tone: Tone, texts: [Text<'_>; 3]) {
         let [source, message, code] = texts.map(Text::str);
         let note = format!("{source}: {message} ({code})");
-        self.note(event, out, tone, note.trim_start_matches(": ").trim_end_matches(" ()"));
+        self.note(
+            event,
+            out,
+            tone,
+            note.trim_start_matches(": ").trim_end_matches(" ()"),
+        );
     }
 }
 
@@ -264,7 +334,11 @@ impl<P: Page> View for Story<P> {
         self.calls.end();
         self.close(out, |_| true);
         if (self.read, self.written) != (0, 0) {
-            self.page.note(out, Tone::Figures, &format!("{} tokens read, {} written", self.read, self.written));
+            self.page.note(
+                out,
+                Tone::Figures,
+                &format!("{} tokens read, {} written", self.read, self.written),
+            );
         }
         self.page.finish(out);
     }

@@ -16,7 +16,8 @@ pub struct Terminal {
 /// Where the bytes of a view go.
 #[derive(Clone, Copy, Debug)]
 pub struct Surface {
-    /// The columns and rows of the terminal as they are now; `None` without a terminal, and for one that cannot move its cursor.
+    /// The columns and rows of the terminal as they are now; `None` without a terminal, and for one
+    /// that cannot move its cursor.
     pub size: fn() -> Option<(usize, usize)>,
     /// Whether it is a terminal of any kind.
     pub is_terminal: bool,

@@ -4,17 +4,27 @@ use event::{Json, Raw};
 
 /// A string as its text, any other value as its JSON, no value as an empty text.
 pub(crate) fn plain(value: Option<Raw<'_>>) -> String {
-    value.map(|v| v.str().map_or_else(|| v.text().to_owned(), |s| s.into_owned())).unwrap_or_default()
+    value
+        .map(|v| {
+            v.str()
+                .map_or_else(|| v.text().to_owned(), |s| s.into_owned())
+        })
+        .unwrap_or_default()
 }
 
 /// The same for a value of an event.
 pub(crate) fn json(value: Option<Json<'_>>) -> String {
-    value.map(|value| value.with(|raw| plain(Some(raw)))).unwrap_or_default()
+    value
+        .map(|value| value.with(|raw| plain(Some(raw))))
+        .unwrap_or_default()
 }
 
-/// The text of a message: a string, or the text parts of a list (other parts by their type, in brackets).
+/// The text of a message: a string, or the text parts of a list (other parts by their type, in
+/// brackets).
 pub(crate) fn content(message: Raw<'_>) -> String {
-    let Some(content) = message.get("content") else { return String::new() };
+    let Some(content) = message.get("content") else {
+        return String::new();
+    };
     if !content.is_array() {
         return plain(Some(content));
     }

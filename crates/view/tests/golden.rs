@@ -1,8 +1,11 @@
-//! Recorded stories and their screens: each folder of `fixtures/views` holds events, and each screen beside them is a test.
+//! Recorded stories and their screens: each folder of `fixtures/views` holds events, and each
+//! screen beside them is a test.
 //!
-//! `in.ndjson` is shown on a terminal of the width that the file's name says: `40.txt`, or `40x10.txt` for one of ten rows (else
-//! 24). `plain-40.txt` is without colours; `styles-40.txt` shows them, as `{1}bold{}`. `text.txt` is the plain form.
-//! `cargo test -p toolpipe-view --test golden NAME` runs the screens whose name contains NAME; `UPDATE=1` rewrites the files.
+//! `in.ndjson` is shown on a terminal of the width that the file's name says: `40.txt`, or
+//! `40x10.txt` for one of ten rows (else 24). `plain-40.txt` is without colours; `styles-40.txt`
+//! shows them, as `{1}bold{}`. `text.txt` is the plain form.
+//! `cargo test -p toolpipe-view --test golden NAME` runs the screens whose name contains NAME;
+//! `UPDATE=1` rewrites the files.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -28,10 +31,24 @@ fn shown(name: &str, log: &str) -> String {
     let (columns, rows) = size.split_once('x').unwrap_or((size, "24"));
     let (columns, rows) = (columns.parse().unwrap(), rows.parse().unwrap());
     let mut screen = Emulator::new(columns, rows);
-    let mut view = Term::new(Terminal { columns, rows, colour: form != "plain" }, true);
+    let mut view = Term::new(
+        Terminal {
+            columns,
+            rows,
+            colour: form != "plain",
+        },
+        true,
+    );
     run(&mut view, log, |piece| screen.write(piece));
-    let text = if form == "styles" { screen.marked() } else { screen.text() };
-    assert_eq!(screen.lost, 0, "{name}: the cursor left the top of the screen\n{text}");
+    let text = if form == "styles" {
+        screen.marked()
+    } else {
+        screen.text()
+    };
+    assert_eq!(
+        screen.lost, 0,
+        "{name}: the cursor left the top of the screen\n{text}"
+    );
     text + "\n"
 }
 
@@ -56,16 +73,26 @@ fn run(view: &mut dyn View, log: &str, mut piece: impl FnMut(&str)) -> String {
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/views");
     let mut screens = Vec::new();
-    for folder in fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()) {
-        let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    for folder in fs::read_dir(&root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
+        let files = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
         for file in files.filter(|file| file.extension().is_some_and(|e| e == "txt")) {
-            screens.push((file.strip_prefix(&root).unwrap().display().to_string(), file));
+            screens.push((
+                file.strip_prefix(&root).unwrap().display().to_string(),
+                file,
+            ));
         }
     }
     screens.sort();
     trials::run(screens, |file| {
         let log = fs::read_to_string(file.with_file_name("in.ndjson")).unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap();
-        golden::compare(file, shown(name, &log).as_bytes()).into_iter().collect()
+        golden::compare(file, shown(name, &log).as_bytes())
+            .into_iter()
+            .collect()
     })
 }

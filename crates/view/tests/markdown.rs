@@ -12,7 +12,8 @@ use toolpipe_view::{Term, Terminal};
 /// An escape character as Markdown can write it.
 const ESCAPE: &str = "&#27;";
 
-/// What happens beside the text: a call that is running from a piece on, and another size of the terminal from a piece on.
+/// What happens beside the text: a call that is running from a piece on, and another size of the
+/// terminal from a piece on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Beside {
     call: Option<usize>,
@@ -20,11 +21,25 @@ struct Beside {
 }
 
 /// The screen after `pieces` of text.
-fn shown(pieces: &[&str], (columns, rows): (usize, usize), colour: bool, beside: Beside) -> Emulator {
+fn shown(
+    pieces: &[&str],
+    (columns, rows): (usize, usize),
+    colour: bool,
+    beside: Beside,
+) -> Emulator {
     let mut screen = Emulator::new(columns, rows);
-    let mut view = Term::new(Terminal { columns, rows, colour }, true);
-    let mut lines: Vec<_> =
-        pieces.iter().map(|p| format!(r#"{{"type":"content_delta","text":{}}}"#, event::quoted(p))).collect();
+    let mut view = Term::new(
+        Terminal {
+            columns,
+            rows,
+            colour,
+        },
+        true,
+    );
+    let mut lines: Vec<_> = pieces
+        .iter()
+        .map(|p| format!(r#"{{"type":"content_delta","text":{}}}"#, event::quoted(p)))
+        .collect();
     if let Some(at) = beside.call {
         let call = r#"{"type":"tool_use","tool_id":"a","tool_name":"f","status":"running","input_summary":""}"#;
         lines.insert(at.min(lines.len()), call.to_owned());
@@ -50,7 +65,13 @@ fn shown(pieces: &[&str], (columns, rows): (usize, usize), colour: bool, beside:
 /// Markdown reads white space of Unicode as text.
 #[test]
 fn a_block_of_odd_spaces_ends() {
-    for text in ["\u{3000}", "\u{a0}\n\nb", "a\n\n\u{85}\u{b}\u{c}\n\nb", "- \u{2003}\n- b", "\u{3000}\n"] {
+    for text in [
+        "\u{3000}",
+        "\u{a0}\n\nb",
+        "a\n\n\u{85}\u{b}\u{c}\n\nb",
+        "- \u{2003}\n- b",
+        "\u{3000}\n",
+    ] {
         let screen = shown(&[text, "c"], (20, 10), true, Beside::default());
         assert!(screen.text().contains('c'), "{text:?}: {}", screen.text());
     }
@@ -64,7 +85,11 @@ fn a_row_of_a_table_that_is_cut_keeps_its_rest() {
     ];
     for (columns, rows) in [(8, 4), (8, 6), (12, 4), (20, 5)] {
         let screen = shown(&pieces, (columns, rows), false, Beside::default());
-        assert!(screen.text().contains('c'), "{columns} {rows}: {}", screen.text());
+        assert!(
+            screen.text().contains('c'),
+            "{columns} {rows}: {}",
+            screen.text()
+        );
     }
 }
 
@@ -82,8 +107,17 @@ fn a_block_behind_a_table_that_is_cut_is_not_lost() {
 fn the_words_behind_a_fence_are_drawn_as_they_were_written() {
     let text = "```\\| c &amp; d |\n\n```\n\n";
     for cut in 0..text.len() {
-        let screen = shown(&[&text[..cut], &text[cut..]], (40, 40), true, Beside::default());
-        assert!(screen.text().contains("\\| c &amp; d |"), "{cut}: {}", screen.text());
+        let screen = shown(
+            &[&text[..cut], &text[cut..]],
+            (40, 40),
+            true,
+            Beside::default(),
+        );
+        assert!(
+            screen.text().contains("\\| c &amp; d |"),
+            "{cut}: {}",
+            screen.text()
+        );
     }
 }
 
@@ -105,14 +139,19 @@ fn markdown() -> impl Strategy<Value = String> {
 /// How often each letter and each digit occurs.
 fn letters(text: &str) -> [usize; 128] {
     let mut counts = [0; 128];
-    text.bytes().filter(u8::is_ascii_alphanumeric).for_each(|b| counts[usize::from(b)] += 1);
+    text.bytes()
+        .filter(u8::is_ascii_alphanumeric)
+        .for_each(|b| counts[usize::from(b)] += 1);
     counts
 }
 
 /// `text` in pieces that end at those of `cuts` where a character ends.
 fn pieces<'t>(text: &'t str, cuts: &[prop::sample::Index]) -> Vec<&'t str> {
-    let mut at: Vec<_> =
-        cuts.iter().map(|cut| cut.index(text.len() + 1)).filter(|at| text.is_char_boundary(*at)).collect();
+    let mut at: Vec<_> = cuts
+        .iter()
+        .map(|cut| cut.index(text.len() + 1))
+        .filter(|at| text.is_char_boundary(*at))
+        .collect();
     at.extend([0, text.len()]);
     at.sort_unstable();
     at.windows(2).map(|w| &text[w[0]..w[1]]).collect()

@@ -29,7 +29,11 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 fn on(columns: usize, rows: usize, colour: bool) -> Terminal {
-    Terminal { columns, rows, colour }
+    Terminal {
+        columns,
+        rows,
+        colour,
+    }
 }
 
 const TURN: &str = r#"
@@ -74,9 +78,15 @@ Let me see.
     let (huts, weather) = (early.remove(11), early.remove(9));
     early.insert(7, huts);
     early.insert(10, weather);
-    assert_eq!(pieces(&mut view::text(false, false), &early).concat(), expected);
+    assert_eq!(
+        pieces(&mut view::text(false, false), &early).concat(),
+        expected
+    );
     let text = pieces(&mut view::text(false, true), &lines(TURN)).concat();
-    assert!(text.contains("<- huts done: Lake hut 12 beds\n") && !text.contains("12 ms"), "{text}");
+    assert!(
+        text.contains("<- huts done: Lake hut 12 beds\n") && !text.contains("12 ms"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -90,7 +100,11 @@ fn cards_change_in_place_and_text_goes_on_above_them() {
     let running = "Let me see.\n\n  ● huts  day: saturday                             running\n  \
                    ● weather  day: saturday, n: 2                    running";
     assert!(seen[8].ends_with(running), "{}", seen[8]);
-    assert!(seen[10].contains("Let me see. One moment.\n\n  ● huts"), "{}", seen[10]);
+    assert!(
+        seen[10].contains("Let me see. One moment.\n\n  ● huts"),
+        "{}",
+        seen[10]
+    );
     let expected = "❯ Which hut?
 
 Two look-ups.
@@ -118,10 +132,17 @@ fn a_log_of_messages_alone_is_shown_too() {
         "#,
     );
     let expected = "> Hi[image_url]\n\nthinking: hm\n\n-> f {\"a\":1}\n<- f done: 2\n\nIt is 2.\n";
-    assert_eq!(pieces(&mut view::text(false, false), &log).concat(), expected);
+    assert_eq!(
+        pieces(&mut view::text(false, false), &log).concat(),
+        expected
+    );
     let json = pieces(&mut view::Json::default(), &log).concat();
-    let call = r#"{"tool_id":"x","tool_name":"f","arguments":{"a":1},"status":"answered","output":"2"}"#;
-    assert_eq!(json, format!("{{\"text\":\"It is 2.\",\"calls\":[{call}]}}\n"));
+    let call =
+        r#"{"tool_id":"x","tool_name":"f","arguments":{"a":1},"status":"answered","output":"2"}"#;
+    assert_eq!(
+        json,
+        format!("{{\"text\":\"It is 2.\",\"calls\":[{call}]}}\n")
+    );
 }
 
 #[test]
@@ -175,7 +196,10 @@ error: llm-stream: the peer left (disconnected)
 -> f {"x":1}
 <- g refused: incomplete: cut at the token limit
 "#;
-    assert_eq!(pieces(&mut view::text(false, false), &log).concat(), expected);
+    assert_eq!(
+        pieces(&mut view::text(false, false), &log).concat(),
+        expected
+    );
 }
 
 #[test]
@@ -194,9 +218,14 @@ fn a_result_that_comes_after_its_turn_finds_its_call() {
         "#,
     );
     let expected = "-> f {}\n\nSo\n\n[no tool call (full: none)]\n<- f done: 1\n\n-> g {}\n";
-    assert_eq!(pieces(&mut view::text(false, false), &log).concat(), expected);
+    assert_eq!(
+        pieces(&mut view::text(false, false), &log).concat(),
+        expected
+    );
     let mut screen = Emulator::new(40, 20);
-    pieces(&mut Term::new(on(40, 20, false), false), &log).iter().for_each(|p| screen.write(p));
+    pieces(&mut Term::new(on(40, 20, false), false), &log)
+        .iter()
+        .for_each(|p| screen.write(p));
     let text = screen.text();
     let names: Vec<_> = text.lines().filter_map(|l| l.get(..7)).collect();
     assert_eq!(names, ["  ○ f", "· no t", "  ✓ f", "  ○ g"]);
@@ -212,7 +241,9 @@ fn words_move_down_whole_and_wide_characters_do_not_break_a_card() {
         "#,
     );
     let mut screen = Emulator::new(24, 20);
-    pieces(&mut Term::new(on(24, 20, false), false), &log).iter().for_each(|p| screen.write(p));
+    pieces(&mut Term::new(on(24, 20, false), false), &log)
+        .iter()
+        .for_each(|p| screen.write(p));
     let expected = "The quick brown foxes
 jump. 天気はどうですか
 天気はどうですか
@@ -247,8 +278,15 @@ fn after_an_interrupt_nothing_is_drawn_again() {
     }
     view.finish(&mut out);
     let text = String::from_utf8(out).unwrap();
-    assert!(!text.contains("\u{1b}[A") && !text.contains("\u{1b}[J"), "{text:?}");
-    assert_eq!(text.matches("f\u{1b}").count() + text.matches("g\u{1b}").count(), 2, "{text:?}");
+    assert!(
+        !text.contains("\u{1b}[A") && !text.contains("\u{1b}[J"),
+        "{text:?}"
+    );
+    assert_eq!(
+        text.matches("f\u{1b}").count() + text.matches("g\u{1b}").count(),
+        2,
+        "{text:?}"
+    );
     assert!(!view.interrupt(&mut Vec::new()), "no call is running");
 }
 
@@ -264,7 +302,9 @@ fn a_call_that_is_taken_back_while_it_runs_keeps_its_card_in_the_next_turn() {
         "#,
     );
     let mut screen = Emulator::new(40, 20);
-    pieces(&mut Term::new(on(40, 20, false), true), &log).iter().for_each(|p| screen.write(p));
+    pieces(&mut Term::new(on(40, 20, false), true), &log)
+        .iter()
+        .for_each(|p| screen.write(p));
     let text = screen.text();
     let names: Vec<_> = text.lines().filter_map(|l| l.get(..7)).collect();
     assert_eq!(names, ["  – f", "[other]", "  – g"], "{text}");
@@ -279,10 +319,17 @@ fn more_cards_than_rows_are_counted() {
     let pieces = pieces(&mut Term::new(on(40, 10, false), false), &log);
     pieces[..50].iter().for_each(|p| screen.write(p));
     assert!(screen.text().starts_with("  ○ f0"), "{}", screen.text());
-    assert!(screen.text().ends_with("… and 43 more calls"), "{}", screen.text());
+    assert!(
+        screen.text().ends_with("… and 43 more calls"),
+        "{}",
+        screen.text()
+    );
     screen.write(&pieces[50]);
     let text = screen.text();
-    let names: Vec<_> = text.lines().map(|l| l.split_whitespace().nth(1).unwrap().to_owned()).collect();
+    let names: Vec<_> = text
+        .lines()
+        .map(|l| l.split_whitespace().nth(1).unwrap().to_owned())
+        .collect();
     assert_eq!(names, (0..50).map(|n| format!("f{n}")).collect::<Vec<_>>());
 }
 
@@ -324,12 +371,27 @@ const KINDS: [&str; 20] = [
     "stream_end",
     "unheard_of",
 ];
-const WORDS: [&str; 7] = ["user", "assistant", "tool", "success", "error", "length", "pending"];
+const WORDS: [&str; 7] = [
+    "user",
+    "assistant",
+    "tool",
+    "success",
+    "error",
+    "length",
+    "pending",
+];
 
-/// Any event: each string field may hold any text, and each id is one of a few, so that events name the same calls.
+/// Any event: each string field may hold any text, and each id is one of a few, so that events name
+/// the same calls.
 fn any_event() -> impl Strategy<Value = String> {
     let texts = prop::array::uniform4(text().prop_map(|t| event::quoted(&t)));
-    let parts = (prop::sample::select(&KINDS), texts, 0..3_u8, prop::sample::select(&WORDS), any::<bool>());
+    let parts = (
+        prop::sample::select(&KINDS),
+        texts,
+        0..3_u8,
+        prop::sample::select(&WORDS),
+        any::<bool>(),
+    );
     parts.prop_map(|(kind, [a, b, c, d], id, word, flag)| {
         let stream = if flag { String::new() } else { format!(r#""stream":{a},"#) };
         let call = format!(r#"{{"id":"{id}","function":{{"name":{c},"arguments":{d}}}}}"#);
@@ -362,7 +424,8 @@ proptest! {
         prop_assert!(!text.contains(is_hidden), "{text:?}");
         let json = pieces(&mut view::Json::default(), &log).concat();
         prop_assert!(!json.chars().any(|c| c.is_control() && c != '\n'), "{json:?}");
-        // The emulator stops at any sequence that is not one of ours, and at anything in the last column.
+        // The emulator stops at any sequence that is not one of ours, and at anything in the last
+        // column.
         let mut screen = Emulator::new(columns.max(8), rows.max(4));
         for piece in pieces(&mut Term::new(on(columns, rows, colour), no_time), &log) {
             screen.write(&piece);

@@ -1,2 +1,5 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| toolpipe_fuzz::run(&toolpipe_fuzz::laws::request::TARGET, bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| toolpipe_fuzz::run(
+    &toolpipe_fuzz::laws::request::TARGET,
+    bytes
+));

@@ -1,4 +1,5 @@
-//! Events into the answers of all fronts: frames are JSON, calls that can run are whole, the stream and the whole answer say the same.
+//! Events into the answers of all fronts: frames are JSON, calls that can run are whole, the stream
+//! and the whole answer say the same.
 //!
 //! Input: see `input.rs`, `stream`.
 
@@ -13,7 +14,10 @@ use std::collections::BTreeMap;
 use upstream::{Api, End, Stream, StreamOptions};
 
 /// See the first lines of this file.
-pub const TARGET: Target = Target { name: "answer", check };
+pub const TARGET: Target = Target {
+    name: "answer",
+    check,
+};
 
 /// What a client has in the end: text, calls, and whether it ended well (`None`: it failed).
 #[derive(Debug, Default, PartialEq, Eq, Clone)]
@@ -31,8 +35,14 @@ fn answer(front: Front, form: Form, lines: &[Line]) -> Option<String> {
         choices: Some(1),
         ..AnswerOptions::default()
     };
-    let (mut encoder, mut out, mut scanner) = (Encoder::new(front, form, options), Vec::new(), Scanner::default());
-    lines.iter().for_each(|line| encoder.push(&scanner.read(&line.raw).unwrap(), &mut out));
+    let (mut encoder, mut out, mut scanner) = (
+        Encoder::new(front, form, options),
+        Vec::new(),
+        Scanner::default(),
+    );
+    lines
+        .iter()
+        .for_each(|line| encoder.push(&scanner.read(&line.raw).unwrap(), &mut out));
     encoder.finish(&mut out);
     assert!(encoder.is_done());
     if encoder.failure().is_some() && !encoder.has_begun() {
@@ -46,10 +56,14 @@ fn json(text: &str) -> Value {
     read_json(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// Half of a surrogate pair is JSON, but not for serde_json. Behind an escaped backslash the same letters are text.
+/// Half of a surrogate pair is JSON, but not for serde_json. Behind an escaped backslash the same
+/// letters are text.
 fn read_json(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str(text).or_else(|_| {
-        let parts = text.split(r"\\").map(|part| part.replace(r"\ud83d", r"\u003f").replace(r"\ude00", r"\u003f"));
+        let parts = text.split(r"\\").map(|part| {
+            part.replace(r"\ud83d", r"\u003f")
+                .replace(r"\ude00", r"\u003f")
+        });
         serde_json::from_str(&parts.collect::<Vec<_>>().join(r"\\"))
     })
 }
@@ -68,7 +82,10 @@ fn frames(body: &str) -> Vec<Value> {
             match line.strip_prefix("data: ") {
                 Some("[DONE]") => {}
                 Some(data) => out.push(json(data)),
-                None => assert!(line.starts_with("event: ") || line.starts_with(':'), "{line:?}"),
+                None => assert!(
+                    line.starts_with("event: ") || line.starts_with(':'),
+                    "{line:?}"
+                ),
             }
         }
     }
@@ -115,28 +132,45 @@ fn streamed(front: Front, body: &str) -> Got {
                     }
                 }
                 "content_block_stop" => closed.push(frame["index"].as_i64().unwrap()),
-                "message_delta" => got.end = frame["delta"]["stop_reason"].as_str().map(str::to_owned),
+                "message_delta" => {
+                    got.end = frame["delta"]["stop_reason"].as_str().map(str::to_owned)
+                }
                 "error" => got.end = None,
                 _ => {}
             },
             Front::Responses => match text(&frame["type"]) {
-                "response.output_text.delta" | "response.refusal.delta" => got.text += text(&frame["delta"]),
+                "response.output_text.delta" | "response.refusal.delta" => {
+                    got.text += text(&frame["delta"])
+                }
                 "response.output_item.added" if frame["item"]["type"] == "function_call" => {
-                    let of = calls.entry(frame["output_index"].as_i64().unwrap()).or_default();
+                    let of = calls
+                        .entry(frame["output_index"].as_i64().unwrap())
+                        .or_default();
                     of.0 += text(&frame["item"]["name"]);
                     of.1 += text(&frame["item"]["arguments"]);
                 }
                 "response.function_call_arguments.delta" => {
-                    calls.get_mut(&frame["output_index"].as_i64().unwrap()).unwrap().1 += text(&frame["delta"]);
+                    calls
+                        .get_mut(&frame["output_index"].as_i64().unwrap())
+                        .unwrap()
+                        .1 += text(&frame["delta"]);
                 }
                 "response.function_call_arguments.done" => {
-                    assert_eq!(calls[&frame["output_index"].as_i64().unwrap()].1, text(&frame["arguments"]), "{body}");
+                    assert_eq!(
+                        calls[&frame["output_index"].as_i64().unwrap()].1,
+                        text(&frame["arguments"]),
+                        "{body}"
+                    );
                 }
                 "response.completed" | "response.incomplete" | "response.failed" => {
                     let whole = whole(front, &frame["response"]);
                     got.end = whole.end.clone();
                     if got.end.as_deref() == Some("completed") {
-                        assert_eq!(whole.calls, calls.values().cloned().collect::<Vec<_>>(), "{body}");
+                        assert_eq!(
+                            whole.calls,
+                            calls.values().cloned().collect::<Vec<_>>(),
+                            "{body}"
+                        );
                         assert_eq!(whole.text, got.text, "{body}");
                     }
                 }
@@ -148,7 +182,10 @@ fn streamed(front: Front, body: &str) -> Got {
     got.calls = calls.into_values().collect();
     // A block of Messages without input is `{}`.
     if front == Front::Messages {
-        got.calls.iter_mut().filter(|c| c.1.is_empty()).for_each(|c| c.1 = "{}".into());
+        got.calls
+            .iter_mut()
+            .filter(|c| c.1.is_empty())
+            .for_each(|c| c.1 = "{}".into());
     }
     got
 }
@@ -159,10 +196,18 @@ fn whole(front: Front, body: &Value) -> Got {
     match front {
         Front::Chat => {
             let choice = &body["choices"][0];
-            got.text = text(&choice["message"]["content"]).to_owned() + text(&choice["message"]["refusal"]);
+            got.text = text(&choice["message"]["content"]).to_owned()
+                + text(&choice["message"]["refusal"]);
             got.end = choice["finish_reason"].as_str().map(str::to_owned);
-            for call in choice["message"]["tool_calls"].as_array().into_iter().flatten() {
-                got.calls.push((text(&call["function"]["name"]).into(), text(&call["function"]["arguments"]).into()));
+            for call in choice["message"]["tool_calls"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
+                got.calls.push((
+                    text(&call["function"]["name"]).into(),
+                    text(&call["function"]["arguments"]).into(),
+                ));
             }
         }
         Front::Messages => {
@@ -170,17 +215,27 @@ fn whole(front: Front, body: &Value) -> Got {
             for block in body["content"].as_array().into_iter().flatten() {
                 got.text += text(&block["text"]);
                 if block["type"] == "tool_use" {
-                    got.calls.push((text(&block["name"]).into(), block["input"].to_string()));
+                    got.calls
+                        .push((text(&block["name"]).into(), block["input"].to_string()));
                 }
             }
         }
         Front::Responses => {
-            got.end = body["status"].as_str().filter(|s| *s != "failed").map(str::to_owned);
+            got.end = body["status"]
+                .as_str()
+                .filter(|s| *s != "failed")
+                .map(str::to_owned);
             for item in body["output"].as_array().into_iter().flatten() {
                 if item["type"] == "function_call" {
-                    got.calls.push((text(&item["name"]).into(), text(&item["arguments"]).into()));
+                    got.calls
+                        .push((text(&item["name"]).into(), text(&item["arguments"]).into()));
                 }
-                for part in item["content"].as_array().into_iter().flatten().filter(|_| item["type"] == "message") {
+                for part in item["content"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter(|_| item["type"] == "message")
+                {
                     got.text += text(&part["text"]);
                     got.text += text(&part["refusal"]);
                 }
@@ -192,7 +247,10 @@ fn whole(front: Front, body: &Value) -> Got {
 
 /// Whether the end says that the model was not cut.
 fn is_well(end: &Option<String>) -> bool {
-    matches!(end.as_deref(), Some("stop" | "tool_calls" | "end_turn" | "tool_use" | "completed" | "stop_sequence"))
+    matches!(
+        end.as_deref(),
+        Some("stop" | "tool_calls" | "end_turn" | "tool_use" | "completed" | "stop_sequence")
+    )
 }
 
 /// The characters of a text in any order: Chat keeps refusal and text apart.
@@ -202,51 +260,91 @@ fn sorted(text: &str) -> Vec<char> {
     letters
 }
 
-/// What a stream and a whole answer are compared by: text without halves of surrogate pairs, calls, the end.
+/// What a stream and a whole answer are compared by: text without halves of surrogate pairs, calls,
+/// the end.
 fn plain(got: &Got) -> (String, Vec<(String, Value)>, Option<String>) {
-    let calls = got.calls.iter().map(|(name, arguments)| (name.clone(), json_or_text(arguments))).collect();
+    let calls = got
+        .calls
+        .iter()
+        .map(|(name, arguments)| (name.clone(), json_or_text(arguments)))
+        .collect();
     (got.text.replace('\u{fffd}', ""), calls, got.end.clone())
 }
 
 fn check(bytes: &[u8], turn: Turn) {
     let made = stream(&mut Source(bytes), false);
     show(&made.lines);
-    let lines = merge(&made.lines, Options { live: true, ..Options::default() });
-    let is_cut = |l: &Line| l.kind == Kind::ToolCall && l.is_refused && l.raw.contains("\"incomplete\"");
+    let lines = merge(
+        &made.lines,
+        Options {
+            live: true,
+            ..Options::default()
+        },
+    );
+    let is_cut =
+        |l: &Line| l.kind == Kind::ToolCall && l.is_refused && l.raw.contains("\"incomplete\"");
     let has_cut = lines.iter().any(is_cut);
     let has_retract = lines.iter().any(|l| l.kind == Kind::Retract);
     let fails = matches!(made.end, None | Some("error" | "cut" | "cancelled"));
     let is_cut = matches!(made.end, Some("length" | "content_filter"));
     let is_text = |l: &&Line| matches!(l.kind, Kind::ContentDelta | Kind::RefusalDelta);
     let sent: String = lines.iter().filter(is_text).map(|l| &l.text[..]).collect();
-    let fronts =
-        [(Front::Chat, Api::OpenaiChat), (Front::Responses, Api::OpenaiResponses), (Front::Messages, Api::Anthropic)];
+    let fronts = [
+        (Front::Chat, Api::OpenaiChat),
+        (Front::Responses, Api::OpenaiResponses),
+        (Front::Messages, Api::Anthropic),
+    ];
     // One front for each input; Chat, which most clients speak, has two turns more.
     for (at, (front, api)) in (0..).zip(fronts) {
-        let is_turn = turn.takes(at) || turn.takes(at + 3) || at == 0 && (turn.takes(6) || turn.takes(7));
+        let is_turn =
+            turn.takes(at) || turn.takes(at + 3) || at == 0 && (turn.takes(6) || turn.takes(7));
         if !is_turn {
             continue;
         }
         let stream = answer(front, Form::Stream, &lines);
         let one = answer(front, Form::Whole, &lines);
-        let got = stream.as_deref().map_or_else(Got::default, |body| streamed(front, body));
-        let all = one.as_deref().map_or_else(Got::default, |body| whole(front, &json(body)));
+        let got = stream
+            .as_deref()
+            .map_or_else(Got::default, |body| streamed(front, body));
+        let all = one
+            .as_deref()
+            .map_or_else(Got::default, |body| whole(front, &json(body)));
         for got in [&got, &all] {
             if is_well(&got.end) {
-                assert!(!fails && !is_cut && !has_cut, "ends well: {got:?} {}", raw(&lines));
+                assert!(
+                    !fails && !is_cut && !has_cut,
+                    "ends well: {got:?} {}",
+                    raw(&lines)
+                );
                 for (name, arguments) in &got.calls {
-                    assert!(!name.is_empty() && json(arguments).is_object(), "{got:?} {}", raw(&lines));
+                    assert!(
+                        !name.is_empty() && json(arguments).is_object(),
+                        "{got:?} {}",
+                        raw(&lines)
+                    );
                 }
                 assert!(
-                    got.calls.is_empty() || !["stop", "end_turn"].contains(&got.end.as_deref().unwrap_or_default()),
+                    got.calls.is_empty()
+                        || !["stop", "end_turn"].contains(&got.end.as_deref().unwrap_or_default()),
                     "{got:?}"
                 );
             }
         }
-        assert!(!fails || got.end.is_none() && all.end.is_none(), "a failure ends: {got:?} {all:?} {}", raw(&lines));
-        // A stream fails at a call that begins after one that is not finished, or whose name grows; a whole answer leaves the one out.
-        let cannot = ["that it did not finish", "than it began with", "a part of it was sent"];
-        let is_overlapped = stream.as_ref().is_some_and(|body| cannot.iter().any(|why| body.contains(why)));
+        assert!(
+            !fails || got.end.is_none() && all.end.is_none(),
+            "a failure ends: {got:?} {all:?} {}",
+            raw(&lines)
+        );
+        // A stream fails at a call that begins after one that is not finished, or whose name grows;
+        // a whole answer leaves the one out.
+        let cannot = [
+            "that it did not finish",
+            "than it began with",
+            "a part of it was sent",
+        ];
+        let is_overlapped = stream
+            .as_ref()
+            .is_some_and(|body| cannot.iter().any(|why| body.contains(why)));
         if !has_retract && !is_overlapped && !(got.end.is_none() && all.end.is_none()) {
             let (mut got, mut all) = (plain(&got), plain(&all));
             // A call that was cut is in the stream as far as it came.
@@ -254,18 +352,32 @@ fn check(bytes: &[u8], turn: Turn) {
                 got.1.truncate(all.1.len());
             }
             if front == Front::Chat {
-                (got.0, all.0) = (sorted(&got.0).into_iter().collect(), sorted(&all.0).into_iter().collect());
+                (got.0, all.0) = (
+                    sorted(&got.0).into_iter().collect(),
+                    sorted(&all.0).into_iter().collect(),
+                );
             }
-            assert_eq!(got, all, "stream and whole: {front:?} {}\n{stream:?}\n{one:?}", raw(&lines));
+            assert_eq!(
+                got,
+                all,
+                "stream and whole: {front:?} {}\n{stream:?}\n{one:?}",
+                raw(&lines)
+            );
         }
         // Text is neither lost nor made up, but for halves of surrogate pairs.
         let has_halves = || {
-            sent.contains('\u{fffd}') || lines.iter().any(|l| l.raw.contains("\\ud83d") || l.raw.contains("\\ude00"))
+            sent.contains('\u{fffd}')
+                || lines
+                    .iter()
+                    .any(|l| l.raw.contains("\\ud83d") || l.raw.contains("\\ude00"))
         };
         if all.end.is_some() && !has_halves() {
             let count = |t: &str| t.chars().count();
             // The answer ends with the first call that was cut.
-            assert!(count(&all.text) == count(&sent) || has_cut && count(&all.text) < count(&sent), "{all:?} {sent:?}");
+            assert!(
+                count(&all.text) == count(&sent) || has_cut && count(&all.text) < count(&sent),
+                "{all:?} {sent:?}"
+            );
         }
         // Our own decoder reads it as it was.
         if let Some(body) = stream.filter(|_| turn.takes(at)) {
@@ -274,7 +386,10 @@ fn check(bytes: &[u8], turn: Turn) {
             decoder.push(body.as_bytes(), &mut out);
             decoder.finish(End::Eof, &mut out);
             let again = Line::all(merged(&out.lines, Options::default()));
-            let complete = again.iter().filter(|l| l.kind == Kind::ToolCall && !l.is_refused).count();
+            let complete = again
+                .iter()
+                .filter(|l| l.kind == Kind::ToolCall && !l.is_refused)
+                .count();
             if is_well(&got.end) && !has_halves() {
                 assert_eq!(complete, got.calls.len(), "{body}");
             } else if fails || is_overlapped {

@@ -7,7 +7,10 @@ use tool::{Judge, Policy, RequestedCall, Tools, mcp};
 use upstream::{Conversation, recognise, tape::Tape};
 
 /// See the first lines of this file.
-pub const TARGET: Target = Target { name: "files", check };
+pub const TARGET: Target = Target {
+    name: "files",
+    check,
+};
 
 fn says(kind: &str, error: &dyn std::fmt::Display) {
     let text = error.to_string();
@@ -15,8 +18,7 @@ fn says(kind: &str, error: &dyn std::fmt::Display) {
     assert!(text.len() < 3000, "{kind}: {} bytes", text.len());
 }
 
-const TOOLS: &str =
-    r#"[{"name":"f","parameters":{"type":"object","properties":{"path":{}}},"exec":{"command":["f","{path}"]}}]"#;
+const TOOLS: &str = r#"[{"name":"f","parameters":{"type":"object","properties":{"path":{}}},"exec":{"command":["f","{path}"]}}]"#;
 
 fn check(bytes: &[u8], _: Turn) {
     let [kind, text @ ..] = bytes else { return };
@@ -38,17 +40,31 @@ fn check(bytes: &[u8], _: Turn) {
         1 => match Tools::read(text) {
             Ok(tools) => {
                 let list = tools.list(|_| true);
-                assert!(serde_json::from_str::<serde_json::Value>(&list).is_ok(), "{list}");
+                assert!(
+                    serde_json::from_str::<serde_json::Value>(&list).is_ok(),
+                    "{list}"
+                );
                 let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
-                let judge = Judge { tools, ..Judge::default() };
+                let judge = Judge {
+                    tools,
+                    ..Judge::default()
+                };
                 for name in names.iter().take(8) {
-                    for arguments in [r#"{"a":"x","path":"-y"}"#, "{}", r#"{"a":{"b":[1,"\u0000"]},"q":"%"}"#] {
+                    for arguments in [
+                        r#"{"a":"x","path":"-y"}"#,
+                        "{}",
+                        r#"{"a":{"b":[1,"\u0000"]},"q":"%"}"#,
+                    ] {
                         let line = format!(
                             r#"{{"type":"tool_call","tool_id":"i","tool_name":{},"arguments":{arguments}}}"#,
                             event::quoted(name)
                         );
-                        let _ =
-                            judge.look(&RequestedCall::of_event(&event::Scanner::default().read(&line).unwrap()), 0);
+                        let _ = judge.look(
+                            &RequestedCall::of_event(
+                                &event::Scanner::default().read(&line).unwrap(),
+                            ),
+                            0,
+                        );
                     }
                 }
             }
@@ -61,20 +77,32 @@ fn check(bytes: &[u8], _: Turn) {
         3 => match mcp::Lock::read(text) {
             Ok(lock) => {
                 let written = lock.text();
-                assert_eq!(mcp::Lock::read(&written).map(|l| l.text()).ok(), Some(written));
+                assert_eq!(
+                    mcp::Lock::read(&written).map(|l| l.text()).ok(),
+                    Some(written)
+                );
             }
             Err(e) => says("lock", &e),
         },
         4 => {
-            let Ok(value) = serde_json::from_str(text) else { return };
+            let Ok(value) = serde_json::from_str(text) else {
+                return;
+            };
             match mcp::Definition::read("server", &value) {
                 Ok(definition) => {
-                    let again = mcp::Definition::read("server", &definition.to_json()).expect("a definition");
+                    let again = mcp::Definition::read("server", &definition.to_json())
+                        .expect("a definition");
                     assert_eq!(again.hash(), definition.hash());
-                    let _ = (definition.has_hidden(), mcp::differences(std::slice::from_ref(&definition), &[again]));
+                    let _ = (
+                        definition.has_hidden(),
+                        mcp::differences(std::slice::from_ref(&definition), &[again]),
+                    );
                     let name = mcp::offered_name("server", &definition.tool);
                     assert!(
-                        name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)),
+                        name.len() <= 64
+                            && name
+                                .bytes()
+                                .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)),
                         "{name}"
                     );
                     let _ = definition.entry(&name);
@@ -96,15 +124,25 @@ fn check(bytes: &[u8], _: Turn) {
             problems.iter().for_each(|p| says("log", &p.what));
             let _ = talk.steps();
             for api in upstream::Api::ALL {
-                let options = upstream::RequestOptions { model: "m".into(), ..Default::default() };
+                let options = upstream::RequestOptions {
+                    model: "m".into(),
+                    ..Default::default()
+                };
                 match upstream::request(api, &talk, &options) {
-                    Ok(sent) => assert!(serde_json::from_str::<serde_json::Value>(&sent.body).is_ok(), "{}", sent.body),
+                    Ok(sent) => assert!(
+                        serde_json::from_str::<serde_json::Value>(&sent.body).is_ok(),
+                        "{}",
+                        sent.body
+                    ),
                     Err(e) => says("request", &e),
                 }
             }
         }
         _ => {
-            let _ = (recognise(text.as_bytes(), false), upstream::RecordingForm::of(text.as_bytes()));
+            let _ = (
+                recognise(text.as_bytes(), false),
+                upstream::RecordingForm::of(text.as_bytes()),
+            );
             match mcp::Servers::read(text) {
                 Ok(servers) => drop(servers.hash()),
                 Err(e) => says("servers", &e),

@@ -11,7 +11,9 @@ pub struct Source<'a>(pub &'a [u8]);
 
 impl<'a> Source<'a> {
     pub fn byte(&mut self) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        let Some((first, rest)) = self.0.split_first() else {
+            return 0;
+        };
         self.0 = rest;
         *first
     }
@@ -118,10 +120,32 @@ const FRAGMENTS: &[&str] = &[
     "'",
     "//",
 ];
-const IDS: &[Option<&str>] = &[None, Some("a"), Some("b"), Some(""), Some("null"), Some("c")];
-const NAMES: &[Option<&str>] =
-    &[None, Some("f"), Some("get"), Some("_weather"), Some("get_weather"), Some(""), Some("nobody")];
-const ENDS: &[&str] = &["stop", "tool_calls", "length", "content_filter", "error", "cancelled", "cut"];
+const IDS: &[Option<&str>] = &[
+    None,
+    Some("a"),
+    Some("b"),
+    Some(""),
+    Some("null"),
+    Some("c"),
+];
+const NAMES: &[Option<&str>] = &[
+    None,
+    Some("f"),
+    Some("get"),
+    Some("_weather"),
+    Some("get_weather"),
+    Some(""),
+    Some("nobody"),
+];
+const ENDS: &[&str] = &[
+    "stop",
+    "tool_calls",
+    "length",
+    "content_filter",
+    "error",
+    "cancelled",
+    "cut",
+];
 
 /// How a stream that was made ends.
 pub struct Made {
@@ -133,12 +157,22 @@ pub struct Made {
 /// A stream of events as a provider's decoder writes them, well formed line by line.
 pub fn stream(source: &mut Source<'_>, with_choices: bool) -> Made {
     let how = source.byte();
-    let tools = if how & 1 == 0 { ",\"tools_offered\":3" } else { "" };
-    let mut lines = vec![format!(r#"{{"type":"stream_start","v":1,"model":"m","id":"r1"{tools}}}"#)];
+    let tools = if how & 1 == 0 {
+        ",\"tools_offered\":3"
+    } else {
+        ""
+    };
+    let mut lines = vec![format!(
+        r#"{{"type":"stream_start","v":1,"model":"m","id":"r1"{tools}}}"#
+    )];
     let mut has_error = false;
     while !source.0.is_empty() && lines.len() < 40 {
         let op = source.byte();
-        let choice = if with_choices && op >= 0xe0 { ",\"choice\":1" } else { "" };
+        let choice = if with_choices && op >= 0xe0 {
+            ",\"choice\":1"
+        } else {
+            ""
+        };
         match op % 16 {
             0..=8 => {
                 let label = source.byte();
@@ -147,9 +181,11 @@ pub fn stream(source: &mut Source<'_>, with_choices: bool) -> Made {
                     line += &format!(",\"index\":{}", (label & 3) - 1);
                 }
                 let id = IDS[usize::from(label >> 2 & 7) % IDS.len()].filter(|_| label & 0x20 == 0);
-                id.into_iter().for_each(|id| line += &format!(",\"tool_id\":\"{id}\""));
+                id.into_iter()
+                    .for_each(|id| line += &format!(",\"tool_id\":\"{id}\""));
                 let name = NAMES[usize::from(label >> 5) % NAMES.len()];
-                name.into_iter().for_each(|name| line += &format!(",\"tool_name\":\"{name}\""));
+                name.into_iter()
+                    .for_each(|name| line += &format!(",\"tool_name\":\"{name}\""));
                 match op % 16 {
                     0..=4 => line += &format!(",\"arguments\":{}", quoted(source.pick(FRAGMENTS))),
                     5 | 6 => line += &format!(",\"arguments\":{}", quoted(&source.text(40))),
@@ -158,16 +194,34 @@ pub fn stream(source: &mut Source<'_>, with_choices: bool) -> Made {
                 }
                 lines.push(line + "}");
             }
-            9 => lines.push(format!(r#"{{"type":"content_delta"{choice},"text":{}}}"#, quoted(&source.text(12)))),
-            10 => lines.push(format!(r#"{{"type":"thinking"{choice},"text":{}}}"#, quoted(&source.text(6)))),
-            11 => lines.push(format!(r#"{{"type":"refusal_delta"{choice},"text":{}}}"#, quoted(&source.text(6)))),
+            9 => lines.push(format!(
+                r#"{{"type":"content_delta"{choice},"text":{}}}"#,
+                quoted(&source.text(12))
+            )),
+            10 => lines.push(format!(
+                r#"{{"type":"thinking"{choice},"text":{}}}"#,
+                quoted(&source.text(6))
+            )),
+            11 => lines.push(format!(
+                r#"{{"type":"refusal_delta"{choice},"text":{}}}"#,
+                quoted(&source.text(6))
+            )),
             12 => {
-                let which = source.pick(&["\"index\":0", "\"index\":1", "\"tool_id\":\"a\"", "\"tool_id\":\"b\""]);
-                lines.push(format!(r#"{{"type":"retract"{choice},{which},"reason":"unparsed"}}"#));
+                let which = source.pick(&[
+                    "\"index\":0",
+                    "\"index\":1",
+                    "\"tool_id\":\"a\"",
+                    "\"tool_id\":\"b\"",
+                ]);
+                lines.push(format!(
+                    r#"{{"type":"retract"{choice},{which},"reason":"unparsed"}}"#
+                ));
             }
             13 => {
                 let text = source.pick(&["\\ud83d", "\\ude00", "a\\u0000", "x"]);
-                lines.push(format!(r#"{{"type":"content_delta"{choice},"text":"{text}"}}"#));
+                lines.push(format!(
+                    r#"{{"type":"content_delta"{choice},"text":"{text}"}}"#
+                ));
             }
             14 if op > 0xd0 => {
                 has_error = true;
@@ -176,8 +230,11 @@ pub fn stream(source: &mut Source<'_>, with_choices: bool) -> Made {
                         .into(),
                 );
             }
-            14 => lines.push(r#"{"type":"session_stats","prompt_tokens":3,"completion_tokens":2}"#.into()),
-            _ => lines.push(r#"{"type":"server_item","kind":"web_search","data":{"x":[1]}}"#.into()),
+            14 => lines
+                .push(r#"{"type":"session_stats","prompt_tokens":3,"completion_tokens":2}"#.into()),
+            _ => {
+                lines.push(r#"{"type":"server_item","kind":"web_search","data":{"x":[1]}}"#.into())
+            }
         }
     }
     let end = match usize::from(how >> 1) % 10 {
@@ -186,7 +243,11 @@ pub fn stream(source: &mut Source<'_>, with_choices: bool) -> Made {
         9 => None,
         _ => Some("tool_calls"),
     };
-    end.into_iter().for_each(|end| lines.push(format!(r#"{{"type":"stream_end","finish_reason":"{end}"}}"#)));
+    end.into_iter().for_each(|end| {
+        lines.push(format!(
+            r#"{{"type":"stream_end","finish_reason":"{end}"}}"#
+        ))
+    });
     Made { lines, end }
 }
 

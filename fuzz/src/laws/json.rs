@@ -1,4 +1,5 @@
-//! Arguments as text, against serde_json: what is whole, what is repaired, what can be shown of a beginning, literals of other languages.
+//! Arguments as text, against serde_json: what is whole, what is repaired, what can be shown of a
+//! beginning, literals of other languages.
 //!
 //! Input: a seed of the pieces, then the text.
 
@@ -9,7 +10,10 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 /// See the first lines of this file.
-pub const TARGET: Target = Target { name: "json", check };
+pub const TARGET: Target = Target {
+    name: "json",
+    check,
+};
 
 /// Whether some object has a key twice, and how deep the value is; read by serde_json.
 struct Facts {
@@ -26,7 +30,13 @@ impl<'de> Deserialize<'de> for Facts {
                 f.write_str("JSON")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Facts, A::Error> {
-                let (mut keys, mut all) = (Vec::<String>::new(), Facts { twice: false, depth: 0 });
+                let (mut keys, mut all) = (
+                    Vec::<String>::new(),
+                    Facts {
+                        twice: false,
+                        depth: 0,
+                    },
+                );
                 while let Some((key, inner)) = map.next_entry::<String, Facts>()? {
                     all = Facts {
                         twice: all.twice | inner.twice | keys.contains(&key),
@@ -34,32 +44,62 @@ impl<'de> Deserialize<'de> for Facts {
                     };
                     keys.push(key);
                 }
-                Ok(Facts { depth: all.depth + 1, ..all })
+                Ok(Facts {
+                    depth: all.depth + 1,
+                    ..all
+                })
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Facts, A::Error> {
-                let mut all = Facts { twice: false, depth: 0 };
+                let mut all = Facts {
+                    twice: false,
+                    depth: 0,
+                };
                 while let Some(inner) = seq.next_element::<Facts>()? {
-                    all = Facts { twice: all.twice | inner.twice, depth: all.depth.max(inner.depth) };
+                    all = Facts {
+                        twice: all.twice | inner.twice,
+                        depth: all.depth.max(inner.depth),
+                    };
                 }
-                Ok(Facts { depth: all.depth + 1, ..all })
+                Ok(Facts {
+                    depth: all.depth + 1,
+                    ..all
+                })
             }
             fn visit_str<E>(self, _: &str) -> Result<Facts, E> {
-                Ok(Facts { twice: false, depth: 0 })
+                Ok(Facts {
+                    twice: false,
+                    depth: 0,
+                })
             }
             fn visit_bool<E>(self, _: bool) -> Result<Facts, E> {
-                Ok(Facts { twice: false, depth: 0 })
+                Ok(Facts {
+                    twice: false,
+                    depth: 0,
+                })
             }
             fn visit_unit<E>(self) -> Result<Facts, E> {
-                Ok(Facts { twice: false, depth: 0 })
+                Ok(Facts {
+                    twice: false,
+                    depth: 0,
+                })
             }
             fn visit_i64<E>(self, _: i64) -> Result<Facts, E> {
-                Ok(Facts { twice: false, depth: 0 })
+                Ok(Facts {
+                    twice: false,
+                    depth: 0,
+                })
             }
             fn visit_u64<E>(self, _: u64) -> Result<Facts, E> {
-                Ok(Facts { twice: false, depth: 0 })
+                Ok(Facts {
+                    twice: false,
+                    depth: 0,
+                })
             }
             fn visit_f64<E>(self, _: f64) -> Result<Facts, E> {
-                Ok(Facts { twice: false, depth: 0 })
+                Ok(Facts {
+                    twice: false,
+                    depth: 0,
+                })
             }
         }
         d.deserialize_any(See)
@@ -86,15 +126,27 @@ fn depth(text: &str) -> usize {
 }
 
 fn flags(s: &Scanner) -> [bool; 6] {
-    [s.is_valid(), s.is_balanced(), s.is_closed(), s.is_whole(), s.is_blank(), s.is_in_text()]
+    [
+        s.is_valid(),
+        s.is_balanced(),
+        s.is_closed(),
+        s.is_whole(),
+        s.is_blank(),
+        s.is_in_text(),
+    ]
 }
 
 fn begins(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::String(p), Value::String(w)) => w.starts_with(p.as_str()),
-        (Value::Array(p), Value::Array(w)) => p.len() <= w.len() && p.iter().zip(w).all(|(p, w)| begins(p, w)),
+        (Value::Array(p), Value::Array(w)) => {
+            p.len() <= w.len() && p.iter().zip(w).all(|(p, w)| begins(p, w))
+        }
         (Value::Object(p), Value::Object(w)) => {
-            p.len() <= w.len() && p.iter().zip(w).all(|((pk, p), (wk, w))| pk == wk && begins(p, w))
+            p.len() <= w.len()
+                && p.iter()
+                    .zip(w)
+                    .all(|((pk, p), (wk, w))| pk == wk && begins(p, w))
         }
         _ => part == whole,
     }
@@ -133,14 +185,29 @@ fn check(bytes: &[u8], turn: Turn) {
             break;
         }
     }
-    assert_eq!((took, flags(&cut)), (taken, flags(&whole)), "scanner in pieces");
+    assert_eq!(
+        (took, flags(&cut)),
+        (taken, flags(&whole)),
+        "scanner in pieces"
+    );
     let oracle: Result<&serde_json::value::RawValue, _> = serde_json::from_str(text);
     if depth(text) <= 128 {
-        assert_eq!(whole.is_whole() && taken == text.len(), oracle.is_ok(), "the scanner and serde_json: {oracle:?}");
-        assert_eq!(event::Raw::parse(text).is_ok(), oracle.is_ok(), "Raw and serde_json: {oracle:?}");
+        assert_eq!(
+            whole.is_whole() && taken == text.len(),
+            oracle.is_ok(),
+            "the scanner and serde_json: {oracle:?}"
+        );
+        assert_eq!(
+            event::Raw::parse(text).is_ok(),
+            oracle.is_ok(),
+            "Raw and serde_json: {oracle:?}"
+        );
         if let Err(e) = &oracle {
             // serde_json reads four bytes after `\u` before it looks at them.
-            assert!(!e.is_eof() || whole.is_valid() || text.contains("\\u"), "a beginning by serde_json: {e}");
+            assert!(
+                !e.is_eof() || whole.is_valid() || text.contains("\\u"),
+                "a beginning by serde_json: {e}"
+            );
         }
     }
     // The strict check.
@@ -151,7 +218,8 @@ fn check(bytes: &[u8], turn: Turn) {
         assert!(value.is_ok() || depth(text) > 126, "{:?}", value.err());
         assert!(facts.as_ref().is_ok_and(|f| !f.twice) || depth(text) > 126 || facts.is_err());
     }
-    let is_plain_object = value.as_ref().is_ok_and(Value::is_object) && facts.as_ref().is_ok_and(|f| !f.twice);
+    let is_plain_object =
+        value.as_ref().is_ok_and(Value::is_object) && facts.as_ref().is_ok_and(|f| !f.twice);
     // Without arbitrary precision, serde_json refuses what is infinite.
     if is_plain_object && !text.contains(['e', 'E']) && text.len() < 300 {
         assert!(checked.is_ok(), "{checked:?}");
@@ -165,7 +233,11 @@ fn check(bytes: &[u8], turn: Turn) {
                     || depth(&repaired.text) > 126,
                 "{repaired:?}"
             );
-            assert_eq!(apply(text, &repaired.repairs).as_deref(), Some(&repaired.text[..]), "{repaired:?}");
+            assert_eq!(
+                apply(text, &repaired.repairs).as_deref(),
+                Some(&repaired.text[..]),
+                "{repaired:?}"
+            );
             assert!(!is_plain_object, "a valid object was edited: {repaired:?}");
             assert!(!repaired.repairs.is_empty(), "{repaired:?}");
         }
@@ -178,8 +250,8 @@ fn check(bytes: &[u8], turn: Turn) {
         assert_eq!(reading, text.trim_matches([' ', '\n', '\r', '\t']));
         for (at, _) in text.char_indices() {
             let start = &text[..at];
-            let part: Value =
-                serde_json::from_str(&best_reading(start)).unwrap_or_else(|e| panic!("{e}: {}", best_reading(start)));
+            let part: Value = serde_json::from_str(&best_reading(start))
+                .unwrap_or_else(|e| panic!("{e}: {}", best_reading(start)));
             assert!(begins(&part, &value), "{part} of {start}");
             if serde_json::from_str::<Value>(start).is_err() {
                 assert!(repair(start, true).is_none(), "cut, and repaired: {start}");
@@ -204,7 +276,10 @@ fn check(bytes: &[u8], turn: Turn) {
         let whole = literal(new(), &[text]);
         assert_eq!(literal(new(), &pieces), whole, "a literal in pieces");
         if let Ok((out, _)) = whole {
-            assert!(serde_json::from_str::<&serde_json::value::RawValue>(&out).is_ok(), "{text:?} gave {out:?}");
+            assert!(
+                serde_json::from_str::<&serde_json::value::RawValue>(&out).is_ok(),
+                "{text:?} gave {out:?}"
+            );
             assert!(!out.chars().any(char::is_control), "{out:?}");
         }
     }

@@ -26,9 +26,17 @@ impl Line {
     /// Reads a line of output: one event on one line, without a raw control character.
     pub fn read(raw: String) -> Line {
         let mut scanner = Scanner::default();
-        let event = scanner.read(&raw).unwrap_or_else(|e| panic!("no event: {e}: {raw}"));
-        assert!(raw.starts_with("{\"type\":\""), "the type does not come first: {raw}");
-        assert!(!raw.chars().any(char::is_control), "a raw control character: {raw:?}");
+        let event = scanner
+            .read(&raw)
+            .unwrap_or_else(|e| panic!("no event: {e}: {raw}"));
+        assert!(
+            raw.starts_with("{\"type\":\""),
+            "the type does not come first: {raw}"
+        );
+        assert!(
+            !raw.chars().any(char::is_control),
+            "a raw control character: {raw:?}"
+        );
         let kind = event.kind();
         let text = |key: &str| event.get_str(key).unwrap_or_default().into_owned();
         let is_call = kind == Kind::ToolCall;
@@ -55,7 +63,9 @@ impl Line {
                 line.is_refused = is_call && event.get("error").is_some();
                 line.is_repaired = is_call && event.get("repairs").is_some();
                 match is_call {
-                    true => line.arguments = event.get("arguments").map_or("", |a| a.text()).to_owned(),
+                    true => {
+                        line.arguments = event.get("arguments").map_or("", |a| a.text()).to_owned()
+                    }
                     false => line.text = text("arguments"),
                 }
                 line.commit = text("commit");

@@ -1,4 +1,5 @@
-//! The laws of the crates, each group as a function of any bytes: it panics where a law does not hold.
+//! The laws of the crates, each group as a function of any bytes: it panics where a law does not
+//! hold.
 //!
 //! `fuzz/src/bin` hands it what libFuzzer makes up, `tests/fuzz.rs` what fuzzing has found.
 
@@ -18,8 +19,8 @@ pub mod sse;
 pub mod text;
 pub mod values;
 
-/// Which of the laws of an input are checked. Those that hold for a cheap reading are always checked; the others in turn, so that most inputs
-/// cost little. An input always has the same turn.
+/// Which of the laws of an input are checked. Those that hold for a cheap reading are always
+/// checked; the others in turn, so that most inputs cost little. An input always has the same turn.
 #[derive(Clone, Copy, Debug)]
 pub enum Turn {
     /// All laws.
@@ -35,7 +36,9 @@ impl Turn {
     /// The turn of an input, by its bytes.
     #[allow(dead_code, reason = "tests check all laws")]
     pub fn of(bytes: &[u8]) -> Turn {
-        let hash = bytes.iter().fold(0xcbf2_9ce4_u32, |hash, b| (hash ^ u32::from(*b)).wrapping_mul(0x0100_0193));
+        let hash = bytes.iter().fold(0xcbf2_9ce4_u32, |hash, b| {
+            (hash ^ u32::from(*b)).wrapping_mul(0x0100_0193)
+        });
         Turn::One((hash >> 24) as u8 % TURNS)
     }
 

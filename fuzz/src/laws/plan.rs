@@ -1,5 +1,6 @@
-//! What runs: hostile lines into the plan, and the log of that run, cut anywhere, into the next one. A call starts at most once, with the
-//! arguments that were confirmed, and never without the yes that it needs.
+//! What runs: hostile lines into the plan, and the log of that run, cut anywhere, into the next
+//! one. A call starts at most once, with the arguments that were confirmed, and never without the
+//! yes that it needs.
 //!
 //! Input: the settings, a seed of the cut, then operations.
 use super::input::Source;
@@ -8,12 +9,15 @@ use event::{Scanner, quoted};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use tool::{
-    Answer, ApprovalLevel, Class, Judge, Log, Order, PersonAnswer, Plan, PlanStep, Policy, Reason, RequestedCall,
-    Rules, Settings, Status, Tools, message,
+    Answer, ApprovalLevel, Class, Judge, Log, Order, PersonAnswer, Plan, PlanStep, Policy, Reason,
+    RequestedCall, Rules, Settings, Status, Tools, message,
 };
 
 /// See the first lines of this file.
-pub const TARGET: Target = Target { name: "plan", check };
+pub const TARGET: Target = Target {
+    name: "plan",
+    check,
+};
 
 const FILE: &str = r#"[
     {"name":"look","parameters":{"type":"object","properties":{"x":{}}},"exec":{"command":["look"],"class":"read"}},
@@ -22,7 +26,15 @@ const FILE: &str = r#"[
     {"name":"no","exec":{"command":["no"]}}]"#;
 const NAMES: &[&str] = &["look", "put", "rm", "no", "nobody", ""];
 const IDS: &[&str] = &["a", "b", "c", "d", ""];
-const ARGUMENTS: &[&str] = &["{}", r#"{"x":1}"#, r#"{"x":2}"#, r#"{"y":1}"#, "null", "[1]", r#"{"x":1,"x":2}"#];
+const ARGUMENTS: &[&str] = &[
+    "{}",
+    r#"{"x":1}"#,
+    r#"{"x":2}"#,
+    r#"{"y":1}"#,
+    "null",
+    "[1]",
+    r#"{"x":1,"x":2}"#,
+];
 const STREAMS: &[&str] = &["", "", "", ",\"stream\":\"s\"", ",\"choice\":1"];
 
 /// A line of a hostile input.
@@ -55,7 +67,8 @@ fn line(source: &mut Source<'_>) -> String {
                 quoted(arguments)
             )];
             for _ in 0..source.below(4) {
-                let (id, name, arguments) = (source.pick(IDS), source.pick(NAMES), source.pick(ARGUMENTS));
+                let (id, name, arguments) =
+                    (source.pick(IDS), source.pick(NAMES), source.pick(ARGUMENTS));
                 calls.push(format!(
                     r#"{{"id":"{id}","type":"function","function":{{"name":"{name}","arguments":{}}}}}"#,
                     quoted(arguments)
@@ -68,20 +81,31 @@ fn line(source: &mut Source<'_>) -> String {
         }
         8 => {
             let which = source.pick(&["\"index\":0", "\"index\":1", ""]);
-            let which = if which.is_empty() { format!("\"tool_id\":\"{id}\"") } else { which.to_owned() };
+            let which = if which.is_empty() {
+                format!("\"tool_id\":\"{id}\"")
+            } else {
+                which.to_owned()
+            };
             format!(r#"{{"type":"retract",{which},"reason":"unparsed"{stream}}}"#)
         }
         9 | 10 => {
-            let reason = source.pick(&["tool_calls", "stop", "tool_calls", "length", "cut", "error"]);
+            let reason =
+                source.pick(&["tool_calls", "stop", "tool_calls", "length", "cut", "error"]);
             format!(r#"{{"type":"stream_end","finish_reason":"{reason}"{stream}}}"#)
         }
-        11 => format!(r#"{{"type":"error","source":"x","code":"c","message":"m","retryable":false{stream}}}"#),
-        12 => format!(r#"{{"type":"tool_use","tool_name":"{name}","tool_id":"{id}","status":"running"{stream}}}"#),
+        11 => format!(
+            r#"{{"type":"error","source":"x","code":"c","message":"m","retryable":false{stream}}}"#
+        ),
+        12 => format!(
+            r#"{{"type":"tool_use","tool_name":"{name}","tool_id":"{id}","status":"running"{stream}}}"#
+        ),
         13 => format!(
             r#"{{"type":"tool_result","tool_id":"{id}","tool_name":"{name}","status":"success","output":"o"{stream}}}"#
         ),
         14 => {
-            format!(r#"{{"type":"message","message":{{"role":"tool","tool_call_id":"{id}","content":"o"}}{stream}}}"#)
+            format!(
+                r#"{{"type":"message","message":{{"role":"tool","tool_call_id":"{id}","content":"o"}}{stream}}}"#
+            )
         }
         _ => r#"{"type":"message","message":{"role":"user","content":"go on"}}"#.to_owned(),
     }
@@ -90,7 +114,10 @@ fn line(source: &mut Source<'_>) -> String {
 fn judge(level: ApprovalLevel) -> Judge {
     Judge {
         tools: Tools::read(FILE).unwrap(),
-        rules: Rules { approve: level, ..Rules::default() },
+        rules: Rules {
+            approve: level,
+            ..Rules::default()
+        },
         policy: Rc::new(Policy::default()),
     }
 }
@@ -127,16 +154,26 @@ impl Run {
 
     fn take(&mut self) {
         for step in self.plan.steps() {
-            let stream =
-                |call: &RequestedCall| call.stream.as_ref().map_or(String::new(), |s| format!(",\"stream\":{s}"));
+            let stream = |call: &RequestedCall| {
+                call.stream
+                    .as_ref()
+                    .map_or(String::new(), |s| format!(",\"stream\":{s}"))
+            };
             match step {
                 PlanStep::Start { key, call, ready } => {
-                    assert!(call.arguments.is_ok(), "a call without arguments starts: {call:?}");
+                    assert!(
+                        call.arguments.is_ok(),
+                        "a call without arguments starts: {call:?}"
+                    );
                     let consented = self.allowed.contains(&key)
                         || self.always.contains(&*call.name) && ready.class != Class::Danger;
-                    assert!(!self.level.covers(ready.class) || consented, "no yes: {call:?}");
                     assert!(
-                        !(call.repaired && ready.class == Class::Danger) || self.allowed.contains(&key),
+                        !self.level.covers(ready.class) || consented,
+                        "no yes: {call:?}"
+                    );
+                    assert!(
+                        !(call.repaired && ready.class == Class::Danger)
+                            || self.allowed.contains(&key),
                         "repaired, no yes: {call:?}"
                     );
                     self.log.push(format!(
@@ -147,9 +184,18 @@ impl Run {
                     ));
                     self.running.push((key, Rc::clone(&call)));
                     self.started.push(call);
-                    assert!(self.running.len() <= self.jobs, "more than {} run", self.jobs);
+                    assert!(
+                        self.running.len() <= self.jobs,
+                        "more than {} run",
+                        self.jobs
+                    );
                 }
-                PlanStep::Ask { key, call, ready, reason } => self.asked.push((key, ready.hash, call, reason)),
+                PlanStep::Ask {
+                    key,
+                    call,
+                    ready,
+                    reason,
+                } => self.asked.push((key, ready.hash, call, reason)),
                 PlanStep::Withdraw { key } => self.asked.retain(|a| a.0 != key),
                 PlanStep::Approval { .. } | PlanStep::Stop { .. } => {}
                 PlanStep::Result { call, answer } => {
@@ -165,7 +211,10 @@ impl Run {
                 }
                 PlanStep::Message { call, answer } => {
                     let message = message(&call.id, &call.name, &answer);
-                    self.log.push(format!(r#"{{"type":"message","message":{message}{}}}"#, stream(&call)));
+                    self.log.push(format!(
+                        r#"{{"type":"message","message":{message}{}}}"#,
+                        stream(&call)
+                    ));
                 }
             }
         }
@@ -188,7 +237,12 @@ impl Run {
 
     fn answer(&mut self, how: usize) {
         if let Some((key, hash, call, reason)) = self.asked.pop() {
-            let answer = [PersonAnswer::Yes, PersonAnswer::No, PersonAnswer::Nothing, PersonAnswer::Always][how % 4];
+            let answer = [
+                PersonAnswer::Yes,
+                PersonAnswer::No,
+                PersonAnswer::Nothing,
+                PersonAnswer::Always,
+            ][how % 4];
             // Another hash than what was shown counts for nothing.
             let other = tool::CallHash::read(&"0".repeat(32)).unwrap();
             let is_wrong = how / 4 % 4 == 3;
@@ -198,7 +252,8 @@ impl Run {
                     self.always.insert(call.name.to_string());
                 }
             }
-            self.plan.answered(key, if is_wrong { other } else { hash }, answer);
+            self.plan
+                .answered(key, if is_wrong { other } else { hash }, answer);
             self.take();
         }
     }
@@ -223,28 +278,47 @@ fn check(bytes: &[u8], turn: Turn) {
     let (how, at) = (source.byte(), source.byte());
     let settings = Settings {
         jobs: 1 + usize::from(how & 3),
-        order: if how & 4 > 0 { Order::Completion } else { Order::Call },
+        order: if how & 4 > 0 {
+            Order::Completion
+        } else {
+            Order::Call
+        },
         can_ask: how & 8 > 0,
         max_calls: if how & 16 > 0 { 3 } else { 1024 },
         ..Settings::default()
     };
-    let level = [ApprovalLevel::None, ApprovalLevel::Danger, ApprovalLevel::Write, ApprovalLevel::All]
-        [usize::from(how >> 5) % 4];
+    let level = [
+        ApprovalLevel::None,
+        ApprovalLevel::Danger,
+        ApprovalLevel::Write,
+        ApprovalLevel::All,
+    ][usize::from(how >> 5) % 4];
     let mut run = Run::new(settings, level, Log::default());
-    // A call id starts at most once in a response; ids of lines that claim a history of their own are not counted.
+    // A call id starts at most once in a response; ids of lines that claim a history of their own
+    // are not counted.
     let mut honest = true;
     let mut responses = 0;
     while !source.0.is_empty() && run.log.len() < 120 {
         match source.byte() {
             op if op < 0xb0 => {
                 let line = line(&mut source);
-                honest &= !["tool_use", "tool_result", "\"role\":\"tool\"", "\"role\":\"user\""]
-                    .iter()
-                    .any(|t| line.contains(t));
+                honest &= ![
+                    "tool_use",
+                    "tool_result",
+                    "\"role\":\"tool\"",
+                    "\"role\":\"user\"",
+                ]
+                .iter()
+                .any(|t| line.contains(t));
                 responses += usize::from(
-                    ["stream_start", "stream_end", "\"role\":\"assistant\"", "\"error\""]
-                        .iter()
-                        .any(|t| line.contains(t)),
+                    [
+                        "stream_start",
+                        "stream_end",
+                        "\"role\":\"assistant\"",
+                        "\"error\"",
+                    ]
+                    .iter()
+                    .any(|t| line.contains(t)),
                 );
                 run.feed(&line);
             }
@@ -268,11 +342,17 @@ fn check(bytes: &[u8], turn: Turn) {
     run.finish();
     let mut starts: HashMap<(Option<Box<str>>, Box<str>), usize> = HashMap::new();
     for call in &run.started {
-        *starts.entry((call.stream.clone(), call.id.clone())).or_default() += 1;
+        *starts
+            .entry((call.stream.clone(), call.id.clone()))
+            .or_default() += 1;
     }
     if honest {
         // Each turn can start an id once; a call after a message begins a turn, too.
-        assert!(starts.values().all(|n| *n <= responses + 1), "{responses} turns: {starts:?} {:#?}", run.log);
+        assert!(
+            starts.values().all(|n| *n <= responses + 1),
+            "{responses} turns: {starts:?} {:#?}",
+            run.log
+        );
     }
     // The process died at any line: the next run goes on from the log.
     if !turn.takes(0) && !turn.takes(1) {
@@ -282,7 +362,14 @@ fn check(bytes: &[u8], turn: Turn) {
     let begun = &run.log[..cut];
     let mut log = Log::default();
     begun.iter().for_each(|line| log.line(line));
-    let mut next = Run::new(Settings { can_ask: false, ..settings }, ApprovalLevel::None, log);
+    let mut next = Run::new(
+        Settings {
+            can_ask: false,
+            ..settings
+        },
+        ApprovalLevel::None,
+        log,
+    );
     next.finish();
     for call in &next.started {
         let used = begun.iter().any(|l| {
@@ -292,13 +379,24 @@ fn check(bytes: &[u8], turn: Turn) {
         });
         // Within one turn; an id that comes again in a later one is another call.
         if honest && responses <= 1 && call.name.as_ref() != "look" {
-            assert!(!used, "begun, and started again without a yes: {call:?}\n{begun:#?}");
+            assert!(
+                !used,
+                "begun, and started again without a yes: {call:?}\n{begun:#?}"
+            );
         }
     }
     // And a third run after that has nothing to do.
     let mut log = Log::default();
-    begun.iter().chain(&next.log).for_each(|line| log.line(line));
+    begun
+        .iter()
+        .chain(&next.log)
+        .for_each(|line| log.line(line));
     let mut third = Run::new(settings, ApprovalLevel::None, log);
     third.finish();
-    assert!(third.started.is_empty(), "run again: {:?}\n{begun:#?}\n{:#?}", third.started, next.log);
+    assert!(
+        third.started.is_empty(),
+        "run again: {:?}\n{begun:#?}\n{:#?}",
+        third.started,
+        next.log
+    );
 }

@@ -1,6 +1,7 @@
 //! The decoder of server-sent events against a plain reading of the WHATWG text, in any pieces.
 //!
-//! Input: a seed of the pieces, then the body. Documented deviation: an event whose blank line is missing counts.
+//! Input: a seed of the pieces, then the body. Documented deviation: an event whose blank line is
+//! missing counts.
 
 use super::input::pieces;
 use super::{Target, Turn};
@@ -14,7 +15,11 @@ type Event = (Option<String>, String);
 /// HTML, 9.2.5 and 9.2.6, word by word; an empty name counts as missing.
 fn reference(body: &[u8]) -> Vec<Event> {
     let text = String::from_utf8_lossy(body);
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n").replace('\r', "\n");
+    let text = text
+        .strip_prefix('\u{feff}')
+        .unwrap_or(&text)
+        .replace("\r\n", "\n")
+        .replace('\r', "\n");
     let (mut data, mut name, mut out) = (String::new(), String::new(), Vec::new());
     let mut lines: Vec<&str> = text.split('\n').collect();
     lines.push("");
@@ -42,23 +47,33 @@ fn reference(body: &[u8]) -> Vec<Event> {
     out
 }
 
-fn decode<'a>(mut decoder: Decoder, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Event>, bool) {
+fn decode<'a>(
+    mut decoder: Decoder,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<Event>, bool) {
     let mut out = Vec::new();
     let mut on = |e: sse::Event<'_>| out.push((e.name.map(str::to_owned), e.data.to_owned()));
-    pieces.into_iter().for_each(|piece| decoder.push(piece, &mut on));
+    pieces
+        .into_iter()
+        .for_each(|piece| decoder.push(piece, &mut on));
     decoder.finish(&mut on);
     (out, decoder.is_full())
 }
 
 fn check(bytes: &[u8], _: Turn) {
-    let [seed, limit, body @ ..] = bytes else { return };
+    let [seed, limit, body @ ..] = bytes else {
+        return;
+    };
     let whole = decode(Decoder::default(), [body]).0;
     assert_eq!(whole, reference(body));
     assert_eq!(decode(Decoder::default(), pieces(body, *seed)).0, whole);
     assert_eq!(decode(Decoder::default(), body.chunks(1)).0, whole);
     let limit = usize::from(*limit);
     let limited = decode(Decoder::limited(limit), [body]);
-    assert_eq!(decode(Decoder::limited(limit), pieces(body, *seed)), limited);
+    assert_eq!(
+        decode(Decoder::limited(limit), pieces(body, *seed)),
+        limited
+    );
     assert!(whole.starts_with(&limited.0) && (limited.1 || whole == limited.0));
     assert!(limited.0.iter().all(|(_, data)| data.len() <= 3 * limit));
 }

@@ -1,4 +1,5 @@
-//! Calls as text, by each dialect and by all: nothing is lost, no split shows, calls that count are calls.
+//! Calls as text, by each dialect and by all: nothing is lost, no split shows, calls that count are
+//! calls.
 //!
 //! Input: the dialect, what is known (tools, prefill, cut), a seed of the pieces, then the text.
 
@@ -13,10 +14,13 @@ use std::sync::LazyLock;
 use tag::{CallPiece, Dialect, Look, Outlet, Parser, Streams};
 
 /// See the first lines of this file.
-pub const TARGET: Target = Target { name: "text", check };
+pub const TARGET: Target = Target {
+    name: "text",
+    check,
+};
 
-/// The dialects by the first byte of an input, so that kept inputs stay what they are. Those that are missing here follow; any other byte is
-/// `auto`.
+/// The dialects by the first byte of an input, so that kept inputs stay what they are. Those that
+/// are missing here follow; any other byte is `auto`.
 const DIALECTS: &[&str] = &[
     "anthropic-xml",
     "anthropic-2024",
@@ -90,7 +94,10 @@ const DIALECTS: &[&str] = &[
 ];
 
 static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let others = Dialect::all().iter().map(|d| d.name).filter(|name| !DIALECTS.contains(name));
+    let others = Dialect::all()
+        .iter()
+        .map(|d| d.name)
+        .filter(|name| !DIALECTS.contains(name));
     DIALECTS.iter().copied().chain(others).collect()
 });
 
@@ -106,9 +113,15 @@ impl Found {
     fn add(&mut self, what: u8, index: i64, text: &str) {
         // Text beside a call may come before or behind a piece of its arguments.
         let mut items = self.items.iter_mut().rev();
-        let last = if what == b'a' { items.find(|i| !b"cr".contains(&i.0)) } else { items.next() };
+        let last = if what == b'a' {
+            items.find(|i| !b"cr".contains(&i.0))
+        } else {
+            items.next()
+        };
         match last {
-            Some(last) if (last.0, last.1) == (what, index) && b"cra".contains(&what) => last.2.push_str(text),
+            Some(last) if (last.0, last.1) == (what, index) && b"cra".contains(&what) => {
+                last.2.push_str(text)
+            }
             _ => self.items.push((what, index, text.to_owned())),
         }
     }
@@ -124,9 +137,18 @@ impl Outlet for Found {
         self.add(b'r', 0, text);
     }
     fn call(&mut self, piece: CallPiece<'_>) {
-        piece.name.into_iter().for_each(|name| self.add(b'n', piece.index, name));
-        piece.id.into_iter().for_each(|id| self.add(b'i', piece.index, id));
-        piece.arguments.into_iter().for_each(|text| self.add(b'a', piece.index, text));
+        piece
+            .name
+            .into_iter()
+            .for_each(|name| self.add(b'n', piece.index, name));
+        piece
+            .id
+            .into_iter()
+            .for_each(|id| self.add(b'i', piece.index, id));
+        piece
+            .arguments
+            .into_iter()
+            .for_each(|text| self.add(b'a', piece.index, text));
         if piece.done {
             self.add(b'd', piece.index, "");
         }
@@ -155,11 +177,18 @@ fn read<'t>(
     cut: bool,
     pieces: impl IntoIterator<Item = &'t str>,
 ) -> Found {
-    let look = LOOKS
-        .with_borrow_mut(|looks| Rc::clone(looks.entry(names).or_insert_with(|| Rc::new(Look::new(names).unwrap()))));
+    let look = LOOKS.with_borrow_mut(|looks| {
+        Rc::clone(
+            looks
+                .entry(names)
+                .or_insert_with(|| Rc::new(Look::new(names).unwrap())),
+        )
+    });
     let mut parser = Parser::new(look, tools.then(list), prefill);
     let mut found = Found::default();
-    pieces.into_iter().for_each(|piece| parser.push(piece, &mut found));
+    pieces
+        .into_iter()
+        .for_each(|piece| parser.push(piece, &mut found));
     parser.finish(cut, &mut found);
     found
 }
@@ -170,26 +199,43 @@ fn machine(names: &str, prefill: Option<&str>, cut: bool, pieces: &[&str]) -> Ve
     let mut lines = vec![format!(
         r#"{{"type":"stream_start","v":1,"id":"r","tools_mode":"tag","dialect":"{names}","tools":{TOOLS}{prefill}}}"#
     )];
-    lines.extend(pieces.iter().map(|p| format!(r#"{{"type":"content_delta","text":{}}}"#, quoted(p))));
-    lines.push(format!(r#"{{"type":"stream_end","finish_reason":"{}"}}"#, if cut { "length" } else { "stop" }));
+    lines.extend(
+        pieces
+            .iter()
+            .map(|p| format!(r#"{{"type":"content_delta","text":{}}}"#, quoted(p))),
+    );
+    lines.push(format!(
+        r#"{{"type":"stream_end","finish_reason":"{}"}}"#,
+        if cut { "length" } else { "stop" }
+    ));
     let mut scanner = Scanner::default();
     let first = scanner.read(&lines[0]).unwrap();
     STREAMS.with(|streams| Collect::run(&mut streams.begin(&first), &lines))
 }
 
 fn check(bytes: &[u8], turn: Turn) {
-    let [dialect, how, seed, text @ ..] = bytes else { return };
+    let [dialect, how, seed, text @ ..] = bytes else {
+        return;
+    };
     let text = &*String::from_utf8_lossy(text);
     let names = NAMES.get(usize::from(*dialect)).copied().unwrap_or("auto");
     let (tools, cut) = (how & 1 == 0, how & 2 > 0);
-    let prefill = [Some(""), Some("<think>\n"), None, Some("<|im_start|>assistant\n")][usize::from(how >> 2 & 3)];
+    let prefill = [
+        Some(""),
+        Some("<think>\n"),
+        None,
+        Some("<|im_start|>assistant\n"),
+    ][usize::from(how >> 2 & 3)];
     let whole = read(names, tools, prefill, cut, [text]);
     assert_eq!(whole.passed, text, "lost");
     let pieces = text_pieces(text, *seed);
     let other = read(names, tools, prefill, cut, pieces.iter().copied());
     assert_eq!(other.passed, text, "lost in pieces");
     assert_eq!(other.items, whole.items, "the pieces show");
-    assert_eq!(other.warnings, whole.warnings, "the pieces show in warnings");
+    assert_eq!(
+        other.warnings, whole.warnings,
+        "the pieces show in warnings"
+    );
 
     if !turn.takes(0) {
         return;
@@ -198,13 +244,23 @@ fn check(bytes: &[u8], turn: Turn) {
         let lines = Line::all(machine(names, prefill, cut, pieces));
         is_json(&lines);
         let out = merge(&lines, accumulate::Options::default());
-        for line in out.iter().filter(|l| l.kind == Kind::ToolCall && !l.is_refused) {
+        for line in out
+            .iter()
+            .filter(|l| l.kind == Kind::ToolCall && !l.is_refused)
+        {
             assert!(is_object(&line.arguments), "{}", line.raw);
-            assert!(["f", "get", "get_weather"].contains(&&line.name[..]), "not in the list: {}", line.raw);
+            assert!(
+                ["f", "get", "get_weather"].contains(&&line.name[..]),
+                "not in the list: {}",
+                line.raw
+            );
         }
         let kinds = [Kind::ToolCall, Kind::Message, Kind::Retract];
         let of_calls = out.iter().filter(|l| kinds.contains(&l.kind));
-        of_calls.map(|l| l.raw.replace("\"sealed\"", "\"balanced\"")).collect::<Vec<_>>().join("\n")
+        of_calls
+            .map(|l| l.raw.replace("\"sealed\"", "\"balanced\""))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     assert_eq!(calls(&pieces), calls(&[text]), "calls of pieces");
 }

@@ -1,4 +1,5 @@
-//! Schemas from strangers: tool lists, the type of bare text, the check of arguments. No panic, no growth, valid JSON out.
+//! Schemas from strangers: tool lists, the type of bare text, the check of arguments. No panic, no
+//! growth, valid JSON out.
 //!
 //! Input: the length of the schema, the schema, then the text.
 
@@ -7,12 +8,18 @@ use json::{Schema, ToolList, ValueType, equal};
 use serde_json::Value;
 
 /// See the first lines of this file.
-pub const TARGET: Target = Target { name: "values", check };
+pub const TARGET: Target = Target {
+    name: "values",
+    check,
+};
 
 fn check(bytes: &[u8], _: Turn) {
     let [length, rest @ ..] = bytes else { return };
     let (schema, text) = rest.split_at(rest.len().min(usize::from(*length) * 4));
-    let (schema, text) = (&*String::from_utf8_lossy(schema), &*String::from_utf8_lossy(text));
+    let (schema, text) = (
+        &*String::from_utf8_lossy(schema),
+        &*String::from_utf8_lossy(text),
+    );
     if let Ok(list) = ToolList::read(schema) {
         let shown = list.openai(|_| true);
         let again = ToolList::read(&shown).unwrap_or_else(|e| panic!("{e}: {shown}"));
@@ -26,7 +33,10 @@ fn check(bytes: &[u8], _: Turn) {
             assert!(event::Raw::parse(&out).is_ok(), "{out}");
             if kind.only_string() {
                 assert_eq!(
-                    event::Raw::parse(&out).ok().and_then(|r| r.str().map(|s| s.into_owned())).as_deref(),
+                    event::Raw::parse(&out)
+                        .ok()
+                        .and_then(|r| r.str().map(|s| s.into_owned()))
+                        .as_deref(),
                     Some(text)
                 );
             }

@@ -17,16 +17,23 @@ pub enum AllowedForm {
     None,
 }
 
-/// The number and the form of the first line whose pattern fits `name` (`API/MODEL`). Lines are `PATTERN native|tag|none [DIALECT]`;
-/// `#` begins a comment.
+/// The number and the form of the first line whose pattern fits `name` (`API/MODEL`). Lines are
+/// `PATTERN native|tag|none [DIALECT]`; `#` begins a comment.
 ///
 /// # Errors
 /// The file and the first invalid line, also behind the one that fits.
-pub fn look_up(path: &Path, text: &str, name: &str, dialects: &Dialects) -> Result<Option<(usize, AllowedForm)>> {
+pub fn look_up(
+    path: &Path,
+    text: &str,
+    name: &str,
+    dialects: &Dialects,
+) -> Result<Option<(usize, AllowedForm)>> {
     let mut found = None;
     for (number, line) in (1..).zip(text.lines()) {
         let at = |why: anyhow::Error| anyhow!("{}: line {number}: {why}", path.display());
-        let Some((pattern, mode)) = entry(line, dialects).map_err(at)? else { continue };
+        let Some((pattern, mode)) = entry(line, dialects).map_err(at)? else {
+            continue;
+        };
         if found.is_none() && Glob::new(pattern).matches(name) {
             found = Some((number, mode));
         }
@@ -35,13 +42,19 @@ pub fn look_up(path: &Path, text: &str, name: &str, dialects: &Dialects) -> Resu
 }
 
 fn entry<'l>(line: &'l str, dialects: &Dialects) -> Result<Option<(&'l str, AllowedForm)>> {
-    let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
+    let words: Vec<&str> = line
+        .split_whitespace()
+        .take_while(|word| !word.starts_with('#'))
+        .collect();
     Ok(Some(match words[..] {
         [] => return Ok(None),
         [pattern, "native"] => (pattern, AllowedForm::Native),
         [pattern, "none"] => (pattern, AllowedForm::None),
         [pattern, "tag"] => (pattern, AllowedForm::Tag(None)),
-        [pattern, "tag", name] => (pattern, AllowedForm::Tag(Some(dialect_named(dialects, name)?))),
+        [pattern, "tag", name] => (
+            pattern,
+            AllowedForm::Tag(Some(dialect_named(dialects, name)?)),
+        ),
         _ => bail!("not PATTERN native|tag|none [DIALECT], such as: openai-chat/*deepseek-r1* tag"),
     }))
 }
@@ -55,20 +68,25 @@ mod tests {
         ollama/*  none\n  openai-chat/*\tnative\r\n*/gemma tag\n";
 
     fn of(name: &str) -> Option<(usize, &'static str)> {
-        look_up(Path::new("list"), LIST, name, &Dialects::default()).unwrap().map(|(line, mode)| {
-            let word = match mode {
-                AllowedForm::Native => "native",
-                AllowedForm::Tag(Some(dialect)) => dialect.name,
-                AllowedForm::Tag(None) => "tag",
-                AllowedForm::None => "none",
-            };
-            (line, word)
-        })
+        look_up(Path::new("list"), LIST, name, &Dialects::default())
+            .unwrap()
+            .map(|(line, mode)| {
+                let word = match mode {
+                    AllowedForm::Native => "native",
+                    AllowedForm::Tag(Some(dialect)) => dialect.name,
+                    AllowedForm::Tag(None) => "tag",
+                    AllowedForm::None => "none",
+                };
+                (line, word)
+            })
     }
 
     #[test]
     fn the_first_line_that_fits_counts() {
-        assert_eq!(of("openai-chat/deepseek/deepseek-r1:free"), Some((3, "tool-name-tag")));
+        assert_eq!(
+            of("openai-chat/deepseek/deepseek-r1:free"),
+            Some((3, "tool-name-tag"))
+        );
         assert_eq!(of("ollama/gemma"), Some((4, "none")));
         assert_eq!(of("openai-chat/gpt-5"), Some((5, "native")));
         assert_eq!(of("cohere/gemma"), Some((6, "tag")));
@@ -85,8 +103,13 @@ mod tests {
             ("ollama/x tag nonsense", "unknown dialect \"nonsense\""),
         ] {
             let text = format!("* native\n{line}\n");
-            let error = look_up(Path::new("the/list"), &text, "a/b", &Dialects::default()).unwrap_err().to_string();
-            assert!(error.starts_with("the/list: line 2: ") && error.contains(why), "{error}");
+            let error = look_up(Path::new("the/list"), &text, "a/b", &Dialects::default())
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("the/list: line 2: ") && error.contains(why),
+                "{error}"
+            );
         }
     }
 }

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A folder with a small file for each model at each server. It is a cache: a file that cannot be read or written only costs a
-/// question to the server.
+/// A folder with a small file for each model at each server. It is a cache: a file that cannot be
+/// read or written only costs a question to the server.
 #[derive(Clone, Debug)]
 pub struct Capabilities {
     /// The folder of the cache; `None` turns it off.
@@ -34,7 +34,9 @@ impl Capabilities {
     pub fn get(&self, key: &str) -> Option<Capability> {
         let path = self.folder.as_ref()?.join(file(key));
         // Reading a named pipe could wait for ever.
-        let text = path.is_file().then(|| std::fs::read_to_string(path).ok())??;
+        let text = path
+            .is_file()
+            .then(|| std::fs::read_to_string(path).ok())??;
         let entry = Raw::parse(&text).ok()?;
         let text = |member: &str| entry.get_str(member).map(|text| text.into_owned());
         let is_native = match entry.get_str("mode")?.as_ref() {
@@ -45,18 +47,33 @@ impl Capabilities {
         let source = text("source")?;
         let learned = u64::try_from(entry.get("learned")?.i64()?).ok()?;
         let age = now()?.checked_sub(learned)?;
-        let most = if source == "model-list" { self.time_to_live.min(LISTED) } else { self.time_to_live };
+        let most = if source == "model-list" {
+            self.time_to_live.min(LISTED)
+        } else {
+            self.time_to_live
+        };
         let fresh = age <= most.as_secs();
-        fresh.then(|| Capability { is_native, source, detail: text("detail").unwrap_or_default() })
+        fresh.then(|| Capability {
+            is_native,
+            source,
+            detail: text("detail").unwrap_or_default(),
+        })
     }
 
-    /// Keeps it under `key`. `of` is what the key is made of, for people who read the file: the address, the API and the model.
+    /// Keeps it under `key`. `of` is what the key is made of, for people who read the file: the
+    /// address, the API and the model.
     pub fn put(&self, key: &str, of: [&str; 3], known: &Capability) {
-        let (Some(folder), Some(now)) = (&self.folder, now()) else { return };
+        let (Some(folder), Some(now)) = (&self.folder, now()) else {
+            return;
+        };
         let mut text = Vec::new();
         let mut o = Object::open(&mut text);
-        o.int("v", 1).str("base_url", of[0]).str("api", of[1]).str("model", of[2]);
-        o.str("mode", if known.is_native { "native" } else { "tag" }).str("source", &known.source);
+        o.int("v", 1)
+            .str("base_url", of[0])
+            .str("api", of[1])
+            .str("model", of[2]);
+        o.str("mode", if known.is_native { "native" } else { "tag" })
+            .str("source", &known.source);
         o.str("detail", &known.detail).int("learned", now);
         o.close();
         text.push(b'\n');
@@ -89,11 +106,21 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("llm-stream-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let time_to_live = Duration::from_secs(time_to_live);
-        (folder.clone(), Capabilities { folder: Some(folder), time_to_live })
+        (
+            folder.clone(),
+            Capabilities {
+                folder: Some(folder),
+                time_to_live,
+            },
+        )
     }
 
     fn known(is_native: bool, source: &str) -> Capability {
-        Capability { is_native, source: source.to_owned(), detail: "HTTP 400: no \"tools\"".to_owned() }
+        Capability {
+            is_native,
+            source: source.to_owned(),
+            detail: "HTTP 400: no \"tools\"".to_owned(),
+        }
     }
 
     #[test]
@@ -104,7 +131,12 @@ mod tests {
         assert_eq!(cache.get("other"), None);
         let path = folder.join("k.json");
         let text = std::fs::read_to_string(&path).unwrap();
-        let learned = Raw::parse(&text).unwrap().get("learned").unwrap().i64().unwrap();
+        let learned = Raw::parse(&text)
+            .unwrap()
+            .get("learned")
+            .unwrap()
+            .i64()
+            .unwrap();
         for (source, age, fresh) in [
             ("refused", 7 * 86400 - 60, true),
             ("refused", 7 * 86400 + 60, false),
@@ -112,7 +144,9 @@ mod tests {
             ("model-list", 3600 + 60, false),
             ("refused", -60, false),
         ] {
-            let old = text.replace(&learned.to_string(), &(learned - age).to_string()).replace("refused", source);
+            let old = text
+                .replace(&learned.to_string(), &(learned - age).to_string())
+                .replace("refused", source);
             std::fs::write(&path, old).unwrap();
             assert_eq!(cache.get("k").is_some(), fresh, "{source} {age}");
         }
@@ -123,13 +157,23 @@ mod tests {
     fn a_file_that_cannot_be_read_or_written_is_not_an_error() {
         let (folder, cache) = cache("broken", 60);
         std::fs::create_dir_all(&folder).unwrap();
-        for broken in ["", "nonsense", "{}", "{\"mode\":\"native\",\"source\":\"x\",\"learned\":\"soon\"}", "[1]"] {
+        for broken in [
+            "",
+            "nonsense",
+            "{}",
+            "{\"mode\":\"native\",\"source\":\"x\",\"learned\":\"soon\"}",
+            "[1]",
+        ] {
             std::fs::write(folder.join("k.json"), broken).unwrap();
             assert_eq!(cache.get("k"), None, "{broken}");
         }
         cache.put("k", ["", "", ""], &known(true, "model-list"));
         assert_eq!(cache.get("k"), Some(known(true, "model-list")));
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing else is left there");
+        assert_eq!(
+            std::fs::read_dir(&folder).unwrap().count(),
+            1,
+            "nothing else is left there"
+        );
         std::fs::remove_dir_all(&folder).unwrap();
         std::fs::write(&folder, "no folder").unwrap();
         cache.put("k", ["", "", ""], &known(true, "model-list"));

@@ -13,7 +13,8 @@ use stdio::Status;
 /// Prints the request. Nothing is sent, and no key is needed.
 ///
 /// # Errors
-/// One line for a mistake in the arguments, the files that they name and the log; failures of standard output.
+/// One line for a mistake in the arguments, the files that they name and the log; failures of
+/// standard output.
 pub fn dry_run(settings: &AskSettings) -> Result<Status> {
     let mut opening = Opening::new(settings, false)?;
     let shown = runtime()?.block_on(async {
@@ -31,7 +32,8 @@ pub fn dry_run(settings: &AskSettings) -> Result<Status> {
     shown.map_err(|e| opening.redacted(e))
 }
 
-/// Prints the body of the request on one line, or indented at a terminal; its address goes to standard error.
+/// Prints the body of the request on one line, or indented at a terminal; its address goes to
+/// standard error.
 fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
     let request = turn.request(turn.form)?;
     let mut body = request.body.clone();

@@ -1,4 +1,5 @@
-//! What a turn, a dry run and a probe begin with: the tape, the turn, standard input, and the form of the tools.
+//! What a turn, a dry run and a probe begin with: the tape, the turn, standard input, and the form
+//! of the tools.
 
 use super::settings::AskSettings;
 use crate::host::StdoutHost;
@@ -28,12 +29,20 @@ impl<'s> Opening<'s> {
     /// One line for a mistake in the arguments or in a file that they name.
     pub fn new(settings: &'s AskSettings, is_probe: bool) -> Result<Opening<'s>> {
         let recorder = settings.tape.clone().map(open_tape).transpose()?;
-        let provider = Provider::new(&settings.provider, recorder.as_ref().and_then(Recorder::first), is_probe)?;
+        let provider = Provider::new(
+            &settings.provider,
+            recorder.as_ref().and_then(Recorder::first),
+            is_probe,
+        )?;
         let tools = settings.tools.as_deref().map(tools::read).transpose()?;
         let turn = TurnOptions {
             model: None,
             system: settings.system.clone(),
-            tools: tools.as_deref().map(ToolList::read).transpose()?.map(Arc::new),
+            tools: tools
+                .as_deref()
+                .map(ToolList::read)
+                .transpose()?
+                .map(Arc::new),
             tool_choice: settings.tool_choice.clone(),
             params: vec![],
             headers: vec![],
@@ -43,14 +52,20 @@ impl<'s> Opening<'s> {
             is_for_client: false,
         };
         let turn = TurnDraft::new(Arc::new(provider), turn);
-        let mut opening = Opening { settings, recorder: recorder.map(RefCell::new), turn };
+        let mut opening = Opening {
+            settings,
+            recorder: recorder.map(RefCell::new),
+            turn,
+        };
         opening.hide_secrets();
         Ok(opening)
     }
 
     /// Whether every answer comes from the tape.
     pub fn is_offline(&self) -> bool {
-        self.recorder.as_ref().is_some_and(|r| r.borrow().is_offline())
+        self.recorder
+            .as_ref()
+            .is_some_and(|r| r.borrow().is_offline())
     }
 
     /// Takes the key of the turn.
@@ -72,7 +87,14 @@ impl<'s> Opening<'s> {
     /// Standard output and standard error.
     pub fn out(&self) -> Out {
         let no_time = self.settings.filter.no_time;
-        Out::new(no_time, Messages::new(self.settings.is_verbose, no_time, self.turn.redactor().clone()))
+        Out::new(
+            no_time,
+            Messages::new(
+                self.settings.is_verbose,
+                no_time,
+                self.turn.redactor().clone(),
+            ),
+        )
     }
 
     /// The network by which the turn reaches the provider.
@@ -80,20 +102,32 @@ impl<'s> Opening<'s> {
     /// # Errors
     /// When the system's certificates cannot be read.
     pub fn network(&self) -> Result<Network> {
-        Ok(Network::new(&self.turn.provider.route, self.settings.connection.connect_timeout)?)
+        Ok(Network::new(
+            &self.turn.provider.route,
+            self.settings.connection.connect_timeout,
+        )?)
     }
 
     /// Returns the [`AutoMode`] of this turn, which can decide how the model learns of its tools.
     pub fn auto(&self) -> AutoMode<'_> {
-        AutoMode { settings: &self.settings.auto, turn: &self.turn }
+        AutoMode {
+            settings: &self.settings.auto,
+            turn: &self.turn,
+        }
     }
 
-    /// Reads standard input, and takes what its `request` event asks for; returns the question as a chat message. A signal may have ended the
-    /// reading. Lines of a log that are not events become warnings if `warns`.
+    /// Reads standard input, and takes what its `request` event asks for; returns the question as a
+    /// chat message. A signal may have ended the reading. Lines of a log that are not events become
+    /// warnings if `warns`.
     ///
     /// # Errors
     /// As [`input::read`], and when no model is named.
-    pub fn converse(&mut self, watch: &Watch, out: &mut Out, warns: bool) -> Result<Option<String>> {
+    pub fn converse(
+        &mut self,
+        watch: &Watch,
+        out: &mut Out,
+        warns: bool,
+    ) -> Result<Option<String>> {
         let mut warn = |warning: &Warning| {
             if warns {
                 out.event(*warning);
@@ -107,7 +141,8 @@ impl<'s> Opening<'s> {
         if let Some((api, request)) = &content.request {
             let left_out = self.turn.fill_in(*api, request);
             for note in request.notes.iter().chain(&left_out) {
-                out.messages().verbose(format_args!("request event: {note}"));
+                out.messages()
+                    .verbose(format_args!("request event: {note}"));
             }
         }
         if watch.signal().is_none() {
@@ -117,33 +152,55 @@ impl<'s> Opening<'s> {
         Ok(question.map(|question| self.turn.ask(&question)))
     }
 
-    /// Whether the model has used up its `max_steps` answers since the last message of the user. Without that limit it never
-    /// has.
+    /// Whether the model has used up its `max_steps` answers since the last message of the user.
+    /// Without that limit it never has.
     pub fn is_enough(&self) -> bool {
-        self.settings.max_steps.is_some_and(|most| self.turn.steps() >= most)
+        self.settings
+            .max_steps
+            .is_some_and(|most| self.turn.steps() >= most)
     }
 
-    /// In `--tools-mode auto`, decides whether the request names the tools or the prompt describes them. Without tools, or at
-    /// the limit of steps, it decides nothing. Returns whether a refusal by the provider may change the decision. A signal may
-    /// have ended the search.
+    /// In `--tools-mode auto`, decides whether the request names the tools or the prompt describes
+    /// them. Without tools, or at the limit of steps, it decides nothing. Returns whether a refusal
+    /// by the provider may change the decision. A signal may have ended the search.
     ///
     /// # Errors
     /// As [`AutoMode::decide`].
-    pub async fn decide(&mut self, network: Option<&Network>, watch: &Watch, out: &mut Out) -> Result<bool> {
-        if self.settings.provider.tools_mode != ToolsModeChoice::Auto || !self.turn.has_tools() || self.is_enough() {
+    pub async fn decide(
+        &mut self,
+        network: Option<&Network>,
+        watch: &Watch,
+        out: &mut Out,
+    ) -> Result<bool> {
+        if self.settings.provider.tools_mode != ToolsModeChoice::Auto
+            || !self.turn.has_tools()
+            || self.is_enough()
+        {
             return Ok(false);
         }
         let auto = self.auto();
-        let decision = auto.decide(self.recorder.as_ref(), network, &StdoutHost::new(watch, out, None)).await?;
+        let decision = auto
+            .decide(
+                self.recorder.as_ref(),
+                network,
+                &StdoutHost::new(watch, out, None),
+            )
+            .await?;
         if watch.signal().is_none() {
-            out.messages().verbose(format_args!("tools mode auto: {}", auto.show(&decision)));
+            out.messages()
+                .verbose(format_args!("tools mode auto: {}", auto.show(&decision)));
         }
         self.turn.form.tools = decision.form;
         Ok(!decision.is_firm())
     }
 
-    /// `error` without the secrets of the turn. A [`Failure`] stays as it is, because redaction would turn it into plain text.
+    /// `error` without the secrets of the turn. A [`Failure`] stays as it is, because redaction
+    /// would turn it into plain text.
     pub fn redacted(&self, error: anyhow::Error) -> anyhow::Error {
-        if error.is::<Failure>() { error } else { anyhow!("{}", self.turn.redactor().text(&format!("{error:#}"))) }
+        if error.is::<Failure>() {
+            error
+        } else {
+            anyhow!("{}", self.turn.redactor().text(&format!("{error:#}")))
+        }
     }
 }

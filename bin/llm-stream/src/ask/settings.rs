@@ -20,7 +20,8 @@ pub struct AskSettings {
     pub tool_choice: Option<String>,
     /// Whether to ask for a stream.
     pub streams: bool,
-    /// How to decide between native calls and tags; also for a turn in another mode, which `--probe` may ask about.
+    /// How to decide between native calls and tags; also for a turn in another mode, which
+    /// `--probe` may ask about.
     pub auto: AutoSettings,
     /// How to reach the provider.
     pub connection: ConnectionSettings,

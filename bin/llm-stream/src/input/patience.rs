@@ -29,6 +29,8 @@ impl Patience {
             }
         };
         // Where the thread cannot start, the command waits without this message.
-        Patience { _over: stdio::thread(report).is_ok().then_some(over) }
+        Patience {
+            _over: stdio::thread(report).is_ok().then_some(over),
+        }
     }
 }

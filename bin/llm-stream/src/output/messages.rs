@@ -16,7 +16,11 @@ pub struct Messages {
 impl Messages {
     /// `is_verbose` is `--verbose`, `no_time` leaves times out.
     pub fn new(is_verbose: bool, no_time: bool, redactor: Redactor) -> Messages {
-        Messages { is_verbose, no_time, redactor }
+        Messages {
+            is_verbose,
+            no_time,
+            redactor,
+        }
     }
 
     /// Reports something that everybody should read.
@@ -64,7 +68,12 @@ mod tests {
 
     #[test]
     fn times_are_short() {
-        for (millis, text) in [(0, "0 ms"), (999, "999 ms"), (1000, "1.0 s"), (61_240, "61.2 s")] {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1000, "1.0 s"),
+            (61_240, "61.2 s"),
+        ] {
             assert_eq!(short(Duration::from_millis(millis)), text);
         }
     }

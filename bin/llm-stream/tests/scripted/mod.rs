@@ -46,7 +46,10 @@ pub struct Asked {
 
 impl Asked {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+        self.headers
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.as_str())
     }
 }
 
@@ -63,7 +66,9 @@ impl Server {
         let (send, requests) = channel();
         std::thread::spawn(move || {
             for script in scripts {
-                let Ok((stream, _)) = listener.accept() else { return };
+                let Ok((stream, _)) = listener.accept() else {
+                    return;
+                };
                 serve(stream, script, &send);
             }
         });
@@ -90,15 +95,24 @@ fn serve(mut stream: TcpStream, script: Vec<Step>, requests: &Sender<Asked>) {
     let mut headers = vec![];
     loop {
         next(&mut line);
-        let Some((name, value)) = line.split_once(": ") else { break };
+        let Some((name, value)) = line.split_once(": ") else {
+            break;
+        };
         headers.push((name.to_lowercase(), value.to_owned()));
     }
-    let length = headers.iter().find(|(n, _)| n == "content-length").map_or(0, |(_, v)| v.parse().unwrap());
+    let length = headers
+        .iter()
+        .find(|(n, _)| n == "content-length")
+        .map_or(0, |(_, v)| v.parse().unwrap());
     let mut body = vec![0; length];
     if reader.read_exact(&mut body).is_err() {
         return;
     }
-    let _ = requests.send(Asked { line: first, headers, body: serde_json::from_slice(&body).unwrap_or_default() });
+    let _ = requests.send(Asked {
+        line: first,
+        headers,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    });
     for step in script {
         match step {
             Step::Send(bytes) => {
@@ -161,7 +175,12 @@ pub fn chat(pieces: &[&str]) -> String {
 /// The command, with nothing of this process's environment.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_llm-stream"));
-    command.args(args).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(args)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -180,7 +199,12 @@ pub fn run(mut command: Command) -> Ran {
 /// Runs to the end with this on standard input.
 pub fn run_with(mut command: Command, stdin: &str) -> Ran {
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(stdin.as_bytes())
+        .unwrap();
     finish(child, None)
 }
 
@@ -189,7 +213,10 @@ pub fn until(stdout: &mut BufReader<ChildStdout>, text: &str) -> String {
     let mut line = String::new();
     while !line.contains(text) {
         line.clear();
-        assert!(stdout.read_line(&mut line).unwrap() > 0, "the output ended before {text}");
+        assert!(
+            stdout.read_line(&mut line).unwrap() > 0,
+            "the output ended before {text}"
+        );
     }
     line
 }
@@ -224,17 +251,28 @@ impl Ran {
     fn new(output: Output, mut stdout: String) -> Ran {
         stdout += &String::from_utf8(output.stdout).unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
-        Ran { status: output.status.code().unwrap_or(-1), stdout, stderr }
+        Ran {
+            status: output.status.code().unwrap_or(-1),
+            stdout,
+            stderr,
+        }
     }
 
     /// The events.
     pub fn events(&self) -> Vec<serde_json::Value> {
-        self.stdout.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
+        self.stdout
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
+            .collect()
     }
 
     /// The types of the events, with spaces between them.
     pub fn types(&self) -> String {
-        let types: Vec<String> = self.events().iter().map(|e| e["type"].as_str().unwrap().to_owned()).collect();
+        let types: Vec<String> = self
+            .events()
+            .iter()
+            .map(|e| e["type"].as_str().unwrap().to_owned())
+            .collect();
         types.join(" ")
     }
 
@@ -255,7 +293,15 @@ impl Ran {
 
     /// The one line on standard error of a usage error.
     pub fn refusal(&self) -> &str {
-        assert_eq!((self.status, self.stdout.as_str(), self.stderr.lines().count()), (2, "", 1), "{self:?}");
+        assert_eq!(
+            (
+                self.status,
+                self.stdout.as_str(),
+                self.stderr.lines().count()
+            ),
+            (2, "", 1),
+            "{self:?}"
+        );
         &self.stderr
     }
 }
@@ -288,6 +334,10 @@ pub fn terminal() -> (std::fs::File, std::fs::File) {
     grantpt(&person).unwrap();
     unlockpt(&person).unwrap();
     let name = ptsname(&person, vec![]).unwrap();
-    let command = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let command = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(name.to_str().unwrap())
+        .unwrap();
     (person.into(), command)
 }

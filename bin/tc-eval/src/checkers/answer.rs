@@ -28,7 +28,12 @@ impl<'a> DecisionLine<'a> {
         if event.kind() != Kind::Decision || event.choice() != 0 {
             return None;
         }
-        let is = |key| event.get(key).and_then(event::Raw::bool).unwrap_or_default();
+        let is = |key| {
+            event
+                .get(key)
+                .and_then(event::Raw::bool)
+                .unwrap_or_default()
+        };
         let mut reason = event.get_str("reason").unwrap_or_default().into_owned();
         let answer = match event.get("tool_call").map(event::Raw::bool) {
             _ if is("undecided") => Answer::Undecided,
@@ -40,7 +45,10 @@ impl<'a> DecisionLine<'a> {
                 Answer::Undecided
             }
         };
-        let number = event.get("event").and_then(event::Raw::i64).and_then(|n| u64::try_from(n).ok());
+        let number = event
+            .get("event")
+            .and_then(event::Raw::i64)
+            .and_then(|n| u64::try_from(n).ok());
         reason.truncate(event::cut(&reason, REASON).len());
         Some(DecisionLine {
             stream: event.stream().and_then(event::Raw::str),
@@ -59,7 +67,8 @@ pub struct GivenAnswer {
     pub first: Answer,
     /// Its last answer.
     pub last: Answer,
-    /// The 1-based number of the event at which it gave the first answer; `None` where it did not tell.
+    /// The 1-based number of the event at which it gave the first answer; `None` where it did not
+    /// tell.
     pub event: Option<u64>,
     /// Why.
     pub reason: String,
@@ -68,18 +77,34 @@ pub struct GivenAnswer {
 impl GivenAnswer {
     /// An undecided answer, and why.
     pub fn undecided(reason: impl Into<String>) -> Self {
-        GivenAnswer { first: Answer::Undecided, last: Answer::Undecided, event: None, reason: reason.into() }
+        GivenAnswer {
+            first: Answer::Undecided,
+            last: Answer::Undecided,
+            event: None,
+            reason: reason.into(),
+        }
     }
 
     /// The outcome, where `at` is the place of the event.
     pub fn outcome(self, at: Option<Place>) -> Outcome {
-        Outcome { answer: self.first, last: self.last, at, reason: self.reason, depends_on_split: false }
+        Outcome {
+            answer: self.first,
+            last: self.last,
+            at,
+            reason: self.reason,
+            depends_on_split: false,
+        }
     }
 }
 
 impl From<DecisionLine<'_>> for GivenAnswer {
     fn from(line: DecisionLine<'_>) -> Self {
-        GivenAnswer { first: line.answer, last: line.answer, event: line.event, reason: line.reason }
+        GivenAnswer {
+            first: line.answer,
+            last: line.answer,
+            event: line.event,
+            reason: line.reason,
+        }
     }
 }
 
@@ -97,11 +122,35 @@ mod tests {
     #[test]
     fn an_answer_is_yes_no_or_neither() {
         for (fields, answer, event, revised, reason) in [
-            (r#""tool_call":true,"event":3,"reason":"r""#, Answer::Yes, Some(3), false, "r"),
-            (r#""tool_call":false,"revised":true"#, Answer::No, None, true, ""),
-            (r#""tool_call":null,"reason":"model failed""#, Answer::Undecided, None, false, "model failed"),
+            (
+                r#""tool_call":true,"event":3,"reason":"r""#,
+                Answer::Yes,
+                Some(3),
+                false,
+                "r",
+            ),
+            (
+                r#""tool_call":false,"revised":true"#,
+                Answer::No,
+                None,
+                true,
+                "",
+            ),
+            (
+                r#""tool_call":null,"reason":"model failed""#,
+                Answer::Undecided,
+                None,
+                false,
+                "model failed",
+            ),
             (r#""reason":7"#, Answer::Undecided, None, false, ""),
-            (r#""tool_call":false,"undecided":true,"event":0"#, Answer::Undecided, None, false, ""),
+            (
+                r#""tool_call":false,"undecided":true,"event":0"#,
+                Answer::Undecided,
+                None,
+                false,
+                "",
+            ),
             (
                 r#""tool_call":"yes","event":-1"#,
                 Answer::Undecided,
@@ -109,12 +158,30 @@ mod tests {
                 false,
                 "its tool_call is not true, false or null",
             ),
-            (r#""tool_call":true,"event":"3""#, Answer::Yes, None, false, ""),
+            (
+                r#""tool_call":true,"event":"3""#,
+                Answer::Yes,
+                None,
+                false,
+                "",
+            ),
         ] {
             let line = format!("{{\"type\":\"decision\",\"stream\":\"a\",{fields}}}");
-            assert_eq!(read(&line), Some((answer, event, revised, reason.to_owned())), "{line}");
+            assert_eq!(
+                read(&line),
+                Some((answer, event, revised, reason.to_owned())),
+                "{line}"
+            );
         }
-        assert_eq!(read(r#"{"type":"decision","stream":"a","choice":1,"tool_call":true}"#), None, "another choice");
-        assert_eq!(read(r#"{"type":"content_delta","tool_call":true}"#), None, "another event");
+        assert_eq!(
+            read(r#"{"type":"decision","stream":"a","choice":1,"tool_call":true}"#),
+            None,
+            "another choice"
+        );
+        assert_eq!(
+            read(r#"{"type":"content_delta","tool_call":true}"#),
+            None,
+            "another event"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `cmd:COMMAND`: a command as a checker. One process reads many streams and answers each with a line.
+//! `cmd:COMMAND`: a command as a checker. One process reads many streams and answers each with a
+//! line.
 
 use super::answer::{DecisionLine, GivenAnswer};
 use super::lines::StreamLines;
@@ -36,23 +37,36 @@ struct Channel {
 impl Commands {
     /// Judges by the command line `command`, which may take `patience` to read or to answer.
     pub fn new(command: &str, patience: Duration) -> Self {
-        Commands { settings: CommandSettings::new(command, patience), idle: IdleChannels::default() }
+        Commands {
+            settings: CommandSettings::new(command, patience),
+            idle: IdleChannels::default(),
+        }
     }
 }
 
 impl Judges for Commands {
     fn judge(&mut self, entry: &Entry, _reading: usize) -> Result<Option<Box<dyn Judge>>> {
         let (settings, idle) = (self.settings.clone(), Arc::clone(&self.idle));
-        Ok(Some(Box::new(CommandJudge { id: entry.label.id.clone(), settings, idle, channel: None })))
+        Ok(Some(Box::new(CommandJudge {
+            id: entry.label.id.clone(),
+            settings,
+            idle,
+            channel: None,
+        })))
     }
 
     fn finish(&mut self) -> Result<()> {
-        let mut idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut idle =
+            std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
         idle.iter_mut().for_each(|channel| channel.checker.close());
-        let (command, failures) = (&self.settings.command, self.settings.failures.load(Ordering::Relaxed));
+        let (command, failures) = (
+            &self.settings.command,
+            self.settings.failures.load(Ordering::Relaxed),
+        );
         if failures > 1 {
-            let text =
-                format!("cmd:{command}: {failures} streams stay undecided since it failed, --list has the reasons");
+            let text = format!(
+                "cmd:{command}: {failures} streams stay undecided since it failed, --list has the reasons"
+            );
             stdio::message("tc-eval", &text);
         }
         if failures > 0 && self.settings.answers.load(Ordering::Relaxed) == 0 {
@@ -62,7 +76,8 @@ impl Judges for Commands {
     }
 }
 
-/// One stream before the command. It takes a process with its first event, so that streams that wait for their turn need none.
+/// One stream before the command. It takes a process with its first event, so that streams that
+/// wait for their turn need none.
 struct CommandJudge {
     id: String,
     settings: CommandSettings,
@@ -114,7 +129,8 @@ struct CommandSettings {
     command: String,
     /// How long it may take to read or to answer.
     patience: Duration,
-    /// How many streams it left undecided because it failed. The first is reported at once, so that a long run can be stopped.
+    /// How many streams it left undecided because it failed. The first is reported at once, so that
+    /// a long run can be stopped.
     failures: Arc<AtomicU64>,
     /// How many streams it answered.
     answers: Arc<AtomicU64>,
@@ -122,7 +138,12 @@ struct CommandSettings {
 
 impl CommandSettings {
     fn new(command: &str, patience: Duration) -> Self {
-        CommandSettings { command: command.to_owned(), patience, failures: Arc::default(), answers: Arc::default() }
+        CommandSettings {
+            command: command.to_owned(),
+            patience,
+            failures: Arc::default(),
+            answers: Arc::default(),
+        }
     }
 }
 
@@ -142,10 +163,18 @@ impl CommandChecker {
     /// A checker that has not started its command yet.
     fn new(settings: CommandSettings) -> Self {
         let answers = Answers::default();
-        CommandChecker { settings, process: None, answers, failure: None, failures_in_a_row: 0, starts: 0 }
+        CommandChecker {
+            settings,
+            process: None,
+            answers,
+            failure: None,
+            failures_in_a_row: 0,
+            starts: 0,
+        }
     }
 
-    /// Begins the stream of that name, which no earlier stream had. Starts the command where it does not run.
+    /// Begins the stream of that name, which no earlier stream had. Starts the command where it
+    /// does not run.
     fn begin(&mut self, name: &str) {
         self.answers.begin(name);
         self.failure = None;
@@ -160,7 +189,9 @@ impl CommandChecker {
             self.settings.failures.fetch_add(1, Ordering::Relaxed);
             let streams = self.failures_in_a_row;
             self.failure = Some(match streams {
-                FAILURES_IN_A_ROW.. => format!("not run: {streams} streams before this one got no answer"),
+                FAILURES_IN_A_ROW.. => {
+                    format!("not run: {streams} streams before this one got no answer")
+                }
                 _ => format!("not run: it ended {} times", self.starts),
             });
             return;
@@ -174,14 +205,16 @@ impl CommandChecker {
 
     /// Gives the next line of the stream to the command.
     fn push(&mut self, line: &[u8]) {
-        let Some(process) = &mut self.process else { return };
+        let Some(process) = &mut self.process else {
+            return;
+        };
         let answers = &mut self.answers;
         let progress = process.push(line, &mut |line| answers.take(line));
         self.judge(progress);
     }
 
-    /// Waits for the answer on the stream, whose lines were all given. A command that passes the events on may revise its answer until it
-    /// has passed `stream_end` on.
+    /// Waits for the answer on the stream, whose lines were all given. A command that passes the
+    /// events on may revise its answer until it has passed `stream_end` on.
     fn finish(&mut self) -> GivenAnswer {
         while let (false, Some(process)) = (self.answers.is_final(), &mut self.process) {
             let answers = &mut self.answers;
@@ -255,7 +288,10 @@ impl CommandChecker {
         if self.settings.failures.fetch_add(1, Ordering::Relaxed) == 0 {
             let (command, stream) = (&self.settings.command, &self.answers.stream);
             let id = stream.split_once(':').map_or(stream.as_str(), |(_, id)| id);
-            stdio::message("tc-eval", &format!("cmd:{command}: stream {id} stays undecided: {why}"));
+            stdio::message(
+                "tc-eval",
+                &format!("cmd:{command}: stream {id} stays undecided: {why}"),
+            );
         }
         self.failure = Some(why);
     }
@@ -267,7 +303,8 @@ struct Answers {
     scanner: Scanner,
     stream: String,
     answer: Option<GivenAnswer>,
-    /// Whether the command passes events on and `stream_end` among them; `None` before it has passed on any.
+    /// Whether the command passes events on and `stream_end` among them; `None` before it has
+    /// passed on any.
     is_filter: Option<bool>,
     /// Whether it has passed on the end of this stream.
     has_passed_end: bool,
@@ -288,8 +325,13 @@ impl Answers {
 
     /// Takes a line that the command wrote; returns whether it brings the final answer nearer.
     fn take(&mut self, line: &str) -> bool {
-        let Ok(event) = self.scanner.read(line) else { return false };
-        let is_ours = event.stream().and_then(event::Raw::str).is_some_and(|stream| stream == self.stream);
+        let Ok(event) = self.scanner.read(line) else {
+            return false;
+        };
+        let is_ours = event
+            .stream()
+            .and_then(event::Raw::str)
+            .is_some_and(|stream| stream == self.stream);
         let Some(decision) = DecisionLine::read(&event) else {
             if event.stream().is_some() && event.kind() == Kind::StreamStart {
                 self.is_filter.get_or_insert(true);
@@ -304,11 +346,15 @@ impl Answers {
             }
             (Some(answer), _) if is_ours && decision.is_revised => answer.last = decision.answer,
             (_, None) => {
-                self.stray = Some("its decision has no \"stream\"; it must copy that of the events".to_owned())
+                self.stray = Some(
+                    "its decision has no \"stream\"; it must copy that of the events".to_owned(),
+                )
             }
             (_, Some(other)) if !is_ours => {
                 let other = event::cut(other, 100);
-                self.stray = Some(format!("it decided about stream {other}, which it was not given"));
+                self.stray = Some(format!(
+                    "it decided about stream {other}, which it was not given"
+                ));
             }
             (_, Some(_)) => {}
         }
@@ -344,7 +390,10 @@ mod tests {
         let decide = r#"n=0; while read -r line; do case $line in *stream_end*) n=$((n+1));
             echo "{\"type\":\"decision\",\"tool_call\":true,\"event\":2,\"reason\":\"$n\",${line#*,}";; esac; done"#;
         let out = answers(decide, LONG, 3);
-        let reasons: Vec<_> = out.iter().map(|a| (a.first, a.event, a.reason.as_str())).collect();
+        let reasons: Vec<_> = out
+            .iter()
+            .map(|a| (a.first, a.event, a.reason.as_str()))
+            .collect();
         assert_eq!(reasons, ["1", "2", "3"].map(|n| (Answer::Yes, Some(2), n)));
     }
 
@@ -372,18 +421,42 @@ mod tests {
     fn each_failure_has_its_reason() {
         for (command, patience, reason) in [
             ("exec sleep 1000", SHORT, "no answer within 0.2 s"),
-            ("read -r line; exit 0", LONG, "it ended before it decided; it must read until its input ends"),
-            ("kill -9 $$", LONG, "it was killed, or closed its output, before it decided"),
-            ("exec sleep 1000 >&-", LONG, "it was killed, or closed its output, before it decided"),
+            (
+                "read -r line; exit 0",
+                LONG,
+                "it ended before it decided; it must read until its input ends",
+            ),
+            (
+                "kill -9 $$",
+                LONG,
+                "it was killed, or closed its output, before it decided",
+            ),
+            (
+                "exec sleep 1000 >&-",
+                LONG,
+                "it was killed, or closed its output, before it decided",
+            ),
             ("exec no-such-command-here", LONG, "(exit status: 127): "),
-            (r#"echo '{"type":"decision","tool_call":true}'"#, LONG, "its decision has no \"stream\""),
-            (r#"echo '{"type":"decision","stream":"y"}'"#, LONG, "it decided about stream y"),
+            (
+                r#"echo '{"type":"decision","tool_call":true}'"#,
+                LONG,
+                "its decision has no \"stream\"",
+            ),
+            (
+                r#"echo '{"type":"decision","stream":"y"}'"#,
+                LONG,
+                "it decided about stream y",
+            ),
             ("yes garbage", SHORT, "no answer within 0.2 s"),
             ("tr '\\n' ' ' </dev/zero", SHORT, "no answer within 0.2 s"),
         ] {
             let out = answers(command, patience, 1);
             assert_eq!(out[0].first, Answer::Undecided, "{command}");
-            assert!(out[0].reason.contains(reason), "{command}: {}", out[0].reason);
+            assert!(
+                out[0].reason.contains(reason),
+                "{command}: {}",
+                out[0].reason
+            );
         }
     }
 }

@@ -17,8 +17,9 @@ const ENTRY: usize = 200;
 /// The longest line, in bytes.
 const LINE: u64 = 16 << 20;
 
-/// The decisions of a file, joined with the streams of the corpora by their ids, in constant memory. A window of [`HELD`] bytes of decisions is
-/// kept in memory: a file that fits into it may have any order, and a larger one needs the order of the corpora, give or take the window.
+/// The decisions of a file, joined with the streams of the corpora by their ids, in constant
+/// memory. A window of [`HELD`] bytes of decisions is kept in memory: a file that fits into it may
+/// have any order, and a larger one needs the order of the corpora, give or take the window.
 pub struct Decisions {
     /// What the user calls them.
     name: String,
@@ -55,7 +56,10 @@ impl HeldDecision {
 
 impl std::fmt::Debug for Decisions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decisions").field("file", &self.file).field("held", &self.held.len()).finish_non_exhaustive()
+        f.debug_struct("Decisions")
+            .field("file", &self.file)
+            .field("held", &self.held.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -65,16 +69,29 @@ impl Decisions {
     /// # Errors
     /// When the text has another form, or the file cannot be opened.
     pub fn open(named: &str) -> Result<Self> {
-        let Some((name, file)) = named.split_once('=').filter(|(name, file)| !name.is_empty() && !file.is_empty())
+        let Some((name, file)) = named
+            .split_once('=')
+            .filter(|(name, file)| !name.is_empty() && !file.is_empty())
         else {
             bail!("--decisions {named}: not NAME=FILE, write for example mine=decisions.ndjson");
         };
         let open = File::open(file).and_then(|open| {
             // Opening a folder succeeds, and reading it fails.
-            if open.metadata()?.is_dir() { Err(std::io::ErrorKind::IsADirectory.into()) } else { Ok(open) }
+            if open.metadata()?.is_dir() {
+                Err(std::io::ErrorKind::IsADirectory.into())
+            } else {
+                Ok(open)
+            }
         });
-        let open = open.map_err(|e| anyhow!("--decisions {name}={file}: {e}, check the path and its permissions"))?;
-        Ok(Decisions::of(name, file, Box::new(BufReader::with_capacity(1 << 16, open)), HELD))
+        let open = open.map_err(|e| {
+            anyhow!("--decisions {name}={file}: {e}, check the path and its permissions")
+        })?;
+        Ok(Decisions::of(
+            name,
+            file,
+            Box::new(BufReader::with_capacity(1 << 16, open)),
+            HELD,
+        ))
     }
 
     fn of(name: &str, file: &str, input: Box<dyn BufRead + Send>, limit: usize) -> Self {
@@ -100,15 +117,19 @@ impl Decisions {
         &self.name
     }
 
-    /// The decision about the stream `id`; undecided where the file has none. To be asked in the order of the corpora.
+    /// The decision about the stream `id`; undecided where the file has none. To be asked in the
+    /// order of the corpora.
     ///
     /// # Errors
-    /// When the file cannot be read, a line of it is not an event, a decision names no stream, or a stream has two decisions of which the
-    /// second is not `revised`.
+    /// When the file cannot be read, a line of it is not an event, a decision names no stream, or a
+    /// stream has two decisions of which the second is not `revised`.
     fn answer(&mut self, id: &str) -> Result<GivenAnswer> {
         self.fill()?;
         let Some(held) = self.held.get_mut(id) else {
-            return Ok(GivenAnswer::undecided(format!("no decision in {}", self.file)));
+            return Ok(GivenAnswer::undecided(format!(
+                "no decision in {}",
+                self.file
+            )));
         };
         held.is_used = true;
         self.reached = self.reached.max(held.line);
@@ -126,7 +147,9 @@ impl Decisions {
         }
         self.reached = u64::MAX;
         self.drop_passed(0);
-        let Some((line, stream)) = &self.first_unused else { return Ok(None) };
+        let Some((line, stream)) = &self.first_unused else {
+            return Ok(None);
+        };
         let (file, unused) = (&self.file, self.unused);
         Ok(Some(format!(
             "{file}: {unused} decisions are about streams that were not evaluated, the first is '{}' in line {line}; compare the \
@@ -136,7 +159,8 @@ impl Decisions {
         )))
     }
 
-    /// Reads on until the window is full. It drops decisions from behind the last that was used, the oldest first.
+    /// Reads on until the window is full. It drops decisions from behind the last that was used,
+    /// the oldest first.
     fn fill(&mut self) -> Result<()> {
         while self.input.is_some() {
             if self.bytes >= self.limit {
@@ -153,9 +177,17 @@ impl Decisions {
     /// Drops decisions before the last that was used until at most `bytes` are held.
     fn drop_passed(&mut self, bytes: usize) {
         while self.bytes > bytes {
-            let Some(oldest) = self.order.first_entry().filter(|oldest| *oldest.key() < self.reached) else { return };
+            let Some(oldest) = self
+                .order
+                .first_entry()
+                .filter(|oldest| *oldest.key() < self.reached)
+            else {
+                return;
+            };
             let (line, stream) = oldest.remove_entry();
-            let Some(held) = self.held.remove(&stream) else { continue };
+            let Some(held) = self.held.remove(&stream) else {
+                continue;
+            };
             self.bytes = self.bytes.saturating_sub(held.bytes(&stream));
             if !held.is_used {
                 self.unused += 1;
@@ -166,10 +198,13 @@ impl Decisions {
 
     /// Reads one line into the window.
     fn read_line(&mut self) -> Result<()> {
-        let Some(input) = &mut self.input else { return Ok(()) };
+        let Some(input) = &mut self.input else {
+            return Ok(());
+        };
         self.buffer.clear();
         let read = input.take(LINE).read_until(b'\n', &mut self.buffer);
-        let count = read.with_context(|| format!("{}: it cannot be read, check the file", self.file))?;
+        let count =
+            read.with_context(|| format!("{}: it cannot be read, check the file", self.file))?;
         if count == 0 {
             self.input = None;
             return Ok(());
@@ -179,9 +214,14 @@ impl Decisions {
         if count as u64 == LINE {
             bail!("{file}: line {line} is longer than {LINE} bytes, keep only lines of decisions");
         }
-        let text = std::str::from_utf8(&self.buffer).map_err(|_| anyhow!("{file}: line {line} is not UTF-8"))?;
+        let text = std::str::from_utf8(&self.buffer)
+            .map_err(|_| anyhow!("{file}: line {line} is not UTF-8"))?;
         // Some editors begin a file with a byte order mark.
-        let text = if line == 1 { text.trim_start_matches('\u{feff}') } else { text };
+        let text = if line == 1 {
+            text.trim_start_matches('\u{feff}')
+        } else {
+            text
+        };
         let text = text.trim_end_matches(['\n', '\r']);
         if text.trim().is_empty() {
             return Ok(());
@@ -192,7 +232,9 @@ impl Decisions {
                 e.what
             )
         })?;
-        let Some(decision) = DecisionLine::read(&event) else { return Ok(()) };
+        let Some(decision) = DecisionLine::read(&event) else {
+            return Ok(());
+        };
         let Some(stream) = decision.stream.as_deref().map(str::to_owned) else {
             bail!("{file}: the decision in line {line} has no \"stream\", add the id of its label");
         };
@@ -204,7 +246,11 @@ impl Decisions {
                 held.line
             ),
             None => {
-                let held = HeldDecision { line, answer: decision.into(), is_used: false };
+                let held = HeldDecision {
+                    line,
+                    answer: decision.into(),
+                    is_used: false,
+                };
                 self.bytes += held.bytes(&stream);
                 self.order.insert(line, stream.clone());
                 self.held.insert(stream, held);
@@ -219,7 +265,11 @@ impl Judges for Decisions {
         if reading > 0 {
             return Ok(None);
         }
-        Ok(Some(Box::new(GivenJudge { answer: self.answer(&entry.label.id)?, events: 0, at: None })))
+        Ok(Some(Box::new(GivenJudge {
+            answer: self.answer(&entry.label.id)?,
+            events: 0,
+            at: None,
+        })))
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -261,11 +311,21 @@ mod tests {
     }
 
     fn line(stream: &str, fields: &str) -> String {
-        format!("{{\"type\":\"decision\",\"stream\":{},{fields}}}\n", event::quoted(stream))
+        format!(
+            "{{\"type\":\"decision\",\"stream\":{},{fields}}}\n",
+            event::quoted(stream)
+        )
     }
 
     fn yes(streams: impl Iterator<Item = u32>) -> String {
-        streams.map(|n| line(&format!("s{n}"), &format!("\"tool_call\":true,\"event\":{}", n + 1))).collect()
+        streams
+            .map(|n| {
+                line(
+                    &format!("s{n}"),
+                    &format!("\"tool_call\":true,\"event\":{}", n + 1),
+                )
+            })
+            .collect()
     }
 
     #[test]
@@ -273,7 +333,10 @@ mod tests {
         let mut file = decisions(yes((0..100).rev()), HELD);
         for n in 0..100_u32 {
             let answer = file.answer(&format!("s{n}")).expect("read");
-            assert_eq!((answer.first, answer.event), (Answer::Yes, Some(u64::from(n) + 1)));
+            assert_eq!(
+                (answer.first, answer.event),
+                (Answer::Yes, Some(u64::from(n) + 1))
+            );
         }
         assert_eq!(file.unused().expect("read"), None);
     }
@@ -293,7 +356,8 @@ mod tests {
         let unused = (0..10_000).filter(|n| n % 3 != 0 && n % 5 == 0).count();
         let message = file.unused().expect("read").expect("a message");
         assert!(
-            message.contains(&format!("FILE: {unused} decisions")) && message.contains("'s5' in line 4;"),
+            message.contains(&format!("FILE: {unused} decisions"))
+                && message.contains("'s5' in line 4;"),
             "{message}"
         );
     }
@@ -304,7 +368,10 @@ mod tests {
         let answer = file.answer("s0").expect("read");
         assert_eq!(answer, GivenAnswer::undecided("no decision in FILE"));
         let message = file.unused().expect("read").expect("a message");
-        assert!(message.contains("1000 decisions") && message.contains("order of the corpora"), "{message}");
+        assert!(
+            message.contains("1000 decisions") && message.contains("order of the corpora"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -314,25 +381,44 @@ mod tests {
         let mut file = decisions(format!("{first}\n{revised}"), HELD);
         let answer = file.answer("a\n\"'").expect("read");
         assert_eq!((answer.first, answer.last), (Answer::Yes, Answer::No));
-        let error = decisions(format!("{first}{first}"), HELD).answer("a").expect_err("twice");
-        assert!(error.to_string().starts_with("FILE: line 2 decides again about"), "{error}");
+        let error = decisions(format!("{first}{first}"), HELD)
+            .answer("a")
+            .expect_err("twice");
+        assert!(
+            error
+                .to_string()
+                .starts_with("FILE: line 2 decides again about"),
+            "{error}"
+        );
     }
 
     #[test]
     fn one_decision_serves_equal_ids_of_several_corpora() {
         let mut file = decisions(yes(0..1), HELD);
-        assert_eq!(file.answer("s0").expect("read"), file.answer("s0").expect("read"));
+        assert_eq!(
+            file.answer("s0").expect("read"),
+            file.answer("s0").expect("read")
+        );
     }
 
     #[test]
     fn what_is_not_a_decision_is_skipped_and_what_is_not_an_event_is_an_error() {
-        let mut file = decisions(format!("{{\"type\":\"stream_start\"}}\n\n{}", yes(0..1)), HELD);
+        let mut file = decisions(
+            format!("{{\"type\":\"stream_start\"}}\n\n{}", yes(0..1)),
+            HELD,
+        );
         assert_eq!(file.answer("s0").expect("read").first, Answer::Yes);
         for (text, error) in [
             ("\n{\"type\":", "FILE: line 2 is not an event"),
-            ("{\"type\":\"decision\",\"tool_call\":true}", "FILE: the decision in line 1 has no \"stream\""),
+            (
+                "{\"type\":\"decision\",\"tool_call\":true}",
+                "FILE: the decision in line 1 has no \"stream\"",
+            ),
         ] {
-            let found = decisions(text.to_owned(), HELD).answer("a").expect_err(text).to_string();
+            let found = decisions(text.to_owned(), HELD)
+                .answer("a")
+                .expect_err(text)
+                .to_string();
             assert!(found.starts_with(error), "{found}");
         }
     }
@@ -347,7 +433,10 @@ mod tests {
             ("mine=/", "check the path"),
         ] {
             let found = Decisions::open(operand).expect_err(operand).to_string();
-            assert!(found.starts_with(&format!("--decisions {operand}: ")) && found.contains(error), "{found}");
+            assert!(
+                found.starts_with(&format!("--decisions {operand}: ")) && found.contains(error),
+                "{found}"
+            );
         }
     }
 }

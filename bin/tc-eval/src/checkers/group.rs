@@ -1,8 +1,9 @@
 //! The processes of a command, which end together.
 //!
-//! The command and its children are a process group, so that a signal of the terminal reaches this process alone. A guard is the first of
-//! the group: a shell that waits on a pipe from this process, and kills the group when that pipe closes. So the group ends even where this
-//! process is killed, and its number cannot be given to another group before that.
+//! The command and its children are a process group, so that a signal of the terminal reaches this
+//! process alone. A guard is the first of the group: a shell that waits on a pipe from this
+//! process, and kills the group when that pipe closes. So the group ends even where this process is
+//! killed, and its number cannot be given to another group before that.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
@@ -40,7 +41,11 @@ impl Group {
             .stderr(Stdio::piped())
             .spawn();
         match command {
-            Ok(command) => Ok(Group { guard, command, has_ended: false }),
+            Ok(command) => Ok(Group {
+                guard,
+                command,
+                has_ended: false,
+            }),
             Err(error) => {
                 let _ = (guard.kill(), guard.wait());
                 Err(error)

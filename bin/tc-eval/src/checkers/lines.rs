@@ -20,7 +20,8 @@ pub struct StreamLines {
 }
 
 impl StreamLines {
-    /// Begins the next stream. Its name is its number and `id`, so that streams with equal ids have different names.
+    /// Begins the next stream. Its name is its number and `id`, so that streams with equal ids have
+    /// different names.
     pub fn begin(&mut self, id: &str) {
         self.count += 1;
         self.name = format!("{}:{id}", self.count);
@@ -40,8 +41,9 @@ impl StreamLines {
         self.places.get(index).copied()
     }
 
-    /// The line of an event, with its line feed. `None` for a decision, which is an answer and would be taken for the command's own
-    /// where the command passes it on, and for what follows the end of the stream.
+    /// The line of an event, with its line feed. `None` for a decision, which is an answer and
+    /// would be taken for the command's own where the command passes it on, and for what follows
+    /// the end of the stream.
     pub fn line(&mut self, event: &Event<'_>, at: Place) -> Option<&[u8]> {
         if event.kind() == Kind::Decision || self.has_ended {
             return None;
@@ -50,10 +52,17 @@ impl StreamLines {
         self.line.clear();
         let text = |raw: Option<Raw<'_>>| raw.map(|raw| raw.text().to_owned());
         match event.payload() {
-            // Made in this process; an event of a line has the fields of that line, which may be more than a payload has.
+            // Made in this process; an event of a line has the fields of that line, which may be
+            // more than a payload has.
             Some(payload) if event.fields().next().is_none() => {
                 let t = text(event.t());
-                payload::line(&mut self.line, &payload, Some(&self.quoted), event.choice(), t.as_deref());
+                payload::line(
+                    &mut self.line,
+                    &payload,
+                    Some(&self.quoted),
+                    event.choice(),
+                    t.as_deref(),
+                );
             }
             _ => renamed(&mut self.line, &event.raw(), &self.quoted),
         }
@@ -67,7 +76,11 @@ impl StreamLines {
         if self.has_ended {
             return None;
         }
-        let end = StreamEnd { finish_reason: FinishReason::Cut, provider_finish_reason: None }.into();
+        let end = StreamEnd {
+            finish_reason: FinishReason::Cut,
+            provider_finish_reason: None,
+        }
+        .into();
         self.line(&Event::of(&end, None, 0, None), at)
     }
 }
@@ -99,7 +112,9 @@ mod tests {
         }
         out.extend(lines.end(Place::default()).map(<[u8]>::to_vec));
         assert_eq!(lines.places.len(), out.len());
-        out.into_iter().map(|line| String::from_utf8(line).expect("UTF-8")).collect()
+        out.into_iter()
+            .map(|line| String::from_utf8(line).expect("UTF-8"))
+            .collect()
     }
 
     #[test]
@@ -129,7 +144,10 @@ mod tests {
     fn a_stream_that_was_cut_gets_an_end() {
         let out = lines("a", &[r#"{"type":"content_delta","text":"x"}"#]);
         assert_eq!(out.len(), 2);
-        assert_eq!(out[1], "{\"type\":\"stream_end\",\"stream\":\"1:a\",\"finish_reason\":\"cut\"}\n");
+        assert_eq!(
+            out[1],
+            "{\"type\":\"stream_end\",\"stream\":\"1:a\",\"finish_reason\":\"cut\"}\n"
+        );
     }
 
     #[test]
@@ -145,8 +163,14 @@ mod tests {
     fn a_number_behind_the_end_has_no_place() {
         let mut lines = StreamLines::default();
         lines.begin("a");
-        lines.end(Place { events: 7, ..Place::default() });
+        lines.end(Place {
+            events: 7,
+            ..Place::default()
+        });
         let events = |number| lines.place(number).map(|place| place.events);
-        assert_eq!([events(0), events(1), events(2), events(u64::MAX)], [None, Some(7), None, None]);
+        assert_eq!(
+            [events(0), events(1), events(2), events(u64::MAX)],
+            [None, Some(7), None, None]
+        );
     }
 }

@@ -7,11 +7,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// The longest line that is read, in bytes. The rest of a longer line is ignored, and with it the line.
+/// The longest line that is read, in bytes. The rest of a longer line is ignored, and with it the
+/// line.
 const LINE: usize = 1 << 20;
-/// How much input may wait for the command to read it, in bytes, before this process waits for the command.
+/// How much input may wait for the command to read it, in bytes, before this process waits for the
+/// command.
 const WAITING: usize = 1 << 16;
-/// How often a silent command is looked at: where a child of it holds its output open, no file shows that it has ended.
+/// How often a silent command is looked at: where a child of it holds its output open, no file
+/// shows that it has ended.
 const LOOK: Duration = Duration::from_millis(50);
 /// How many blocks are read before the other files are looked at.
 const BLOCKS: usize = 64;
@@ -66,7 +69,9 @@ impl Process {
             last_words: String::new(),
             patience,
         };
-        if let (Some(stdin), Some(stdout), Some(stderr)) = (&process.stdin, &process.stdout, &process.stderr) {
+        if let (Some(stdin), Some(stdout), Some(stderr)) =
+            (&process.stdin, &process.stdout, &process.stderr)
+        {
             ioctl_fionbio(stdin, true)?;
             ioctl_fionbio(stdout, true)?;
             ioctl_fionbio(stderr, true)?;
@@ -79,7 +84,8 @@ impl Process {
         self.stdin.is_none()
     }
 
-    /// Gives a line to the command. `take` gets each line that the command writes meanwhile, and returns whether it was an answer.
+    /// Gives a line to the command. `take` gets each line that the command writes meanwhile, and
+    /// returns whether it was an answer.
     pub fn push(&mut self, line: &[u8], take: &mut dyn FnMut(&str) -> bool) -> Progress {
         if self.stdin.is_none() {
             return Progress::Done; // it reads no more, and may still answer
@@ -88,7 +94,9 @@ impl Process {
         if self.input.len() - self.sent < WAITING {
             return Progress::Done;
         }
-        self.wait(take, |process| process.input.len() - process.sent < WAITING / 2)
+        self.wait(take, |process| {
+            process.input.len() - process.sent < WAITING / 2
+        })
     }
 
     /// Waits for the next answer: until `take` has returned `true`.
@@ -117,7 +125,8 @@ impl Process {
         }
     }
 
-    /// Ends the command and all its children; returns how it ended, and the last line of its standard error.
+    /// Ends the command and all its children; returns how it ended, and the last line of its
+    /// standard error.
     pub fn end(mut self) -> (io::Result<ExitStatus>, String) {
         self.stdin = None;
         let ended = self.group.end();
@@ -131,7 +140,11 @@ impl Process {
     }
 
     /// Waits until `is_done`.
-    fn wait(&mut self, take: &mut dyn FnMut(&str) -> bool, is_done: impl Fn(&Process) -> bool) -> Progress {
+    fn wait(
+        &mut self,
+        take: &mut dyn FnMut(&str) -> bool,
+        is_done: impl Fn(&Process) -> bool,
+    ) -> Progress {
         loop {
             if is_done(self) {
                 return Progress::Done;
@@ -154,7 +167,9 @@ impl Process {
             match self.poll(left.min(LOOK)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(_) => return Some(Progress::Closed),
-                Ok([false, false, false]) if self.group.has_command_ended() => return Some(Progress::Closed),
+                Ok([false, false, false]) if self.group.has_command_ended() => {
+                    return Some(Progress::Closed);
+                }
                 Ok([may_write, may_read, may_read_errors]) => {
                     if may_read_errors {
                         self.read_errors();
@@ -178,7 +193,9 @@ impl Process {
 
     /// Waits until one of the three files is ready: input, output, standard error.
     fn poll(&self, left: Duration) -> rustix::io::Result<[bool; 3]> {
-        let Some(stdout) = &self.stdout else { return Err(rustix::io::Errno::PIPE) };
+        let Some(stdout) = &self.stdout else {
+            return Err(rustix::io::Errno::PIPE);
+        };
         let mut files = vec![PollFd::new(stdout, PollFlags::IN)];
         if let Some(stderr) = &self.stderr {
             files.push(PollFd::new(stderr, PollFlags::IN));
@@ -188,15 +205,22 @@ impl Process {
             files.push(PollFd::new(stdin, PollFlags::OUT));
         }
         poll(&mut files, Some(&timespec(left)))?;
-        let is_ready = |at: Option<usize>| at.and_then(|at| files.get(at)).is_some_and(|f| !f.revents().is_empty());
+        let is_ready = |at: Option<usize>| {
+            at.and_then(|at| files.get(at))
+                .is_some_and(|f| !f.revents().is_empty())
+        };
         let stderr = self.stderr.is_some().then_some(1);
-        let stdin = (self.stdin.is_some() && has_input).then_some(1 + usize::from(self.stderr.is_some()));
+        let stdin =
+            (self.stdin.is_some() && has_input).then_some(1 + usize::from(self.stderr.is_some()));
         Ok([is_ready(stdin), is_ready(Some(0)), is_ready(stderr)])
     }
 
-    /// Writes input until the pipe is full; returns whether the command read some, or reads no more.
+    /// Writes input until the pipe is full; returns whether the command read some, or reads no
+    /// more.
     fn write(&mut self) -> bool {
-        let Some(stdin) = &mut self.stdin else { return false };
+        let Some(stdin) = &mut self.stdin else {
+            return false;
+        };
         let before = self.sent;
         while self.sent < self.input.len() {
             match stdin.write(&self.input[self.sent..]) {
@@ -204,7 +228,8 @@ impl Process {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => {
-                    // It closed its input, or ended. What it wrote before that counts, so its output is read on.
+                    // It closed its input, or ended. What it wrote before that counts, so its
+                    // output is read on.
                     self.stdin = None;
                     break;
                 }
@@ -223,7 +248,9 @@ impl Process {
 
     /// Reads output as far as it is there, but not without end; `false` at its end.
     fn read(&mut self, take: &mut dyn FnMut(&str)) -> bool {
-        let Some(stdout) = &mut self.stdout else { return false };
+        let Some(stdout) = &mut self.stdout else {
+            return false;
+        };
         for _ in 0..BLOCKS {
             match self.lines.read(stdout, take) {
                 Block::Read => {}
@@ -238,7 +265,9 @@ impl Process {
     fn read_errors(&mut self) {
         let (words, errors) = (&mut self.last_words, &mut self.errors);
         for _ in 0..BLOCKS {
-            let Some(stderr) = &mut self.stderr else { return };
+            let Some(stderr) = &mut self.stderr else {
+                return;
+            };
             match errors.read(stderr, &mut |line| keep_last(words, line)) {
                 Block::Read => {}
                 Block::Later => return,
@@ -252,7 +281,13 @@ impl Process {
         let deadline = Instant::now() + Duration::from_secs(1);
         while let Some(stderr) = &self.stderr {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || poll(&mut [PollFd::new(stderr, PollFlags::IN)], Some(&timespec(left))).is_err() {
+            if left.is_zero()
+                || poll(
+                    &mut [PollFd::new(stderr, PollFlags::IN)],
+                    Some(&timespec(left)),
+                )
+                .is_err()
+            {
                 return;
             }
             self.read_errors();
@@ -262,7 +297,10 @@ impl Process {
 
 fn timespec(time: Duration) -> Timespec {
     let longest = Duration::from_secs(1 << 30);
-    Timespec::try_from(time.min(longest)).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 })
+    Timespec::try_from(time.min(longest)).unwrap_or(Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    })
 }
 
 fn keep_last(words: &mut String, line: &str) {
@@ -300,7 +338,11 @@ impl Lines {
                 self.push(&block[..count], take);
                 Block::Read
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Block::Later,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                Block::Later
+            }
             Err(_) => Block::End,
         }
     }

@@ -12,19 +12,29 @@ pub struct Lines<'b> {
 impl<'b> Lines<'b> {
     /// The lines of `bytes`.
     pub fn of(bytes: &'b [u8]) -> Self {
-        Lines { bytes, at: 0, before: 0 }
+        Lines {
+            bytes,
+            at: 0,
+            before: 0,
+        }
     }
 
-    /// The number of the line, from 1 on, that ends at the byte `offset` or holds it. Blank lines before the offset do not count: an
-    /// event of a body is known at the blank line that ends its frame.
+    /// The number of the line, from 1 on, that ends at the byte `offset` or holds it. Blank lines
+    /// before the offset do not count: an event of a body is known at the blank line that ends its
+    /// frame.
     pub fn number(&mut self, offset: u64) -> u64 {
-        let end = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let end = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.bytes.len());
         let text = self.bytes[..end].trim_ascii_end().len();
         if text < self.at {
             // Between two events of one frame.
             (self.at, self.before) = (0, 0);
         }
-        self.before += self.bytes[self.at..text].iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.before += self.bytes[self.at..text]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count() as u64;
         self.at = text;
         self.before + 1
     }
@@ -39,6 +49,9 @@ mod tests {
         let mut lines = Lines::of(b"a\nb\r\n\r\ncd\n");
         let numbers: Vec<u64> = [1, 2, 4, 5, 7, 8, 10, 99].map(|at| lines.number(at)).into();
         assert_eq!(numbers, [1, 1, 2, 2, 2, 4, 4, 4]);
-        assert_eq!((Lines::of(b"").number(0), Lines::of(b"\n\n").number(2)), (1, 1));
+        assert_eq!(
+            (Lines::of(b"").number(0), Lines::of(b"\n\n").number(2)),
+            (1, 1)
+        );
     }
 }

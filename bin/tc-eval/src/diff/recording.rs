@@ -1,5 +1,6 @@
-//! A recording as its meaning: each stream goes through the machines of `tag-parse` (in tag mode) and `tc-accumulate`, so that a body
-//! and the log that these commands made of it give the same result.
+//! A recording as its meaning: each stream goes through the machines of `tag-parse` (in tag mode)
+//! and `tc-accumulate`, so that a body and the log that these commands made of it give the same
+//! result.
 
 use super::lines::Lines;
 use super::turn::{OpenTurn, content, result_of};
@@ -15,19 +16,33 @@ use std::rc::Rc;
 use tag::Streams;
 use upstream::RecordingForm;
 
-/// Reads the recording `bytes` of the file at `path`. With `with_prompts`, messages that no turn follows are a turn of their own.
+/// Reads the recording `bytes` of the file at `path`. With `with_prompts`, messages that no turn
+/// follows are a turn of their own.
 ///
 /// # Errors
 /// As [`read::each_event`].
-pub fn recording(path: &Path, bytes: &[u8], settings: &ReadSettings, with_prompts: bool) -> Result<Recording> {
+pub fn recording(
+    path: &Path,
+    bytes: &[u8],
+    settings: &ReadSettings,
+    with_prompts: bool,
+) -> Result<Recording> {
     let mut lines = Lines::of(bytes);
     let mut reader = Reader::default();
-    read::each_event(path, bytes, settings, &mut |event, origin| reader.take(event, lines.number(origin.offset)))?;
-    let conversations = reader.conversations.into_iter().map(|conversation| conversation.finish(with_prompts));
+    read::each_event(path, bytes, settings, &mut |event, origin| {
+        reader.take(event, lines.number(origin.offset))
+    })?;
+    let conversations = reader
+        .conversations
+        .into_iter()
+        .map(|conversation| conversation.finish(with_prompts));
     // Events between streams may lack the name of theirs.
     let conversations = conversations.filter(|conversation| !conversation.turns.is_empty());
     let holds_results = RecordingForm::of(bytes) == RecordingForm::Log;
-    Ok(Recording { conversations: conversations.collect(), holds_results })
+    Ok(Recording {
+        conversations: conversations.collect(),
+        holds_results,
+    })
 }
 
 /// The conversations while their events come.
@@ -45,9 +60,15 @@ impl Reader {
         let at = match self.by_name.get(name) {
             Some(at) => *at,
             None => {
-                let name_of = event.stream().map(|name| name.str().map_or_else(|| name.text().into(), Into::into));
-                self.conversations.push(OpenConversation { name: name_of, ..OpenConversation::default() });
-                self.by_name.insert(name.into(), self.conversations.len() - 1);
+                let name_of = event
+                    .stream()
+                    .map(|name| name.str().map_or_else(|| name.text().into(), Into::into));
+                self.conversations.push(OpenConversation {
+                    name: name_of,
+                    ..OpenConversation::default()
+                });
+                self.by_name
+                    .insert(name.into(), self.conversations.len() - 1);
                 self.conversations.len() - 1
             }
         };
@@ -89,7 +110,14 @@ impl OpenConversation {
             self.begin(event, line, options);
         }
         if let Some(mut machine) = self.machine.take() {
-            machine.push(event, &mut Recorder { conversation: self, event: Some(event), line });
+            machine.push(
+                event,
+                &mut Recorder {
+                    conversation: self,
+                    event: Some(event),
+                    line,
+                },
+            );
             self.is_open = kind != Kind::StreamEnd;
             self.machine = Some(machine).filter(|_| self.is_open);
         }
@@ -102,11 +130,17 @@ impl OpenConversation {
         self.has_schema = start.is_some_and(|start| start.tools.is_some());
         self.turn(line);
         let accumulate = Accumulate::new(Rc::clone(options));
-        let is_tagged = start.and_then(|start| start.tools_mode).is_some_and(|mode| mode == "tag");
+        let is_tagged = start
+            .and_then(|start| start.tools_mode)
+            .is_some_and(|mode| mode == "tag");
         self.machine = Some(if is_tagged {
             let mut accumulate = Some(accumulate);
             let options = Rc::clone(options);
-            let make = move |_: &Event<'_>| accumulate.take().unwrap_or_else(|| Accumulate::new(Rc::clone(&options)));
+            let make = move |_: &Event<'_>| {
+                accumulate
+                    .take()
+                    .unwrap_or_else(|| Accumulate::new(Rc::clone(&options)))
+            };
             Box::new(Chain::new(Streams::default().begin(event), make))
         } else {
             Box::new(accumulate)
@@ -121,11 +155,22 @@ impl OpenConversation {
 
     /// Ends a stream that has no `stream_end`.
     fn cut(&mut self, line: u64) {
-        let Some(mut machine) = self.machine.take() else { return };
-        machine.finish(&mut Recorder { conversation: self, event: None, line });
+        let Some(mut machine) = self.machine.take() else {
+            return;
+        };
+        machine.finish(&mut Recorder {
+            conversation: self,
+            event: None,
+            line,
+        });
         self.is_open = false;
         if let Some(open) = self.turns.last_mut() {
-            open.turn.finish.get_or_insert_with(|| score::difference::Word { text: "cut".to_owned(), line });
+            open.turn
+                .finish
+                .get_or_insert_with(|| score::difference::Word {
+                    text: "cut".to_owned(),
+                    line,
+                });
         }
     }
 
@@ -137,13 +182,17 @@ impl OpenConversation {
             Kind::ToolResult => self.result(&ToolResult::read(event), line),
             // A call that is cancelled later was made, and has a result that shows it.
             Kind::Retract if self.is_open => {
-                if let (Some(open), Some(id)) = (self.turns.last_mut(), Retract::read(event).tool_id) {
+                if let (Some(open), Some(id)) =
+                    (self.turns.last_mut(), Retract::read(event).tool_id)
+                {
                     open.retract(event.choice(), &id.str());
                 }
             }
             _ => {
                 let at = self.turns.len().wrapping_sub(1);
-                let Some(open) = self.turns.last_mut() else { return };
+                let Some(open) = self.turns.last_mut() else {
+                    return;
+                };
                 if let Some(id) = open.take(event, line, self.has_schema) {
                     self.turn_of.insert(id, at);
                 }
@@ -166,18 +215,26 @@ impl OpenConversation {
                     let at = self.turns.len() - 1;
                     let open = &mut self.turns[at];
                     open.message(event.choice(), message, line);
-                    self.turn_of.extend(open.is_message(event.choice()).into_iter().map(|id| (id, at)));
+                    self.turn_of.extend(
+                        open.is_message(event.choice())
+                            .into_iter()
+                            .map(|id| (id, at)),
+                    );
                 }
                 "tool" => {
                     let id = message.get_str("tool_call_id").unwrap_or_default();
-                    let call = self.turn_of.get(&*id).and_then(|at| self.turns[*at].call(&id));
+                    let call = self
+                        .turn_of
+                        .get(&*id)
+                        .and_then(|at| self.turns[*at].call(&id));
                     if let Some(call) = call {
                         call.tool_message = Some(Passage::of(text(), line));
                     }
                 }
                 _ => {
                     self.prompt_line = line;
-                    self.prompts.push((role.into_owned(), Passage::of(text(), line)));
+                    self.prompts
+                        .push((role.into_owned(), Passage::of(text(), line)));
                 }
             }
         });
@@ -186,7 +243,11 @@ impl OpenConversation {
     fn result(&mut self, event: &ToolResult<'_>, line: u64) {
         let id = event.tool_id.str();
         let result = result_of(event, line);
-        match self.turn_of.get(&*id).and_then(|at| self.turns[*at].call(&id)) {
+        match self
+            .turn_of
+            .get(&*id)
+            .and_then(|at| self.turns[*at].call(&id))
+        {
             // Of several results the last counts: a call that waited for an approval has two.
             Some(call) => call.result = Some(result),
             None => {
@@ -194,7 +255,9 @@ impl OpenConversation {
                     self.turn(line);
                 }
                 if let Some(open) = self.turns.last_mut() {
-                    open.turn.stray_results.push((event.tool_name.str().into_owned(), result));
+                    open.turn
+                        .stray_results
+                        .push((event.tool_name.str().into_owned(), result));
                 }
             }
         }
@@ -205,7 +268,10 @@ impl OpenConversation {
         if with_prompts && !self.prompts.is_empty() {
             self.turn(self.prompt_line);
         }
-        Conversation { name: self.name, turns: self.turns.into_iter().map(OpenTurn::finish).collect() }
+        Conversation {
+            name: self.name,
+            turns: self.turns.into_iter().map(OpenTurn::finish).collect(),
+        }
     }
 }
 
@@ -225,7 +291,8 @@ impl event::Sink for Recorder<'_, '_> {
     }
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        self.conversation.record(&Event::of(payload, None, choice, None), self.line, false);
+        self.conversation
+            .record(&Event::of(payload, None, choice, None), self.line, false);
     }
 
     fn line(&mut self, _: &str) {}

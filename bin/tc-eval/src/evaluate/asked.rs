@@ -31,17 +31,29 @@ impl Asked {
         }
     }
 
-    /// What was decided. `has_ended` claims that the stream had a `stream_end`. `None` where a checker outside of this process has no
-    /// answer for this reading.
+    /// What was decided. `has_ended` claims that the stream had a `stream_end`. `None` where a
+    /// checker outside of this process has no answer for this reading.
     pub fn outcome(self, has_ended: bool, end: Place) -> Option<Outcome> {
         match self {
             Asked::BuiltIn(mut detect, mut decided) => {
                 if !has_ended {
-                    detect.finish(&mut Catch { decided: &mut decided, place: end });
+                    detect.finish(&mut Catch {
+                        decided: &mut decided,
+                        place: end,
+                    });
                 }
-                let (answer, at, reason) = decided.first.unwrap_or((Answer::Undecided, end, String::new()));
+                let (answer, at, reason) =
+                    decided
+                        .first
+                        .unwrap_or((Answer::Undecided, end, String::new()));
                 let last = decided.last.unwrap_or(answer);
-                Some(Outcome { answer, last, at: Some(at), reason, depends_on_split: false })
+                Some(Outcome {
+                    answer,
+                    last,
+                    at: Some(at),
+                    reason,
+                    depends_on_split: false,
+                })
             }
             Asked::Outside(judge) => judge.map(|judge| judge.outcome(end)),
         }
@@ -61,7 +73,9 @@ impl Sink for Catch<'_> {
         if let (0, Payload::Decision(decision)) = (choice, payload) {
             let answer = answer(decision);
             self.decided.last = Some(answer);
-            self.decided.first.get_or_insert_with(|| (answer, self.place, decision.reason.str().into_owned()));
+            self.decided
+                .first
+                .get_or_insert_with(|| (answer, self.place, decision.reason.str().into_owned()));
         }
     }
 

@@ -1,4 +1,5 @@
-//! Compares a run with an earlier one (`--baseline`), and writes what a later run is compared with (`--save-baseline`).
+//! Compares a run with an earlier one (`--baseline`), and writes what a later run is compared with
+//! (`--save-baseline`).
 
 mod file;
 mod join;
@@ -16,10 +17,12 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Compare with this earlier run, stream by stream; end with 1 if a checker was right on a stream and is not right now
+    /// Compare with this earlier run, stream by stream; end with 1 if a checker was right on a
+    /// stream and is not right now
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Write what each checker answers on each stream, for --baseline; with --baseline too, only if nothing got worse
+    /// Write what each checker answers on each stream, for --baseline; with --baseline too, only if
+    /// nothing got worse
     #[arg(long, value_name = "FILE")]
     pub save_baseline: Option<PathBuf>,
     /// How many streams of each kind (missed, false yes, changed) are named; all are counted
@@ -36,8 +39,8 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Opens what the options name, before the first stream is read, so that a mistake shows at once. `checkers` are in the order
-    /// of the outcomes; `corpora` are as the user typed them.
+    /// Opens what the options name, before the first stream is read, so that a mistake shows at
+    /// once. `checkers` are in the order of the outcomes; `corpora` are as the user typed them.
     ///
     /// # Errors
     /// When a file cannot be opened, is not a baseline, or shares no checker with this run.
@@ -51,8 +54,16 @@ impl Baseline {
             }
             None => None,
         };
-        let writer = args.save_baseline.as_ref().map(|path| Writer::create(path, checkers, corpora)).transpose()?;
-        Ok(Baseline { names, join, writer })
+        let writer = args
+            .save_baseline
+            .as_ref()
+            .map(|path| Writer::create(path, checkers, corpora))
+            .transpose()?;
+        Ok(Baseline {
+            names,
+            join,
+            writer,
+        })
     }
 
     /// Takes one stream. The streams come in the order of the corpora.
@@ -79,8 +90,9 @@ impl Baseline {
         self.writer = None;
     }
 
-    /// What changed, after the last stream. The file of `--save-baseline` gets its name here, unless a checker got worse: a gate that
-    /// fails must fail again until somebody accepts the change, by running without `--baseline`.
+    /// What changed, after the last stream. The file of `--save-baseline` gets its name here,
+    /// unless a checker got worse: a gate that fails must fail again until somebody accepts the
+    /// change, by running without `--baseline`.
     ///
     /// # Errors
     /// As [`Baseline::take`], and when the baseline is cut or has no stream of this run.

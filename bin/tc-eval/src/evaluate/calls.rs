@@ -45,11 +45,20 @@ struct ReadCall {
 }
 
 impl CallReader {
-    /// A reader of one stream. `tag` is the parser of its text in tag mode, `full` the checker of that name.
+    /// A reader of one stream. `tag` is the parser of its text in tag mode, `full` the checker of
+    /// that name.
     pub fn new(tag: Option<Tag>, full: Box<dyn Checker>) -> Self {
-        // The tools are left out on purpose: a call whose arguments do not fit their schema is still the call that the model made.
+        // The tools are left out on purpose: a call whose arguments do not fit their schema is
+        // still the call that the model made.
         let accumulate = Accumulate::new(Rc::new(Options::default()));
-        CallReader { tag, reading: Reading { accumulate, full, found: Found::default() } }
+        CallReader {
+            tag,
+            reading: Reading {
+                accumulate,
+                full,
+                found: Found::default(),
+            },
+        }
     }
 
     /// Takes the next event of the stream; `place` counts up to it.
@@ -58,7 +67,14 @@ impl CallReader {
             return;
         }
         match &mut self.tag {
-            Some(tag) => tag.push(event, &mut Parsed { reading: &mut self.reading, event: Some(event), place }),
+            Some(tag) => tag.push(
+                event,
+                &mut Parsed {
+                    reading: &mut self.reading,
+                    event: Some(event),
+                    place,
+                },
+            ),
             None => self.reading.push(event, place),
         }
     }
@@ -66,10 +82,20 @@ impl CallReader {
     /// Takes the end of a stream without a `stream_end`.
     pub fn finish(&mut self, place: Place) {
         if let Some(tag) = &mut self.tag {
-            tag.finish(&mut Parsed { reading: &mut self.reading, event: None, place });
+            tag.finish(&mut Parsed {
+                reading: &mut self.reading,
+                event: None,
+                place,
+            });
         }
-        let Reading { accumulate, found, .. } = &mut self.reading;
-        accumulate.finish(&mut Collected { found, event: None, place });
+        let Reading {
+            accumulate, found, ..
+        } = &mut self.reading;
+        accumulate.finish(&mut Collected {
+            found,
+            event: None,
+            place,
+        });
     }
 
     /// The first event of a call.
@@ -87,20 +113,26 @@ impl CallReader {
         let calls = &mut self.reading.found.calls;
         calls.sort_by_key(|call| call.index);
         let mut left: Vec<&LabelledCall> = labelled.iter().collect();
-        let exact = calls.iter().filter(|call| match left.iter().position(|label| call.is(label)) {
-            Some(at) => {
-                left.swap_remove(at);
-                true
-            }
-            None => false,
-        });
+        let exact =
+            calls
+                .iter()
+                .filter(|call| match left.iter().position(|label| call.is(label)) {
+                    Some(at) => {
+                        left.swap_remove(at);
+                        true
+                    }
+                    None => false,
+                });
         let exact = exact.count() as u64;
         CallCounts {
             expected: labelled.len() as u64,
             read: calls.len() as u64,
             exact,
             is_in_order: calls.len() == labelled.len()
-                && calls.iter().zip(labelled).all(|(call, label)| call.is(label)),
+                && calls
+                    .iter()
+                    .zip(labelled)
+                    .all(|(call, label)| call.is(label)),
             repaired: calls.iter().filter(|call| call.is_repaired).count() as u64,
             incomplete: calls.iter().filter(|call| call.is_incomplete).count() as u64,
         }
@@ -113,17 +145,29 @@ impl Reading {
             // Text changes no call, and a machine that gets none keeps none.
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => return,
             Kind::ToolCallDelta | Kind::ToolCall if self.found.first.is_none() => {
-                let is_call = self.full.push(event).is_some_and(|verdict| verdict.tool_call);
+                let is_call = self
+                    .full
+                    .push(event)
+                    .is_some_and(|verdict| verdict.tool_call);
                 self.found.first = is_call.then_some(place);
             }
             _ => {}
         }
-        let start =
-            (event.kind() == Kind::StreamStart).then(|| StreamStart { tools: None, ..StreamStart::read(event) });
+        let start = (event.kind() == Kind::StreamStart).then(|| StreamStart {
+            tools: None,
+            ..StreamStart::read(event)
+        });
         let start = start.map(Payload::from);
         let start = start.as_ref().map(|start| Event::of(start, None, 0, None));
         let event = start.as_ref().unwrap_or(event);
-        self.accumulate.push(event, &mut Collected { found: &mut self.found, event: Some(event), place });
+        self.accumulate.push(
+            event,
+            &mut Collected {
+                found: &mut self.found,
+                event: Some(event),
+                place,
+            },
+        );
     }
 }
 
@@ -143,7 +187,8 @@ impl Sink for Parsed<'_> {
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         if choice == 0 {
-            self.reading.push(&Event::of(payload, None, choice, None), self.place);
+            self.reading
+                .push(&Event::of(payload, None, choice, None), self.place);
         }
     }
 
@@ -182,9 +227,14 @@ impl Found {
     fn call(&mut self, call: &ToolCall<'_>, place: Place) {
         let code = call.error.map(|error| error.code.str());
         // Of a log: arguments that another run has refused, although they are whole.
-        let refused = call.arguments_text.filter(|_| code.as_deref() == Some("schema"));
+        let refused = call
+            .arguments_text
+            .filter(|_| code.as_deref() == Some("schema"));
         let refused = refused.map(|text| text.str().into_owned());
-        let arguments = call.arguments.map(|json| json.text().into_owned()).or(refused);
+        let arguments = call
+            .arguments
+            .map(|json| json.text().into_owned())
+            .or(refused);
         if call.error.is_none() && self.ready_ms.is_none() {
             self.ready_ms = place.ms;
         }
@@ -198,7 +248,8 @@ impl Found {
         });
     }
 
-    /// Takes a call back that was not one. The failure of the stream after a call takes nothing back here: the model made that call.
+    /// Takes a call back that was not one. The failure of the stream after a call takes nothing
+    /// back here: the model made that call.
     fn retract(&mut self, retract: &Retract<'_>) {
         if retract.reason == "stream_failed" {
             return;

@@ -1,4 +1,5 @@
-//! The streams to measure, in the order of the corpora, with what the checkers outside of this process need of each.
+//! The streams to measure, in the order of the corpora, with what the checkers outside of this
+//! process need of each.
 
 use super::judge::Judges;
 use super::measure::Judgings;
@@ -33,7 +34,8 @@ pub struct Feed<'f> {
 }
 
 impl<'f> Feed<'f> {
-    /// The streams of `corpora` that match all of `only`, for these checkers. The recordings are in the folder `root` if there is one.
+    /// The streams of `corpora` that match all of `only`, for these checkers. The recordings are in
+    /// the folder `root` if there is one.
     ///
     /// # Errors
     /// When a corpus does not exist: before anything is read.
@@ -44,7 +46,10 @@ impl<'f> Feed<'f> {
         checkers: Vec<Checker>,
         readings: usize,
     ) -> Result<Self> {
-        for corpus in corpora.iter().filter(|corpus| corpus.is_file() || corpus.is_dir()) {
+        for corpus in corpora
+            .iter()
+            .filter(|corpus| corpus.is_file() || corpus.is_dir())
+        {
             entries(corpus)?;
         }
         let judges = checkers.into_iter().map(|checker| match checker {
@@ -52,7 +57,14 @@ impl<'f> Feed<'f> {
             Checker::Outside(judges) => Some(judges),
         });
         let judges = judges.collect();
-        Ok(Feed { corpora: corpora.iter(), root, open: None, only, judges, readings })
+        Ok(Feed {
+            corpora: corpora.iter(),
+            root,
+            open: None,
+            only,
+            judges,
+            readings,
+        })
     }
 
     /// The next job; `None` at the end.
@@ -110,6 +122,9 @@ impl<'f> Feed<'f> {
     /// # Errors
     /// What they report.
     pub fn finish(self) -> Result<()> {
-        self.judges.into_iter().flatten().try_for_each(|mut judges| judges.finish())
+        self.judges
+            .into_iter()
+            .flatten()
+            .try_for_each(|mut judges| judges.finish())
     }
 }

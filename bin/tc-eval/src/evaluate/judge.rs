@@ -5,11 +5,13 @@ use anyhow::Result;
 use event::Event;
 use score::{Outcome, Place};
 
-/// A checker outside of this process, or its decisions in a file: whatever `--checker` names that `detect` does not have.
+/// A checker outside of this process, or its decisions in a file: whatever `--checker` names that
+/// `detect` does not have.
 pub trait Judges: Send {
-    /// The judge of one reading of the next stream. Called in the order of the corpus, one call at a time, though several streams may
-    /// be judged at once. `reading` is 0 for the stream as it was recorded, and 1, 2, … for the splits of `--resplit`, which follow it
-    /// at once. `None` where no answer is known for this reading; of reading 0 that counts as undecided.
+    /// The judge of one reading of the next stream. Called in the order of the corpus, one call at
+    /// a time, though several streams may be judged at once. `reading` is 0 for the stream as it
+    /// was recorded, and 1, 2, … for the splits of `--resplit`, which follow it at once. `None`
+    /// where no answer is known for this reading; of reading 0 that counts as undecided.
     ///
     /// # Errors
     /// What ends the whole run: the checker cannot start, or its decisions cannot be read.
@@ -22,12 +24,14 @@ pub trait Judges: Send {
     fn finish(&mut self) -> Result<()>;
 }
 
-/// One reading of one stream before a checker outside of this process. It may be used in another thread than the one that made it.
+/// One reading of one stream before a checker outside of this process. It may be used in another
+/// thread than the one that made it.
 pub trait Judge: Send {
-    /// Takes the next event, in order. `place` counts the stream up to and with this event. The event has no name of a stream and no
-    /// time unless it comes from a log.
+    /// Takes the next event, in order. `place` counts the stream up to and with this event. The
+    /// event has no name of a stream and no time unless it comes from a log.
     fn push(&mut self, event: &Event<'_>, place: Place);
 
-    /// Waits for the answer, after the last event. `end` is the whole stream. `depends_on_split` is set by the caller.
+    /// Waits for the answer, after the last event. `end` is the whole stream. `depends_on_split` is
+    /// set by the caller.
     fn outcome(self: Box<Self>, end: Place) -> Outcome;
 }

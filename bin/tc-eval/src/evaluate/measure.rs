@@ -36,7 +36,8 @@ pub struct Plan {
     pub table: Option<Table>,
 }
 
-/// The judges of the checkers outside of this process: for each reading, one for each checker of the plan; `None` for a built-in one.
+/// The judges of the checkers outside of this process: for each reading, one for each checker of
+/// the plan; `None` for a built-in one.
 pub type Judgings = Vec<Vec<Option<Box<dyn Judge>>>>;
 
 /// Measures streams, one after the other. Each thread has its own.
@@ -68,12 +69,24 @@ impl<'p> Meter<'p> {
     /// When the table of checkers has no `full`.
     pub fn new(plan: &'p Plan) -> Result<Self> {
         let calls = CallFilter::default();
-        let full = detect::checkers("full", &calls).ok_or_else(|| anyhow!("the checker full is missing"))?;
-        let settings = Settings { table: plan.table.clone().map(Rc::new), ..Settings::default() };
+        let full = detect::checkers("full", &calls)
+            .ok_or_else(|| anyhow!("the checker full is missing"))?;
+        let settings = Settings {
+            table: plan.table.clone().map(Rc::new),
+            ..Settings::default()
+        };
         Ok(Meter {
             plan,
-            checkers: plan.checkers.iter().map(|name| detect::checkers_with(name, &calls, &settings)).collect(),
-            names: plan.checkers.iter().map(|name| name.as_str().into()).collect(),
+            checkers: plan
+                .checkers
+                .iter()
+                .map(|name| detect::checkers_with(name, &calls, &settings))
+                .collect(),
+            names: plan
+                .checkers
+                .iter()
+                .map(|name| name.as_str().into())
+                .collect(),
             full,
             tag: Streams::default(),
             buffer: Vec::new(),
@@ -95,20 +108,26 @@ impl<'p> Meter<'p> {
             reason: "no decision about this stream".to_owned(),
             depends_on_split: false,
         };
-        let mut outcomes: Vec<Outcome> =
-            std::mem::take(&mut read.outcomes).into_iter().map(|outcome| outcome.unwrap_or_else(undecided)).collect();
+        let mut outcomes: Vec<Outcome> = std::mem::take(&mut read.outcomes)
+            .into_iter()
+            .map(|outcome| outcome.unwrap_or_else(undecided))
+            .collect();
         for split in &self.plan.splits {
             let again = self.read(entry, Some(*split), judgings.next())?;
             for (outcome, again) in outcomes.iter_mut().zip(again.outcomes) {
-                outcome.depends_on_split |= again.is_some_and(|again| again.answer != outcome.answer);
+                outcome.depends_on_split |=
+                    again.is_some_and(|again| again.answer != outcome.answer);
             }
         }
-        let Read { end, api, model, .. } = read;
+        let Read {
+            end, api, model, ..
+        } = read;
         let (calls, first_call, ready_ms) = match &mut read.calls {
             Some(calls) => (calls.counts(&label.calls), calls.first(), calls.ready_ms()),
             None => Default::default(),
         };
-        let name = |labelled: &Option<String>, shown: String| labelled.clone().unwrap_or(shown).into();
+        let name =
+            |labelled: &Option<String>, shown: String| labelled.clone().unwrap_or(shown).into();
         Ok(Measured {
             id: label.id.as_str().into(),
             corpus: Arc::clone(&entry.corpus),
@@ -121,7 +140,9 @@ impl<'p> Meter<'p> {
             end,
             first_call,
             calls,
-            saved_ms: ready_ms.zip(end.ms).map(|(ready, end)| (end - ready).max(0.0)),
+            saved_ms: ready_ms
+                .zip(end.ms)
+                .map(|(ready, end)| (end - ready).max(0.0)),
             outcomes,
         })
     }
@@ -132,11 +153,21 @@ impl<'p> Meter<'p> {
         split: Option<Split>,
         judges: Option<Vec<Option<Box<dyn Judge>>>>,
     ) -> Result<Read> {
-        let Meter { plan, checkers, names, full, tag, buffer } = self;
+        let Meter {
+            plan,
+            checkers,
+            names,
+            full,
+            tag,
+            buffer,
+        } = self;
         let settings = settings(entry, plan, split)?;
         // A pipe or a device may have no end, and opening a pipe may wait forever.
         if entry.path.metadata().is_ok_and(|meta| !meta.is_file()) {
-            bail!("{}: not a regular file; name a recording", entry.path.display());
+            bail!(
+                "{}: not a regular file; name a recording",
+                entry.path.display()
+            );
         }
         let label = &entry.label;
         let mut judges = judges.unwrap_or_default().into_iter();
@@ -148,7 +179,12 @@ impl<'p> Meter<'p> {
                 let judge = judges.next().flatten();
                 match checkers {
                     Some(checkers) => {
-                        let detect = Detect::new(Rc::clone(name), checkers(first), Answers::default(), first);
+                        let detect = Detect::new(
+                            Rc::clone(name),
+                            checkers(first),
+                            Answers::default(),
+                            first,
+                        );
                         Asked::BuiltIn(Box::new(detect), Decided::default())
                     }
                     None => Asked::Outside(judge),
@@ -161,9 +197,9 @@ impl<'p> Meter<'p> {
             OpenStream {
                 asked: asked.collect(),
                 tag: plan.tag_parse.then(parsed),
-                calls: split
-                    .is_none()
-                    .then(|| CallReader::new((is_text || plan.tag_parse).then(parsed), full(first)())),
+                calls: split.is_none().then(|| {
+                    CallReader::new((is_text || plan.tag_parse).then(parsed), full(first)())
+                }),
                 place: Place::default(),
                 has_ended: false,
                 api: owned(start.api),
@@ -180,7 +216,8 @@ impl<'p> Meter<'p> {
                 return;
             }
             let ms = origin.ms.filter(|_| !plan.no_time);
-            let mut push = |event: &Event<'_>| stream.get_or_insert_with(|| begin(event)).push(event, ms);
+            let mut push =
+                |event: &Event<'_>| stream.get_or_insert_with(|| begin(event)).push(event, ms);
             match &mut resplit {
                 Some(resplit) => resplit.push(event, &mut push),
                 None => push(event),
@@ -191,9 +228,13 @@ impl<'p> Meter<'p> {
             resplit.finish(&mut |event| stream.push(event, None));
         }
         if has_others {
-            bail!("{}: the file holds several streams; choose one with \"part\":1 in the label", entry.path.display());
+            bail!(
+                "{}: the file holds several streams; choose one with \"part\":1 in the label",
+                entry.path.display()
+            );
         }
-        let stream = stream.ok_or_else(|| anyhow!("{}: the recording has no events", entry.path.display()))?;
+        let stream = stream
+            .ok_or_else(|| anyhow!("{}: the recording has no events", entry.path.display()))?;
         Ok(stream.end())
     }
 }
@@ -213,9 +254,22 @@ struct OpenStream {
 impl OpenStream {
     fn push(&mut self, event: &Event<'_>, ms: Option<f64>) {
         self.count(event, ms);
-        let OpenStream { asked, tag, calls, place, .. } = self;
+        let OpenStream {
+            asked,
+            tag,
+            calls,
+            place,
+            ..
+        } = self;
         match tag {
-            Some(tag) => tag.push(event, &mut Fan { asked, event: Some(event), place: *place }),
+            Some(tag) => tag.push(
+                event,
+                &mut Fan {
+                    asked,
+                    event: Some(event),
+                    place: *place,
+                },
+            ),
             None => asked.iter_mut().for_each(|asked| asked.push(event, *place)),
         }
         if let Some(calls) = calls {
@@ -244,14 +298,28 @@ impl OpenStream {
         let end = self.place;
         if !self.has_ended {
             if let Some(tag) = &mut self.tag {
-                tag.finish(&mut Fan { asked: &mut self.asked, event: None, place: end });
+                tag.finish(&mut Fan {
+                    asked: &mut self.asked,
+                    event: None,
+                    place: end,
+                });
             }
             if let Some(calls) = &mut self.calls {
                 calls.finish(end);
             }
         }
-        let outcomes = self.asked.into_iter().map(|asked| asked.outcome(self.has_ended, end)).collect();
-        Read { outcomes, end, calls: self.calls, api: self.api, model: self.model }
+        let outcomes = self
+            .asked
+            .into_iter()
+            .map(|asked| asked.outcome(self.has_ended, end))
+            .collect();
+        Read {
+            outcomes,
+            end,
+            calls: self.calls,
+            api: self.api,
+            model: self.model,
+        }
     }
 }
 
@@ -265,13 +333,17 @@ struct Fan<'f> {
 impl Sink for Fan<'_> {
     fn pass(&mut self) {
         if let Some(event) = self.event {
-            self.asked.iter_mut().for_each(|asked| asked.push(event, self.place));
+            self.asked
+                .iter_mut()
+                .for_each(|asked| asked.push(event, self.place));
         }
     }
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         let event = Event::of(payload, None, choice, None);
-        self.asked.iter_mut().for_each(|asked| asked.push(&event, self.place));
+        self.asked
+            .iter_mut()
+            .for_each(|asked| asked.push(&event, self.place));
     }
 
     fn line(&mut self, _: &str) {}

@@ -35,16 +35,25 @@ impl std::str::FromStr for Only {
     fn from_str(text: &str) -> Result<Self, String> {
         let known = text.split_once('=').and_then(|(name, pattern)| {
             let (_, field) = FIELDS.into_iter().find(|(field, _)| *field == name)?;
-            Some(Only { field, pattern: Glob::new(pattern) })
+            Some(Only {
+                field,
+                pattern: Glob::new(pattern),
+            })
         });
-        known.ok_or_else(|| format!("use {}", FIELDS.map(|(name, _)| format!("{name}=GLOB")).join(", ")))
+        known.ok_or_else(|| {
+            format!(
+                "use {}",
+                FIELDS.map(|(name, _)| format!("{name}=GLOB")).join(", ")
+            )
+        })
     }
 }
 
 impl Only {
     /// Whether the label matches. A field that it lacks is empty.
     pub fn matches(&self, label: &Label) -> bool {
-        let matches = |value: &Option<String>| self.pattern.matches(value.as_deref().unwrap_or_default());
+        let matches =
+            |value: &Option<String>| self.pattern.matches(value.as_deref().unwrap_or_default());
         match self.field {
             Field::Id => self.pattern.matches(&label.id),
             Field::Api => matches(&label.api),
@@ -69,8 +78,20 @@ mod tests {
             ..Label::default()
         };
         let matches = |text: &str| text.parse::<Only>().unwrap().matches(&label);
-        assert!(["id=a/*", "api=gemini", "tag=row-18", "tag=row-*", "model="].into_iter().all(matches));
-        assert!(!["id=a", "api=gem", "tag=row", "model=?*"].into_iter().any(matches));
-        assert!(["api", "=x", "apis=x"].into_iter().all(|text| text.parse::<Only>().is_err()));
+        assert!(
+            ["id=a/*", "api=gemini", "tag=row-18", "tag=row-*", "model="]
+                .into_iter()
+                .all(matches)
+        );
+        assert!(
+            !["id=a", "api=gem", "tag=row", "model=?*"]
+                .into_iter()
+                .any(matches)
+        );
+        assert!(
+            ["api", "=x", "apis=x"]
+                .into_iter()
+                .all(|text| text.parse::<Only>().is_err())
+        );
     }
 }

@@ -15,13 +15,16 @@ pub struct Args {
     /// The form of the report
     #[arg(short, long, value_enum, default_value = "table")]
     pub format: Form,
-    /// Write the report to a file, in the form of its extension (.txt, .json, .xml, .md, .html) or else that of --format; may be given several times, `-` is standard output
+    /// Write the report to a file, in the form of its extension (.txt, .json, .xml, .md, .html) or
+    /// else that of --format; may be given several times, `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
-    /// End with 1 unless this holds: a metric of all checkers, of one (`auto:recall>=99.5%`) or of a group (`recall{api=gemini}>=0.9`); may be given several times
+    /// End with 1 unless this holds: a metric of all checkers, of one (`auto:recall>=99.5%`) or of
+    /// a group (`recall{api=gemini}>=0.9`); may be given several times
     #[arg(long, value_name = "REQUIREMENT")]
     pub require: Vec<String>,
-    /// Split the report by api, provider, model, tag or corpus; may be given several times [default: api, and in JSON all]
+    /// Split the report by api, provider, model, tag or corpus; may be given several times
+    /// [default: api, and in JSON all]
     #[arg(long, value_name = "GROUP", value_parser = dimension)]
     pub by: Vec<Dimension>,
 }
@@ -51,23 +54,38 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens the files and reads the requirements before the first stream is read, so that a mistake shows at once. A file keeps its old
-    /// content until the report is complete. Standard output gets a report if `has_stdout`, and no file was named or `-` was.
+    /// Opens the files and reads the requirements before the first stream is read, so that a
+    /// mistake shows at once. A file keeps its old content until the report is complete. Standard
+    /// output gets a report if `has_stdout`, and no file was named or `-` was.
     ///
     /// # Errors
-    /// When a file cannot be created, or a requirement names a metric or a checker that does not exist.
-    pub fn open(args: &Args, checkers: &[String], has_baseline: bool, has_stdout: bool) -> Result<Self> {
+    /// When a file cannot be created, or a requirement names a metric or a checker that does not
+    /// exist.
+    pub fn open(
+        args: &Args,
+        checkers: &[String],
+        has_baseline: bool,
+        has_stdout: bool,
+    ) -> Result<Self> {
         let mut requirements = Vec::new();
         for text in &args.require {
             let named = || format!("--require '{text}'");
             let requirement = Requirement::parse(text).with_context(named)?;
             requirement.check_name(checkers).with_context(named)?;
             if requirement.needs_baseline() && !has_baseline {
-                bail!("{}: a comparison with an earlier run, add --baseline FILE", named());
+                bail!(
+                    "{}: a comparison with an earlier run, add --baseline FILE",
+                    named()
+                );
             }
             requirements.push(requirement);
         }
-        let mut output = Self { files: Vec::new(), stdout: None, requirements, by: args.by.clone() };
+        let mut output = Self {
+            files: Vec::new(),
+            stdout: None,
+            requirements,
+            by: args.by.clone(),
+        };
         if args.output.is_empty() {
             output.stdout = Some(args.format);
         }
@@ -77,48 +95,80 @@ impl Output {
                 continue;
             }
             let draft = Draft::create(path).map_err(|error| unwritable(path, &error))?;
-            output.files.push((form_of(path).unwrap_or(args.format), path.clone(), draft));
+            output
+                .files
+                .push((form_of(path).unwrap_or(args.format), path.clone(), draft));
         }
         output.stdout = output.stdout.filter(|_| has_stdout);
         Ok(output)
     }
 
-    /// Checks the requirements, writes the report in all forms, and a line on standard error for each requirement that is missed and for
-    /// each stream that a checker had right in the baseline. Returns [`Status::No`] if there is any, else [`Status::Done`].
+    /// Checks the requirements, writes the report in all forms, and a line on standard error for
+    /// each requirement that is missed and for each stream that a checker had right in the
+    /// baseline. Returns [`Status::No`] if there is any, else [`Status::Done`].
     ///
-    /// A requirement on `baseline.broken` or `baseline.p` replaces the rule that no stream may break.
+    /// A requirement on `baseline.broken` or `baseline.p` replaces the rule that no stream may
+    /// break.
     ///
     /// # Errors
     /// When the report cannot be written.
     pub fn write(self, mut report: Report, out: &mut stdio::Output) -> Result<Status> {
-        report.verdicts = self.requirements.iter().flat_map(|requirement| requirement.check(&report)).collect();
-        let mut failures: Vec<String> =
-            report.verdicts.iter().filter(|verdict| !verdict.is_met).map(Verdict::message).collect();
-        let is_replaced = self.requirements.iter().any(Requirement::is_about_regressions);
+        report.verdicts = self
+            .requirements
+            .iter()
+            .flat_map(|requirement| requirement.check(&report))
+            .collect();
+        let mut failures: Vec<String> = report
+            .verdicts
+            .iter()
+            .filter(|verdict| !verdict.is_met)
+            .map(Verdict::message)
+            .collect();
+        let is_replaced = self
+            .requirements
+            .iter()
+            .any(Requirement::is_about_regressions);
         if let Some(baseline) = report.baseline.as_ref().filter(|_| !is_replaced) {
             failures.extend(forms::regressions(baseline));
         }
         if !self.by.is_empty() {
             report.groups.retain(|group| self.by.contains(&group.by));
         }
-        let by = if self.by.is_empty() { vec![Dimension::Api] } else { self.by };
-        let settings = Settings { by, terminal: stdio::terminal() };
+        let by = if self.by.is_empty() {
+            vec![Dimension::Api]
+        } else {
+            self.by
+        };
+        let settings = Settings {
+            by,
+            terminal: stdio::terminal(),
+        };
         for (form, path, mut draft) in self.files {
             let text = settings.text(form, &report, false)?;
-            draft.write_all(text.as_bytes()).map_err(|error| unwritable(&path, &error))?;
+            draft
+                .write_all(text.as_bytes())
+                .map_err(|error| unwritable(&path, &error))?;
             draft.finish().map_err(|error| unwritable(&path, &error))?;
         }
         // Before standard output, whose reader may have left.
         for failure in &failures {
             stdio::message("tc-eval", failure);
         }
-        let text = self.stdout.map(|form| settings.text(form, &report, true)).transpose()?.unwrap_or_default();
+        let text = self
+            .stdout
+            .map(|form| settings.text(form, &report, true))
+            .transpose()?
+            .unwrap_or_default();
         match out.put(text.as_bytes()).and_then(|()| out.flush()) {
             // A gate that fails does so whether or not somebody reads the whole report.
             Err(stdio::Failure::Gone) if !failures.is_empty() => {}
             written => written?,
         }
-        Ok(if failures.is_empty() { Status::Done } else { Status::No })
+        Ok(if failures.is_empty() {
+            Status::Done
+        } else {
+            Status::No
+        })
     }
 }
 
@@ -139,10 +189,17 @@ impl Settings {
             Form::Markdown => forms::markdown(report, &self.by),
             Form::Html => forms::html(report),
             Form::Table => {
-                let has_colour =
-                    terminal.is_some() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+                let has_colour = terminal.is_some()
+                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
                 let width = terminal.map_or(80, |(columns, _)| columns);
-                forms::table(report, &forms::Layout { by: self.by.clone(), width, has_colour })
+                forms::table(
+                    report,
+                    &forms::Layout {
+                        by: self.by.clone(),
+                        width,
+                        has_colour,
+                    },
+                )
             }
         })
     }
@@ -162,9 +219,13 @@ fn form_of(path: &Path) -> Option<Form> {
 }
 
 fn dimension(name: &str) -> Result<Dimension, String> {
-    name.parse().map_err(|()| format!("one of {}", Dimension::ALL.map(Dimension::name).join(", ")))
+    name.parse()
+        .map_err(|()| format!("one of {}", Dimension::ALL.map(Dimension::name).join(", ")))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    anyhow!("{}: {error}, check the folder, its permissions and the free space", path.display())
+    anyhow!(
+        "{}: {error}, check the folder, its permissions and the free space",
+        path.display()
+    )
 }

@@ -1,4 +1,5 @@
-//! Work in several threads with results in the order of the jobs, and with a bound on how many of them wait.
+//! Work in several threads with results in the order of the jobs, and with a bound on how many of
+//! them wait.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
@@ -8,8 +9,9 @@ use std::thread;
 /// How many results for each thread may wait for a slower one before them.
 const AHEAD: u64 = 32;
 
-/// Takes jobs from `next` until that returns `None`, works on them in `threads` threads, each with a state of its own, and gives the
-/// results to `consume` in this thread, in the order of the jobs. With one thread everything happens in this one.
+/// Takes jobs from `next` until that returns `None`, works on them in `threads` threads, each with
+/// a state of its own, and gives the results to `consume` in this thread, in the order of the jobs.
+/// With one thread everything happens in this one.
 ///
 /// # Errors
 /// The first error of `consume`, which ends the work.
@@ -27,16 +29,25 @@ pub fn in_order<J: Send, R: Send, S, E>(
         }
         return Ok(());
     }
-    let line = Line { jobs: Mutex::new(Jobs { next, number: 0 }), place: Mutex::default(), moved: Condvar::new() };
+    let line = Line {
+        jobs: Mutex::new(Jobs { next, number: 0 }),
+        place: Mutex::default(),
+        moved: Condvar::new(),
+    };
     let ahead = AHEAD * threads as u64;
     thread::scope(|scope| {
         let (send, receive) = channel();
         let start = |_| {
             let (line, state, work, send) = (&line, &state, &work, send.clone());
-            thread::Builder::new().spawn_scoped(scope, move || line.work(ahead, &mut state(), work, &send)).is_ok()
+            thread::Builder::new()
+                .spawn_scoped(scope, move || line.work(ahead, &mut state(), work, &send))
+                .is_ok()
         };
         // Where the system allows no more threads, those that run do the work.
-        let started = (0..threads).map(start).take_while(|is_started| *is_started).count();
+        let started = (0..threads)
+            .map(start)
+            .take_while(|is_started| *is_started)
+            .count();
         drop(send);
         let _end = EndOfWork(&line.place, &line.moved);
         if started == 0 {
@@ -81,7 +92,13 @@ struct Place {
 
 impl<J, N: FnMut() -> Option<J>> Line<N> {
     /// Works until no job is left.
-    fn work<S, R>(&self, ahead: u64, state: &mut S, work: impl Fn(&mut S, J) -> R, send: &Sender<(u64, R)>) {
+    fn work<S, R>(
+        &self,
+        ahead: u64,
+        state: &mut S,
+        work: impl Fn(&mut S, J) -> R,
+        send: &Sender<(u64, R)>,
+    ) {
         // Also when this thread panics: the others must not wait for its result.
         let _end = EndOfWork(&self.place, &self.moved);
         while let Some((number, job)) = self.job(ahead) {
@@ -96,7 +113,10 @@ impl<J, N: FnMut() -> Option<J>> Line<N> {
         let mut jobs = lock(&self.jobs);
         let mut place = lock(&self.place);
         while jobs.number >= place.consumed.saturating_add(ahead) && !place.has_ended {
-            place = self.moved.wait(place).unwrap_or_else(PoisonError::into_inner);
+            place = self
+                .moved
+                .wait(place)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         if place.has_ended {
             return None;
@@ -118,7 +138,8 @@ impl Drop for EndOfWork<'_> {
     }
 }
 
-/// The data of a mutex. A thread that panicked with it leaves it whole: every change is one assignment.
+/// The data of a mutex. A thread that panicked with it leaves it whole: every change is one
+/// assignment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -166,7 +187,13 @@ mod tests {
                 number += 1;
                 Some(number)
             };
-            let ended = in_order(threads, next, || (), |(), n| n, |n| if n == 1000 { Err(n) } else { Ok(()) });
+            let ended = in_order(
+                threads,
+                next,
+                || (),
+                |(), n| n,
+                |n| if n == 1000 { Err(n) } else { Ok(()) },
+            );
             assert_eq!(ended, Err(1000));
         }
     }

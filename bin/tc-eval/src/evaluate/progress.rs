@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 /// How long a run takes before its progress shows.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Shows on standard error how many streams were measured, if that is a terminal and the run takes long.
+/// Shows on standard error how many streams were measured, if that is a terminal and the run takes
+/// long.
 pub struct Progress {
     begin: Instant,
     is_wanted: bool,
@@ -18,7 +19,11 @@ impl Progress {
     /// Begins the run. Continuous integration gets none: its logs keep every state of a line.
     pub fn new() -> Self {
         let is_wanted = stderr().is_terminal() && std::env::var_os("CI").is_none();
-        Progress { begin: Instant::now(), is_wanted, bar: None }
+        Progress {
+            begin: Instant::now(),
+            is_wanted,
+            bar: None,
+        }
     }
 
     /// Counts one stream.
@@ -30,9 +35,14 @@ impl Progress {
             Some(bar) => bar.inc(1),
             None if self.begin.elapsed() < PATIENCE => {}
             None => {
-                let style = ProgressStyle::with_template("{spinner} {human_pos} streams, {per_sec}");
+                let style =
+                    ProgressStyle::with_template("{spinner} {human_pos} streams, {per_sec}");
                 let bar = ProgressBar::new_spinner();
-                self.bar = Some(style.map(|style| bar.clone().with_style(style)).unwrap_or(bar));
+                self.bar = Some(
+                    style
+                        .map(|style| bar.clone().with_style(style))
+                        .unwrap_or(bar),
+                );
             }
         }
     }

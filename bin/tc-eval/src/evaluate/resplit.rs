@@ -4,7 +4,8 @@ use crate::split::{Sizes, Split};
 use event::payload::{ContentDelta, RefusalDelta, Thinking, ToolCallDelta};
 use event::{Event, Kind, Payload};
 
-/// Joins the deltas that follow each other and cuts them again. All other events pass in their places.
+/// Joins the deltas that follow each other and cuts them again. All other events pass in their
+/// places.
 pub struct Resplit {
     sizes: Sizes,
     /// What the text at hand belongs to; `None` before any.
@@ -33,31 +34,68 @@ impl Resplit {
     pub fn new(split: Split, id: &str) -> Self {
         let mut sizes = split.sizes(id);
         let wanted = sizes.next();
-        Resplit { sizes, owner: None, text: String::new(), chars: 0, wanted }
+        Resplit {
+            sizes,
+            owner: None,
+            text: String::new(),
+            chars: 0,
+            wanted,
+        }
     }
 
     /// Takes the next event, and gives what is complete to `take`.
     pub fn push(&mut self, event: &Event<'_>, take: &mut dyn FnMut(&Event<'_>)) {
-        let owner = |index, id| Some(Owner { kind: event.kind(), choice: event.choice(), index, id, with_call: false });
+        let owner = |index, id| {
+            Some(Owner {
+                kind: event.kind(),
+                choice: event.choice(),
+                index,
+                id,
+                with_call: false,
+            })
+        };
         match event.kind() {
             Kind::ContentDelta => {
                 let ContentDelta { text, with_call } = ContentDelta::read(event);
-                self.add(owner(None, None).map(|owner| Owner { with_call, ..owner }), &text.str(), take);
+                self.add(
+                    owner(None, None).map(|owner| Owner { with_call, ..owner }),
+                    &text.str(),
+                    take,
+                );
             }
-            Kind::RefusalDelta => self.add(owner(None, None), &RefusalDelta::read(event).text.str(), take),
+            Kind::RefusalDelta => self.add(
+                owner(None, None),
+                &RefusalDelta::read(event).text.str(),
+                take,
+            ),
             Kind::Thinking => {
                 let Thinking { text, provider } = Thinking::read(event);
                 self.add(owner(None, None), &text.str(), take);
                 if provider.is_some() {
                     self.flush(take);
-                    give(event, Thinking { text: "".into(), provider }, take);
+                    give(
+                        event,
+                        Thinking {
+                            text: "".into(),
+                            provider,
+                        },
+                        take,
+                    );
                 }
             }
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(event);
                 if event.names_call() || delta.provider.is_some() {
                     self.flush(take);
-                    give(event, ToolCallDelta { arguments: None, done: false, ..delta }, take);
+                    give(
+                        event,
+                        ToolCallDelta {
+                            arguments: None,
+                            done: false,
+                            ..delta
+                        },
+                        take,
+                    );
                 }
                 if let Some(arguments) = delta.arguments {
                     let id = delta.tool_id.map(|id| id.str().into_owned());
@@ -66,7 +104,16 @@ impl Resplit {
                 if delta.done {
                     self.flush(take);
                     let (tool_name, arguments, provider) = (None, None, None);
-                    give(event, ToolCallDelta { tool_name, arguments, provider, ..delta }, take);
+                    give(
+                        event,
+                        ToolCallDelta {
+                            tool_name,
+                            arguments,
+                            provider,
+                            ..delta
+                        },
+                        take,
+                    );
                 }
             }
             _ => {
@@ -113,15 +160,37 @@ impl Resplit {
     }
 
     fn give_text(&mut self, take: &mut dyn FnMut(&Event<'_>)) {
-        let Some(Owner { kind, choice, index, id, with_call }) = &self.owner else { return };
+        let Some(Owner {
+            kind,
+            choice,
+            index,
+            id,
+            with_call,
+        }) = &self.owner
+        else {
+            return;
+        };
         let text = (&self.text).into();
         let payload = match kind {
-            Kind::ContentDelta => Payload::from(ContentDelta { text, with_call: *with_call }),
+            Kind::ContentDelta => Payload::from(ContentDelta {
+                text,
+                with_call: *with_call,
+            }),
             Kind::RefusalDelta => RefusalDelta { text }.into(),
-            Kind::Thinking => Thinking { text, provider: None }.into(),
+            Kind::Thinking => Thinking {
+                text,
+                provider: None,
+            }
+            .into(),
             _ => {
                 let (arguments, tool_id) = (Some(text), id.as_ref().map(Into::into));
-                ToolCallDelta { index: *index, tool_id, arguments, ..ToolCallDelta::default() }.into()
+                ToolCallDelta {
+                    index: *index,
+                    tool_id,
+                    arguments,
+                    ..ToolCallDelta::default()
+                }
+                .into()
             }
         };
         take(&Event::of(&payload, None, *choice, None));
@@ -133,7 +202,12 @@ impl Resplit {
 
 /// Gives a payload with the common fields of the event that it was made of.
 fn give<'p>(event: &Event<'_>, payload: impl Into<Payload<'p>>, take: &mut dyn FnMut(&Event<'_>)) {
-    take(&Event::of(&payload.into(), event.stream(), event.choice(), event.t()));
+    take(&Event::of(
+        &payload.into(),
+        event.stream(),
+        event.choice(),
+        event.t(),
+    ));
 }
 
 #[cfg(test)]
@@ -142,7 +216,8 @@ mod tests {
     use event::Scanner;
 
     fn resplit(split: Split, lines: &[&str]) -> Vec<String> {
-        let (mut resplit, mut scanner, mut out) = (Resplit::new(split, "x"), Scanner::default(), Vec::new());
+        let (mut resplit, mut scanner, mut out) =
+            (Resplit::new(split, "x"), Scanner::default(), Vec::new());
         for line in lines {
             let event = scanner.read(line).expect("an event");
             resplit.push(&event, &mut |event| out.push(event.raw().into_owned()));
@@ -175,9 +250,19 @@ mod tests {
             ]
         );
         let text = |split| {
-            let lines = [r#"{"type":"content_delta","text":"ab"}"#, r#"{"type":"content_delta","text":"cd"}"#];
+            let lines = [
+                r#"{"type":"content_delta","text":"ab"}"#,
+                r#"{"type":"content_delta","text":"cd"}"#,
+            ];
             resplit(split, &lines).len()
         };
-        assert_eq!((text(Split::Every(1)), text(Split::Every(3)), text(Split::Every(9))), (4, 2, 1));
+        assert_eq!(
+            (
+                text(Split::Every(1)),
+                text(Split::Every(3)),
+                text(Split::Every(9))
+            ),
+            (4, 2, 1)
+        );
     }
 }

@@ -11,7 +11,8 @@ use score::{Answer, Measured, Outcome, Place};
 pub struct Explanation<'e> {
     pub entry: &'e Entry,
     pub measured: &'e Measured,
-    /// Whether it calls a tool: by the label, or where it has no answer, by the calls that were read.
+    /// Whether it calls a tool: by the label, or where it has no answer, by the calls that were
+    /// read.
     pub has_tool_call: bool,
     /// The checkers, in the order in which they were named.
     pub checkers: Vec<Explained<'e>>,
@@ -29,8 +30,8 @@ pub struct Explanation<'e> {
 pub struct Explained<'e> {
     pub name: &'e str,
     pub outcome: &'e Outcome,
-    /// Whether the checker answered as the label does; `None` for an undecided checker. A recording without a
-    /// label is judged by its calls.
+    /// Whether the checker answered as the label does; `None` for an undecided checker. A recording
+    /// without a label is judged by its calls.
     pub is_right: Option<bool>,
     /// The deciding event; `None` where the checker does not tell.
     pub event: Option<EventPlace>,
@@ -42,32 +43,57 @@ impl<'e> Explanation<'e> {
     /// # Errors
     /// When the recording cannot be read.
     pub fn new(entry: &'e Entry, plan: &'e Plan, measured: &'e Measured) -> Result<Self> {
-        let unreadable = |e| anyhow!("{}: {e}; check the path and its permissions", entry.path.display());
+        let unreadable = |e| {
+            anyhow!(
+                "{}: {e}; check the path and its permissions",
+                entry.path.display()
+            )
+        };
         let bytes = std::fs::read(&entry.path).map_err(unreadable)?;
         let settings = measure::settings(entry, plan, None)?;
         let number = |place: &Place| place.events;
-        let wanted = measured.outcomes.iter().filter_map(|outcome| outcome.at.as_ref()).chain(&measured.first_call);
+        let wanted = measured
+            .outcomes
+            .iter()
+            .filter_map(|outcome| outcome.at.as_ref())
+            .chain(&measured.first_call);
         let places = Places::read(&entry.path, &bytes, &settings, wanted.map(number).collect())?;
-        let has_tool_call = entry.label.has_tool_call.unwrap_or(measured.first_call.is_some());
-        let checkers = plan.checkers.iter().zip(&measured.outcomes).map(|(name, outcome)| Explained {
-            name,
-            outcome,
-            is_right: match outcome.answer {
-                Answer::Yes => Some(has_tool_call),
-                Answer::No => Some(!has_tool_call),
-                Answer::Undecided => None,
-            },
-            event: outcome.at.and_then(|at| places.events.get(&at.events).cloned()),
-        });
+        let has_tool_call = entry
+            .label
+            .has_tool_call
+            .unwrap_or(measured.first_call.is_some());
+        let checkers = plan
+            .checkers
+            .iter()
+            .zip(&measured.outcomes)
+            .map(|(name, outcome)| Explained {
+                name,
+                outcome,
+                is_right: match outcome.answer {
+                    Answer::Yes => Some(has_tool_call),
+                    Answer::No => Some(!has_tool_call),
+                    Answer::Undecided => None,
+                },
+                event: outcome
+                    .at
+                    .and_then(|at| places.events.get(&at.events).cloned()),
+            });
         let read = recording::recording(&entry.path, &bytes, &settings, false)?;
-        let turns = read.conversations.iter().flat_map(|conversation| &conversation.turns);
-        let calls = turns.flat_map(|turn| turn.choices.first()).flat_map(|choice| &choice.calls);
+        let turns = read
+            .conversations
+            .iter()
+            .flat_map(|conversation| &conversation.turns);
+        let calls = turns
+            .flat_map(|turn| turn.choices.first())
+            .flat_map(|choice| &choice.calls);
         Ok(Explanation {
             entry,
             measured,
             has_tool_call,
             checkers: checkers.collect(),
-            first_call: measured.first_call.and_then(|at| places.events.get(&at.events).cloned()),
+            first_call: measured
+                .first_call
+                .and_then(|at| places.events.get(&at.events).cloned()),
             calls: calls.map(score::difference::Call::request).collect(),
             text: places.text,
             events: places.count,
@@ -76,7 +102,9 @@ impl<'e> Explanation<'e> {
 
     /// The text of choice 0 before a place, and after it.
     pub fn texts(&self, at: &Place) -> (&str, &str) {
-        let end = usize::try_from(at.bytes).unwrap_or(usize::MAX).min(self.text.len());
+        let end = usize::try_from(at.bytes)
+            .unwrap_or(usize::MAX)
+            .min(self.text.len());
         self.text.split_at_checked(end).unwrap_or((&self.text, ""))
     }
 }

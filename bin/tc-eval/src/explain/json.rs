@@ -7,14 +7,21 @@ use serde_json::{Value, json};
 
 /// The explanation as one JSON object.
 pub fn object(explanation: &Explanation<'_>) -> Value {
-    let Explanation { entry, measured, .. } = explanation;
+    let Explanation {
+        entry, measured, ..
+    } = explanation;
     let file = entry.path.to_string_lossy();
     let event = |place: &Option<EventPlace>| place.as_ref().map(|place| event(place, &file));
     let checkers: Vec<Value> = explanation
         .checkers
         .iter()
         .map(|checker| {
-            let Explained { name, outcome, is_right, event: place } = checker;
+            let Explained {
+                name,
+                outcome,
+                is_right,
+                event: place,
+            } = checker;
             let (before, after) = outcome.at.as_ref().map(|at| explanation.texts(at)).unzip();
             json!({
                 "checker": name,

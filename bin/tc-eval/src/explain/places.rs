@@ -35,19 +35,26 @@ pub struct Places {
 }
 
 impl Places {
-    /// Reads the stream that `settings` choose of `bytes`, and keeps the events with the numbers `wanted`. Events are counted as the
-    /// evaluation counts them.
+    /// Reads the stream that `settings` choose of `bytes`, and keeps the events with the numbers
+    /// `wanted`. Events are counted as the evaluation counts them.
     ///
     /// # Errors
     /// As [`read::each_event`].
-    pub fn read(path: &Path, bytes: &[u8], settings: &ReadSettings, wanted: BTreeSet<u64>) -> Result<Self> {
+    pub fn read(
+        path: &Path,
+        bytes: &[u8],
+        settings: &ReadSettings,
+        wanted: BTreeSet<u64>,
+    ) -> Result<Self> {
         let form = RecordingForm::of(bytes);
         let mut lines = Lines::of(bytes);
         let mut places = Places::default();
         // Where the frame at hand ends, and the one before it.
         let (mut end, mut before) = (0, 0);
         read::each_event(path, bytes, settings, &mut |event, origin| {
-            let offset = usize::try_from(origin.offset).unwrap_or(usize::MAX).min(bytes.len());
+            let offset = usize::try_from(origin.offset)
+                .unwrap_or(usize::MAX)
+                .min(bytes.len());
             if offset != end {
                 (before, end) = (end, offset);
             }
@@ -61,7 +68,10 @@ impl Places {
                 let place = EventPlace {
                     number: places.count,
                     event: event.raw().into_owned(),
-                    lines: (lines.number(range.start as u64 + 1), lines.number(range.end as u64)),
+                    lines: (
+                        lines.number(range.start as u64 + 1),
+                        lines.number(range.end as u64),
+                    ),
                     excerpt: String::from_utf8_lossy(&bytes[range.clone()]).into_owned(),
                     range,
                 };
@@ -81,8 +91,8 @@ impl Places {
     }
 }
 
-/// The last frame of a range, with the line ends behind it: the last line of a log or a tape, of Server-Sent Events what follows the
-/// last blank line, and of any other body all of it.
+/// The last frame of a range, with the line ends behind it: the last line of a log or a tape, of
+/// Server-Sent Events what follows the last blank line, and of any other body all of it.
 fn frame(bytes: &[u8], range: Range<usize>, form: RecordingForm) -> Range<usize> {
     let text = &bytes[range.start..range.start + bytes[range.clone()].trim_ascii_end().len()];
     let is_field = |line: &[u8]| line.starts_with(b"data:") || line.starts_with(b"event:");
@@ -112,7 +122,14 @@ mod tests {
             text[range].to_owned()
         };
         let body = RecordingForm::Body;
-        assert_eq!(of("event: a\r\ndata: 1\r\n\r\n: ping\n\nevent: b\ndata: 2\n\n", 0, body), "event: b\ndata: 2\n\n");
+        assert_eq!(
+            of(
+                "event: a\r\ndata: 1\r\n\r\n: ping\n\nevent: b\ndata: 2\n\n",
+                0,
+                body
+            ),
+            "event: b\ndata: 2\n\n"
+        );
         assert_eq!(of("x{\"a\":1}\n", 1, body), "{\"a\":1}\n");
         assert_eq!(of("{\n\n\"a\":1}\n", 0, body), "{\n\n\"a\":1}\n");
         assert_eq!(of("# c\n[0]\n[1]\n", 0, RecordingForm::Tape), "[1]\n");

@@ -13,7 +13,10 @@ const LINES: usize = 6;
 
 /// The explanation in lines.
 pub fn lines(explanation: &Explanation<'_>) -> String {
-    let mut page = Page { out: String::new(), file: explanation.entry.path.to_string_lossy().into_owned() };
+    let mut page = Page {
+        out: String::new(),
+        file: explanation.entry.path.to_string_lossy().into_owned(),
+    };
     page.head(explanation);
     for checker in &explanation.checkers {
         page.out.push('\n');
@@ -35,26 +38,60 @@ impl Page {
     }
 
     fn head(&mut self, explanation: &Explanation<'_>) {
-        let Explanation { entry, measured, .. } = explanation;
+        let Explanation {
+            entry, measured, ..
+        } = explanation;
         let label = &entry.label;
-        let whose = if label.has_tool_call.is_some() { "by its label" } else { "by the calls that were read" };
-        let calls = if explanation.has_tool_call { "calls a tool" } else { "calls no tool" };
-        self.out.push_str(&format!("{}: {calls} ({whose})\n", visible(&label.id, LINE)));
+        let whose = if label.has_tool_call.is_some() {
+            "by its label"
+        } else {
+            "by the calls that were read"
+        };
+        let calls = if explanation.has_tool_call {
+            "calls a tool"
+        } else {
+            "calls no tool"
+        };
+        self.out.push_str(&format!(
+            "{}: {calls} ({whose})\n",
+            visible(&label.id, LINE)
+        ));
         if !entry.corpus.is_empty() {
-            self.line("label", &format!("{}, line {}", visible(&entry.corpus, LINE), entry.line));
+            self.line(
+                "label",
+                &format!("{}, line {}", visible(&entry.corpus, LINE), entry.line),
+            );
         }
-        let part = label.part.map(|part| format!(", part {part}")).unwrap_or_default();
+        let part = label
+            .part
+            .map(|part| format!(", part {part}"))
+            .unwrap_or_default();
         self.line("file", &format!("{}{part}", visible(&self.file, LINE)));
         let names = [&measured.api, &measured.provider, &measured.model];
-        let names: Vec<String> =
-            names.into_iter().filter(|name| !name.is_empty()).map(|name| visible(name, LINE)).collect();
-        self.line("from", if names.is_empty() { "an unknown model".into() } else { names.join(", ") }.as_str());
+        let names: Vec<String> = names
+            .into_iter()
+            .filter(|name| !name.is_empty())
+            .map(|name| visible(name, LINE))
+            .collect();
+        self.line(
+            "from",
+            if names.is_empty() {
+                "an unknown model".into()
+            } else {
+                names.join(", ")
+            }
+            .as_str(),
+        );
         if !label.tags.is_empty() {
             let tags: Vec<String> = label.tags.iter().map(|tag| visible(tag, LINE)).collect();
             self.line("tags", &tags.join(", "));
         }
         let end = &measured.end;
-        let whole = [counted(explanation.events, "event"), counted(end.chars, "character")].join(", ");
+        let whole = [
+            counted(explanation.events, "event"),
+            counted(end.chars, "character"),
+        ]
+        .join(", ");
         self.line("whole", &format!("{whole} of text{}", time(end)));
         self.calls(explanation);
     }
@@ -68,10 +105,19 @@ impl Page {
             && (counts.exact, counts.read) != (counts.expected, counts.expected)
         {
             let expected = counted(counts.expected, "call");
-            self.line("wrong", &format!("the label has {expected}, of which {} were read exactly:", counts.exact));
+            self.line(
+                "wrong",
+                &format!(
+                    "the label has {expected}, of which {} were read exactly:",
+                    counts.exact
+                ),
+            );
             for call in &explanation.entry.label.calls {
                 let arguments = call.arguments.as_ref().map_or("null", |json| json.get());
-                self.line("label", &visible(&format!("{} {arguments}", call.name), LINE));
+                self.line(
+                    "label",
+                    &visible(&format!("{} {arguments}", call.name), LINE),
+                );
             }
         }
     }
@@ -84,23 +130,40 @@ impl Page {
             None => "no answer",
         };
         let place = match &outcome.at {
-            Some(at) => format!(" at event {} of {}{}", at.events, explanation.events, time(at)),
+            Some(at) => format!(
+                " at event {} of {}{}",
+                at.events,
+                explanation.events,
+                time(at)
+            ),
             None => String::new(),
         };
         let name = visible(checker.name, LINE);
-        self.out.push_str(&format!("{name}: {}, {verdict}{place}\n", word(outcome.answer)));
+        self.out.push_str(&format!(
+            "{name}: {}, {verdict}{place}\n",
+            word(outcome.answer)
+        ));
         self.line("reason", &visible(&outcome.reason, LINE));
         if outcome.last != outcome.answer {
-            self.line("revised", &format!("to {} after all events", word(outcome.last)));
+            self.line(
+                "revised",
+                &format!("to {} after all events", word(outcome.last)),
+            );
         }
         if let Some(event) = &checker.event {
             self.event(event);
         }
         if let Some(at) = &outcome.at {
             let (before, after) = explanation.texts(at);
-            self.line("before", &format!("{}: {}", counted(at.chars, "character"), shown_end(before)));
+            self.line(
+                "before",
+                &format!("{}: {}", counted(at.chars, "character"), shown_end(before)),
+            );
             let left = explanation.measured.end.chars.saturating_sub(at.chars);
-            self.line("after", &format!("{}: {}", counted(left, "character"), shown_beginning(after)));
+            self.line(
+                "after",
+                &format!("{}: {}", counted(left, "character"), shown_beginning(after)),
+            );
         }
         self.later(explanation, checker);
     }
@@ -108,7 +171,8 @@ impl Page {
     /// What came after the decision, or why it was late.
     fn later(&mut self, explanation: &Explanation<'_>, checker: &Explained<'_>) {
         let outcome = checker.outcome;
-        let (Some(first), Some(call)) = (&explanation.measured.first_call, &explanation.first_call) else {
+        let (Some(first), Some(call)) = (&explanation.measured.first_call, &explanation.first_call)
+        else {
             if outcome.answer == Answer::Yes {
                 self.line("later", "no event of a call was read");
             }
@@ -117,18 +181,29 @@ impl Page {
         let Some(at) = &outcome.at else { return };
         let distance = |from: &Place, to: &Place| {
             let events = counted(to.events.saturating_sub(from.events), "event");
-            format!("{events} and {}", counted(to.chars.saturating_sub(from.chars), "character"))
+            format!(
+                "{events} and {}",
+                counted(to.chars.saturating_sub(from.chars), "character")
+            )
         };
         if first.events > at.events {
             self.line(
                 "later",
-                &format!("a call begins {} after the decision, at event {}", distance(at, first), first.events),
+                &format!(
+                    "a call begins {} after the decision, at event {}",
+                    distance(at, first),
+                    first.events
+                ),
             );
             self.event(call);
         } else if first.events < at.events {
             self.line(
                 "late",
-                &format!("a call began {} before the decision, at event {}", distance(first, at), first.events),
+                &format!(
+                    "a call began {} before the decision, at event {}",
+                    distance(first, at),
+                    first.events
+                ),
             );
             self.event(call);
         }
@@ -137,8 +212,18 @@ impl Page {
     fn event(&mut self, place: &EventPlace) {
         self.line("event", &visible(&place.event, LINE));
         let (from, to) = place.lines;
-        let lines = if from == to { format!("line {from}") } else { format!("lines {from} to {to}") };
-        self.line("bytes", &format!("{}..{} of the file, {lines}", place.range.start, place.range.end));
+        let lines = if from == to {
+            format!("line {from}")
+        } else {
+            format!("lines {from} to {to}")
+        };
+        self.line(
+            "bytes",
+            &format!(
+                "{}..{} of the file, {lines}",
+                place.range.start, place.range.end
+            ),
+        );
         let mut rest = 0;
         for (at, line) in place.excerpt.trim_end().lines().enumerate() {
             if at < LINES {
@@ -150,7 +235,10 @@ impl Page {
         if rest > 0 {
             self.line("", &format!("… {} more", counted(rest, "line")));
         }
-        self.line("show", &command_line::bytes(&self.file, place.range.clone()));
+        self.line(
+            "show",
+            &command_line::bytes(&self.file, place.range.clone()),
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! Splits streams by their source repository, so that no table is tested on streams that resemble those it was learned from.
+//! Splits streams by their source repository, so that no table is tested on streams that resemble
+//! those it was learned from.
 
 use score::Label;
 
@@ -14,8 +15,9 @@ pub struct Folds {
 impl Folds {
     /// The part of a stream, from 0 to below the count. Streams of one repository are in one part.
     pub fn part(&self, label: &Label) -> usize {
-        let source =
-            label.source.as_deref().map_or(label.id.as_str(), |source| source.split(':').next().unwrap_or(source));
+        let source = label.source.as_deref().map_or(label.id.as_str(), |source| {
+            source.split(':').next().unwrap_or(source)
+        });
         // FNV-1a, finished as in MurmurHash3: every platform splits alike.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in self.seed.to_le_bytes().into_iter().chain(source.bytes()) {

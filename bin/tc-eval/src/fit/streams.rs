@@ -9,7 +9,8 @@ use std::path::PathBuf;
 /// Calls `take` for each stream whose label has an answer.
 ///
 /// # Errors
-/// When an index cannot be read or no label has an answer, and those of `take`, with the name of the stream.
+/// When an index cannot be read or no label has an answer, and those of `take`, with the name of
+/// the stream.
 pub(super) fn each(corpora: &[PathBuf], mut take: impl FnMut(Entry) -> Result<()>) -> Result<()> {
     let mut any = false;
     for corpus in corpora {
@@ -23,7 +24,9 @@ pub(super) fn each(corpora: &[PathBuf], mut take: impl FnMut(Entry) -> Result<()
         }
     }
     if !any {
-        bail!("no stream has an answer in its label; confirm the labels that tc-eval label proposes");
+        bail!(
+            "no stream has an answer in its label; confirm the labels that tc-eval label proposes"
+        );
     }
     Ok(())
 }
@@ -36,7 +39,9 @@ pub(super) fn observe(entry: &Entry, buffer: &mut Vec<u8>) -> Result<Observation
     let settings = ReadSettings::of_label(&entry.label)?;
     let mut observer = None;
     read::each_event_of_file(&entry.path, buffer, &settings, &mut |event, _| {
-        observer.get_or_insert_with(|| Observer::new(event)).push(event);
+        observer
+            .get_or_insert_with(|| Observer::new(event))
+            .push(event);
     })?;
     Ok(observer.context("the recording has no events")?.end())
 }

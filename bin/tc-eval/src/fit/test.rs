@@ -1,4 +1,5 @@
-//! Tests tables: each part of the corpora is judged with the table that was learned from the other parts.
+//! Tests tables: each part of the corpora is judged with the table that was learned from the other
+//! parts.
 
 use super::folds::Folds;
 use super::streams;
@@ -28,8 +29,9 @@ impl FoldedTest {
     /// What is wrong with a checker, a corpus or a recording.
     pub fn run(&self, corpora: &[PathBuf], common: &args::Common) -> Result<Status> {
         for name in &self.checkers {
-            checkers(name, &CallFilter::default())
-                .with_context(|| format!("unknown checker '{name}', use one of those of tc-detect but for cmd:"))?;
+            checkers(name, &CallFilter::default()).with_context(|| {
+                format!("unknown checker '{name}', use one of those of tc-detect but for cmd:")
+            })?;
         }
         let count = usize::try_from(self.folds.count)?;
         // `None` for parts without a stream, of which there may be many.
@@ -40,17 +42,26 @@ impl FoldedTest {
             table.add(&streams::observe(&entry, &mut buffer)?);
             Ok(())
         })?;
-        let plans: Vec<Option<Plan>> =
-            (0..count).map(|part| learned[part].is_some().then(|| self.plan(others(&learned, part), common))).collect();
-        let mut meters =
-            plans.iter().map(|plan| plan.as_ref().map(Meter::new).transpose()).collect::<Result<Vec<_>>>()?;
+        let plans: Vec<Option<Plan>> = (0..count)
+            .map(|part| {
+                learned[part]
+                    .is_some()
+                    .then(|| self.plan(others(&learned, part), common))
+            })
+            .collect();
+        let mut meters = plans
+            .iter()
+            .map(|plan| plan.as_ref().map(Meter::new).transpose())
+            .collect::<Result<Vec<_>>>()?;
         let mut tallies: Vec<Tally> = (0..count).map(|_| Tally::new(&self.checkers)).collect();
         streams::each(corpora, |mut entry| {
             let part = self.folds.part(&entry.label);
             if self.hide_tools {
                 entry.label.tools = None;
             }
-            let meter = meters[part].as_mut().context("the corpus changed while it was read")?;
+            let meter = meters[part]
+                .as_mut()
+                .context("the corpus changed while it was read")?;
             tallies[part].add(&meter.measure(&entry, Vec::new())?);
             Ok(())
         })?;
@@ -58,7 +69,15 @@ impl FoldedTest {
         writeln!(
             text,
             "{:10} {:16} {:>7} {:>6} {:>6} {:>9} {:>18} {:>7} {:>9}",
-            "part", "checker", "streams", "calls", "missed", "recall", "95 %", "waited", "false yes"
+            "part",
+            "checker",
+            "streams",
+            "calls",
+            "missed",
+            "recall",
+            "95 %",
+            "waited",
+            "false yes"
         )?;
         let mut all = Tally::new(&self.checkers);
         for (part, tally) in tallies.into_iter().enumerate() {
@@ -98,13 +117,22 @@ fn others(learned: &[Option<Table>], part: usize) -> Table {
 fn rows(out: &mut impl Write, part: &str, tally: &Tally) -> Result<()> {
     for checker in Report::of(tally).checkers {
         let confusion = checker.confusion;
-        let percent =
-            |metric: &str| checker.number(metric).map_or("-".to_owned(), |share| format!("{:.2} %", share * 100.0));
+        let percent = |metric: &str| {
+            checker
+                .number(metric)
+                .map_or("-".to_owned(), |share| format!("{:.2} %", share * 100.0))
+        };
         let interval = checker.intervals.get("recall");
-        let interval = interval.map_or("-".to_owned(), |i| format!("{:.2} - {:.2} %", i.low * 100.0, i.high * 100.0));
+        let interval = interval.map_or("-".to_owned(), |i| {
+            format!("{:.2} - {:.2} %", i.low * 100.0, i.high * 100.0)
+        });
         let missed = confusion.false_negatives + confusion.undecided_calls;
         let (calls, name) = (confusion.true_positives + missed, &checker.name);
-        let (recall, waited, wrong) = (percent("recall"), percent("waited"), confusion.false_positives);
+        let (recall, waited, wrong) = (
+            percent("recall"),
+            percent("waited"),
+            confusion.false_positives,
+        );
         let streams = tally.streams();
         writeln!(
             out,

@@ -14,16 +14,23 @@ use tag::lint::Lint;
 /// The most characters of a text that are shown.
 const SHOWN: usize = 1500;
 
-/// Asks on the terminal about each label of `index` that is not confirmed. Each answer is written at once, so that none is lost.
+/// Asks on the terminal about each label of `index` that is not confirmed. Each answer is written
+/// at once, so that none is lost.
 ///
 /// # Errors
 /// When the process has no terminal, or the index cannot be read or written.
 pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
     let mut index = Index::open(path)?;
-    let open: Vec<(usize, Label)> =
-        index.labels()?.into_iter().filter(|(_, label)| label.has_tool_call.is_none()).collect();
+    let open: Vec<(usize, Label)> = index
+        .labels()?
+        .into_iter()
+        .filter(|(_, label)| label.has_tool_call.is_none())
+        .collect();
     if open.is_empty() {
-        stdio::message("tc-eval", &format!("{}: every label is confirmed", path.display()));
+        stdio::message(
+            "tc-eval",
+            &format!("{}: every label is confirmed", path.display()),
+        );
         return Ok(());
     }
     let mut terminal = Terminal::open()?;
@@ -48,7 +55,9 @@ pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
                     members.push(("calls", Value::Array(Vec::new())));
                 }
                 if has_call && label.calls.is_empty() {
-                    terminal.show("  Write its calls into the index by hand; the reading found none.\n")?;
+                    terminal.show(
+                        "  Write its calls into the index by hand; the reading found none.\n",
+                    )?;
                 }
                 index.set(line, members);
                 index.write()?;
@@ -68,7 +77,9 @@ fn one(path: &Path, label: &Label, lint: &Lint) -> Result<Seen> {
         dialect: label.dialect.clone(),
         ..ReadSettings::default()
     };
-    seen::read(path, &settings, lint)?.pop().context("the recording has no stream")
+    seen::read(path, &settings, lint)?
+        .pop()
+        .context("the recording has no stream")
 }
 
 fn heading(label: &Label) -> String {
@@ -76,7 +87,10 @@ fn heading(label: &Label) -> String {
     if let Some(part) = label.part {
         out += &format!(", stream {part}");
     }
-    for name in [&label.api, &label.provider, &label.model].into_iter().flatten() {
+    for name in [&label.api, &label.provider, &label.model]
+        .into_iter()
+        .flatten()
+    {
         out += " / ";
         out += &visible(name, 80);
     }
@@ -93,7 +107,10 @@ fn shown(seen: &Seen) -> String {
     };
     text("text", &seen.before);
     for call in seen.calls() {
-        let arguments = call.arguments.as_ref().map_or("(cut or not JSON)", |json| json.get());
+        let arguments = call
+            .arguments
+            .as_ref()
+            .map_or("(cut or not JSON)", |json| json.get());
         text("call", &format!("{} {arguments}", call.name));
     }
     text("text after it", &seen.after);
@@ -116,16 +133,23 @@ impl Terminal {
     fn open() -> Result<Self> {
         let open = || OpenOptions::new().read(true).write(true).open("/dev/tty");
         let missing = "--confirm needs a terminal to ask on; without one, write has_tool_call into the index by hand";
-        Ok(Terminal { output: open().context(missing)?, input: BufReader::new(open().context(missing)?) })
+        Ok(Terminal {
+            output: open().context(missing)?,
+            input: BufReader::new(open().context(missing)?),
+        })
     }
 
     fn show(&mut self, text: &str) -> Result<()> {
-        self.output.write_all(text.as_bytes()).context("the terminal")
+        self.output
+            .write_all(text.as_bytes())
+            .context("the terminal")
     }
 
     fn ask(&mut self) -> Result<Answer> {
         loop {
-            self.show("  Does it call a tool that the client must run? [y]es, [n]o, [s]kip, [q]uit: ")?;
+            self.show(
+                "  Does it call a tool that the client must run? [y]es, [n]o, [s]kip, [q]uit: ",
+            )?;
             let mut line = String::new();
             if self.input.read_line(&mut line).context("the terminal")? == 0 {
                 return Ok(Answer::Quit);

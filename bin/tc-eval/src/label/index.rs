@@ -1,4 +1,5 @@
-//! An index that is read whole, changed and written again. What a change does not concern stays byte for byte.
+//! An index that is read whole, changed and written again. What a change does not concern stays
+//! byte for byte.
 
 use crate::draft::Draft;
 use anyhow::{Context, Result, bail};
@@ -23,8 +24,16 @@ impl Index {
     /// When it cannot be read, or a line is not a label.
     pub fn open(path: &Path) -> Result<Self> {
         let read = text(path)?;
-        let lines = read.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
-        let index = Index { path: path.to_owned(), read, lines };
+        let lines = read
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(str::to_owned)
+            .collect();
+        let index = Index {
+            path: path.to_owned(),
+            read,
+            lines,
+        };
         index.labels()?;
         Ok(index)
     }
@@ -35,11 +44,25 @@ impl Index {
     /// When a line is not a label.
     pub fn labels(&self) -> Result<Vec<(usize, Label)>> {
         let mut out = Vec::new();
-        for (n, line) in self.lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let label: Label = serde_json::from_str(line)
-                .with_context(|| format!("{}, line {}: not a label; mend or remove it", self.path.display(), n + 1))?;
+        for (n, line) in self
+            .lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
+            let label: Label = serde_json::from_str(line).with_context(|| {
+                format!(
+                    "{}, line {}: not a label; mend or remove it",
+                    self.path.display(),
+                    n + 1
+                )
+            })?;
             if label.file.is_empty() {
-                bail!("{}, line {}: the label names no file; mend or remove it", self.path.display(), n + 1);
+                bail!(
+                    "{}, line {}: the label names no file; mend or remove it",
+                    self.path.display(),
+                    n + 1
+                );
             }
             out.push((n, label));
         }
@@ -53,9 +76,15 @@ impl Index {
 
     /// Sets members of the label in line `n`; the others stay, in their order.
     pub fn set(&mut self, n: usize, members: Vec<(&str, Value)>) {
-        let Some(line) = self.lines.get_mut(n) else { return };
+        let Some(line) = self.lines.get_mut(n) else {
+            return;
+        };
         if let Ok(Value::Object(mut label)) = serde_json::from_str(line) {
-            label.extend(members.into_iter().map(|(name, value)| (name.to_owned(), value)));
+            label.extend(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value)),
+            );
             *line = event::safe_json(&Value::Object(label).to_string()).into_owned();
         }
     }
@@ -63,16 +92,20 @@ impl Index {
     /// Writes the index. A full disk leaves the old one as it was.
     ///
     /// # Errors
-    /// When it cannot be written, or another process changed it since it was read: then nothing is written, so that none of its
-    /// labels is lost.
+    /// When it cannot be written, or another process changed it since it was read: then nothing is
+    /// written, so that none of its labels is lost.
     pub fn write(&mut self) -> Result<()> {
         let name = self.path.display();
         if self.path.is_file() && text(&self.path)? != self.read {
-            bail!("{name}: another process changed it meanwhile, and nothing was written; run the command again");
+            bail!(
+                "{name}: another process changed it meanwhile, and nothing was written; run the command again"
+            );
         }
         let mut out = self.lines.join("\n");
         out.push('\n');
-        let unwritable = || format!("{name}: cannot be written, and is as it was; free space or name another file");
+        let unwritable = || {
+            format!("{name}: cannot be written, and is as it was; free space or name another file")
+        };
         let mut draft = Draft::create(&self.path).with_context(unwritable)?;
         draft.write_all(out.as_bytes()).with_context(unwritable)?;
         draft.finish().with_context(unwritable)?;
@@ -88,7 +121,8 @@ pub fn line(label: &Label) -> String {
     event::safe_json(&line).into_owned()
 }
 
-/// The text of the file; `None` if it does not exist yet, and for a device or a pipe, which is only written to.
+/// The text of the file; `None` if it does not exist yet, and for a device or a pipe, which is only
+/// written to.
 fn text(path: &Path) -> Result<Option<String>> {
     if path.exists() && !path.is_file() {
         return Ok(None);
@@ -96,6 +130,7 @@ fn text(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(e).with_context(|| format!("{}: an index is a file of lines of JSON", path.display())),
+        Err(e) => Err(e)
+            .with_context(|| format!("{}: an index is a file of lines of JSON", path.display())),
     }
 }

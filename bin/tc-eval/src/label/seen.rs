@@ -54,7 +54,10 @@ pub fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<See
         if origin.part == 0 {
             return;
         }
-        let seen = streams.entry(origin.part).or_insert_with(|| Seen { part: origin.part, ..Seen::default() });
+        let seen = streams.entry(origin.part).or_insert_with(|| Seen {
+            part: origin.part,
+            ..Seen::default()
+        });
         seen.end = usize::try_from(origin.offset).unwrap_or(usize::MAX);
         reading.push(event, origin, &mut |event| seen.take(event));
     })?;
@@ -93,7 +96,8 @@ impl Seen {
             self.flag("choices");
             return;
         }
-        let owned = |text: Option<Text<'_>>| text.map(|t| t.str().into_owned()).filter(|t| !t.is_empty());
+        let owned =
+            |text: Option<Text<'_>>| text.map(|t| t.str().into_owned()).filter(|t| !t.is_empty());
         match event.kind() {
             Kind::StreamStart => {
                 let start = StreamStart::read(event);
@@ -105,7 +109,9 @@ impl Seen {
                 self.flag("refusal");
                 self.text(&RefusalDelta::read(event).text.str());
             }
-            Kind::Thinking if !self.has_call && !Thinking::read(event).text.is_empty() => self.flag("reasoning"),
+            Kind::Thinking if !self.has_call && !Thinking::read(event).text.is_empty() => {
+                self.flag("reasoning")
+            }
             Kind::ServerItem => self.flag("server-item"),
             Kind::Error => self.flag("error"),
             Kind::ToolCallDelta => self.has_call = true,
@@ -115,7 +121,11 @@ impl Seen {
                 // A call of a stream that failed was made all the same.
                 if *retract.reason.str() != *"stream_failed" {
                     let id = owned(retract.tool_id).unwrap_or_default();
-                    if let Some(call) = self.places.remove(&id).and_then(|at| self.calls.get_mut(at)) {
+                    if let Some(call) = self
+                        .places
+                        .remove(&id)
+                        .and_then(|at| self.calls.get_mut(at))
+                    {
                         *call = None;
                         self.flag("retracted-call");
                     }
@@ -144,7 +154,10 @@ impl Seen {
         if call.repairs.is_some() {
             self.flag("repaired");
         }
-        let arguments = call.arguments.map(Json::text).filter(|text| &**text != "null");
+        let arguments = call
+            .arguments
+            .map(Json::text)
+            .filter(|text| &**text != "null");
         let arguments = arguments.and_then(|text| RawValue::from_string(text.into_owned()).ok());
         let name = call.tool_name.str().into_owned();
         let id = call.tool_id.str().into_owned();
@@ -168,8 +181,13 @@ impl Seen {
         let is_native = self.tools_mode.as_deref() != Some("tag");
         let whole = format!("{}{}", self.before, self.after);
         let is_marked = is_native && !lint.search(&whole).is_empty();
-        let cut_call = self.calls.iter().flatten().any(|call| call.arguments.is_none());
-        let is_json = serde_json::from_str::<&RawValue>(&whole).is_ok() && whole.trim().starts_with(['{', '[']);
+        let cut_call = self
+            .calls
+            .iter()
+            .flatten()
+            .any(|call| call.arguments.is_none());
+        let is_json = serde_json::from_str::<&RawValue>(&whole).is_ok()
+            && whole.trim().starts_with(['{', '[']);
         for (tag, is_so) in [
             ("text-before-call", calls && !is_blank),
             ("white-space-before-call", calls && is_blank && length > 0),
@@ -180,7 +198,10 @@ impl Seen {
             ("several-calls", self.calls.iter().flatten().count() > 1),
             ("cut-call", cut_call),
             ("cut-text", !calls && was_cut && length > 0),
-            ("server-item-only", !calls && self.flags.contains_key("server-item")),
+            (
+                "server-item-only",
+                !calls && self.flags.contains_key("server-item"),
+            ),
             ("json-answer", !calls && is_json),
             ("call-in-text", !calls && is_marked),
             ("leaked-markup", calls && is_marked),
@@ -198,10 +219,12 @@ impl Seen {
 
     fn hash(&mut self, bytes: &[u8]) {
         let digest = Sha256::digest(&bytes[..self.end.min(bytes.len())]);
-        self.sha256 = digest.iter().fold(String::with_capacity(64), |mut out, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "{byte:02x}");
-            out
-        });
+        self.sha256 = digest
+            .iter()
+            .fold(String::with_capacity(64), |mut out, byte| {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "{byte:02x}");
+                out
+            });
     }
 }

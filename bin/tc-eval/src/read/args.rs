@@ -1,4 +1,5 @@
-//! What a user says of a recording that does not show it, and the forms in which commands write what they find in it.
+//! What a user says of a recording that does not show it, and the forms in which commands write
+//! what they find in it.
 
 use super::label::api;
 use super::settings::ReadSettings;

@@ -8,9 +8,22 @@ use event::{Event, Payload};
 use upstream::{Api, End, Stream};
 
 /// Gives the events of the body of `api` to `take`.
-pub(super) fn read(source: Source<'_>, api: Api, settings: &ReadSettings, take: &mut Take<'_>) -> Result<()> {
+pub(super) fn read(
+    source: Source<'_>,
+    api: Api,
+    settings: &ReadSettings,
+    take: &mut Take<'_>,
+) -> Result<()> {
     let mut stream = Stream::new(api, settings.options());
-    let mut sink = Sink { take, origin: Origin { part: 1, offset: 0, ms: None }, is_too_long: false };
+    let mut sink = Sink {
+        take,
+        origin: Origin {
+            part: 1,
+            offset: 0,
+            ms: None,
+        },
+        is_too_long: false,
+    };
     if !settings.reads(1) {
         return Ok(());
     }
@@ -34,16 +47,20 @@ impl Sink<'_> {
     /// Whether the whole stream was decoded.
     ///
     /// # Errors
-    /// When a frame was longer than the settings allow: what the decoder gave is not what the provider sent.
+    /// When a frame was longer than the settings allow: what the decoder gave is not what the
+    /// provider sent.
     pub fn check(&self, settings: &ReadSettings) -> Result<()> {
         if self.is_too_long {
-            let limit = settings.max_line.map_or_else(|| "64 MiB".to_owned(), |limit| format!("{limit} bytes"));
+            let limit = settings
+                .max_line
+                .map_or_else(|| "64 MiB".to_owned(), |limit| format!("{limit} bytes"));
             bail!("an event is longer than {limit}; raise --max-line if that is right");
         }
         Ok(())
     }
 
-    /// Feeds `stream` line by line, so that the offset of each event is the end of its frame, or in the pieces of the settings.
+    /// Feeds `stream` line by line, so that the offset of each event is the end of its frame, or in
+    /// the pieces of the settings.
     fn feed(&mut self, stream: &mut Stream, bytes: &[u8], settings: &ReadSettings) {
         if settings.pieces.is_some() {
             self.origin.offset += bytes.len() as u64;
@@ -57,7 +74,9 @@ impl Sink<'_> {
 
     /// Feeds `stream` in the pieces of the settings, if they have any.
     pub fn feed_pieces(&mut self, stream: &mut Stream, bytes: &[u8], settings: &ReadSettings) {
-        let Some(mut sizes) = settings.pieces else { return stream.push(bytes, self) };
+        let Some(mut sizes) = settings.pieces else {
+            return stream.push(bytes, self);
+        };
         let mut rest = bytes;
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(sizes.next().min(rest.len()));
@@ -71,7 +90,8 @@ impl event::Sink for Sink<'_> {
     fn pass(&mut self) {}
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        self.is_too_long |= matches!(payload, Payload::Error(error) if error.code.str() == "frame_too_long");
+        self.is_too_long |=
+            matches!(payload, Payload::Error(error) if error.code.str() == "frame_too_long");
         (self.take)(&Event::of(payload, None, choice, None), self.origin);
     }
 

@@ -12,7 +12,11 @@ use std::collections::HashMap;
 const MAX_LINE: usize = 64 << 20;
 
 /// Gives the events of all streams to `take`; returns how many streams the log has.
-pub(super) fn read(source: Source<'_>, settings: &ReadSettings, take: &mut Take<'_>) -> Result<u64> {
+pub(super) fn read(
+    source: Source<'_>,
+    settings: &ReadSettings,
+    take: &mut Take<'_>,
+) -> Result<u64> {
     let limit = settings.max_line.unwrap_or(MAX_LINE);
     let mut log = Log {
         settings,
@@ -67,7 +71,10 @@ impl Log<'_, '_> {
         self.number += 1;
         let Ok(Ok(event)) = std::str::from_utf8(line).map(|line| self.scanner.read(line)) else {
             if self.settings.strict && !line.trim_ascii().is_empty() {
-                bail!("line {} is not an event; mend it or leave out --strict", self.number);
+                bail!(
+                    "line {} is not an event; mend it or leave out --strict",
+                    self.number
+                );
             }
             return Ok(());
         };
@@ -75,13 +82,27 @@ impl Log<'_, '_> {
         if !self.settings.reads(part) {
             return Ok(());
         }
-        let ms = event.t().and_then(Raw::f64).filter(|ms| ms.is_finite() && *ms >= 0.0);
-        let origin = Origin { part, offset: self.offset, ms };
+        let ms = event
+            .t()
+            .and_then(Raw::f64)
+            .filter(|ms| ms.is_finite() && *ms >= 0.0);
+        let origin = Origin {
+            part,
+            offset: self.offset,
+            ms,
+        };
         if event.kind() == Kind::StreamStart {
-            let start = completed(StreamStart::read(&event), self.settings, self.tools.as_deref());
+            let start = completed(
+                StreamStart::read(&event),
+                self.settings,
+                self.tools.as_deref(),
+            );
             if let Some(start) = start {
                 let payload = Payload::from(start);
-                (self.take)(&Event::of(&payload, event.stream(), event.choice(), event.t()), origin);
+                (self.take)(
+                    &Event::of(&payload, event.stream(), event.choice(), event.t()),
+                    origin,
+                );
                 return Ok(());
             }
         }
@@ -94,7 +115,11 @@ impl Log<'_, '_> {
 fn part(open: &mut HashMap<Box<str>, u64>, parts: &mut u64, event: &Event<'_>) -> u64 {
     let name = event.stream().map_or("", Raw::text);
     let kind = event.kind();
-    let known = if kind == Kind::StreamStart { None } else { open.get(name).copied() };
+    let known = if kind == Kind::StreamStart {
+        None
+    } else {
+        open.get(name).copied()
+    };
     let part = match known {
         Some(part) => part,
         None if kind.begins_stream() => {

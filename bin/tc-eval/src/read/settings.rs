@@ -13,8 +13,8 @@ pub struct ReadSettings {
     pub part: Option<u64>,
     /// The requested model; used where the recording names none.
     pub model: Option<String>,
-    /// The tools of the request as JSON in any provider's shape, if known; they become `tools` of `stream_start` where the recording
-    /// has none. A list that cannot be read counts as unknown.
+    /// The tools of the request as JSON in any provider's shape, if known; they become `tools` of
+    /// `stream_start` where the recording has none. A list that cannot be read counts as unknown.
     pub tools: Option<String>,
     /// `tag` where calls are text, with the dialect.
     pub tools_mode: Option<String>,
@@ -24,7 +24,8 @@ pub struct ReadSettings {
     pub max_line: Option<usize>,
     /// Whether a line of a log that is not an event is an error; by default it is skipped.
     pub strict: bool,
-    /// The sizes of the pieces in which bytes reach the decoder; by default lines, or the reads of a tape.
+    /// The sizes of the pieces in which bytes reach the decoder; by default lines, or the reads of
+    /// a tape.
     pub pieces: Option<Sizes>,
 }
 
@@ -42,7 +43,10 @@ impl ReadSettings {
     /// The fields of `stream_start` where the recording has none of them.
     pub(super) fn options(&self) -> StreamOptions {
         let tools = self.tools();
-        let tools_mode = self.tools_mode.clone().or_else(|| tools.as_deref().map(native_or_none));
+        let tools_mode = self
+            .tools_mode
+            .clone()
+            .or_else(|| tools.as_deref().map(native_or_none));
         StreamOptions {
             tools,
             tools_mode,
@@ -54,7 +58,8 @@ impl ReadSettings {
     }
 }
 
-/// A list of tools in any provider's shape as a list in OpenAI's, on one line. `None` if it cannot be read.
+/// A list of tools in any provider's shape as a list in OpenAI's, on one line. `None` if it cannot
+/// be read.
 pub(super) fn openai_tools(json: &str) -> Option<String> {
     Some(ToolList::read(json).ok()?.openai(|_| true))
 }

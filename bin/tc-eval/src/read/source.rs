@@ -20,7 +20,10 @@ pub(super) struct Source<'b> {
 impl<'b> Source<'b> {
     /// A recording in memory.
     pub fn of_bytes(bytes: &'b [u8]) -> Self {
-        Source { start: Cow::Borrowed(bytes), rest: None }
+        Source {
+            start: Cow::Borrowed(bytes),
+            rest: None,
+        }
     }
 
     /// The recording at `path`; what is read of it first goes into `buffer`.
@@ -32,7 +35,10 @@ impl<'b> Source<'b> {
         buffer.clear();
         let size = (&mut file).take(WHOLE + 1).read_to_end(buffer)?;
         let rest = (size as u64 > WHOLE).then_some(file);
-        Ok(Source { start: Cow::Borrowed(buffer), rest })
+        Ok(Source {
+            start: Cow::Borrowed(buffer),
+            rest,
+        })
     }
 
     /// The beginning, of at least as many bytes as show what the recording is.
@@ -55,9 +61,14 @@ impl<'b> Source<'b> {
     ///
     /// # Errors
     /// Those of the system and of `take`.
-    pub fn each_piece(self, mut take: impl FnMut(&[u8]) -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    pub fn each_piece(
+        self,
+        mut take: impl FnMut(&[u8]) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
         let mut goes_on = take(&self.start)?;
-        let Some(mut rest) = self.rest else { return Ok(()) };
+        let Some(mut rest) = self.rest else {
+            return Ok(());
+        };
         let mut block = vec![0; BLOCK];
         while goes_on {
             match rest.read(&mut block) {

@@ -12,7 +12,11 @@ use upstream::{Api, End, Stream, StreamOptions};
 pub(super) fn read(bytes: &[u8], settings: &ReadSettings, take: &mut Take<'_>) -> Result<u64> {
     let text = std::str::from_utf8(bytes).context("not UTF-8, a tape is text")?;
     let tape = Tape::read(text)?;
-    let mut lines = Lines { text, number: 0, end: 0 };
+    let mut lines = Lines {
+        text,
+        number: 0,
+        end: 0,
+    };
     for (part, one) in (1..).zip(&tape.exchanges) {
         if settings.reads(part) {
             lines.find(one.line);
@@ -36,7 +40,8 @@ impl Lines<'_> {
         while self.number < number && self.step().is_some() {}
     }
 
-    /// Goes to the next line that is neither blank nor a comment, and gives where it ends; at the end of the tape, that end.
+    /// Goes to the next line that is neither blank nor a comment, and gives where it ends; at the
+    /// end of the tape, that end.
     fn next(&mut self) -> u64 {
         while let Some(line) = self.step() {
             let line = line.trim_start_matches('\u{feff}').trim();
@@ -63,17 +68,39 @@ fn exchange(
     take: &mut Take<'_>,
 ) -> Result<()> {
     let Some(api) = Api::from_name(&exchange.api).or(settings.api) else {
-        bail!("line {}: the API \"{}\" is unknown; correct it in the tape", exchange.line, exchange.api);
+        bail!(
+            "line {}: the API \"{}\" is unknown; correct it in the tape",
+            exchange.line,
+            exchange.api
+        );
     };
     let mut stream = Stream::new(api, options(exchange, settings));
-    let mut at = exchange.head.as_ref().map(|head| head.after).unwrap_or_default();
-    let mut sink =
-        Sink { take, origin: Origin { part, offset: lines.end as u64, ms: Some(millis(at)) }, is_too_long: false };
+    let mut at = exchange
+        .head
+        .as_ref()
+        .map(|head| head.after)
+        .unwrap_or_default();
+    let mut sink = Sink {
+        take,
+        origin: Origin {
+            part,
+            offset: lines.end as u64,
+            ms: Some(millis(at)),
+        },
+        is_too_long: false,
+    };
     if exchange.head.is_some() {
         sink.origin.offset = lines.next();
     }
-    if let Some(head) = exchange.head.as_ref().filter(|head| !(200..300).contains(&head.status)) {
-        sink.origin.offset = exchange.reads.iter().fold(sink.origin.offset, |_, _| lines.next());
+    if let Some(head) = exchange
+        .head
+        .as_ref()
+        .filter(|head| !(200..300).contains(&head.status))
+    {
+        sink.origin.offset = exchange
+            .reads
+            .iter()
+            .fold(sink.origin.offset, |_, _| lines.next());
         stream.error_body(head.status, &exchange.body(), None, &mut sink);
         return Ok(());
     }
@@ -108,9 +135,17 @@ fn options(exchange: &Exchange, settings: &ReadSettings) -> StreamOptions {
         options.model = Some(exchange.model.clone());
     }
     if settings.tools_mode.is_none() && exchange.request.body.is_object() {
-        let tools = exchange.request.body.get("tools").and_then(|tools| openai_tools(&tools.to_string()));
+        let tools = exchange
+            .request
+            .body
+            .get("tools")
+            .and_then(|tools| openai_tools(&tools.to_string()));
         if tools.is_some() || settings.tools.is_none() {
-            options.tools_mode = Some(tools.as_deref().map_or_else(|| "none".to_owned(), native_or_none));
+            options.tools_mode = Some(
+                tools
+                    .as_deref()
+                    .map_or_else(|| "none".to_owned(), native_or_none),
+            );
             options.tools = tools;
         }
     }
@@ -154,7 +189,10 @@ mod tests {
         .concat();
         let places = |part: Option<u64>| {
             let mut places = Vec::new();
-            let settings = ReadSettings { part, ..ReadSettings::default() };
+            let settings = ReadSettings {
+                part,
+                ..ReadSettings::default()
+            };
             let take = &mut |event: &event::Event<'_>, origin: super::super::Origin| {
                 let lines = tape[..origin.offset as usize].lines().count();
                 places.push((event.kind().name(), origin.part, lines));
@@ -164,9 +202,20 @@ mod tests {
         };
         let first = [("content_delta", 1, 6), ("content_delta", 1, 8)];
         let all = places(None);
-        let texts: Vec<_> = all.iter().copied().filter(|place| place.0 == "content_delta").collect();
+        let texts: Vec<_> = all
+            .iter()
+            .copied()
+            .filter(|place| place.0 == "content_delta")
+            .collect();
         assert_eq!(texts, [&first[..], &[("content_delta", 2, 12)]].concat());
-        assert!(all.contains(&("stream_end", 1, 9)) && all.contains(&("stream_end", 2, 12)), "{all:?}");
-        assert!(places(Some(2)).iter().all(|place| place.1 == 2 && place.2 >= 11));
+        assert!(
+            all.contains(&("stream_end", 1, 9)) && all.contains(&("stream_end", 2, 12)),
+            "{all:?}"
+        );
+        assert!(
+            places(Some(2))
+                .iter()
+                .all(|place| place.1 == 2 && place.2 >= 11)
+        );
     }
 }

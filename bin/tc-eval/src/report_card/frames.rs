@@ -2,18 +2,25 @@
 
 use event::Raw;
 use score::deviation::{
-    ARGUMENTS_OBJECT, BYTE_ORDER_MARK, CALLS_NULL, COMMENTS, CRLF, Deviation, EMPTY_CHOICES, EMPTY_DELTA, EMPTY_OUTPUT,
-    FINISH_TWICE, INDEX_TWICE_IN_CHUNK, NO_BLANK_LINES, NO_END_MARK, NO_LAST_BLANK, OPENAI_DONE, USAGE_AFTER_FINISH,
-    USAGE_IN_EVERY_CHUNK,
+    ARGUMENTS_OBJECT, BYTE_ORDER_MARK, CALLS_NULL, COMMENTS, CRLF, Deviation, EMPTY_CHOICES,
+    EMPTY_DELTA, EMPTY_OUTPUT, FINISH_TWICE, INDEX_TWICE_IN_CHUNK, NO_BLANK_LINES, NO_END_MARK,
+    NO_LAST_BLANK, OPENAI_DONE, USAGE_AFTER_FINISH, USAGE_IN_EVERY_CHUNK,
 };
 use std::collections::BTreeSet;
 use upstream::Api;
 
-/// Gives each deviation of `body` to `found`, with the bytes up to the end of the line that shows it. A deviation may come several
-/// times.
+/// Gives each deviation of `body` to `found`, with the bytes up to the end of the line that shows
+/// it. A deviation may come several times.
 pub fn search(body: &[u8], api: Api, found: &mut dyn FnMut(&'static Deviation, usize)) {
     let is_lines = api == Api::Ollama;
-    let mut frames = Frames { api, finished: BTreeSet::new(), usages: 0, items: 0, has_ended: false, found };
+    let mut frames = Frames {
+        api,
+        finished: BTreeSet::new(),
+        usages: 0,
+        items: 0,
+        has_ended: false,
+        found,
+    };
     let mut offset = 0;
     if body.starts_with(b"\xef\xbb\xbf") {
         (frames.found)(BYTE_ORDER_MARK, 3);
@@ -77,20 +84,31 @@ impl Frames<'_> {
             }
             return;
         }
-        let Some(frame) = std::str::from_utf8(data).ok().and_then(|text| Raw::parse(text).ok()) else { return };
+        let Some(frame) = std::str::from_utf8(data)
+            .ok()
+            .and_then(|text| Raw::parse(text).ok())
+        else {
+            return;
+        };
         let kind = frame.get_str("type");
         match self.api {
             Api::OpenaiChat | Api::Mistral => self.chunk(frame, offset),
             Api::Anthropic => {
-                self.has_ended |= kind.as_deref() == Some("message_stop") || frame.get("messageStop").is_some();
-                if kind.as_deref() == Some("message_delta") && has_text(frame.at(&["delta", "stop_reason"])) {
+                self.has_ended |=
+                    kind.as_deref() == Some("message_stop") || frame.get("messageStop").is_some();
+                if kind.as_deref() == Some("message_delta")
+                    && has_text(frame.at(&["delta", "stop_reason"]))
+                {
                     self.finish(0, offset);
                 }
             }
             Api::Gemini => {
                 for candidate in frame.get("candidates").into_iter().flat_map(Raw::items) {
                     if has_text(candidate.get("finishReason")) {
-                        self.finish(candidate.get("index").and_then(Raw::i64).unwrap_or(0), offset);
+                        self.finish(
+                            candidate.get("index").and_then(Raw::i64).unwrap_or(0),
+                            offset,
+                        );
                     }
                 }
                 if frame.get("usageMetadata").is_some() {
@@ -103,7 +121,9 @@ impl Frames<'_> {
                     self.has_ended = true;
                     let output = frame.at(&["response", "output"]);
                     if self.items > 0
-                        && output.is_some_and(|output| output.is_array() && output.items().next().is_none())
+                        && output.is_some_and(|output| {
+                            output.is_array() && output.items().next().is_none()
+                        })
                     {
                         (self.found)(EMPTY_OUTPUT, offset);
                     }
@@ -147,7 +167,9 @@ impl Frames<'_> {
             }
             return;
         };
-        let Some(calls) = delta.get("tool_calls") else { return };
+        let Some(calls) = delta.get("tool_calls") else {
+            return;
+        };
         let mut indexes = BTreeSet::new();
         let mut count = 0;
         for call in calls.items() {
@@ -157,7 +179,10 @@ impl Frames<'_> {
             {
                 (self.found)(INDEX_TWICE_IN_CHUNK, offset);
             }
-            if call.at(&["function", "arguments"]).is_some_and(Raw::is_object) {
+            if call
+                .at(&["function", "arguments"])
+                .is_some_and(Raw::is_object)
+            {
                 (self.found)(ARGUMENTS_OBJECT, offset);
             }
         }

@@ -18,18 +18,23 @@ pub fn read(path: &Path) -> Result<Vec<CardLine>> {
     let name = path.display();
     let missing = || format!("{name}: write a card with --save {name}");
     let mut text = String::new();
-    let read =
-        File::open(path).and_then(|file| file.take(LIMIT + 1).read_to_string(&mut text)).with_context(missing)?;
+    let read = File::open(path)
+        .and_then(|file| file.take(LIMIT + 1).read_to_string(&mut text))
+        .with_context(missing)?;
     if read as u64 > LIMIT {
-        bail!("{name}: longer than {} MiB, so not a report card; write one with --save", LIMIT >> 20);
+        bail!(
+            "{name}: longer than {} MiB, so not a report card; write one with --save",
+            LIMIT >> 20
+        );
     }
     let mut lines = Vec::new();
     for (n, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() {
             continue;
         }
-        let line: CardLine = serde_json::from_str(line)
-            .with_context(|| format!("{name}, line {n}: not a line of a report card; write one with --save"))?;
+        let line: CardLine = serde_json::from_str(line).with_context(|| {
+            format!("{name}, line {n}: not a line of a report card; write one with --save")
+        })?;
         if line.api.is_empty() {
             bail!("{name}, line {n}: names no api; write a card with --save");
         }
@@ -43,8 +48,12 @@ pub fn read(path: &Path) -> Result<Vec<CardLine>> {
 /// # Errors
 /// When the file cannot be written.
 pub fn write(path: &Path, card: &str) -> Result<()> {
-    let unwritable =
-        || format!("{}: cannot be written, and is as it was; free space or name another file", path.display());
+    let unwritable = || {
+        format!(
+            "{}: cannot be written, and is as it was; free space or name another file",
+            path.display()
+        )
+    };
     let mut draft = Draft::create(path).with_context(unwritable)?;
     draft.write_all(card.as_bytes()).with_context(unwritable)?;
     draft.finish().with_context(unwritable)

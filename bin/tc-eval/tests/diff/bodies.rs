@@ -19,9 +19,16 @@ pub fn bodies() -> Vec<Body> {
     let mut out = Vec::new();
     for folder in paths(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams")) {
         let api = name(&folder);
-        for path in paths(&folder).into_iter().filter(|path| !name(path).ends_with(".events.ndjson")) {
+        for path in paths(&folder)
+            .into_iter()
+            .filter(|path| !name(path).ends_with(".events.ndjson"))
+        {
             if path.with_extension("events.ndjson").exists() {
-                out.push(Body { name: format!("{api}/{}", name(&path)), api: api.clone(), path });
+                out.push(Body {
+                    name: format!("{api}/{}", name(&path)),
+                    api: api.clone(),
+                    path,
+                });
             }
         }
     }
@@ -30,25 +37,39 @@ pub fn bodies() -> Vec<Body> {
 }
 
 fn paths(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     paths.sort();
     paths
 }
 
 fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 impl Body {
     /// The log of it that is recorded beside it.
     pub fn recorded(&self) -> String {
-        fs::read_to_string(self.path.with_extension("events.ndjson")).expect("recorded events").trim_end().to_owned()
+        fs::read_to_string(self.path.with_extension("events.ndjson"))
+            .expect("recorded events")
+            .trim_end()
+            .to_owned()
     }
 
     /// Its events, with the deltas of calls, read in pieces of `size` bytes.
     pub fn deltas(&self, size: usize) -> Vec<String> {
         let api = Api::from_name(&self.api).expect("an API");
-        let (mut stream, mut out) = (Stream::new(api, StreamOptions::default()), Collect::default());
+        let (mut stream, mut out) = (
+            Stream::new(api, StreamOptions::default()),
+            Collect::default(),
+        );
         for piece in fs::read(&self.path).expect("a body").chunks(size) {
             stream.push(piece, &mut out);
         }
@@ -58,7 +79,11 @@ impl Body {
 
     /// What `tc-accumulate --keep-deltas` writes of `lines`.
     pub fn merged(&self, lines: &[String]) -> Vec<String> {
-        let options = Options { keep_deltas: true, partial: true, ..Options::default() };
+        let options = Options {
+            keep_deltas: true,
+            partial: true,
+            ..Options::default()
+        };
         Collect::run(&mut Accumulate::new(Rc::new(options)), lines)
     }
 }

@@ -28,7 +28,8 @@ impl Folder {
     pub fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{number}", std::process::id()));
+        let path =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder for the test");
         Folder { path }
     }
@@ -55,7 +56,10 @@ impl Folder {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tc-eval"));
         command.args(args).current_dir(&self.path).env_remove("CI");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
@@ -66,9 +70,17 @@ impl Folder {
 
     /// Runs the command with `input` on its standard input.
     pub fn run_with(&self, args: &[&str], input: impl AsRef<[u8]>) -> Ran {
-        let mut child: Child = self.command(args).stdin(Stdio::piped()).spawn().expect("the command runs");
+        let mut child: Child = self
+            .command(args)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
         // A command that stops reading early is not a failure of the writer.
-        let _ = child.stdin.take().expect("a pipe").write_all(input.as_ref());
+        let _ = child
+            .stdin
+            .take()
+            .expect("a pipe")
+            .write_all(input.as_ref());
         Ran::of(child.wait_with_output().expect("the command ends"))
     }
 }
@@ -84,12 +96,19 @@ impl Ran {
     /// The output of a process that has ended.
     pub fn of(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-        Ran { out: text(output.stdout), err: text(output.stderr), status: output.status.code() }
+        Ran {
+            out: text(output.stdout),
+            err: text(output.stderr),
+            status: output.status.code(),
+        }
     }
 
     /// The lines of standard output as JSON.
     pub fn lines(&self) -> Vec<serde_json::Value> {
-        self.out.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+        self.out
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+            .collect()
     }
 }
 

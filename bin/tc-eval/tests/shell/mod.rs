@@ -7,7 +7,10 @@ use std::process::{Command, Stdio};
 
 /// The fixtures of the project.
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").canonicalize().expect("the project has fixtures")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures")
+        .canonicalize()
+        .expect("the project has fixtures")
 }
 
 /// A new folder with the fixtures linked into it; it is removed with this value.
@@ -23,10 +26,12 @@ pub struct Ran {
 impl Folder {
     /// A folder for the test `name`.
     pub fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let path =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder for the test");
-        std::os::unix::fs::symlink(fixtures(), path.join("fixtures")).expect("a link to the fixtures");
+        std::os::unix::fs::symlink(fixtures(), path.join("fixtures"))
+            .expect("a link to the fixtures");
         Folder(path)
     }
 
@@ -45,22 +50,47 @@ impl Folder {
     /// The files and folders in it, by name.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).expect("the folder can be read");
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<_> = entries
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
         names.sort();
         names
     }
 
     /// Runs a script of bash here; it fails when any stage of a pipe fails.
     pub fn run(&self, script: &str) -> Ran {
-        let bin = Path::new(env!("CARGO_BIN_EXE_tc-eval")).parent().expect("a folder of commands");
-        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+        let bin = Path::new(env!("CARGO_BIN_EXE_tc-eval"))
+            .parent()
+            .expect("a folder of commands");
+        let path = format!(
+            "{}:{}",
+            bin.display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
         let mut shell = Command::new("bash");
-        shell.args(["-o", "pipefail", "-c", script]).current_dir(&self.0).env_clear();
-        shell.env("PATH", path).env("LC_ALL", "C").env("HOME", &self.0).env("NO_COLOR", "1");
+        shell
+            .args(["-o", "pipefail", "-c", script])
+            .current_dir(&self.0)
+            .env_clear();
+        shell
+            .env("PATH", path)
+            .env("LC_ALL", "C")
+            .env("HOME", &self.0)
+            .env("NO_COLOR", "1");
         let output = shell.stdin(Stdio::null()).output().expect("bash runs");
-        let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Ran { out, err, status: output.status.code().unwrap_or(-1) }
+        let [out, err] = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Ran {
+            out,
+            err,
+            status: output.status.code().unwrap_or(-1),
+        }
     }
 
     /// Runs a script that must end with 0 and returns what it prints.
@@ -73,7 +103,11 @@ impl Folder {
     /// Runs a script that must end with 2 and one line of `tc-eval`, and returns the line.
     pub fn refused(&self, script: &str) -> String {
         let Ran { out, err, status } = self.run(script);
-        assert_eq!((status, err.lines().count()), (2, 1), "{script}\n{out}{err}");
+        assert_eq!(
+            (status, err.lines().count()),
+            (2, 1),
+            "{script}\n{out}{err}"
+        );
         assert!(err.starts_with("tc-eval: "), "{script}\n{err}");
         err
     }

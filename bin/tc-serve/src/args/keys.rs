@@ -22,8 +22,14 @@ impl Keys {
     /// When the system has no random bytes.
     pub fn make() -> Result<Keys> {
         let key = random().context("/dev/urandom: no key can be made; give one with --key-file")?;
-        let key = key.iter().fold("tp-".to_owned(), |key, byte| key + &format!("{byte:02x}"));
-        Ok(Keys { hashes: vec![hash(&key)], made: Some(key), file: None })
+        let key = key
+            .iter()
+            .fold("tp-".to_owned(), |key, byte| key + &format!("{byte:02x}"));
+        Ok(Keys {
+            hashes: vec![hash(&key)],
+            made: Some(key),
+            file: None,
+        })
     }
 
     /// The keys of a file.
@@ -31,7 +37,11 @@ impl Keys {
     /// # Errors
     /// One line for a file that cannot be read, or whose keys cannot be used.
     pub fn read(file: &Path) -> Result<Keys> {
-        Ok(Keys { hashes: ::args::file(file, read_keys)?, made: None, file: Some(file.to_owned()) })
+        Ok(Keys {
+            hashes: ::args::file(file, read_keys)?,
+            made: None,
+            file: Some(file.to_owned()),
+        })
     }
 
     /// The place of `key` in the list. Takes the same time for every key of the same length.
@@ -49,7 +59,10 @@ impl Keys {
 
     /// The beginning of a key's hash, by which a log names it.
     pub fn name(&self, place: usize) -> String {
-        self.hashes[place].iter().take(4).fold(String::new(), |name, byte| name + &format!("{byte:02x}"))
+        self.hashes[place]
+            .iter()
+            .take(4)
+            .fold(String::new(), |name, byte| name + &format!("{byte:02x}"))
     }
 }
 
@@ -73,7 +86,10 @@ fn hash(key: &str) -> [u8; 32] {
 /// # Errors
 /// One line for a file without a key, and for a key that is too short or has other characters.
 fn read_keys(text: &str) -> Result<Vec<[u8; 32]>> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let keys: Vec<[u8; 32]> = lines
         .map(|key| {
             if key.len() < 16 || !key.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -93,10 +93,16 @@ pub fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
 /// One line for a text that is not a scheme and a host.
 pub fn origin(text: &str) -> Result<String> {
     let lower = text.to_ascii_lowercase();
-    let host = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"));
+    let host = lower
+        .strip_prefix("http://")
+        .or_else(|| lower.strip_prefix("https://"));
     match host {
-        Some(host) if !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']) => Ok(lower),
-        _ => bail!("--allow-origin {text}: not an origin, write it as https://chat.example.com, without a path"),
+        Some(host) if !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']) => {
+            Ok(lower)
+        }
+        _ => bail!(
+            "--allow-origin {text}: not an origin, write it as https://chat.example.com, without a path"
+        ),
     }
 }
 
@@ -106,8 +112,19 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_scheme_and_a_host() {
-        assert_eq!(origin("https://Chat.example.com:8443").unwrap(), "https://chat.example.com:8443");
-        for wrong in ["*", "null", "chat.example.com", "https://", "https://*", "https://a/b", "ftp://a"] {
+        assert_eq!(
+            origin("https://Chat.example.com:8443").unwrap(),
+            "https://chat.example.com:8443"
+        );
+        for wrong in [
+            "*",
+            "null",
+            "chat.example.com",
+            "https://",
+            "https://*",
+            "https://a/b",
+            "ftp://a",
+        ] {
             assert!(origin(wrong).is_err(), "{wrong}");
         }
     }

@@ -31,13 +31,24 @@ pub struct RequestLog {
 impl RequestLog {
     /// The notices about the request `id`.
     pub fn new(notices: Notices, id: &str) -> RequestLog {
-        RequestLog { notices, id: id.into(), left: SHOWN }
+        RequestLog {
+            notices,
+            id: id.into(),
+            left: SHOWN,
+        }
     }
 
     /// Notes what is wrong with the command.
     pub fn line(&mut self, text: &str) {
         let id = Arc::clone(&self.id);
-        self.write(text.len(), Notice::Warning { code: "command", message: text, request: Some(&id) });
+        self.write(
+            text.len(),
+            Notice::Warning {
+                code: "command",
+                message: text,
+                request: Some(&id),
+            },
+        );
     }
 
     /// Shows a line that the command wrote.
@@ -58,20 +69,32 @@ impl RequestLog {
         }
         self.left = 0;
         let message = "its command writes more to standard error than is shown";
-        self.notices.write(Notice::Warning { code: "command", message, request: Some(&self.id) });
+        self.notices.write(Notice::Warning {
+            code: "command",
+            message,
+            request: Some(&self.id),
+        });
     }
 }
 
 impl CommandErrors {
     /// Shows what comes out of `pipe`.
     pub fn new(pipe: ChildStderr, request: RequestLog) -> CommandErrors {
-        CommandErrors { pipe: Some(pipe), lines: Lines::new(LINE), request }
+        CommandErrors {
+            pipe: Some(pipe),
+            lines: Lines::new(LINE),
+            request,
+        }
     }
 
     /// Reads to the end. May be dropped and called again.
     pub async fn read(&mut self) {
         let mut block = [0; 4096];
-        let CommandErrors { pipe, lines, request } = self;
+        let CommandErrors {
+            pipe,
+            lines,
+            request,
+        } = self;
         let mut take = |line: Line<'_>| {
             let (bytes, rest) = match line {
                 Line::Whole(bytes) => (bytes, ""),

@@ -1,7 +1,8 @@
 //! The processes of one request, which end together.
 //!
-//! They are a process group. Its first member is a guard: a shell that waits on a pipe from this process, and kills the group when the pipe
-//! closes, so that nothing is left even where this process is killed. As long as the guard is not waited for, no other group can get its number.
+//! They are a process group. Its first member is a guard: a shell that waits on a pipe from this
+//! process, and kills the group when the pipe closes, so that nothing is left even where this
+//! process is killed. As long as the guard is not waited for, no other group can get its number.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
@@ -30,8 +31,9 @@ pub struct CommandFiles {
 }
 
 impl Group {
-    /// Starts `words`: one word is a command line for `sh`, several are a program and its arguments. The command gets this process's
-    /// environment, and the variable `TOOLPIPE_REQUEST_ID`.
+    /// Starts `words`: one word is a command line for `sh`, several are a program and its
+    /// arguments. The command gets this process's environment, and the variable
+    /// `TOOLPIPE_REQUEST_ID`.
     ///
     /// # Errors
     /// When a process cannot be started.
@@ -65,24 +67,40 @@ impl Group {
             .spawn();
         // Dropping the guard closes its pipe, and so ends it.
         let mut command = started?;
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (command.stdin.take(), command.stdout.take(), command.stderr.take())
-        else {
+        let (Some(stdin), Some(stdout), Some(stderr)) = (
+            command.stdin.take(),
+            command.stdout.take(),
+            command.stderr.take(),
+        ) else {
             return Err(io::Error::other("the command has no pipes"));
         };
-        Ok((Group { guard, command }, CommandFiles { stdin, stdout, stderr }))
+        Ok((
+            Group { guard, command },
+            CommandFiles {
+                stdin,
+                stdout,
+                stderr,
+            },
+        ))
     }
 
     /// Sends a signal to all of them.
     pub fn signal(&self, signal: Signal) {
-        // A group without a number has no guard any more, which is never waited for before the group is dropped.
-        if let Some(group) = self.guard.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
+        // A group without a number has no guard any more, which is never waited for before the
+        // group is dropped.
+        if let Some(group) = self
+            .guard
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw)
+        {
             // It fails where all have ended, which is what it is for.
             let _ = kill_process_group(group, signal);
         }
     }
 
-    /// Waits until the command itself has ended; its children may run on. May be dropped and called again.
+    /// Waits until the command itself has ended; its children may run on. May be dropped and called
+    /// again.
     ///
     /// # Errors
     /// When it cannot be waited for.

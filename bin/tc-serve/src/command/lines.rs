@@ -21,7 +21,11 @@ pub struct Lines {
 impl Lines {
     /// Lines of at most `max` bytes.
     pub fn new(max: usize) -> Lines {
-        Lines { open: Vec::new(), is_too_long: false, max }
+        Lines {
+            open: Vec::new(),
+            is_too_long: false,
+            max,
+        }
     }
 
     /// How many bytes of a line that is not complete are kept.
@@ -53,7 +57,11 @@ impl Lines {
     }
 
     fn end(&mut self, take: &mut impl FnMut(Line<'_>)) {
-        take(if self.is_too_long { Line::TooLong(&self.open) } else { Line::Whole(&self.open) });
+        take(if self.is_too_long {
+            Line::TooLong(&self.open)
+        } else {
+            Line::Whole(&self.open)
+        });
         self.is_too_long = false;
         self.open.clear();
     }

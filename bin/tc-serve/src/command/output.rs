@@ -30,8 +30,17 @@ struct OutputState {
 impl CommandOutput {
     /// The output of a command before its first byte. `log` gets what is wrong with it.
     pub fn new(log: RequestLog) -> CommandOutput {
-        let state = OutputState { scanner: Scanner::default(), number: 0, bad: 0, has_stream: false, log };
-        CommandOutput { lines: Lines::new(LINE), state }
+        let state = OutputState {
+            scanner: Scanner::default(),
+            number: 0,
+            bad: 0,
+            has_stream: false,
+            log,
+        };
+        CommandOutput {
+            lines: Lines::new(LINE),
+            state,
+        }
     }
 
     /// Takes the next bytes.
@@ -59,9 +68,13 @@ impl OutputState {
         let bytes = match line {
             Line::Whole(bytes) => bytes,
             Line::TooLong(start) => {
-                // It may have been an event, and without that event the answer must not look complete.
+                // It may have been an event, and without that event the answer must not look
+                // complete.
                 if start.trim_ascii_start().starts_with(b"{") {
-                    let message = format!("line {} of the command's output is too long to be read", self.number);
+                    let message = format!(
+                        "line {} of the command's output is too long to be read",
+                        self.number
+                    );
                     self.log.line(&message);
                     self.has_stream = true;
                     pipe.fail("line_too_long", &message, 502, None);
@@ -69,7 +82,9 @@ impl OutputState {
                 return self.bad_line("it is too long", pipe);
             }
         };
-        let Ok(text) = std::str::from_utf8(bytes) else { return self.bad_line("it is not UTF-8", pipe) };
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return self.bad_line("it is not UTF-8", pipe);
+        };
         match self.scanner.read(text) {
             Ok(event) => {
                 self.has_stream |= event.kind().begins_stream();
@@ -88,8 +103,15 @@ impl OutputState {
         if self.bad > REPORTED {
             return;
         }
-        let more = if self.bad == REPORTED { "; further ones are not reported" } else { "" };
-        let message = format!("line {} of the command's output is not an event: {why}{more}", self.number);
+        let more = if self.bad == REPORTED {
+            "; further ones are not reported"
+        } else {
+            ""
+        };
+        let message = format!(
+            "line {} of the command's output is not an event: {why}{more}",
+            self.number
+        );
         self.log.line(&message);
         let sink: &mut dyn Sink = &mut pipe.sink();
         sink.emit(0, Warning::new("tc-serve", "not_an_event", &message));

@@ -12,8 +12,8 @@ use tokio::process::{ChildStdin, ChildStdout};
 /// How long a killed command may take to be gone.
 const KILLED: Duration = Duration::from_secs(5);
 
-/// One command while it runs. Dropping it ends the command: SIGTERM to all its processes, and SIGKILL when they have ended or the grace is
-/// over. Its place is free after that.
+/// One command while it runs. Dropping it ends the command: SIGTERM to all its processes, and
+/// SIGKILL when they have ended or the grace is over. Its place is free after that.
 #[derive(Debug)]
 pub struct RunningCommand {
     /// Its input, until it is closed.
@@ -46,9 +46,25 @@ impl RunningCommand {
         place: Place,
         grace: Duration,
     ) -> io::Result<RunningCommand> {
-        let (group, CommandFiles { stdin, stdout, stderr }) = Group::start(words, id)?;
-        let parts = Parts { group, stdout, errors: CommandErrors::new(stderr, log), place };
-        Ok(RunningCommand { stdin: Some(stdin), parts: Some(parts), grace })
+        let (
+            group,
+            CommandFiles {
+                stdin,
+                stdout,
+                stderr,
+            },
+        ) = Group::start(words, id)?;
+        let parts = Parts {
+            group,
+            stdout,
+            errors: CommandErrors::new(stderr, log),
+            place,
+        };
+        Ok(RunningCommand {
+            stdin: Some(stdin),
+            parts: Some(parts),
+            grace,
+        })
     }
 
     /// Its processes and outputs.
@@ -59,7 +75,9 @@ impl RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        let Some(parts) = self.parts.take() else { return };
+        let Some(parts) = self.parts.take() else {
+            return;
+        };
         parts.group.signal(Signal::TERM);
         // Without a runtime the parts are dropped here, which kills the command.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -68,9 +86,15 @@ impl Drop for RunningCommand {
     }
 }
 
-/// Waits until the command has ended and nobody holds its outputs, but not longer than `grace`; then kills what is left.
+/// Waits until the command has ended and nobody holds its outputs, but not longer than `grace`;
+/// then kills what is left.
 async fn end(parts: Parts, grace: Duration) {
-    let Parts { mut group, mut stdout, mut errors, place } = parts;
+    let Parts {
+        mut group,
+        mut stdout,
+        mut errors,
+        place,
+    } = parts;
     let all_ended = async {
         tokio::join!(discard(&mut stdout), errors.read());
         // A command that cannot be waited for has ended.

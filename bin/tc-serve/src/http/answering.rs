@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// One answer while it is made. The response's body polls it, so that a client that reads slowly slows its source, and one that leaves
-/// ends it.
+/// One answer while it is made. The response's body polls it, so that a client that reads slowly
+/// slows its source, and one that leaves ends it.
 pub struct Answering {
     work: Pin<Box<dyn Future<Output = ()>>>,
     pipe: Rc<Pipe>,
@@ -22,10 +22,21 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// The answer whose events `work` pushes into `pipe`, with a sign of life after each pause of `keep_alive`.
-    pub fn new(work: impl Future<Output = ()> + 'static, pipe: Rc<Pipe>, keep_alive: Duration) -> Answering {
+    /// The answer whose events `work` pushes into `pipe`, with a sign of life after each pause of
+    /// `keep_alive`.
+    pub fn new(
+        work: impl Future<Output = ()> + 'static,
+        pipe: Rc<Pipe>,
+        keep_alive: Duration,
+    ) -> Answering {
         let timer = Box::pin(sleep(keep_alive));
-        Answering { work: Box::pin(work), pipe, has_ended: false, timer, keep_alive }
+        Answering {
+            work: Box::pin(work),
+            pipe,
+            has_ended: false,
+            timer,
+            keep_alive,
+        }
     }
 
     /// Polls the source until it has to wait.
@@ -58,12 +69,17 @@ impl Answering {
         Poll::Ready(Some(bytes))
     }
 
-    /// Waits until the status is known: the answer has content, or has ended. A stream does not wait longer than `most`.
+    /// Waits until the status is known: the answer has content, or has ended. A stream does not
+    /// wait longer than `most`.
     pub async fn until_known(&mut self, most: Option<Duration>) {
         let known = poll_fn(|cx| {
             self.poll_work(cx);
             let is_known = self.has_ended || (most.is_some() && self.pipe.has_begun());
-            if is_known { Poll::Ready(()) } else { Poll::Pending }
+            if is_known {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         });
         match most {
             // An error means that the time has passed, which is an end of the wait, too.
@@ -72,9 +88,12 @@ impl Answering {
         }
     }
 
-    /// The failure that the response's status and body report: the answer has failed, and none of its content was sent.
+    /// The failure that the response's status and body report: the answer has failed, and none of
+    /// its content was sent.
     pub fn refusal(&self) -> Option<Failure> {
-        self.pipe.failure().filter(|_| self.has_ended && !self.pipe.has_begun())
+        self.pipe
+            .failure()
+            .filter(|_| self.has_ended && !self.pipe.has_begun())
     }
 
     /// The machines that the answer goes through.

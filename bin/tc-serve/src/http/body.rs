@@ -17,8 +17,8 @@ pub const FORMS: &[&str] = &["application/json", "multipart/form-data"];
 /// Reads the body of a request, which has to be of one of these types.
 ///
 /// # Errors
-/// 415 for another type: a page can send those of forms without asking first. 413 and 408 for one that is too long or too slow, 400 for
-/// one that is cut, 503 where `share` finds no room for it.
+/// 415 for another type: a page can send those of forms without asking first. 413 and 408 for one
+/// that is too long or too slow, 400 for one that is cut, 503 where `share` finds no room for it.
 pub async fn read(
     request: Request<Incoming>,
     types: &[&str],
@@ -26,37 +26,66 @@ pub async fn read(
     share: &mut Share,
 ) -> Result<(HeaderMap, Bytes), Refusal> {
     let (head, body) = request.into_parts();
-    let kind = head.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = head
+        .headers
+        .get("content-type")
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !types.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
         let message = format!("send the body as 'content-type: {}'", types.join("' or '"));
         return Err(Refusal::new(415, "unsupported_media_type", message));
     }
-    let packed = head.headers.get("content-encoding").is_some_and(|coding| coding != "identity");
+    let packed = head
+        .headers
+        .get("content-encoding")
+        .is_some_and(|coding| coding != "identity");
     if packed {
-        return Err(Refusal::new(415, "unsupported_encoding", "send the body without a content-encoding"));
+        return Err(Refusal::new(
+            415,
+            "unsupported_encoding",
+            "send the body without a content-encoding",
+        ));
     }
-    let length = head.headers.get("content-length").and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let length = head
+        .headers
+        .get("content-length")
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > limits.body as u64) {
         return Err(too_long(limits));
     }
-    let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+    let length = length
+        .and_then(|length| usize::try_from(length).ok())
+        .unwrap_or_default();
     match tokio::time::timeout(limits.body_time, whole(body, length, limits, share)).await {
         Ok(bytes) => Ok((head.headers, bytes?)),
         Err(_) => Err(Refusal::new(408, "body_timeout", "the body took too long")),
     }
 }
 
-/// Reads a body to its end. Its pieces are copied together: each of them may be a byte of a large block.
-async fn whole(mut body: Incoming, length: usize, limits: &Limits, share: &mut Share) -> Result<Bytes, Refusal> {
+/// Reads a body to its end. Its pieces are copied together: each of them may be a byte of a large
+/// block.
+async fn whole(
+    mut body: Incoming,
+    length: usize,
+    limits: &Limits,
+    share: &mut Share,
+) -> Result<Bytes, Refusal> {
     let mut bytes = Vec::new();
-    // Memory that nothing was written to costs nothing, so a client that announces more than it sends takes none. An error is one of the first
-    // byte, too.
+    // Memory that nothing was written to costs nothing, so a client that announces more than it
+    // sends takes none. An error is one of the first byte, too.
     let _ = bytes.try_reserve_exact(length);
     while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|_| Refusal::new(400, "bad_body", "the body was cut, or its chunks are not valid"))?;
-        let Some(piece) = frame.data_ref() else { continue };
+        let frame = frame.map_err(|_| {
+            Refusal::new(
+                400,
+                "bad_body",
+                "the body was cut, or its chunks are not valid",
+            )
+        })?;
+        let Some(piece) = frame.data_ref() else {
+            continue;
+        };
         if bytes.len() + piece.len() > limits.body {
             return Err(too_long(limits));
         }
@@ -68,11 +97,13 @@ async fn whole(mut body: Incoming, length: usize, limits: &Limits, share: &mut S
     Ok(bytes.into())
 }
 
-/// Makes a request of the body of a client that speaks `api`. A large one is read in another thread, so that nobody waits for it. `share` keeps from
-/// now on what is made of it, and the request to a provider that is made of that.
+/// Makes a request of the body of a client that speaks `api`. A large one is read in another
+/// thread, so that nobody waits for it. `share` keeps from now on what is made of it, and the
+/// request to a provider that is made of that.
 ///
 /// # Errors
-/// 400 for a body that is not a request, 413 for one of too many values, 503 where `share` finds no room.
+/// 400 for a body that is not a request, 413 for one of too many values, 503 where `share` finds no
+/// room.
 pub async fn inbound(api: Api, body: &Bytes, share: &mut Share) -> Result<InboundRequest, Refusal> {
     if !share.keep(::upstream::inbound_size(body).saturating_add(body.len())) {
         return Err(Refusal::memory());
@@ -82,7 +113,8 @@ pub async fn inbound(api: Api, body: &Bytes, share: &mut Share) -> Result<Inboun
     } else {
         let body = body.clone();
         let read = tokio::task::spawn_blocking(move || ::upstream::inbound(api, &body));
-        read.await.map_err(|_| Refusal::new(500, "internal_error", "the body was not read"))?
+        read.await
+            .map_err(|_| Refusal::new(500, "internal_error", "the body was not read"))?
     };
     read.map_err(refused)
 }
@@ -103,6 +135,9 @@ pub fn refused(error: InboundError) -> Refusal {
 const AT_ONCE: usize = 64 << 10;
 
 fn too_long(limits: &Limits) -> Refusal {
-    let message = format!("the body has more than {} bytes; raise --max-body if that is right", limits.body);
+    let message = format!(
+        "the body has more than {} bytes; raise --max-body if that is right",
+        limits.body
+    );
     Refusal::new(413, "body_too_long", message)
 }

@@ -1,5 +1,6 @@
-//! Who may ask at all: the Host and the Origin of a request. A page that somebody visits must not be able to ask a server on their
-//! machine, by no name that it gives to its own server (DNS rebinding, <https://en.wikipedia.org/wiki/DNS_rebinding>).
+//! Who may ask at all: the Host and the Origin of a request. A page that somebody visits must not
+//! be able to ask a server on their machine, by no name that it gives to its own server (DNS
+//! rebinding, <https://en.wikipedia.org/wiki/DNS_rebinding>).
 
 use super::refusal::Refusal;
 use super::response::ResponseBody;
@@ -27,18 +28,37 @@ pub struct Pass {
 impl Gate {
     /// A gate for these further hosts and origins, in lower case.
     pub fn new(hosts: &[String], origins: &[String]) -> Gate {
-        Gate { hosts: hosts.to_vec(), origins: origins.to_vec() }
+        Gate {
+            hosts: hosts.to_vec(),
+            origins: origins.to_vec(),
+        }
     }
 
-    /// Checks a request to the address `local`; `None` is a socket in the file system, which no page can open.
+    /// Checks a request to the address `local`; `None` is a socket in the file system, which no
+    /// page can open.
     ///
     /// # Errors
     /// Status 403.
-    pub fn check<B>(&self, request: &Request<B>, local: Option<IpAddr>, route: Route) -> Result<Pass, Refusal> {
+    pub fn check<B>(
+        &self,
+        request: &Request<B>,
+        local: Option<IpAddr>,
+        route: Route,
+    ) -> Result<Pass, Refusal> {
         let headers = request.headers();
-        let hosts = || headers.get_all("host").iter().map(|host| host.to_str().unwrap_or_default());
+        let hosts = || {
+            headers
+                .get_all("host")
+                .iter()
+                .map(|host| host.to_str().unwrap_or_default())
+        };
         if let Some(local) = local {
-            let named = request.uri().authority().map(|authority| authority.as_str()).into_iter().chain(hosts());
+            let named = request
+                .uri()
+                .authority()
+                .map(|authority| authority.as_str())
+                .into_iter()
+                .chain(hosts());
             let mut named = named.peekable();
             if named.peek().is_none() || !named.all(|host| self.knows_host(host, local)) {
                 let message = "the request's Host is not a name of this server; ask 127.0.0.1 or localhost, or start it with --allow-host";
@@ -50,7 +70,11 @@ impl Gate {
             (None, _) => None,
             // A proxy that adds one hides which page asks.
             (Some(_), Some(_)) => {
-                return Err(Refusal::new(403, "origin_not_allowed", "the request has several origins"));
+                return Err(Refusal::new(
+                    403,
+                    "origin_not_allowed",
+                    "the request has several origins",
+                ));
             }
             (Some(origin), None) => {
                 let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -59,7 +83,8 @@ impl Gate {
                 } else if hosts().next().is_some_and(|host| is_own(&text, host)) {
                     None
                 } else {
-                    let message = "pages of this origin may not ask; start the server with --allow-origin";
+                    let message =
+                        "pages of this origin may not ask; start the server with --allow-origin";
                     return Err(Refusal::new(403, "origin_not_allowed", message));
                 }
             }
@@ -70,22 +95,38 @@ impl Gate {
             && header("sec-fetch-mode") == Some(b"navigate")
             && header("sec-fetch-dest") == Some(b"document");
         if header("sec-fetch-site") == Some(b"cross-site") && origin.is_none() && !is_navigation {
-            return Err(Refusal::new(403, "cross_site", "pages of other sites may not ask"));
+            return Err(Refusal::new(
+                403,
+                "cross_site",
+                "pages of other sites may not ask",
+            ));
         }
         let is_preflight = request.method() == Method::OPTIONS
             && origin.is_some()
             && headers.contains_key("access-control-request-method");
-        Ok(Pass { origin, is_preflight })
+        Ok(Pass {
+            origin,
+            is_preflight,
+        })
     }
 
     fn knows_host(&self, host: &str, local: IpAddr) -> bool {
         let host = host.to_ascii_lowercase();
-        let Ok(uri) = Uri::try_from(&host) else { return false };
-        let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {
+        let Ok(uri) = Uri::try_from(&host) else {
+            return false;
+        };
+        let Some(authority) = uri
+            .authority()
+            .filter(|authority| !authority.as_str().contains('@'))
+        else {
             return false;
         };
         let name = authority.host();
-        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        let address = name
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<IpAddr>()
+            .ok();
         matches!(name, "localhost" | "127.0.0.1" | "[::1]")
             // A page cannot give an address of its own to a number.
             || address.is_some_and(|address| address.to_canonical() == local.to_canonical())
@@ -95,7 +136,9 @@ impl Gate {
 
 /// Whether `origin` is a page of the server that a request asks as `host`.
 fn is_own(origin: &str, host: &str) -> bool {
-    let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let name = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
     name.is_some_and(|name| !name.is_empty() && name.eq_ignore_ascii_case(host))
 }
 
@@ -104,12 +147,18 @@ pub fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::whole(Vec::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let allowed = response.headers_mut();
-    allowed.insert("access-control-allow-methods", HeaderValue::from_static("GET, POST"));
+    allowed.insert(
+        "access-control-allow-methods",
+        HeaderValue::from_static("GET, POST"),
+    );
     if let Some(asked) = headers.get("access-control-request-headers") {
         allowed.insert("access-control-allow-headers", asked.clone());
     }
     if headers.contains_key("access-control-request-private-network") {
-        allowed.insert("access-control-allow-private-network", HeaderValue::from_static("true"));
+        allowed.insert(
+            "access-control-allow-private-network",
+            HeaderValue::from_static("true"),
+        );
     }
     allowed.insert("access-control-max-age", HeaderValue::from_static("600"));
     response
@@ -119,7 +168,8 @@ pub fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
 pub fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert("access-control-allow-origin", origin);
     headers.insert("vary", HeaderValue::from_static("origin"));
-    let exposed = HeaderValue::from_static("request-id, x-request-id, retry-after, x-toolpipe-estimate");
+    let exposed =
+        HeaderValue::from_static("request-id, x-request-id, retry-after, x-toolpipe-estimate");
     headers.insert("access-control-expose-headers", exposed);
 }
 
@@ -128,7 +178,10 @@ mod tests {
     use super::*;
 
     fn status(headers: &[(&str, &str)], uri: &str, method: &str) -> u16 {
-        let gate = Gate::new(&["box.lan".to_owned()], &["https://chat.example.com".to_owned()]);
+        let gate = Gate::new(
+            &["box.lan".to_owned()],
+            &["https://chat.example.com".to_owned()],
+        );
         let mut request = Request::builder().uri(uri).method(method);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -141,9 +194,15 @@ mod tests {
 
     #[test]
     fn hosts() {
-        for host in
-            ["localhost", "localhost:8790", "127.0.0.1:1", "[::1]:8790", "LOCALHOST:1", "box.lan:8790", "192.168.1.5:9"]
-        {
+        for host in [
+            "localhost",
+            "localhost:8790",
+            "127.0.0.1:1",
+            "[::1]:8790",
+            "LOCALHOST:1",
+            "box.lan:8790",
+            "192.168.1.5:9",
+        ] {
             assert_eq!(status(&[("host", host)], "/", "GET"), 200, "{host}");
         }
         for host in [
@@ -161,13 +220,27 @@ mod tests {
             assert_eq!(status(&[("host", host)], "/", "GET"), 403, "{host}");
         }
         assert_eq!(status(&[], "/", "GET"), 403);
-        assert_eq!(status(&[("host", "localhost"), ("host", "evil.example")], "/", "GET"), 403);
-        assert_eq!(status(&[("host", "localhost")], "http://evil.example/", "GET"), 403);
+        assert_eq!(
+            status(
+                &[("host", "localhost"), ("host", "evil.example")],
+                "/",
+                "GET"
+            ),
+            403
+        );
+        assert_eq!(
+            status(&[("host", "localhost")], "http://evil.example/", "GET"),
+            403
+        );
     }
 
     #[test]
     fn origins() {
-        for origin in ["http://localhost:8790", "https://chat.example.com", "https://CHAT.example.com"] {
+        for origin in [
+            "http://localhost:8790",
+            "https://chat.example.com",
+            "https://CHAT.example.com",
+        ] {
             let headers = [("host", "localhost:8790"), ("origin", origin)];
             assert_eq!(status(&headers, "/v1/messages", "POST"), 200, "{origin}");
         }
@@ -190,7 +263,11 @@ mod tests {
     #[test]
     fn several_origins_are_none_that_is_known() {
         for second in ["http://localhost:8790", "http://evil.example"] {
-            let origins = [("host", "localhost:8790"), ("origin", "http://localhost:8790"), ("origin", second)];
+            let origins = [
+                ("host", "localhost:8790"),
+                ("origin", "http://localhost:8790"),
+                ("origin", second),
+            ];
             assert_eq!(status(&origins, "/v1/messages", "POST"), 403, "{second}");
         }
     }
@@ -198,12 +275,43 @@ mod tests {
     #[test]
     fn other_sites_may_only_link_to_the_page() {
         let site = [("host", "localhost"), ("sec-fetch-site", "cross-site")];
-        let navigation = [site[0], site[1], ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+        let navigation = [
+            site[0],
+            site[1],
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
         assert_eq!(status(&site, "/v1/models", "GET"), 403);
         assert_eq!(status(&navigation, "/v1/models", "GET"), 403);
         assert_eq!(status(&navigation, "/", "GET"), 200);
-        assert_eq!(status(&[site[0], site[1], navigation[2], ("sec-fetch-dest", "iframe")], "/", "GET"), 403);
-        assert_eq!(status(&[site[0], ("sec-fetch-site", "same-origin")], "/v1/models", "GET"), 200);
-        assert_eq!(status(&[site[0], site[1], ("origin", "https://chat.example.com")], "/v1/models", "GET"), 200);
+        assert_eq!(
+            status(
+                &[
+                    site[0],
+                    site[1],
+                    navigation[2],
+                    ("sec-fetch-dest", "iframe")
+                ],
+                "/",
+                "GET"
+            ),
+            403
+        );
+        assert_eq!(
+            status(
+                &[site[0], ("sec-fetch-site", "same-origin")],
+                "/v1/models",
+                "GET"
+            ),
+            200
+        );
+        assert_eq!(
+            status(
+                &[site[0], site[1], ("origin", "https://chat.example.com")],
+                "/v1/models",
+                "GET"
+            ),
+            200
+        );
     }
 }

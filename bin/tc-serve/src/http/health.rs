@@ -6,8 +6,8 @@ use event::Object;
 use hyper::{Response, StatusCode};
 
 impl Service {
-    /// Asks the provider. The word of a failure is `status`: `upstream_unreachable`, `upstream_timeout`, `upstream_key_refused` or
-    /// `upstream_failed`.
+    /// Asks the provider. The word of a failure is `status`: `upstream_unreachable`,
+    /// `upstream_timeout`, `upstream_key_refused` or `upstream_failed`.
     pub(super) async fn health(&self) -> Response<ResponseBody> {
         let checked = match self.source.upstream() {
             Some(upstream) => upstream.direct().check().await,
@@ -22,7 +22,9 @@ impl Service {
                 StatusCode::OK
             }
             Err(failure) => {
-                object.str("status", &failure.code).str("message", &failure.message);
+                object
+                    .str("status", &failure.code)
+                    .str("message", &failure.message);
                 StatusCode::SERVICE_UNAVAILABLE
             }
         };
@@ -33,5 +35,9 @@ impl Service {
 
 /// Whether the query asks for the provider, too: `upstream`, with or without a value.
 pub fn asks_upstream(query: Option<&str>) -> bool {
-    query.is_some_and(|query| query.split('&').any(|pair| pair.split('=').next() == Some("upstream")))
+    query.is_some_and(|query| {
+        query
+            .split('&')
+            .any(|pair| pair.split('=').next() == Some("upstream"))
+    })
 }

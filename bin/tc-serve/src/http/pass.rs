@@ -1,4 +1,5 @@
-//! Paths that are passed to the provider as they are: what clients of a local server need beside answers.
+//! Paths that are passed to the provider as they are: what clients of a local server need beside
+//! answers.
 
 use super::body;
 use super::passed_body::PassedBody;
@@ -17,8 +18,9 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use std::rc::Rc;
 
-/// Headers of the provider's answer that the client does not get: those of one connection (RFC 9110, 7.6.1), those of a body which is sent in another
-/// way, those by which browsers trust a server, and those that this service writes itself.
+/// Headers of the provider's answer that the client does not get: those of one connection (RFC
+/// 9110, 7.6.1), those of a body which is sent in another way, those by which browsers trust a
+/// server, and those that this service writes itself.
 const KEPT_BACK: [&str; 21] = [
     "connection",
     "keep-alive",
@@ -55,14 +57,20 @@ impl Service {
         let mut share = self.pipe.budget.share();
         let query = request.uri().query().map(str::to_owned);
         let (method, headers, bytes) = if request.method() == Method::POST {
-            let types = if admitted.route == Route::Pass(true) { body::FORMS } else { body::JSON };
+            let types = if admitted.route == Route::Pass(true) {
+                body::FORMS
+            } else {
+                body::JSON
+            };
             let (headers, bytes) = body::read(request, types, &self.limits, &mut share).await?;
             ("POST", headers, bytes)
         } else {
             ("GET", request.into_parts().0.headers, Bytes::new())
         };
         exchange.begin_answer();
-        let Some(upstream) = self.source.upstream().map(Upstream::direct) else { return Err(Refusal::not_found(path)) };
+        let Some(upstream) = self.source.upstream().map(Upstream::direct) else {
+            return Err(Refusal::not_found(path));
+        };
         let answer = async {
             let Some(place) = self.places(admitted.key).take(admitted.key).await else {
                 let mut full = Refusal::new(429, "too_many_requests", "too many answers are open");
@@ -70,7 +78,9 @@ impl Service {
                 return Err(full);
             };
             let headers = passed_headers(&headers);
-            let answer = upstream.pass(method, path, query.as_deref(), &headers, bytes).await;
+            let answer = upstream
+                .pass(method, path, query.as_deref(), &headers, bytes)
+                .await;
             answer.map(|answer| (answer, place)).map_err(Refusal::from)
         };
         let ((head, body), place) = tokio::select! {
@@ -83,21 +93,34 @@ impl Service {
             Passed::Stream(body) => {
                 let service = Rc::clone(self);
                 ResponseBody::passed(PassedBody::new(body, place, move |error| {
-                    service.source.upstream().map_or_else(Failure::default, |upstream| upstream.direct().lost(error))
+                    service
+                        .source
+                        .upstream()
+                        .map_or_else(Failure::default, |upstream| upstream.direct().lost(error))
                 }))
             }
         };
         let mut response = Response::new(body);
-        *response.status_mut() = StatusCode::from_u16(head.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        *response.status_mut() =
+            StatusCode::from_u16(head.status).unwrap_or(StatusCode::BAD_GATEWAY);
         *response.headers_mut() = answer_headers(&head);
         Ok(response)
     }
 }
 
-/// The headers of the client's that the provider gets: what its body is, what it takes, and those that choose features. No key is among them.
+/// The headers of the client's that the provider gets: what its body is, what it takes, and those
+/// that choose features. No key is among them.
 fn passed_headers(headers: &HeaderMap) -> Vec<(String, String)> {
-    let named = |name: &str| Some((name.to_owned(), headers.get(name)?.to_str().ok()?.to_owned()));
-    let mut passed: Vec<_> = ["content-type", "accept"].into_iter().filter_map(named).collect();
+    let named = |name: &str| {
+        Some((
+            name.to_owned(),
+            headers.get(name)?.to_str().ok()?.to_owned(),
+        ))
+    };
+    let mut passed: Vec<_> = ["content-type", "accept"]
+        .into_iter()
+        .filter_map(named)
+        .collect();
     passed.extend(forwarded(Api::OpenaiChat, headers));
     passed
 }
@@ -105,14 +128,23 @@ fn passed_headers(headers: &HeaderMap) -> Vec<(String, String)> {
 /// The headers of the provider's that the client gets.
 fn answer_headers(head: &Head) -> HeaderMap {
     let of_connection = |name: &str| {
-        let names =
-            head.headers.iter().filter(|(name, _)| name == "connection").flat_map(|(_, value)| value.split(','));
-        names.map(str::trim).any(|named| named.eq_ignore_ascii_case(name))
+        let names = head
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "connection")
+            .flat_map(|(_, value)| value.split(','));
+        names
+            .map(str::trim)
+            .any(|named| named.eq_ignore_ascii_case(name))
     };
     let mut headers = HeaderMap::new();
     for (name, value) in &head.headers {
-        let is_kept = KEPT_BACK.contains(&name.as_str()) || name.starts_with("access-control-") || of_connection(name);
-        let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_str(value).ok());
+        let is_kept = KEPT_BACK.contains(&name.as_str())
+            || name.starts_with("access-control-")
+            || of_connection(name);
+        let header = HeaderName::try_from(name.as_str())
+            .ok()
+            .zip(HeaderValue::from_str(value).ok());
         if let Some((name, value)) = header.filter(|_| !is_kept) {
             headers.append(name, value);
         }

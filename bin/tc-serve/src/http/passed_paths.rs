@@ -3,8 +3,8 @@
 use super::route::{Route, unversioned};
 use anyhow::{Result, bail};
 
-/// The paths that every client of a local server needs, as the server has them, and whether they take `GET`, and forms as bodies. `*` at the end is one
-/// segment or more.
+/// The paths that every client of a local server needs, as the server has them, and whether they
+/// take `GET`, and forms as bodies. `*` at the end is one segment or more.
 const PATHS: [(&str, bool); 7] = [
     ("/v1/embeddings", false),
     ("/v1/completions", false),
@@ -25,12 +25,15 @@ impl PassedPaths {
     /// # Errors
     /// One line for a path that cannot be passed.
     pub fn new(typed: &[String]) -> Result<PassedPaths> {
-        let mut paths: Vec<(String, bool)> = PATHS.map(|(path, forms)| (path.to_owned(), forms)).into();
+        let mut paths: Vec<(String, bool)> =
+            PATHS.map(|(path, forms)| (path.to_owned(), forms)).into();
         for path in typed {
             let fixed = path.strip_suffix("/*").unwrap_or(path);
             let is_path = path == "/*" || fixed.strip_prefix('/').is_some_and(is_safe);
             if !is_path {
-                bail!("--pass {path}: not a path, write it as /api/tags or, with all below it, as /api/*");
+                bail!(
+                    "--pass {path}: not a path, write it as /api/tags or, with all below it, as /api/*"
+                );
             }
             if Route::of(fixed) != Route::Unknown && path != "/*" {
                 bail!("--pass {path}: tc-serve answers this path itself, name another");
@@ -40,8 +43,8 @@ impl PassedPaths {
         Ok(PassedPaths(paths))
     }
 
-    /// The provider's path for that of a client, which may leave out `/v1` or double it; and whether it takes `GET` and forms. `None`: it is not
-    /// passed.
+    /// The provider's path for that of a client, which may leave out `/v1` or double it; and
+    /// whether it takes `GET` and forms. `None`: it is not passed.
     pub fn find(&self, path: &str) -> Option<(String, bool)> {
         let rest = unversioned(path);
         let (known, forms) = self.0.iter().find(|(known, _)| {
@@ -56,10 +59,13 @@ impl PassedPaths {
     }
 }
 
-/// Whether these segments lead nowhere else, however a server reads them: no `..`, no sign that is encoded, no empty one.
+/// Whether these segments lead nowhere else, however a server reads them: no `..`, no sign that is
+/// encoded, no empty one.
 fn is_safe(segments: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:@".contains(&byte);
-    segments.split('/').all(|segment| !matches!(segment, "" | "." | "..") && segment.bytes().all(is_plain))
+    segments
+        .split('/')
+        .all(|segment| !matches!(segment, "" | "." | "..") && segment.bytes().all(is_plain))
 }
 
 #[cfg(test)]
@@ -94,12 +100,31 @@ mod tests {
             ("/api/tagsx", None),
             ("/slots", None),
         ] {
-            assert_eq!(paths.find(path).map(|(path, _)| path).as_deref(), passed, "{path}");
+            assert_eq!(
+                paths.find(path).map(|(path, _)| path).as_deref(),
+                passed,
+                "{path}"
+            );
         }
-        for wrong in ["", "api", "/", "/..", "/a/../b", "/%2e", "/a?b", "/v1/messages", "/models", "/health", "/a*"] {
+        for wrong in [
+            "",
+            "api",
+            "/",
+            "/..",
+            "/a/../b",
+            "/%2e",
+            "/a?b",
+            "/v1/messages",
+            "/models",
+            "/health",
+            "/a*",
+        ] {
             assert!(PassedPaths::new(&[wrong.to_owned()]).is_err(), "{wrong}");
         }
         let all = PassedPaths::new(&["/*".to_owned()]).unwrap();
-        assert_eq!((all.find("/slots/1"), all.find("/a/../b")), (Some(("/slots/1".to_owned(), true)), None));
+        assert_eq!(
+            (all.find("/slots/1"), all.find("/a/../b")),
+            (Some(("/slots/1".to_owned(), true)), None)
+        );
     }
 }

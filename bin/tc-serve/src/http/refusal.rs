@@ -19,20 +19,33 @@ pub struct Refusal {
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Refusal {
-        Refusal { failure: Box::new(failure), allow: None, headers: Vec::new() }
+        Refusal {
+            failure: Box::new(failure),
+            allow: None,
+            headers: Vec::new(),
+        }
     }
 }
 
 impl Refusal {
     /// A refusal with this status.
     pub fn new(status: u16, code: &str, message: impl Into<String>) -> Refusal {
-        let failure = Failure { status, code: code.to_owned(), message: message.into(), ..Failure::default() };
+        let failure = Failure {
+            status,
+            code: code.to_owned(),
+            message: message.into(),
+            ..Failure::default()
+        };
         failure.into()
     }
 
     /// No key, or a wrong one.
     pub fn unauthorized(has_key: bool) -> Refusal {
-        let what = if has_key { "the key is wrong" } else { "a key is missing" };
+        let what = if has_key {
+            "the key is wrong"
+        } else {
+            "a key is missing"
+        };
         let how = "send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'";
         Refusal::new(401, "invalid_api_key", format!("{what}, {how}"))
     }
@@ -47,22 +60,39 @@ impl Refusal {
     /// A path that does not exist.
     pub fn not_found(path: &str) -> Refusal {
         let paths = "use /v1/chat/completions, /v1/responses, /v1/messages or /v1/models";
-        Refusal::new(404, "not_found", format!("{}: no such path, {paths}", event::cut(path, 200)))
+        Refusal::new(
+            404,
+            "not_found",
+            format!("{}: no such path, {paths}", event::cut(path, 200)),
+        )
     }
 
     /// A method that the path does not have.
     pub fn method(method: &Method, allowed: &str) -> Refusal {
         let method = event::cut(method.as_str(), 40);
-        let refusal = Refusal::new(405, "method_not_allowed", format!("{method}: not allowed here, use {allowed}"));
-        Refusal { allow: Some(allowed.to_owned()), ..refusal }
+        let refusal = Refusal::new(
+            405,
+            "method_not_allowed",
+            format!("{method}: not allowed here, use {allowed}"),
+        );
+        Refusal {
+            allow: Some(allowed.to_owned()),
+            ..refusal
+        }
     }
 
     /// The response. Its body has the form of `front`; that of OpenAI for a path that no front has.
     pub fn response(&self, front: Option<Front>) -> Response<ResponseBody> {
         let failure = &self.failure;
-        let status = StatusCode::from_u16(failure.status).ok().filter(|status| status.as_u16() >= 400);
+        let status = StatusCode::from_u16(failure.status)
+            .ok()
+            .filter(|status| status.as_u16() >= 400);
         let status = status.unwrap_or(StatusCode::BAD_GATEWAY);
-        let mut response = whole(status, "application/json", front.unwrap_or(Front::Chat).failure(failure));
+        let mut response = whole(
+            status,
+            "application/json",
+            front.unwrap_or(Front::Chat).failure(failure),
+        );
         let headers = response.headers_mut();
         if let Some(ms) = failure.retry_after_ms {
             headers.insert("retry-after", HeaderValue::from(ms.div_ceil(1000)));
@@ -70,8 +100,15 @@ impl Refusal {
         }
         headers.extend(self.headers.iter().cloned());
         let may_retry = matches!(status.as_u16(), 408 | 409 | 429 | 500..);
-        headers.insert("x-should-retry", HeaderValue::from_static(if may_retry { "true" } else { "false" }));
-        if let Some(allow) = self.allow.as_deref().and_then(|allow| HeaderValue::from_str(allow).ok()) {
+        headers.insert(
+            "x-should-retry",
+            HeaderValue::from_static(if may_retry { "true" } else { "false" }),
+        );
+        if let Some(allow) = self
+            .allow
+            .as_deref()
+            .and_then(|allow| HeaderValue::from_str(allow).ok())
+        {
             headers.insert("allow", allow);
         }
         if status == StatusCode::UNAUTHORIZED {

@@ -1,4 +1,5 @@
-//! A response and its body. While an answer streams, the body is what drives it: dropping the body ends the source of its events.
+//! A response and its body. While an answer streams, the body is what drives it: dropping the body
+//! ends the source of its events.
 
 use super::answering::Answering;
 use super::passed_body::PassedBody;
@@ -36,7 +37,10 @@ pub struct KeptBytes {
 impl KeptBytes {
     /// `bytes`, which `share` counts.
     pub fn of(bytes: Vec<u8>, share: Share) -> Bytes {
-        Bytes::from_owner(KeptBytes { bytes, _share: share })
+        Bytes::from_owner(KeptBytes {
+            bytes,
+            _share: share,
+        })
     }
 }
 
@@ -46,7 +50,8 @@ impl AsRef<[u8]> for KeptBytes {
     }
 }
 
-/// One request and its response, for the connection and for the log. Both get what they need when this is dropped.
+/// One request and its response, for the connection and for the log. Both get what they need when
+/// this is dropped.
 pub struct Exchange {
     phase: Rc<ConnectionPhase>,
     log: Option<LogLines>,
@@ -59,7 +64,13 @@ impl Exchange {
     /// An exchange whose request has just come.
     pub fn new(phase: Rc<ConnectionPhase>, log: Option<LogLines>, line: AccessLine) -> Exchange {
         phase.begin_request();
-        Exchange { phase, log, line, begun: Instant::now(), has_ended: false }
+        Exchange {
+            phase,
+            log,
+            line,
+            begun: Instant::now(),
+            has_ended: false,
+        }
     }
 
     /// The whole request has come, and the client waits for its answer.
@@ -87,17 +98,26 @@ impl Drop for Exchange {
 impl ResponseBody {
     /// A body that is at hand.
     pub fn whole(bytes: impl Into<Bytes>) -> ResponseBody {
-        ResponseBody { content: Content::Whole(bytes.into()), exchange: None }
+        ResponseBody {
+            content: Content::Whole(bytes.into()),
+            exchange: None,
+        }
     }
 
     /// An answer that goes on.
     pub fn stream(answering: Box<Answering>) -> ResponseBody {
-        ResponseBody { content: Content::Stream(answering), exchange: None }
+        ResponseBody {
+            content: Content::Stream(answering),
+            exchange: None,
+        }
     }
 
     /// A body that comes from the provider as it is.
     pub fn passed(body: PassedBody) -> ResponseBody {
-        ResponseBody { content: Content::Passed(body), exchange: None }
+        ResponseBody {
+            content: Content::Passed(body),
+            exchange: None,
+        }
     }
 
     /// Keeps the exchange until this body has ended.
@@ -107,7 +127,9 @@ impl ResponseBody {
 
     /// Takes what the log needs of the answer.
     fn note(&mut self, sent: usize) {
-        let Some(exchange) = &mut self.exchange else { return };
+        let Some(exchange) = &mut self.exchange else {
+            return;
+        };
         exchange.line.bytes += sent as u64;
         if let Content::Stream(answering) = &self.content {
             answering.note(&mut exchange.line);
@@ -117,10 +139,14 @@ impl ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    /// What is passed was lost: the connection breaks, so that the client does not take the beginning for the whole.
+    /// What is passed was lost: the connection breaks, so that the client does not take the
+    /// beginning for the whole.
     type Error = std::io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         let bytes = match &mut this.content {
             Content::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
@@ -179,7 +205,11 @@ impl Drop for ResponseBody {
 }
 
 /// A response whose body is at hand.
-pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<ResponseBody> {
+pub fn whole(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::whole(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();

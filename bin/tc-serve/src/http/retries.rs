@@ -1,23 +1,36 @@
-//! Whether a client sends a failed request again by itself. Two layers that do multiply: three attempts of a client, each of which is made
-//! three times, are nine requests to a provider that is overloaded already.
+//! Whether a client sends a failed request again by itself. Two layers that do multiply: three
+//! attempts of a client, each of which is made three times, are nine requests to a provider that is
+//! overloaded already.
 
 use hyper::HeaderMap;
 
-/// How the `user-agent` of clients begins that try again by themselves: Codex, Claude Code, opencode, and `llm-stream` or another `tc-serve`.
-/// Codex has several names (`codex_cli_rs`, `codex_exec`, `codex-tui`, `codex_vscode`): <https://github.com/openai/codex>,
+/// How the `user-agent` of clients begins that try again by themselves: Codex, Claude Code,
+/// opencode, and `llm-stream` or another `tc-serve`. Codex has several names (`codex_cli_rs`,
+/// `codex_exec`, `codex-tui`, `codex_vscode`): <https://github.com/openai/codex>,
 /// `codex-rs/login/src/auth/default_client.rs`.
-const AGENTS: [&str; 5] = ["codex", "claude-cli/", "claude-code/", "opencode/", "toolpipe/"];
+const AGENTS: [&str; 5] = [
+    "codex",
+    "claude-cli/",
+    "claude-code/",
+    "opencode/",
+    "toolpipe/",
+];
 
-/// How the product begins that the AI SDK adds to the `user-agent` of its caller (`@ai-sdk/provider-utils`, `withUserAgentSuffix`):
-/// `ai-sdk/provider-utils/4.0.40`, and `ai-sdk-provider-utils/5.0.81` since version 7.
+/// How the product begins that the AI SDK adds to the `user-agent` of its caller
+/// (`@ai-sdk/provider-utils`, `withUserAgentSuffix`): `ai-sdk/provider-utils/4.0.40`, and
+/// `ai-sdk-provider-utils/5.0.81` since version 7.
 const AI_SDK: &str = "ai-sdk";
 
-/// What each header of the official SDKs of OpenAI and Anthropic begins with, `x-stainless-retry-count` among them.
+/// What each header of the official SDKs of OpenAI and Anthropic begins with,
+/// `x-stainless-retry-count` among them.
 const SDK: &str = "x-stainless-";
 
 /// Whether a client with these headers sends a failed request again by itself.
 pub fn client_retries(headers: &HeaderMap) -> bool {
-    let agent = headers.get("user-agent").and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    let agent = headers
+        .get("user-agent")
+        .and_then(|agent| agent.to_str().ok())
+        .unwrap_or_default();
     let agent = agent.to_ascii_lowercase();
     headers.keys().any(|name| name.as_str().starts_with(SDK))
         || AGENTS.iter().any(|begin| agent.starts_with(begin))

@@ -12,7 +12,8 @@ pub enum Route {
     Health,
     /// `/health?upstream`
     UpstreamHealth,
-    /// A path that is passed to the provider as it is. The flag: it takes `GET`, and forms as bodies.
+    /// A path that is passed to the provider as it is. The flag: it takes `GET`, and forms as
+    /// bodies.
     Pass(bool),
     /// `/v1/models`
     Models,
@@ -29,7 +30,8 @@ pub enum Route {
 }
 
 impl Route {
-    /// What `path` is for. The prefix `/v1` may be missing, or be there twice: people give a base URL with and without it.
+    /// What `path` is for. The prefix `/v1` may be missing, or be there twice: people give a base
+    /// URL with and without it.
     pub fn of(path: &str) -> Route {
         let rest = unversioned(path);
         match rest {
@@ -38,10 +40,18 @@ impl Route {
             "/models" => Route::Models,
             "/events" => Route::Events,
             "/messages/count_tokens" => Route::CountTokens,
-            _ if rest.strip_prefix("/models/").is_some_and(|name| !name.is_empty()) => Route::Model,
+            _ if rest
+                .strip_prefix("/models/")
+                .is_some_and(|name| !name.is_empty()) =>
+            {
+                Route::Model
+            }
             _ => {
                 let path = |front: Front| front.path().strip_prefix("/v1").unwrap_or(front.path());
-                Front::ALL.into_iter().find(|front| path(*front) == rest).map_or(Route::Unknown, Route::Answer)
+                Front::ALL
+                    .into_iter()
+                    .find(|front| path(*front) == rest)
+                    .map_or(Route::Unknown, Route::Answer)
             }
         }
     }
@@ -55,15 +65,23 @@ impl Route {
         }
     }
 
-    /// The API in whose shape errors are written: that of the path, also of a path which only that API has elsewhere, such as
-    /// `/v1/messages/batches`, or that of a client of Anthropic's, which names the version of its API.
+    /// The API in whose shape errors are written: that of the path, also of a path which only that
+    /// API has elsewhere, such as `/v1/messages/batches`, or that of a client of Anthropic's, which
+    /// names the version of its API.
     pub fn front_of_errors(self, path: &str, headers: &HeaderMap) -> Option<Front> {
         let is_below = |front: &Front| {
             let tail = front.path().strip_prefix("/v1").unwrap_or(front.path());
-            path.split_once(tail).is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('/'))
+            path.split_once(tail)
+                .is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('/'))
         };
-        let by_header = || headers.contains_key("anthropic-version").then_some(Front::Messages);
-        self.front().or_else(|| Front::ALL.into_iter().find(is_below)).or_else(by_header)
+        let by_header = || {
+            headers
+                .contains_key("anthropic-version")
+                .then_some(Front::Messages)
+        };
+        self.front()
+            .or_else(|| Front::ALL.into_iter().find(is_below))
+            .or_else(by_header)
     }
 
     /// The methods that it has.
@@ -73,7 +91,9 @@ impl Route {
                 &[Method::GET, Method::HEAD]
             }
             Route::Pass(true) => &[Method::GET, Method::POST],
-            Route::Answer(_) | Route::Events | Route::CountTokens | Route::Pass(false) => &[Method::POST],
+            Route::Answer(_) | Route::Events | Route::CountTokens | Route::Pass(false) => {
+                &[Method::POST]
+            }
             Route::Unknown => &[],
         }
     }
@@ -87,7 +107,10 @@ impl Route {
 /// `path` without `/v1` before it, however often it is there, and without a slash at its end.
 pub fn unversioned(path: &str) -> &str {
     let mut rest = path.strip_suffix('/').unwrap_or(path);
-    while let Some(shorter) = rest.strip_prefix("/v1").filter(|rest| rest.starts_with('/')) {
+    while let Some(shorter) = rest
+        .strip_prefix("/v1")
+        .filter(|rest| rest.starts_with('/'))
+    {
         rest = shorter;
     }
     rest
@@ -132,8 +155,16 @@ mod tests {
             ("/v1/models/x", None),
         ] {
             let route = Route::of(path);
-            assert_eq!(route.front_of_errors(path, &HeaderMap::new()), front, "{path}");
-            assert_eq!(route.front_of_errors(path, &claude), front.or(Some(Front::Messages)), "{path}");
+            assert_eq!(
+                route.front_of_errors(path, &HeaderMap::new()),
+                front,
+                "{path}"
+            );
+            assert_eq!(
+                route.front_of_errors(path, &claude),
+                front.or(Some(Front::Messages)),
+                "{path}"
+            );
         }
     }
 }

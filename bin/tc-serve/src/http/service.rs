@@ -53,7 +53,12 @@ impl Service {
     ///
     /// # Errors
     /// When the system has no random bytes.
-    pub fn new(settings: &Settings, source: Source, log: Option<LogLines>, ending: Ending) -> Result<Service> {
+    pub fn new(
+        settings: &Settings,
+        source: Source,
+        log: Option<LogLines>,
+        ending: Ending,
+    ) -> Result<Service> {
         let streams = tag::Streams::new(tag::Options {
             always: true,
             needs_tools: true,
@@ -63,7 +68,8 @@ impl Service {
         });
         let accumulate = Rc::new(accumulate::Options {
             live: true,
-            // A client runs a call that has ended, and nothing takes it back: the upstream must have closed it.
+            // A client runs a call that has ended, and nothing takes it back: the upstream must
+            // have closed it.
             emit_on: accumulate::EmitOn::Sealed,
             ..accumulate::Options::default()
         });
@@ -106,13 +112,18 @@ impl Service {
         self.keys.borrow().file.is_some() || self.source.has_key_file()
     }
 
-    /// Reads the files of keys again: those of the clients, and that of the provider. Keys of a file that cannot be used stay as they are.
+    /// Reads the files of keys again: those of the clients, and that of the provider. Keys of a
+    /// file that cannot be used stay as they are.
     pub fn read_keys_again(&self, notices: &Notices) {
         let file = self.keys.borrow().file.clone();
-        let of_clients = file.map(|file| Keys::read(&file).map(|keys| *self.keys.borrow_mut() = keys));
+        let of_clients =
+            file.map(|file| Keys::read(&file).map(|keys| *self.keys.borrow_mut() = keys));
         for read in of_clients.into_iter().chain([self.source.read_key_again()]) {
             if let Err(error) = read {
-                notices.warn("keys_not_read", &format!("SIGHUP: {error:#}; the keys of this file stay as they were"));
+                notices.warn(
+                    "keys_not_read",
+                    &format!("SIGHUP: {error:#}; the keys of this file stay as they were"),
+                );
             }
         }
         notices.warn("keys_read", "SIGHUP: the files of keys were read again");
@@ -122,13 +133,22 @@ impl Service {
     pub(super) fn new_id(&self) -> String {
         let number = self.requests.get();
         self.requests.set(number + 1);
-        let hash = Sha256::new().chain_update(self.seed).chain_update(number.to_le_bytes()).finalize();
-        hash.iter().take(16).fold(String::with_capacity(32), |id, byte| id + &format!("{byte:02x}"))
+        let hash = Sha256::new()
+            .chain_update(self.seed)
+            .chain_update(number.to_le_bytes())
+            .finalize();
+        hash.iter()
+            .take(16)
+            .fold(String::with_capacity(32), |id, byte| {
+                id + &format!("{byte:02x}")
+            })
     }
 
     /// The places for answers of one key.
     pub(super) fn places(&self, key: KeyPlace) -> Places {
         let mut all = self.places.borrow_mut();
-        all.entry(key).or_insert_with(|| Places::new(self.limits.streams, self.limits.queue)).clone()
+        all.entry(key)
+            .or_insert_with(|| Places::new(self.limits.streams, self.limits.queue))
+            .clone()
     }
 }

@@ -21,7 +21,9 @@ impl Service {
         let mut share = self.pipe.budget.share();
         let (headers, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
         let request = body::inbound(Api::Anthropic, &bytes, &mut share).await?;
-        self.source.check(Api::Anthropic, &request).map_err(body::refused)?;
+        self.source
+            .check(Api::Anthropic, &request)
+            .map_err(body::refused)?;
         let estimate = request.estimated_tokens();
         let asked = Asked {
             share,
@@ -36,10 +38,15 @@ impl Service {
             Some(upstream) => upstream.count_tokens(asked, &bytes).await,
             None => None,
         };
-        let body = format!("{{\"input_tokens\":{}}}", counted.unwrap_or(estimate as u64));
+        let body = format!(
+            "{{\"input_tokens\":{}}}",
+            counted.unwrap_or(estimate as u64)
+        );
         let mut response = whole(StatusCode::OK, "application/json", body.into_bytes());
         if counted.is_none() {
-            response.headers_mut().insert("x-toolpipe-estimate", HeaderValue::from_static("true"));
+            response
+                .headers_mut()
+                .insert("x-toolpipe-estimate", HeaderValue::from_static("true"));
         }
         Ok(response)
     }

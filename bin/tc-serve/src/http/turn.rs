@@ -36,21 +36,42 @@ impl Service {
         let inbound = body::inbound(api, &bytes, &mut share).await?;
         exchange.line().notes.clone_from(&inbound.notes);
         if !self.source.is_of(api) {
-            exchange.line().notes.extend_from_slice(&inbound.foreign_notes);
+            exchange
+                .line()
+                .notes
+                .extend_from_slice(&inbound.foreign_notes);
         }
         self.source.check(api, &inbound).map_err(body::refused)?;
         let wants_events = admitted.route == Route::Events;
         let is_stream = inbound.streams || wants_events;
         let (output, kind) = if wants_events {
-            let accepts = headers.get("accept").and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+            let accepts = headers
+                .get("accept")
+                .and_then(|accept| accept.to_str().ok())
+                .unwrap_or_default();
             let is_sse = accepts.contains("text/event-stream");
-            let kind = if is_sse { EVENT_STREAM } else { "application/x-ndjson; charset=utf-8" };
+            let kind = if is_sse {
+                EVENT_STREAM
+            } else {
+                "application/x-ndjson; charset=utf-8"
+            };
             (Output::Events(EventLines::new(is_sse)), kind)
         } else {
-            let form = if inbound.streams { Form::Stream } else { Form::Whole };
+            let form = if inbound.streams {
+                Form::Stream
+            } else {
+                Form::Whole
+            };
             let options = self.answer_options(front, admitted, &inbound, &bytes);
-            let kind = if inbound.streams { EVENT_STREAM } else { "application/json" };
-            (Output::Answer(Box::new(Encoder::new(front, form, options))), kind)
+            let kind = if inbound.streams {
+                EVENT_STREAM
+            } else {
+                "application/json"
+            };
+            (
+                Output::Answer(Box::new(Encoder::new(front, form, options))),
+                kind,
+            )
         };
         drop(bytes);
         let asked = Asked {
@@ -64,10 +85,15 @@ impl Service {
         };
         drop(headers);
         let mut answering = self.answering(asked, output);
-        answering.until_known(is_stream.then_some(self.limits.status_time)).await;
+        answering
+            .until_known(is_stream.then_some(self.limits.status_time))
+            .await;
         answering.note(exchange.line());
         if let Some(failure) = answering.refusal() {
-            return Err(Refusal { headers: answering.pipe().limits(), ..failure.into() });
+            return Err(Refusal {
+                headers: answering.pipe().limits(),
+                ..failure.into()
+            });
         }
         if !is_stream {
             let (bytes, share) = answering.pipe().take_whole();
@@ -94,17 +120,33 @@ impl Service {
         };
         let mut settings = self.pipe.clone();
         if self.source.reads_text() {
-            let calls = asked.request.conversation.messages.iter().flat_map(Message::calls);
-            Rc::make_mut(&mut settings.accumulate).taken_ids = calls.map(|call| call.id.to_owned()).collect();
+            let calls = asked
+                .request
+                .conversation
+                .messages
+                .iter()
+                .flat_map(Message::calls);
+            Rc::make_mut(&mut settings.accumulate).taken_ids =
+                calls.map(|call| call.id.to_owned()).collect();
         }
-        let pipe = Rc::new(Pipe::new(settings, search, self.source.turns(&asked.request), output));
+        let pipe = Rc::new(Pipe::new(
+            settings,
+            search,
+            self.source.turns(&asked.request),
+            output,
+        ));
         let (service, feed) = (Rc::clone(self), Rc::clone(&pipe));
         let work = async move {
             let places = service.places(asked.key);
             let answer = async {
                 match places.take(asked.key).await {
                     Some(_place) => service.source.run(asked, &feed).await,
-                    None => feed.fail("too_many_requests", "too many answers are open", 429, Some(FULL_MS)),
+                    None => feed.fail(
+                        "too_many_requests",
+                        "too many answers are open",
+                        429,
+                        Some(FULL_MS),
+                    ),
                 }
             };
             tokio::select! {
@@ -131,25 +173,47 @@ impl Service {
             model: inbound.model.clone().unwrap_or_default(),
             created: now(),
             choices: Some(
-                inbound.params.get("n").and_then(serde_json::Value::as_u64).map_or(1, |n| n.clamp(1, 128) as u32),
+                inbound
+                    .params
+                    .get("n")
+                    .and_then(serde_json::Value::as_u64)
+                    .map_or(1, |n| n.clamp(1, 128) as u32),
             ),
             include_usage: inbound.include_usage,
             extras: self.extras,
-            echo: if front == Front::Responses { echo(body) } else { Vec::new() },
+            echo: if front == Front::Responses {
+                echo(body)
+            } else {
+                Vec::new()
+            },
             custom_tools: inbound.custom_tools.clone(),
-            namespaced_tools: inbound.namespaced_tools.iter().map(namespaced_name).collect(),
+            namespaced_tools: inbound
+                .namespaced_tools
+                .iter()
+                .map(namespaced_name)
+                .collect(),
         }
     }
 }
 
 /// The seconds since 1970.
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 fn namespaced_name(tool: &::upstream::NamespacedTool) -> NamespacedName {
-    let ::upstream::NamespacedTool { full_name, namespace, name } = tool.clone();
-    NamespacedName { full_name, namespace, name }
+    let ::upstream::NamespacedTool {
+        full_name,
+        namespace,
+        name,
+    } = tool.clone();
+    NamespacedName {
+        full_name,
+        namespace,
+        name,
+    }
 }
 
 const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
@@ -165,15 +229,27 @@ fn api_of(front: Front) -> Api {
 /// The headers that a provider of the client's own API may get.
 pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> {
     let values = |name: &&'static str| {
-        let values: Vec<&str> = headers.get_all(*name).iter().filter_map(|value| value.to_str().ok()).collect();
+        let values: Vec<&str> = headers
+            .get_all(*name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
         (!values.is_empty()).then(|| ((*name).to_owned(), values.join(",")))
     };
-    ::upstream::forwarded_headers(api).iter().filter_map(values).collect()
+    ::upstream::forwarded_headers(api)
+        .iter()
+        .filter_map(values)
+        .collect()
 }
 
 /// The members of a request that an answer of OpenAI Responses repeats, and their JSON.
 fn echo(body: &Bytes) -> Vec<(String, String)> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).unwrap_or_default();
-    let repeated = REPEATED.into_iter().filter_map(|name| Some((name, members.get(name)?.get())));
-    repeated.filter(|(_, json)| *json != "null").map(|(name, json)| (name.to_owned(), json.to_owned())).collect()
+    let repeated = REPEATED
+        .into_iter()
+        .filter_map(|name| Some((name, members.get(name)?.get())));
+    repeated
+        .filter(|(_, json)| *json != "null")
+        .map(|(name, json)| (name.to_owned(), json.to_owned()))
+        .collect()
 }

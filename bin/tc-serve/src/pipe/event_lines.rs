@@ -21,7 +21,10 @@ pub struct EventLines {
 impl EventLines {
     /// No lines yet. `is_sse` makes them server-sent events.
     pub fn new(is_sse: bool) -> EventLines {
-        EventLines { is_sse, ..EventLines::default() }
+        EventLines {
+            is_sse,
+            ..EventLines::default()
+        }
     }
 
     /// Writes an event.
@@ -29,10 +32,15 @@ impl EventLines {
         match event.kind() {
             Kind::Error => {
                 let error = Error::read(event);
-                self.failure.get_or_insert_with(|| Failure::of_event(&error, &self.api));
+                self.failure
+                    .get_or_insert_with(|| Failure::of_event(&error, &self.api));
             }
             Kind::StreamStart => {
-                self.api = StreamStart::read(event).api.map(Text::str).unwrap_or_default().into_owned()
+                self.api = StreamStart::read(event)
+                    .api
+                    .map(Text::str)
+                    .unwrap_or_default()
+                    .into_owned()
             }
             Kind::StreamEnd | Kind::SessionStats | Kind::Warning => {}
             _ => self.has_content = true,

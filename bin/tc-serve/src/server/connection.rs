@@ -33,7 +33,12 @@ pub struct Connections {
 impl Connections {
     /// Connections to `service`.
     pub fn new(service: Rc<Service>, limits: Limits, ending: Ending) -> Connections {
-        Connections { service, limits, ending, open: JoinSet::new() }
+        Connections {
+            service,
+            limits,
+            ending,
+            open: JoinSet::new(),
+        }
     }
 
     /// Accepts connections for ever.
@@ -50,8 +55,8 @@ impl Connections {
                         refuse(accepted).await;
                     }
                 }
-                // Out of descriptors: the client waits in the system's queue until a connection has been closed. Any other error is
-                // that of a client that has left.
+                // Out of descriptors: the client waits in the system's queue until a connection has
+                // been closed. Any other error is that of a client that has left.
                 Err(e) if matches!(e.raw_os_error(), Some(23 | 24 | 105 | 12)) => {
                     tokio::select! {
                         _ = self.open.join_next(), if !self.open.is_empty() => {}
@@ -64,7 +69,8 @@ impl Connections {
     }
 
     fn serve(&mut self, accepted: Accepted) {
-        let (service, ending, limits) = (Rc::clone(&self.service), self.ending.clone(), self.limits);
+        let (service, ending, limits) =
+            (Rc::clone(&self.service), self.ending.clone(), self.limits);
         self.open.spawn_local(async move {
             let phase = Rc::new(ConnectionPhase::new(&limits));
             let Accepted { wire, local } = accepted;
@@ -75,11 +81,16 @@ impl Connections {
             });
             let mut builder = http1::Builder::new();
             // `TimedWire` has the limits on time. A client that closes its side has left.
-            builder.header_read_timeout(None).half_close(false).max_buf_size(64 << 10).max_header_size(HEAD);
+            builder
+                .header_read_timeout(None)
+                .half_close(false)
+                .max_buf_size(64 << 10)
+                .max_header_size(HEAD);
             let mut connection = pin!(builder.serve_connection(TokioIo::new(wire.clone()), answer));
             let mut is_last = false;
             loop {
-                // An error here means that the client broke HTTP or has left. hyper has sent what can still be sent, so the error is dropped.
+                // An error here means that the client broke HTTP or has left. hyper has sent what
+                // can still be sent, so the error is dropped.
                 tokio::select! {
                     biased;
                     _ = connection.as_mut() => return,

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket};
 
-/// How many connections the system keeps until they are accepted. One that finds no room tries again after a second.
+/// How many connections the system keeps until they are accepted. One that finds no room tries
+/// again after a second.
 const BACKLOG: u32 = 4096;
 
 /// What the service listens on.
@@ -46,7 +47,12 @@ impl Listener {
                 for address in &addresses[1..] {
                     listener = listener.or_else(|_| listen_on(*address));
                 }
-                let what = || format!("--listen {}: choose another port, or 0 for a free one", addresses[0]);
+                let what = || {
+                    format!(
+                        "--listen {}: choose another port, or 0 for a free one",
+                        addresses[0]
+                    )
+                };
                 Ok(Listener::Tcp(listener.with_context(what)?))
             }
             Listen::Unix(path) => {
@@ -61,7 +67,10 @@ impl Listener {
     /// Its address: a URL, or `unix:PATH`.
     pub fn address(&self) -> String {
         match self {
-            Listener::Tcp(listener) => listener.local_addr().map(|at| format!("http://{at}")).unwrap_or_default(),
+            Listener::Tcp(listener) => listener
+                .local_addr()
+                .map(|at| format!("http://{at}"))
+                .unwrap_or_default(),
             Listener::Unix(_, path) => format!("unix:{}", path.display()),
         }
     }
@@ -74,14 +83,21 @@ impl Listener {
         match self {
             Listener::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // Small events are sent at once. An error means that the client has left, which the first read reports.
+                // Small events are sent at once. An error means that the client has left, which the
+                // first read reports.
                 let _ = stream.set_nodelay(true);
                 let local = stream.local_addr().ok().as_ref().map(SocketAddr::ip);
-                Ok(Accepted { wire: Box::new(stream), local })
+                Ok(Accepted {
+                    wire: Box::new(stream),
+                    local,
+                })
             }
             Listener::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Accepted { wire: Box::new(stream), local: None })
+                Ok(Accepted {
+                    wire: Box::new(stream),
+                    local: None,
+                })
             }
         }
     }
@@ -97,15 +113,20 @@ impl Drop for Listener {
 }
 
 fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()
+    } else {
+        TcpSocket::new_v6()
+    }?;
     // A service that is started again finds its port free.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// A socket at `path` that this user alone can open. The socket gets its permissions before it listens, and nobody can connect to a socket
-/// that does not listen, so another user can never connect.
+/// A socket at `path` that this user alone can open. The socket gets its permissions before it
+/// listens, and nobody can connect to a socket that does not listen, so another user can never
+/// connect.
 fn private_socket(path: &Path) -> std::io::Result<UnixSocket> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
@@ -119,7 +140,10 @@ fn clear(path: &Path) -> Result<()> {
     match std::fs::symlink_metadata(path) {
         Err(_) => return Ok(()),
         Ok(found) if !found.file_type().is_socket() => {
-            bail!("--unix {}: a file that is not a socket has this name, choose another", path.display())
+            bail!(
+                "--unix {}: a file that is not a socket has this name, choose another",
+                path.display()
+            )
         }
         Ok(_) => {}
     }
@@ -127,7 +151,10 @@ fn clear(path: &Path) -> Result<()> {
         Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path).with_context(|| format!("--unix {}", path.display()))
         }
-        _ => bail!("--unix {}: another service listens there, choose another path", path.display()),
+        _ => bail!(
+            "--unix {}: another service listens there, choose another path",
+            path.display()
+        ),
     }
 }
 
@@ -136,7 +163,8 @@ pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // The error is ignored: the limit that is in force holds then, and a connection that cannot be opened is refused.
+    // The error is ignored: the limit that is in force holds then, and a connection that cannot be
+    // opened is refused.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
@@ -147,11 +175,21 @@ mod tests {
 
     #[test]
     fn nobody_connects_to_a_socket_before_it_is_its_owners_alone() {
-        let path = std::env::temp_dir().join(format!("tc-serve-private-{}.sock", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("tc-serve-private-{}.sock", std::process::id()));
         let socket = private_socket(&path).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(UnixStream::connect(&path).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(
+            UnixStream::connect(&path).unwrap_err().kind(),
+            ErrorKind::ConnectionRefused
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let _entered = runtime.enter();
         let listener = socket.listen(1).unwrap();
         assert!(UnixStream::connect(&path).is_ok());

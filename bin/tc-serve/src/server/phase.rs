@@ -8,7 +8,8 @@ use tokio::time::Instant;
 /// What a connection waits for.
 #[derive(Debug)]
 pub struct ConnectionPhase {
-    /// Until when the head of a request, or its first byte, has to come; `None` while a request is answered.
+    /// Until when the head of a request, or its first byte, has to come; `None` while a request is
+    /// answered.
     deadline: Cell<Option<Instant>>,
     /// Whether the first byte of a head is still to come.
     is_idle: Cell<bool>,
@@ -24,7 +25,13 @@ impl ConnectionPhase {
         let deadline = Cell::new(Some(Instant::now() + limits.header_time));
         let (header_time, idle_time) = (limits.header_time, limits.connection_time);
         let (is_idle, is_answering) = (Cell::new(false), Cell::new(false));
-        ConnectionPhase { deadline, is_idle, is_answering, header_time, idle_time }
+        ConnectionPhase {
+            deadline,
+            is_idle,
+            is_answering,
+            header_time,
+            idle_time,
+        }
     }
 
     /// The head of a request is complete.

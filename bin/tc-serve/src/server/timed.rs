@@ -12,9 +12,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A connection with limits on how long its client may take: for the head of a request, between two requests, and to read what it is
-/// sent. A limit that has passed is an error of the connection, which closes it. hyper has a limit on heads too, but counts the time
-/// between two requests as a part of it. All clones are the same connection.
+/// A connection with limits on how long its client may take: for the head of a request, between two
+/// requests, and to read what it is sent. A limit that has passed is an error of the connection,
+/// which closes it. hyper has a limit on heads too, but counts the time between two requests as a
+/// part of it. All clones are the same connection.
 pub struct TimedWire<S>(Rc<RefCell<TimedState<S>>>);
 
 struct TimedState<S> {
@@ -29,9 +30,9 @@ struct TimedState<S> {
     has_overrun: bool,
 }
 
-/// The most bytes that are kept of what a client sends behind a request while that is answered. No client needs many: a request whose
-/// repetition may do harm is not to be sent before the answer to another
-/// ([RFC 9112, section 9.3.2](https://www.rfc-editor.org/rfc/rfc9112#section-9.3.2)).
+/// The most bytes that are kept of what a client sends behind a request while that is answered. No
+/// client needs many: a request whose repetition may do harm is not to be sent before the answer to
+/// another ([RFC 9112, section 9.3.2](https://www.rfc-editor.org/rfc/rfc9112#section-9.3.2)).
 const AHEAD: usize = 64 << 10;
 
 impl<S> Clone for TimedWire<S> {
@@ -49,7 +50,9 @@ struct Timer {
 impl Timer {
     /// Whether `deadline` has passed; wakes the task when it does.
     fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if sleep.deadline() != deadline {
             sleep.as_mut().reset(deadline);
         }
@@ -74,19 +77,34 @@ impl<S: AsyncRead + Unpin> TimedWire<S> {
     pub fn new(wire: S, phase: Rc<ConnectionPhase>, reader_time: Duration) -> Self {
         let (reading, writing, ahead) = (Timer::default(), Timer::default(), Vec::new());
         let has_overrun = false;
-        TimedWire(Rc::new(RefCell::new(TimedState { wire, phase, reader_time, reading, writing, ahead, has_overrun })))
+        TimedWire(Rc::new(RefCell::new(TimedState {
+            wire,
+            phase,
+            reader_time,
+            reading,
+            writing,
+            ahead,
+            has_overrun,
+        })))
     }
 
-    /// Waits until the client has left in the middle of an answer. hyper looks for that only while it expects another request. All that the
-    /// client sends is read: its end is behind it.
+    /// Waits until the client has left in the middle of an answer. hyper looks for that only while
+    /// it expects another request. All that the client sends is read: its end is behind it.
     pub async fn left(&self) {
         poll_fn(|cx| self.0.borrow_mut().poll_left(cx)).await;
     }
 
-    /// Waits until the client has sent more behind a request than is kept. Only [`TimedWire::left`] finds that out, so the two are polled
-    /// together, in this order.
+    /// Waits until the client has sent more behind a request than is kept. Only [`TimedWire::left`]
+    /// finds that out, so the two are polled together, in this order.
     pub async fn overrun(&self) {
-        poll_fn(|_| if self.0.borrow().has_overrun { Poll::Ready(()) } else { Poll::Pending }).await;
+        poll_fn(|_| {
+            if self.0.borrow().has_overrun {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 }
 
@@ -118,7 +136,11 @@ impl<S: AsyncRead + Unpin> TimedState<S> {
 
 impl<S> TimedState<S> {
     /// The result of a write: an error if nothing could be written for too long.
-    fn wrote(&mut self, result: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    fn wrote(
+        &mut self,
+        result: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         if result.is_ready() {
             self.writing.is_running = false;
             return result;
@@ -129,12 +151,20 @@ impl<S> TimedState<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for TimedWire<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = &mut *self.0.borrow_mut();
         let before = buf.filled().len();
         let result = if this.has_overrun {
             // The connection ends with the answer, and nothing more is read of it.
-            if this.phase.is_answering() { Poll::Pending } else { Poll::Ready(Ok(())) }
+            if this.phase.is_answering() {
+                Poll::Pending
+            } else {
+                Poll::Ready(Ok(()))
+            }
         } else if this.ahead.is_empty() {
             Pin::new(&mut this.wire).poll_read(cx, buf)
         } else {
@@ -147,9 +177,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedWire<S> {
             if buf.filled().len() > before {
                 this.phase.has_bytes();
             }
-            // A client that sends its head a byte at a time never makes a long wait, so the deadline is looked at here, too.
+            // A client that sends its head a byte at a time never makes a long wait, so the
+            // deadline is looked at here, too.
             return match this.phase.deadline() {
-                Some(deadline) if deadline <= Instant::now() => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                Some(deadline) if deadline <= Instant::now() => {
+                    Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+                }
                 _ => result,
             };
         }
@@ -161,7 +194,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedWire<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for TimedWire<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = &mut *self.0.borrow_mut();
         let result = Pin::new(&mut this.wire).poll_write(cx, bytes);
         this.wrote(result, cx)

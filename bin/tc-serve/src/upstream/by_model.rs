@@ -8,7 +8,8 @@ use tokio::time::Instant;
 /// How long it holds. The files and the server's answers that it came from may change.
 const HOLDS: Duration = Duration::from_secs(60);
 
-/// The most models about which something is kept. Clients choose the names, so the number needs an end.
+/// The most models about which something is kept. Clients choose the names, so the number needs an
+/// end.
 const MODELS: usize = 1000;
 
 /// The longest name of such a model, in bytes.

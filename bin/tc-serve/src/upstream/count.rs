@@ -10,25 +10,45 @@ use hyper::body::Bytes;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// The most bytes of an answer: a prompt, or a list of its tokens. A longer one has an estimate, which takes no memory.
+/// The most bytes of an answer: a prompt, or a list of its tokens. A longer one has an estimate,
+/// which takes no memory.
 const ANSWER: usize = 8 << 20;
 
-/// The tokens of a request of Anthropic's API, which `body` is: the count of a provider of the same API, or that of a llama.cpp server. `None` where
-/// nobody counts, or not in time.
-pub async fn count_tokens(direct: &Direct, servers: &Servers, asked: Asked, body: &Bytes) -> Option<u64> {
-    tokio::time::timeout(QUESTION_TIME, counted(direct, servers, asked, body)).await.ok().flatten()
+/// The tokens of a request of Anthropic's API, which `body` is: the count of a provider of the same
+/// API, or that of a llama.cpp server. `None` where nobody counts, or not in time.
+pub async fn count_tokens(
+    direct: &Direct,
+    servers: &Servers,
+    asked: Asked,
+    body: &Bytes,
+) -> Option<u64> {
+    tokio::time::timeout(QUESTION_TIME, counted(direct, servers, asked, body))
+        .await
+        .ok()
+        .flatten()
 }
 
-async fn counted(direct: &Direct, servers: &Servers, mut asked: Asked, body: &Bytes) -> Option<u64> {
+async fn counted(
+    direct: &Direct,
+    servers: &Servers,
+    mut asked: Asked,
+    body: &Bytes,
+) -> Option<u64> {
     direct.network.as_ref().filter(|_| !direct.is_taped)?;
     let provider = &direct.provider;
-    let model = provider.model().map(str::to_owned).or_else(|| asked.request.model.clone()).unwrap_or_default();
+    let model = provider
+        .model()
+        .map(str::to_owned)
+        .or_else(|| asked.request.model.clone())
+        .unwrap_or_default();
     if provider.api == Api::Anthropic {
         let body = match provider.model() {
             Some(model) => with_model(body, model)?,
             None => body.clone(),
         };
-        let answer = direct.post("/v1/messages/count_tokens", &asked.headers, body, ANSWER).await?;
+        let answer = direct
+            .post("/v1/messages/count_tokens", &asked.headers, body, ANSWER)
+            .await?;
         return u64::try_from(Raw::parse(&answer).ok()?.get("input_tokens")?.i64()?).ok();
     }
     if servers.of(direct, &model).await.kind != ServerKind::LlamaCpp {
@@ -51,11 +71,21 @@ async fn counted(direct: &Direct, servers: &Servers, mut asked: Asked, body: &By
     let mut turn = TurnDraft::new(direct.current(), options);
     turn.converse(std::mem::take(&mut asked.request.conversation));
     let request = turn.request(turn.form).ok()?;
-    let prompt = direct.post("/apply-template", &[], request.body.into(), ANSWER).await?;
+    let prompt = direct
+        .post("/apply-template", &[], request.body.into(), ANSWER)
+        .await?;
     let prompt = Raw::parse(&prompt).ok()?.get_str("prompt")?.into_owned();
-    let text = format!("{{\"content\":{},\"add_special\":true,\"parse_special\":true}}", event::quoted(&prompt));
+    let text = format!(
+        "{{\"content\":{},\"add_special\":true,\"parse_special\":true}}",
+        event::quoted(&prompt)
+    );
     let tokens = direct.post("/tokenize", &[], text.into(), ANSWER).await?;
-    let tokens = Raw::parse(&tokens).ok()?.get("tokens").filter(|tokens| tokens.is_array())?.items().count();
+    let tokens = Raw::parse(&tokens)
+        .ok()?
+        .get("tokens")
+        .filter(|tokens| tokens.is_array())?
+        .items()
+        .count();
     Some((tokens + media) as u64)
 }
 

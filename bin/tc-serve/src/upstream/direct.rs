@@ -1,4 +1,5 @@
-//! Requests to a provider beside those for answers: its models, whether it can be reached, and paths that are passed.
+//! Requests to a provider beside those for answers: its models, whether it can be reached, and
+//! paths that are passed.
 
 use crate::log::Notices;
 use ::upstream::{Request, error_message, host_of, models_request, passed_request, plain_url};
@@ -11,7 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// The longest time for a small question to a provider, such as its list of models: Claude Code waits three seconds for the whole answer.
+/// The longest time for a small question to a provider, such as its list of models: Claude Code
+/// waits three seconds for the whole answer.
 pub const QUESTION_TIME: Duration = Duration::from_millis(2500);
 
 /// The most bytes of a provider's list of models.
@@ -29,7 +31,8 @@ pub struct Direct {
     pub renewed: RefCell<Option<Arc<Provider>>>,
     /// `None` if every answer is recorded.
     pub network: Option<Network>,
-    /// Whether a tape is used. Then nobody is asked what only changes an answer, because a replay must give the same one without a network.
+    /// Whether a tape is used. Then nobody is asked what only changes an answer, because a replay
+    /// must give the same one without a network.
     pub is_taped: bool,
     /// How the provider is reached.
     pub connection: ConnectionSettings,
@@ -43,10 +46,12 @@ impl Direct {
         Arc::clone(self.renewed.borrow().as_ref().unwrap_or(&self.provider))
     }
 
-    /// The provider's list of models as it comes: the smallest request that needs its address, its key and its answer to be right.
+    /// The provider's list of models as it comes: the smallest request that needs its address, its
+    /// key and its answer to be right.
     ///
     /// # Errors
-    /// Why the list could not be had. With a status of [`lacks`] the provider has answered, and has no such list.
+    /// Why the list could not be had. With a status of [`lacks`] the provider has answered, and has
+    /// no such list.
     pub async fn list(&self) -> Result<String, Failure> {
         let request = models_request(self.provider.api, &self.current().request_options());
         self.fetch(request, Bytes::new(), MODELS).await
@@ -66,40 +71,67 @@ impl Direct {
         }
     }
 
-    /// Warns where the provider cannot be reached. A server on this machine gets a connection without a request, which nobody counts.
+    /// Warns where the provider cannot be reached. A server on this machine gets a connection
+    /// without a request, which nobody counts.
     pub async fn warn_unreachable(&self) {
         if self.network.is_none() {
             return;
         }
         let route = &self.provider.route;
         let reached = if route.is_local {
-            route.connect(QUESTION_TIME).await.map_err(|error| self.failed(&error, None))
+            route
+                .connect(QUESTION_TIME)
+                .await
+                .map_err(|error| self.failed(&error, None))
         } else {
             self.list().await.map(drop)
         };
         if let Err(failure) = reached
             && matches!(&*failure.code, UNREACHABLE | TIMEOUT | KEY_REFUSED)
         {
-            self.notices.warn(&failure.code, &format!("{}; until then requests get an error", failure.message));
+            self.notices.warn(
+                &failure.code,
+                &format!("{}; until then requests get an error", failure.message),
+            );
         }
     }
 
-    /// Posts JSON to a path of the server's. Returns the body of a success; `None` for anything else, and for one of more than `most` bytes.
-    pub async fn post(&self, path: &str, headers: &[(String, String)], json: Bytes, most: usize) -> Option<String> {
+    /// Posts JSON to a path of the server's. Returns the body of a success; `None` for anything
+    /// else, and for one of more than `most` bytes.
+    pub async fn post(
+        &self,
+        path: &str,
+        headers: &[(String, String)],
+        json: Bytes,
+        most: usize,
+    ) -> Option<String> {
         let kind = ("content-type".to_owned(), "application/json".to_owned());
         let headers = [&[kind], headers].concat();
-        let request =
-            passed_request(self.provider.api, &self.current().request_options(), "POST", path, None, &headers);
+        let request = passed_request(
+            self.provider.api,
+            &self.current().request_options(),
+            "POST",
+            path,
+            None,
+            &headers,
+        );
         self.fetch(request, json, most).await.ok()
     }
 
     /// Sends a request with these bytes as its body, and returns the body of a success.
     async fn fetch(&self, request: Request, bytes: Bytes, most: usize) -> Result<String, Failure> {
         let fetched = async {
-            let Response { head, mut body } = self.send(request, bytes, TimeLimits::default()).await?;
-            let bytes = whole(&mut body, most).await.map_err(|error| self.lost(&error))?;
+            let Response { head, mut body } =
+                self.send(request, bytes, TimeLimits::default()).await?;
+            let bytes = whole(&mut body, most)
+                .await
+                .map_err(|error| self.lost(&error))?;
             let text = String::from_utf8_lossy(&bytes);
-            if (200..300).contains(&head.status) { Ok(text.into_owned()) } else { Err(self.refused(&head, &text)) }
+            if (200..300).contains(&head.status) {
+                Ok(text.into_owned())
+            } else {
+                Err(self.refused(&head, &text))
+            }
         };
         tokio::time::timeout(QUESTION_TIME, fetched).await.unwrap_or_else(|_| {
             let server = plain_url(&self.provider.route.url);
@@ -108,7 +140,12 @@ impl Direct {
         })
     }
 
-    async fn send(&self, request: Request, bytes: Bytes, limits: TimeLimits) -> Result<Response, Failure> {
+    async fn send(
+        &self,
+        request: Request,
+        bytes: Bytes,
+        limits: TimeLimits,
+    ) -> Result<Response, Failure> {
         let failure = |code: &str, message: String| Failure {
             status: 502,
             code: code.to_owned(),
@@ -118,12 +155,18 @@ impl Direct {
         let Some(network) = &self.network else {
             return Err(failure("no_provider", "every answer is recorded".into()));
         };
-        self.provider.check(&request).map_err(|error| failure("invalid_request", format!("{error:#}")))?;
-        network.send_bytes(request, bytes, limits).await.map_err(|error| self.lost(&error))
+        self.provider
+            .check(&request)
+            .map_err(|error| failure("invalid_request", format!("{error:#}")))?;
+        network
+            .send_bytes(request, bytes, limits)
+            .await
+            .map_err(|error| self.lost(&error))
     }
 
-    /// Sends a request for a path that is passed: `path` as the server has it, with the query and these headers of the client's. Returns the head of
-    /// the answer with its body, which is at hand where the provider refuses.
+    /// Sends a request for a path that is passed: `path` as the server has it, with the query and
+    /// these headers of the client's. Returns the head of the answer with its body, which is at
+    /// hand where the provider refuses.
     ///
     /// # Errors
     /// Why no answer came.
@@ -138,16 +181,28 @@ impl Direct {
         let options = self.current().request_options();
         let request = passed_request(self.provider.api, &options, method, path, query, headers);
         let deadline = self.connection.timeout.map(|time| Instant::now() + time);
-        let limits = TimeLimits { idle: Some(self.connection.idle_timeout), deadline };
+        let limits = TimeLimits {
+            idle: Some(self.connection.idle_timeout),
+            deadline,
+        };
         let Response { head, mut body } = self.send(request, bytes, limits).await?;
         match head.status {
             200..300 => Ok((head, Passed::Stream(body))),
             // A redirect would lead the client past this service.
-            100..400 => Err(self.refused(&head, "a redirect, which is not followed; correct --base-url")),
+            100..400 => Err(self.refused(
+                &head,
+                "a redirect, which is not followed; correct --base-url",
+            )),
             _ => {
-                let bytes = whole(&mut body, ERROR).await.map_err(|error| self.lost(&error))?;
+                let bytes = whole(&mut body, ERROR)
+                    .await
+                    .map_err(|error| self.lost(&error))?;
                 // A server may repeat the key that it was sent.
-                let text = self.current().redactor().text(&String::from_utf8_lossy(&bytes)).into_owned();
+                let text = self
+                    .current()
+                    .redactor()
+                    .text(&String::from_utf8_lossy(&bytes))
+                    .into_owned();
                 Ok((head, Passed::Refusal(text.into())))
             }
         }
@@ -163,11 +218,25 @@ impl Direct {
         self.failed(error, Some(&host_of(&self.provider.route.url)))
     }
 
-    /// The same in words for whoever started the service, or for a client who reads the name of the `server`.
+    /// The same in words for whoever started the service, or for a client who reads the name of the
+    /// `server`.
     fn failed(&self, error: &Error, server: Option<&str>) -> Failure {
-        let (status, code) = if error.is_timeout() { (504, TIMEOUT) } else { (502, UNREACHABLE) };
-        let message = self.current().redactor().text(&sentence(error, server)).into_owned();
-        Failure { status, code: code.to_owned(), message, ..Failure::default() }
+        let (status, code) = if error.is_timeout() {
+            (504, TIMEOUT)
+        } else {
+            (502, UNREACHABLE)
+        };
+        let message = self
+            .current()
+            .redactor()
+            .text(&sentence(error, server))
+            .into_owned();
+        Failure {
+            status,
+            code: code.to_owned(),
+            message,
+            ..Failure::default()
+        }
     }
 
     fn refused(&self, head: &Head, body: &str) -> Failure {
@@ -214,7 +283,9 @@ async fn whole(body: &mut Body, most: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     loop {
         match body.next().await.what {
-            PieceContent::Bytes(more) if bytes.len() + more.len() <= most => bytes.extend_from_slice(more),
+            PieceContent::Bytes(more) if bytes.len() + more.len() <= most => {
+                bytes.extend_from_slice(more)
+            }
             PieceContent::Bytes(_) | PieceContent::End => return Ok(bytes),
             PieceContent::Lost(error) => return Err(error),
         }

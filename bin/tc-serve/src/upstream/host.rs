@@ -17,7 +17,10 @@ pub struct PipeHost<'p> {
 impl<'p> PipeHost<'p> {
     /// `pipe` is that of the request.
     pub fn new(pipe: &'p Pipe) -> PipeHost<'p> {
-        PipeHost { pipe, sink: pipe.sink() }
+        PipeHost {
+            pipe,
+            sink: pipe.sink(),
+        }
     }
 }
 

@@ -24,7 +24,8 @@ pub struct ProviderRequest {
     pub body: Value,
 }
 
-/// What the provider does with one request: it gets the number of the request, from 0, and returns whether the connection stays open.
+/// What the provider does with one request: it gets the number of the request, from 0, and returns
+/// whether the connection stays open.
 type Answer = dyn Fn(usize, &ProviderRequest, &mut TcpStream) -> bool + Send + Sync;
 
 pub struct Provider {
@@ -34,8 +35,11 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A provider that refuses questions about the server itself, as one does that is neither llama.cpp nor Ollama.
-    pub fn new(answer: impl Fn(usize, &ProviderRequest, &mut TcpStream) -> bool + Send + Sync + 'static) -> Provider {
+    /// A provider that refuses questions about the server itself, as one does that is neither
+    /// llama.cpp nor Ollama.
+    pub fn new(
+        answer: impl Fn(usize, &ProviderRequest, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Provider {
         Provider::of(false, answer)
     }
 
@@ -55,12 +59,19 @@ impl Provider {
                 let Ok(mut stream) = stream else { return };
                 stream.set_read_timeout(Some(GUARD)).unwrap();
                 counted.fetch_add(1, Ordering::SeqCst);
-                let (send, number, answer) = (send.clone(), Arc::clone(&number), Arc::clone(&answer));
+                let (send, number, answer) =
+                    (send.clone(), Arc::clone(&number), Arc::clone(&answer));
                 std::thread::spawn(move || {
                     while let Some(request) = read_request(&mut stream) {
                         let path = request.line.split(' ').nth(1).unwrap_or_default();
                         if !is_known && matches!(path, "/props" | "/api/version" | "/api/show") {
-                            if !super::provider::answer(&mut stream, "404 Not Found", "", b"{}", None) {
+                            if !super::provider::answer(
+                                &mut stream,
+                                "404 Not Found",
+                                "",
+                                b"{}",
+                                None,
+                            ) {
                                 return;
                             }
                             continue;
@@ -73,7 +84,11 @@ impl Provider {
                 });
             }
         });
-        Provider { url, requests, connections }
+        Provider {
+            url,
+            requests,
+            connections,
+        }
     }
 
     /// All requests so far.
@@ -83,9 +98,16 @@ impl Provider {
 }
 
 /// A whole answer, or the first `end` bytes of its body without the end of the body.
-pub fn answer(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8], end: Option<usize>) -> bool {
+pub fn answer(
+    stream: &mut TcpStream,
+    status: &str,
+    headers: &str,
+    body: &[u8],
+    end: Option<usize>,
+) -> bool {
     let sent = &body[..end.unwrap_or(body.len()).min(body.len())];
-    let mut bytes = format!("HTTP/1.1 {status}\r\n{headers}transfer-encoding: chunked\r\n\r\n").into_bytes();
+    let mut bytes =
+        format!("HTTP/1.1 {status}\r\n{headers}transfer-encoding: chunked\r\n\r\n").into_bytes();
     if !sent.is_empty() {
         bytes.extend(format!("{:x}\r\n", sent.len()).into_bytes());
         bytes.extend(sent);
@@ -108,10 +130,17 @@ fn read_request(stream: &mut TcpStream) -> Option<ProviderRequest> {
     while let Some((name, value)) = next()?.split_once(": ") {
         headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }
-    let length = headers.iter().find(|(name, _)| name == "content-length").map_or(0, |(_, v)| v.parse().unwrap());
+    let length = headers
+        .iter()
+        .find(|(name, _)| name == "content-length")
+        .map_or(0, |(_, v)| v.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(ProviderRequest { line, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(ProviderRequest {
+        line,
+        headers,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    })
 }
 
 /// tc-serve on a free port, ended with the value.
@@ -131,13 +160,31 @@ impl Service {
     pub fn new(options: &[&str]) -> Service {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tc-serve"));
         command.args(["--listen", "127.0.0.1:0"]).args(options);
-        for name in ["LLM_API", "LLM_BASE_URL", "LLM_MODEL", "LLM_TAPE", "LLM_TAPE_MODE", "HOME", "XDG_CACHE_HOME"] {
+        for name in [
+            "LLM_API",
+            "LLM_BASE_URL",
+            "LLM_MODEL",
+            "LLM_TAPE",
+            "LLM_TAPE_MODE",
+            "HOME",
+            "XDG_CACHE_HOME",
+        ] {
             command.env_remove(name);
         }
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").expect("the address on standard output").to_owned();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("http://")
+            .expect("the address on standard output")
+            .to_owned();
         Service { child, address }
     }
 

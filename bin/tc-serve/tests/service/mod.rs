@@ -42,8 +42,19 @@ impl Service {
         if !options.contains(&"--unix") && !options.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
-        command.args(options).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "LLM_API", "LLM_BASE_URL", "LLM_MODEL", "LLM_TAPE"] {
+        command
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for name in [
+            "OPENAI_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "LLM_API",
+            "LLM_BASE_URL",
+            "LLM_MODEL",
+            "LLM_TAPE",
+        ] {
             command.env_remove(name);
         }
         command.env("OPENAI_API_KEY", "sk-upstream-secret");
@@ -58,7 +69,11 @@ impl Service {
             panic!("tc-serve did not start: {text}");
         }
         let address = line.trim().trim_start_matches("http://").to_owned();
-        Service { process, address, stderr: Some(stderr) }
+        Service {
+            process,
+            address,
+            stderr: Some(stderr),
+        }
     }
 
     /// A service in front of a provider.
@@ -76,7 +91,11 @@ impl Service {
         let stream = TcpStream::connect(&self.address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         stream.set_nodelay(true).expect("no delay");
-        Client { stream, bytes: Vec::new(), seen: 0 }
+        Client {
+            stream,
+            bytes: Vec::new(),
+            seen: 0,
+        }
     }
 
     /// Sends a request and returns its connection.
@@ -86,7 +105,8 @@ impl Service {
         client
     }
 
-    /// Sends a request and reads the whole response. A header `host` in `headers` takes the place of the usual one.
+    /// Sends a request and reads the whole response. A header `host` in `headers` takes the place
+    /// of the usual one.
     pub fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Response {
         self.send(method, path, headers, body).rest()
     }
@@ -98,7 +118,10 @@ impl Service {
 
     /// Sends a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
-        let id = i32::try_from(self.process.id()).ok().and_then(rustix::process::Pid::from_raw).expect("an id");
+        let id = i32::try_from(self.process.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+            .expect("an id");
         rustix::process::kill_process(id, signal).expect("the process is there");
     }
 
@@ -116,7 +139,10 @@ impl Service {
         let stderr = self.stderr.as_mut().expect("standard error");
         loop {
             let mut line = String::new();
-            assert!(stderr.read_line(&mut line).expect("a line") > 0, "standard error ended");
+            assert!(
+                stderr.read_line(&mut line).expect("a line") > 0,
+                "standard error ended"
+            );
             if is_it(&line) {
                 return line;
             }
@@ -134,9 +160,21 @@ impl Drop for Service {
 
 /// A request as text.
 pub fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
-    let host = if headers.to_lowercase().contains("host:") { "" } else { "host: localhost\r\n" };
-    let length = if method == "POST" { format!("content-length: {}\r\n", body.len()) } else { String::new() };
-    let close = if headers.contains("connection:") { "" } else { "connection: close\r\n" };
+    let host = if headers.to_lowercase().contains("host:") {
+        ""
+    } else {
+        "host: localhost\r\n"
+    };
+    let length = if method == "POST" {
+        format!("content-length: {}\r\n", body.len())
+    } else {
+        String::new()
+    };
+    let close = if headers.contains("connection:") {
+        ""
+    } else {
+        "connection: close\r\n"
+    };
     format!("{method} {path} HTTP/1.1\r\n{host}{close}{headers}{length}\r\n{body}")
 }
 
@@ -149,11 +187,18 @@ impl Client {
     /// Reads the response up to the next `text`, and returns all that has come.
     pub fn until(&mut self, text: &str) -> Response {
         loop {
-            if let Some(at) = self.bytes[self.seen..].windows(text.len()).position(|part| part == text.as_bytes()) {
+            if let Some(at) = self.bytes[self.seen..]
+                .windows(text.len())
+                .position(|part| part == text.as_bytes())
+            {
                 self.seen += at + text.len();
                 return Response::of(&self.bytes);
             }
-            assert!(self.read(), "no {text:?} in {}", String::from_utf8_lossy(&self.bytes));
+            assert!(
+                self.read(),
+                "no {text:?} in {}",
+                String::from_utf8_lossy(&self.bytes)
+            );
         }
     }
 
@@ -178,7 +223,8 @@ impl Client {
         while self.read() {}
     }
 
-    /// Whether more bytes came before the end. A reset connection has ended, too: the test looks at what has come.
+    /// Whether more bytes came before the end. A reset connection has ended, too: the test looks at
+    /// what has come.
     fn read(&mut self) -> bool {
         let mut block = [0; 16384];
         match self.stream.read(&mut block) {
@@ -187,7 +233,10 @@ impl Client {
                 count > 0
             }
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
-                panic!("nothing came after {}", String::from_utf8_lossy(&self.bytes))
+                panic!(
+                    "nothing came after {}",
+                    String::from_utf8_lossy(&self.bytes)
+                )
             }
             Err(_) => false,
         }
@@ -196,17 +245,33 @@ impl Client {
 
 impl Response {
     fn of(bytes: &[u8]) -> Response {
-        let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Response::default() };
+        let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+            return Response::default();
+        };
         let head = String::from_utf8_lossy(&bytes[..at + 2]).to_lowercase();
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or_default();
         let rest = &bytes[at + 4..];
-        let body = if head.contains("transfer-encoding: chunked") { joined(rest) } else { rest.to_vec() };
-        Response { status, head, body: String::from_utf8_lossy(&body).into_owned() }
+        let body = if head.contains("transfer-encoding: chunked") {
+            joined(rest)
+        } else {
+            rest.to_vec()
+        };
+        Response {
+            status,
+            head,
+            body: String::from_utf8_lossy(&body).into_owned(),
+        }
     }
 
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        self.head
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
@@ -214,8 +279,12 @@ impl Response {
 fn joined(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(at) = rest.windows(2).position(|two| two == b"\r\n") {
-        let size = std::str::from_utf8(&rest[..at]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
-        let Some(size) = size.filter(|size| *size > 0) else { break };
+        let size = std::str::from_utf8(&rest[..at])
+            .ok()
+            .and_then(|size| usize::from_str_radix(size, 16).ok());
+        let Some(size) = size.filter(|size| *size > 0) else {
+            break;
+        };
         let from = at + 2;
         let to = (from + size).min(rest.len());
         body.extend_from_slice(&rest[from..to]);

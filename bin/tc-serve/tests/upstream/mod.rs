@@ -1,5 +1,5 @@
-//! A provider that does what a test tells it, step by step. A test takes each request by [`Upstream::next`] and writes the answer itself, so
-//! that no time has to pass.
+//! A provider that does what a test tells it, step by step. A test takes each request by
+//! [`Upstream::next`] and writes the answer itself, so that no time has to pass.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -33,7 +33,12 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let (sender, accepted) = channel();
         let incoming = listener.try_clone().expect("a descriptor");
-        std::thread::spawn(move || incoming.incoming().flatten().try_for_each(|stream| sender.send(stream)));
+        std::thread::spawn(move || {
+            incoming
+                .incoming()
+                .flatten()
+                .try_for_each(|stream| sender.send(stream))
+        });
         Upstream { listener, accepted }
     }
 
@@ -52,7 +57,8 @@ impl Upstream {
         }
     }
 
-    /// Answers every request of this and of other threads with these bytes, and closes each connection.
+    /// Answers every request of this and of other threads with these bytes, and closes each
+    /// connection.
     pub fn always(self, answer: Vec<u8>) -> String {
         let url = self.url();
         std::thread::spawn(move || {
@@ -70,7 +76,8 @@ impl Upstream {
 }
 
 impl Call {
-    /// `None` for a connection that ends without a request, as that with which tc-serve finds out whether its provider is there.
+    /// `None` for a connection that ends without a request, as that with which tc-serve finds out
+    /// whether its provider is there.
     fn read(mut stream: TcpStream) -> Option<Call> {
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         stream.set_nodelay(true).expect("no delay");
@@ -84,20 +91,34 @@ impl Call {
             if count == 0 && bytes.is_empty() {
                 return None;
             }
-            assert!(count > 0, "the request was cut: {}", String::from_utf8_lossy(&bytes));
+            assert!(
+                count > 0,
+                "the request was cut: {}",
+                String::from_utf8_lossy(&bytes)
+            );
             bytes.extend_from_slice(&block[..count]);
         };
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-        let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let length = head.lines().find_map(|line| {
+            line.to_lowercase()
+                .strip_prefix("content-length: ")?
+                .parse()
+                .ok()
+        });
         let length: usize = length.unwrap_or(0);
         let mut body = bytes.split_off(end);
         let have = body.len();
         body.resize(length.max(have), 0);
         stream.read_exact(&mut body[have..]).expect("the body");
-        Some(Call { head, body: String::from_utf8_lossy(&body).into_owned(), stream })
+        Some(Call {
+            head,
+            body: String::from_utf8_lossy(&body).into_owned(),
+            stream,
+        })
     }
 
-    /// Refuses a question about the server itself, as a provider does that is neither llama.cpp nor Ollama.
+    /// Refuses a question about the server itself, as a provider does that is neither llama.cpp nor
+    /// Ollama.
     fn without_questions(self) -> Option<Call> {
         let path = self.head.split(' ').nth(1).unwrap_or_default();
         if matches!(path, "/props" | "/api/version" | "/api/show") {
@@ -109,7 +130,9 @@ impl Call {
 
     /// Begins a stream of events that ends with the connection.
     pub fn begin(&mut self) {
-        self.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n");
+        self.send(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
+        );
     }
 
     /// Sends bytes. That a client has left is not a failure here.
@@ -130,7 +153,9 @@ impl Call {
 
     /// Answers with an error.
     pub fn refuse(mut self, status: u16, headers: &str, body: &str) {
-        let head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\n{headers}");
+        let head = format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\n{headers}"
+        );
         self.send(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes());
     }
 
@@ -165,6 +190,12 @@ pub fn chunk(delta: &str, finish: &str) -> String {
 /// A whole answer of a provider: a stream with one text.
 pub fn answer(text: &str) -> Vec<u8> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let text = chunk(&format!(r#"{{"role":"assistant","content":{}}}"#, event::quoted(text)), "null");
+    let text = chunk(
+        &format!(
+            r#"{{"role":"assistant","content":{}}}"#,
+            event::quoted(text)
+        ),
+        "null",
+    );
     format!("{head}{text}{}data: [DONE]\n\n", chunk("{}", "\"stop\"")).into_bytes()
 }

@@ -9,13 +9,15 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tool::{CallHash, PersonAnswer, ReadyCall, Reason, RequestedCall};
 
-/// How long a question is shown before an answer is taken. What was typed or pasted until then was not an answer to it.
+/// How long a question is shown before an answer is taken. What was typed or pasted until then was
+/// not an answer to it.
 const SETTLE: Duration = Duration::from_millis(250);
 
 /// How long the reader of the output gets to show what came before a question.
 const LEAD: Duration = Duration::from_millis(150);
 
-/// How long no output must be written before a question is shown again, and how long it may at most be drawn over.
+/// How long no output must be written before a question is shown again, and how long it may at most
+/// be drawn over.
 const QUIET: Duration = Duration::from_millis(300);
 const LONGEST: Duration = Duration::from_secs(3);
 
@@ -70,11 +72,21 @@ impl Drop for Asker {
 }
 
 impl Asker {
-    /// An asker, and where the answers arrive. `is_confined`: tools run in a sandbox. `redactor` takes secrets out of
-    /// what is shown.
+    /// An asker, and where the answers arrive. `is_confined`: tools run in a sandbox. `redactor`
+    /// takes secrets out of what is shown.
     pub fn new(is_confined: bool, redactor: Redactor) -> (Self, mpsc::Receiver<Answered>) {
         let (answers, received) = mpsc::channel(1);
-        (Asker { answers, next: None, open: None, redactor, disturbed: Rc::default(), warns: !is_confined }, received)
+        (
+            Asker {
+                answers,
+                next: None,
+                open: None,
+                redactor,
+                disturbed: Rc::default(),
+                warns: !is_confined,
+            },
+            received,
+        )
     }
 
     /// Takes the next question.
@@ -96,9 +108,12 @@ impl Asker {
         self.next.is_some()
     }
 
-    /// Shows the question that waits. The caller has flushed the output: what comes before the question is shown before it.
+    /// Shows the question that waits. The caller has flushed the output: what comes before the
+    /// question is shown before it.
     pub fn open(&mut self) {
-        let Some(question) = self.next.take() else { return };
+        let Some(question) = self.next.take() else {
+            return;
+        };
         if std::mem::take(&mut self.warns) {
             stdio::message("tool-exec", &format!("warning: {UNCONFINED}"));
         }
@@ -106,14 +121,22 @@ impl Asker {
         let disturbed = Rc::clone(&self.disturbed);
         let task = tokio::task::spawn_local(async move {
             // A terminal that is gone gives no answer.
-            let answer = put(&question, &redactor, &disturbed).await.unwrap_or(PersonAnswer::Nothing);
-            let answered = Answered { key, shown: question.ready.hash, answer };
-            let _ = answers.send(answered).await; // the receiver is gone when the command has failed
+            let answer = put(&question, &redactor, &disturbed)
+                .await
+                .unwrap_or(PersonAnswer::Nothing);
+            let answered = Answered {
+                key,
+                shown: question.ready.hash,
+                answer,
+            };
+            // The receiver is gone when the command has failed.
+            let _ = answers.send(answered).await;
         });
         self.open = Some((key, task));
     }
 
-    /// Takes note that output was written: where it goes to the same terminal, whoever shows it may have drawn over the open question.
+    /// Takes note that output was written: where it goes to the same terminal, whoever shows it may
+    /// have drawn over the open question.
     pub fn disturb(&self) {
         if self.open.is_some() {
             self.disturbed.notify_one();
@@ -128,17 +151,32 @@ impl Asker {
 }
 
 /// Shows a question, and reads the answer. A question that was drawn over is shown again, whole.
-async fn put(question: &Question, redactor: &Redactor, disturbed: &Notify) -> std::io::Result<PersonAnswer> {
-    let Some(terminal) = Terminal::open() else { return Ok(PersonAnswer::Nothing) };
-    let Question { call, ready, reason, .. } = question;
+async fn put(
+    question: &Question,
+    redactor: &Redactor,
+    disturbed: &Notify,
+) -> std::io::Result<PersonAnswer> {
+    let Some(terminal) = Terminal::open() else {
+        return Ok(PersonAnswer::Nothing);
+    };
+    let Question {
+        call,
+        ready,
+        reason,
+        ..
+    } = question;
     tokio::time::sleep(LEAD).await;
     let _marked = terminal.mark_pastes();
     loop {
         let style = terminal.style();
-        terminal.write(&question::details(call, ready, reason, style, redactor)).await?;
+        terminal
+            .write(&question::details(call, ready, reason, style, redactor))
+            .await?;
         tokio::time::sleep(SETTLE).await;
         terminal.drop_input()?;
-        terminal.write(&question::prompt(call, ready, reason, style)).await?;
+        terminal
+            .write(&question::prompt(call, ready, reason, style))
+            .await?;
         tokio::select! {
             line = terminal.line() => {
                 return Ok(line?.map_or(PersonAnswer::Nothing, |line| answer(&line, reason.allows_always())));
@@ -151,7 +189,12 @@ async fn put(question: &Question, redactor: &Redactor, disturbed: &Notify) -> st
 /// Waits for a disturbance, and until a moment has passed without another; but not for ever.
 async fn until_quiet(disturbed: &Notify) {
     disturbed.notified().await;
-    let quiet = async { while tokio::time::timeout(QUIET, disturbed.notified()).await.is_ok() {} };
+    let quiet = async {
+        while tokio::time::timeout(QUIET, disturbed.notified())
+            .await
+            .is_ok()
+        {}
+    };
     let _ = tokio::time::timeout(LONGEST, quiet).await;
 }
 

@@ -13,24 +13,55 @@ pub struct Style {
     pub is_coloured: bool,
 }
 
-/// What is shown of a call before the prompt: the tool, why it needs a yes, what will run, the whole arguments, and the hash. `redactor`
-/// takes the keys that the tools file holds out of what will run; the arguments are shown as they are, since the answer binds to them.
-pub fn details(call: &RequestedCall, ready: &ReadyCall, reason: &Reason, style: Style, redactor: &Redactor) -> String {
-    let [strong, plain] = if style.is_coloured { ["\x1b[1m", "\x1b[0m"] } else { ["", ""] };
+/// What is shown of a call before the prompt: the tool, why it needs a yes, what will run, the
+/// whole arguments, and the hash. `redactor` takes the keys that the tools file holds out of what
+/// will run; the arguments are shown as they are, since the answer binds to them.
+pub fn details(
+    call: &RequestedCall,
+    ready: &ReadyCall,
+    reason: &Reason,
+    style: Style,
+    redactor: &Redactor,
+) -> String {
+    let [strong, plain] = if style.is_coloured {
+        ["\x1b[1m", "\x1b[0m"]
+    } else {
+        ["", ""]
+    };
     let (name, class) = (json_text(&call.name), ready.class.name());
     let mut out = format!("\n{strong}tool-exec: may the tool {name} run?{plain} (class {class})\n");
     labelled(&mut out, "why", &format!("{reason}"), style);
     let (label, work) = shown(&ready.work, redactor);
     labelled(&mut out, label, &work, style);
-    let arguments = call.arguments.as_ref().ok().map(|arguments| arguments.canonical()).unwrap_or_default();
-    let arguments = event::Raw::parse(&arguments).map(pretty).unwrap_or_default();
+    let arguments = call
+        .arguments
+        .as_ref()
+        .ok()
+        .map(|arguments| arguments.canonical())
+        .unwrap_or_default();
+    let arguments = event::Raw::parse(&arguments)
+        .map(pretty)
+        .unwrap_or_default();
     let arguments = visible_json(&arguments);
     let (lines, characters) = (arguments.split('\n').count(), arguments.chars().count());
     let plural = if lines == 1 { "" } else { "s" };
-    labelled(&mut out, &format!("arguments: {lines} line{plural}, {characters} characters"), &arguments, style);
-    let stream =
-        call.stream.as_deref().map(|stream| format!(" of stream {}", visible_json(stream))).unwrap_or_default();
-    labelled(&mut out, "call and hash", &format!("{}{stream}\n{}", json_text(&call.id), ready.hash), style);
+    labelled(
+        &mut out,
+        &format!("arguments: {lines} line{plural}, {characters} characters"),
+        &arguments,
+        style,
+    );
+    let stream = call
+        .stream
+        .as_deref()
+        .map(|stream| format!(" of stream {}", visible_json(stream)))
+        .unwrap_or_default();
+    labelled(
+        &mut out,
+        "call and hash",
+        &format!("{}{stream}\n{}", json_text(&call.id), ready.hash),
+        style,
+    );
     out
 }
 
@@ -41,24 +72,46 @@ pub fn prompt(call: &RequestedCall, ready: &ReadyCall, reason: &Reason, style: S
         _ if style.is_coloured => ["\x1b[1m", "\x1b[0m"],
         _ => ["", ""],
     };
-    let always = if reason.allows_always() { "a: yes, always in this run; " } else { "" };
-    format!("{danger}Run {} once?{plain} y: yes; {always}else no [y/N] ", json_text(&call.name))
+    let always = if reason.allows_always() {
+        "a: yes, always in this run; "
+    } else {
+        ""
+    };
+    format!(
+        "{danger}Run {} once?{plain} y: yes; {always}else no [y/N] ",
+        json_text(&call.name)
+    )
 }
 
 /// What a call starts: what it is called, and a line for each of its parts.
 fn shown(work: &Work, redactor: &Redactor) -> (&'static str, String) {
     match work {
-        Work::Command(argv) => {
-            ("command", argv.iter().map(|item| json_text(&redactor.text(item))).collect::<Vec<_>>().join("\n"))
-        }
+        Work::Command(argv) => (
+            "command",
+            argv.iter()
+                .map(|item| json_text(&redactor.text(item)))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        ),
         Work::Http(request) => {
-            let body = request.body.as_ref().map(|(kind, body)| format!("\n{kind}\n{}", json_text(body)));
+            let body = request
+                .body
+                .as_ref()
+                .map(|(kind, body)| format!("\n{kind}\n{}", json_text(body)));
             (
                 "request",
-                format!("{} {}{}", request.method, json_text(&redactor.url(&request.url)), body.unwrap_or_default()),
+                format!(
+                    "{} {}{}",
+                    request.method,
+                    json_text(&redactor.url(&request.url)),
+                    body.unwrap_or_default()
+                ),
             )
         }
-        Work::Mcp(tool) => ("tool of a server", format!("{}\n{}", json_text(&tool.server), json_text(&tool.tool))),
+        Work::Mcp(tool) => (
+            "tool of a server",
+            format!("{}\n{}", json_text(&tool.server), json_text(&tool.tool)),
+        ),
     }
 }
 

@@ -23,12 +23,15 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Opens the terminal. Must be called inside of the runtime. `None` if this process has no terminal, or is in the background of it,
-    /// where reading would stop the process.
+    /// Opens the terminal. Must be called inside of the runtime. `None` if this process has no
+    /// terminal, or is in the background of it, where reading would stop the process.
     pub fn open() -> Option<Terminal> {
         let [input, output] = [open_in_foreground()?, open_in_foreground()?];
         let input = Receiver::from_file_unchecked(input).ok()?;
-        Some(Terminal { input, output: Sender::from_file_unchecked(output).ok()? })
+        Some(Terminal {
+            input,
+            output: Sender::from_file_unchecked(output).ok()?,
+        })
     }
 
     /// Whether [`Terminal::open`] would find a terminal now.
@@ -41,7 +44,10 @@ impl Terminal {
         let columns = tcgetwinsize(&self.output).map_or(0, |size| usize::from(size.ws_col));
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Style { columns: if columns == 0 { 80 } else { columns }, is_coloured: !is_set("NO_COLOR") && !is_dumb }
+        Style {
+            columns: if columns == 0 { 80 } else { columns },
+            is_coloured: !is_set("NO_COLOR") && !is_dumb,
+        }
     }
 
     /// Writes all of `text`.
@@ -97,7 +103,8 @@ impl Terminal {
     }
 }
 
-/// While it lives, what is pasted begins with an escape sequence, and so is never one of the answers.
+/// While it lives, what is pasted begins with an escape sequence, and so is never one of the
+/// answers.
 pub struct MarkedPastes<'t>(&'t Terminal);
 
 impl Drop for MarkedPastes<'_> {

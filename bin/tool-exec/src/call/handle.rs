@@ -16,7 +16,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Ends the call, at once or after a grace; [`super::Report::Done`] still comes. A second call may leave out the grace.
+    /// Ends the call, at once or after a grace; [`super::Report::Done`] still comes. A second call
+    /// may leave out the grace.
     pub fn stop(&self, at_once: bool) {
         self.at_once.set(at_once);
         self.stop.notify_one();

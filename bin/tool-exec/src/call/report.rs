@@ -5,7 +5,8 @@ use std::rc::Rc;
 use tokio::sync::mpsc;
 use tool::Answer;
 
-/// How much progress of one call waits for a reader, in bytes. What comes when so much waits is left out.
+/// How much progress of one call waits for a reader, in bytes. What comes when so much waits is
+/// left out.
 const MOST: usize = 1 << 20;
 
 /// How many steps of one call wait for a reader.
@@ -47,8 +48,9 @@ pub struct Step {
 
 /// Where a running call reports its progress to, under `--progress`.
 ///
-/// A report never waits: a reader who takes nothing must not keep a call from being read, or from ending. Pieces that nobody has
-/// taken become one piece, and at most one report of a call is under way.
+/// A report never waits: a reader who takes nothing must not keep a call from being read, or from
+/// ending. Pieces that nobody has taken become one piece, and at most one report of a call is under
+/// way.
 #[derive(Clone, Debug)]
 pub struct Progress {
     key: u64,
@@ -61,7 +63,12 @@ pub struct Progress {
 impl Progress {
     /// The progress of the call that the plan gave `key`.
     pub fn new(key: u64, reports: mpsc::UnboundedSender<Report>) -> Self {
-        Progress { key, reports, waiting: Waiting::default(), steps: Rc::default() }
+        Progress {
+            key,
+            reports,
+            waiting: Waiting::default(),
+            steps: Rc::default(),
+        }
     }
 
     /// Reports the next piece of its output.
@@ -72,17 +79,24 @@ impl Progress {
         }
         if waiting.is_empty() {
             // Nobody listens when the run has failed.
-            let _ = self.reports.send(Report::Progress(self.key, self.waiting.clone()));
+            let _ = self
+                .reports
+                .send(Report::Progress(self.key, self.waiting.clone()));
         }
         waiting.push_str(text);
     }
 
-    /// Reports how far it has come, and what it does now. Where many such reports wait to be written, this one is left out: the next
-    /// replaces it.
+    /// Reports how far it has come, and what it does now. Where many such reports wait to be
+    /// written, this one is left out: the next replaces it.
     pub fn step(&self, progress: Option<f64>, message: String) {
         if Rc::strong_count(&self.steps) <= MOST_STEPS {
-            let step = Step { progress, message, counted: Rc::clone(&self.steps) };
-            let _ = self.reports.send(Report::Step(self.key, step)); // nobody listens when the run has failed
+            let step = Step {
+                progress,
+                message,
+                counted: Rc::clone(&self.steps),
+            };
+            // Nobody listens when the run has failed.
+            let _ = self.reports.send(Report::Step(self.key, step));
         }
     }
 }

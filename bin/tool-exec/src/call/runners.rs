@@ -25,8 +25,9 @@ pub struct Runners {
 }
 
 impl Runners {
-    /// The runners of the tools file `tools`, whose servers are in `backend`. `timeout` is how long a call may take, and `max_output` how much it may write to each of
-    /// its outputs in bytes, unless its tool has limits of its own; `outputs` makes them readable. `sandboxes` confine
+    /// The runners of the tools file `tools`, whose servers are in `backend`. `timeout` is how long
+    /// a call may take, and `max_output` how much it may write to each of its outputs in bytes,
+    /// unless its tool has limits of its own; `outputs` makes them readable. `sandboxes` confine
     /// its commands.
     pub fn new(
         tools: &Path,
@@ -37,13 +38,20 @@ impl Runners {
         sandboxes: Sandboxes,
     ) -> Rc<Self> {
         let outputs = Rc::new(outputs);
-        let commands = CommandRunner::new(tools, timeout, max_output, Rc::clone(&outputs), sandboxes);
+        let commands =
+            CommandRunner::new(tools, timeout, max_output, Rc::clone(&outputs), sandboxes);
         let requests = HttpRunner::new(timeout, max_output, Rc::clone(&outputs));
         let servers = McpRunner::new(backend, timeout, Rc::clone(&outputs));
-        Rc::new(Runners { commands, requests, outputs, servers })
+        Rc::new(Runners {
+            commands,
+            requests,
+            outputs,
+            servers,
+        })
     }
 
-    /// Runs a call to its end and returns its answer; `handle` ends it early. With `progress` its output is reported as it appears.
+    /// Runs a call to its end and returns its answer; `handle` ends it early. With `progress` its
+    /// output is reported as it appears.
     pub async fn run(
         &self,
         call: &RequestedCall,
@@ -57,15 +65,28 @@ impl Runners {
         let start = Instant::now();
         let answer = match (&exec.run, &ready.work) {
             (Run::Command(command), Work::Command(argv)) => {
-                self.commands.run(exec, command, argv, call, handle, progress).await
+                self.commands
+                    .run(exec, command, argv, call, handle, progress)
+                    .await
             }
             (Run::Http(http), Work::Http(request)) => {
-                self.requests.run(exec, http, request, call, handle, progress).await
+                self.requests
+                    .run(exec, http, request, call, handle, progress)
+                    .await
             }
-            (Run::Mcp(_), Work::Mcp(tool)) => self.servers.run(exec, tool, arguments.text(), handle, progress).await,
+            (Run::Mcp(_), Work::Mcp(tool)) => {
+                self.servers
+                    .run(exec, tool, arguments.text(), handle, progress)
+                    .await
+            }
             _ => Answer::new(Status::Error, "The call is not of its tool."),
         };
         let output = self.outputs.redactor().text(&answer.output).into_owned();
-        Answer { output, duration: Some(start.elapsed()), return_directly: exec.return_directly, ..answer }
+        Answer {
+            output,
+            duration: Some(start.elapsed()),
+            return_directly: exec.return_directly,
+            ..answer
+        }
     }
 }

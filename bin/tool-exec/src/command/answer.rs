@@ -20,8 +20,9 @@ pub enum EndCause {
     Stopped,
 }
 
-/// The answer of a command that has ended, under its limits of time, of output and of what the model reads, both in bytes; `None` is the
-/// default of `outputs`. `cause` is why it was ended from here.
+/// The answer of a command that has ended, under its limits of time, of output and of what the
+/// model reads, both in bytes; `None` is the default of `outputs`. `cause` is why it was ended from
+/// here.
 pub fn answer(
     ended: &Ended,
     cause: Option<EndCause>,
@@ -37,25 +38,45 @@ pub fn answer(
         .into_iter()
         .find_map(|(name, capture)| Some((name, capture.failure.as_ref()?)));
     let was_ended = cause.is_some();
-    let Readable { text: mut output, truncated, mut replaced, binary, file } =
-        outputs.readable(settled(out, was_ended, outputs), max_result);
+    let Readable {
+        text: mut output,
+        truncated,
+        mut replaced,
+        binary,
+        file,
+    } = outputs.readable(settled(out, was_ended, outputs), max_result);
     if out.was_cut() {
         output.push_str(&format!("\n[the output was cut after {max_output} bytes]"));
     }
     let (status, mut head) = match (cause, code) {
-        (Some(EndCause::Timeout), _) => {
-            (Status::Timeout, format!("The command did not end within {timeout:?} and was ended."))
-        }
-        (Some(EndCause::Stopped), _) => (Status::Cancelled, "The command was stopped before it was done.".to_owned()),
-        (Some(EndCause::Output), _) => {
-            (Status::Error, format!("The command wrote more than {max_output} bytes and was ended."))
-        }
-        (None, Some(0)) if unread.is_some() || !ended.left.is_empty() => {
-            (Status::Error, "The command ended with exit status 0.".to_owned())
-        }
+        (Some(EndCause::Timeout), _) => (
+            Status::Timeout,
+            format!("The command did not end within {timeout:?} and was ended."),
+        ),
+        (Some(EndCause::Stopped), _) => (
+            Status::Cancelled,
+            "The command was stopped before it was done.".to_owned(),
+        ),
+        (Some(EndCause::Output), _) => (
+            Status::Error,
+            format!("The command wrote more than {max_output} bytes and was ended."),
+        ),
+        (None, Some(0)) if unread.is_some() || !ended.left.is_empty() => (
+            Status::Error,
+            "The command ended with exit status 0.".to_owned(),
+        ),
         (None, Some(0)) => (Status::Success, String::new()),
-        (None, Some(code)) => (Status::Error, format!("The command failed with exit status {code}{}.", signal(code))),
-        (None, None) => (Status::Error, "The command was ended from outside.".to_owned()),
+        (None, Some(code)) => (
+            Status::Error,
+            format!(
+                "The command failed with exit status {code}{}.",
+                signal(code)
+            ),
+        ),
+        (None, None) => (
+            Status::Error,
+            "The command was ended from outside.".to_owned(),
+        ),
     };
     if ended.is_out_of_memory && status != Status::Success {
         head += " Its processes used more memory than they may (exec.limits.memory).";
@@ -65,13 +86,20 @@ pub fn answer(
     }
     if !ended.left.is_empty() {
         let pids: Vec<String> = ended.left.iter().map(i32::to_string).collect();
-        head += &format!(" Some of its processes could not be ended (PIDs {}).", pids.join(", "));
+        head += &format!(
+            " Some of its processes could not be ended (PIDs {}).",
+            pids.join(", ")
+        );
     }
     if status != Status::Success {
         let (tail, bad) = tool::text(tail(&outputs.redacted(settled(err, was_ended, outputs))));
         replaced |= bad;
         let part = |name: &str, text: &str| {
-            if text.trim().is_empty() { String::new() } else { format!("\n{name}:\n{}", text.trim_end()) }
+            if text.trim().is_empty() {
+                String::new()
+            } else {
+                format!("\n{name}:\n{}", text.trim_end())
+            }
         };
         output = head + &part("stderr", &tail) + &part("stdout", &output);
     }
@@ -88,12 +116,18 @@ pub fn answer(
 
 /// What came of an output. A command that was ended may have been in the middle of a secret.
 fn settled<'c>(capture: &'c Capture, was_ended: bool, outputs: &Outputs) -> &'c [u8] {
-    if capture.was_cut() || was_ended { outputs.settled(&capture.bytes) } else { &capture.bytes }
+    if capture.was_cut() || was_ended {
+        outputs.settled(&capture.bytes)
+    } else {
+        &capture.bytes
+    }
 }
 
 /// The last lines of an output.
 fn tail(bytes: &[u8]) -> &[u8] {
-    let Some(from) = bytes.len().checked_sub(TAIL) else { return bytes };
+    let Some(from) = bytes.len().checked_sub(TAIL) else {
+        return bytes;
+    };
     let end = &bytes[from..];
     let line = end.iter().position(|b| *b == b'\n').map_or(0, |n| n + 1);
     if line < end.len() { &end[line..] } else { end }
@@ -134,20 +168,37 @@ mod tests {
     fn of(ended: &Ended, out: &Capture) -> Answer {
         let none = Capture::new(tokio::io::empty(), 9);
         let outputs = Outputs::new(redact::Redactor::default(), 1000, 0);
-        answer(ended, None, (Duration::from_secs(1), 1000, None), out, &none, &outputs)
+        answer(
+            ended,
+            None,
+            (Duration::from_secs(1), 1000, None),
+            out,
+            &none,
+            &outputs,
+        )
     }
 
     #[test]
     fn an_output_that_cannot_be_read_is_no_success() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let done = Ended { status: Some(0), ..Ended::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let done = Ended {
+            status: Some(0),
+            ..Ended::default()
+        };
         let mut out = Capture::new(Broken(false), 1000);
         while out.is_open() {
             runtime.block_on(out.read());
         }
         let answer = of(&done, &out);
         assert_eq!(answer.status, Status::Error);
-        assert!(answer.output.contains("could not be read to the end: it is broken") && answer.output.contains("half"));
+        assert!(
+            answer
+                .output
+                .contains("could not be read to the end: it is broken")
+                && answer.output.contains("half")
+        );
         let whole = Capture::new(tokio::io::empty(), 9);
         assert_eq!(of(&done, &whole).status, Status::Success);
     }
@@ -155,9 +206,25 @@ mod tests {
     #[test]
     fn what_could_not_be_ended_is_in_every_answer() {
         let whole = Capture::new(tokio::io::empty(), 9);
-        for (status, is_timeout) in [(Some(0), false), (Some(3), false), (None, true), (None, false)] {
-            let answer = of(&Ended { status, is_timeout, left: vec![7, 8], ..Ended::default() }, &whole);
-            assert!(answer.status != Status::Success && answer.output.contains("could not be ended (PIDs 7, 8)"));
+        for (status, is_timeout) in [
+            (Some(0), false),
+            (Some(3), false),
+            (None, true),
+            (None, false),
+        ] {
+            let answer = of(
+                &Ended {
+                    status,
+                    is_timeout,
+                    left: vec![7, 8],
+                    ..Ended::default()
+                },
+                &whole,
+            );
+            assert!(
+                answer.status != Status::Success
+                    && answer.output.contains("could not be ended (PIDs 7, 8)")
+            );
         }
     }
 }

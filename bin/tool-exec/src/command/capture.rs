@@ -36,7 +36,10 @@ impl Capture {
 
     /// As [`Capture::new`], without the lines that report how far the command has come.
     pub fn with_reports(pipe: impl AsyncRead + 'static, max: usize) -> Self {
-        Capture { reports: Some(ProgressLines::default()), ..Capture::new(pipe, max) }
+        Capture {
+            reports: Some(ProgressLines::default()),
+            ..Capture::new(pipe, max)
+        }
     }
 
     /// Whether more may come.
@@ -44,9 +47,12 @@ impl Capture {
         self.pipe.is_some()
     }
 
-    /// Reads once. `true`: the command has written more than it may, and its output is not read any more.
+    /// Reads once. `true`: the command has written more than it may, and its output is not read any
+    /// more.
     pub async fn read(&mut self) -> bool {
-        let Some(pipe) = &mut self.pipe else { return false };
+        let Some(pipe) = &mut self.pipe else {
+            return false;
+        };
         match pipe.read_buf(&mut self.bytes).await {
             Ok(0) => self.pipe = None,
             Ok(n) => self.seen += n as u64,

@@ -1,7 +1,8 @@
 //! What confines a command: which files, ports and processes it may reach.
 //!
-//! A [`Confinement`] is made where the tools are known ([`Sandboxes`]), travels with its job, and is put into force in the launch stage of
-//! the command ([`enter()`]). A sandbox that cannot be had is an error before anything runs.
+//! A [`Confinement`] is made where the tools are known ([`Sandboxes`]), travels with its job, and
+//! is put into force in the launch stage of the command ([`enter()`]). A sandbox that cannot be had
+//! is an error before anything runs.
 
 mod bwrap;
 mod confinement;

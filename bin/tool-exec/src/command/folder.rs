@@ -4,18 +4,24 @@ use std::path::{Component, Path, PathBuf};
 
 /// The folder of a tools file, in which its relative paths begin.
 pub fn folder_of(tools: &Path) -> PathBuf {
-    let folder = tools.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = tools
+        .parent()
+        .filter(|dir| !dir.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-/// Where the working folder `cwd` of a tools file in `folder` really is, as it is found once, before anything runs: the rules of a policy are about that place. Of a
-/// folder that does not exist yet the part that exists is found, and the rest is as it is written.
+/// Where the working folder `cwd` of a tools file in `folder` really is, as it is found once,
+/// before anything runs: the rules of a policy are about that place. Of a folder that does not
+/// exist yet the part that exists is found, and the rest is as it is written.
 ///
 /// # Errors
 /// It is not UTF-8.
 pub fn settled(folder: &Path, cwd: &str) -> Result<String, String> {
     let whole = folder.join(cwd);
-    let found = whole.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let found = whole
+        .ancestors()
+        .find_map(|above| Some((above, above.canonicalize().ok()?)));
     let (above, mut real) = found.unwrap_or_else(|| (Path::new(""), PathBuf::new()));
     for part in whole.strip_prefix(above).unwrap_or(&whole).components() {
         match part {
@@ -26,10 +32,13 @@ pub fn settled(folder: &Path, cwd: &str) -> Result<String, String> {
             part => real.push(part),
         }
     }
-    real.into_os_string().into_string().map_err(|real| format!("{} is not UTF-8", real.display()))
+    real.into_os_string()
+        .into_string()
+        .map_err(|real| format!("{} is not UTF-8", real.display()))
 }
 
-/// Checks that a folder which [`settled`] has found is there, and still the same: that no link has taken the place of a part of its path since.
+/// Checks that a folder which [`settled`] has found is there, and still the same: that no link has
+/// taken the place of a part of its path since.
 ///
 /// # Errors
 /// What is wrong with it, for the result of a call.
@@ -38,7 +47,10 @@ pub fn check(folder: &Path) -> Result<(), String> {
         return Err(format!("the folder {} does not exist", folder.display()));
     }
     if folder.canonicalize().is_ok_and(|real| real != folder) {
-        return Err(format!("the folder {} has become a link since the tools file was read", folder.display()));
+        return Err(format!(
+            "the folder {} has become a link since the tools file was read",
+            folder.display()
+        ));
     }
     Ok(())
 }
@@ -69,7 +81,12 @@ mod tests {
             assert_eq!(real(cwd), path(want), "{cwd}");
         }
         let settled = PathBuf::from(real("real/sub"));
-        assert!(check(&settled).is_ok() && check(&root.join("none")).unwrap_err().contains("does not exist"));
+        assert!(
+            check(&settled).is_ok()
+                && check(&root.join("none"))
+                    .unwrap_err()
+                    .contains("does not exist")
+        );
         std::fs::rename(root.join("real/sub"), root.join("other")).unwrap();
         symlink("../other", root.join("real/sub")).unwrap();
         assert!(check(&settled).unwrap_err().contains("has become a link"));

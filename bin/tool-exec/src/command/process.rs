@@ -7,7 +7,8 @@ pub struct Process {
     pub pid: i32,
     /// The number of its parent.
     pub parent: i32,
-    /// Its start time, in clock ticks since the system was booted. With the number it names one process: numbers are used again.
+    /// Its start time, in clock ticks since the system was booted. With the number it names one
+    /// process: numbers are used again.
     pub start: u64,
     /// Whether it has ended and its parent has not waited for it.
     pub is_zombie: bool,
@@ -16,7 +17,8 @@ pub struct Process {
 impl Process {
     /// Reads the process with this number. `None` if no process has it, or if /proc is not mounted.
     pub fn of(pid: i32) -> Option<Process> {
-        // "pid (name) state parent …" (proc_pid_stat(5)); the name may hold anything, even brackets.
+        // "pid (name) state parent …" (proc_pid_stat(5)); the name may hold anything, even
+        // brackets.
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         let name_end = stat.iter().rposition(|b| *b == b')')?;
         let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;

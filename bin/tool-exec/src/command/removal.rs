@@ -1,10 +1,13 @@
 //! Removes a folder that a command has written.
 //!
-//! `std::fs::remove_dir_all` keeps a file open for each level, and stops at a folder that it may not read. A command may leave more levels
-//! than a process may have files, and folders without any permission. So each level is moved up here: whatever lies in a folder of the
-//! root goes into the root, until that has no folder left. Three files are open at most.
+//! `std::fs::remove_dir_all` keeps a file open for each level, and stops at a folder that it may
+//! not read. A command may leave more levels than a process may have files, and folders without any
+//! permission. So each level is moved up here: whatever lies in a folder of the root goes into the
+//! root, until that has no folder left. Three files are open at most.
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, chmod, openat, renameat_with, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, chmod, openat, renameat_with, unlinkat,
+};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -29,7 +32,8 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
         if !has_changed {
             break;
         }
-        failure = None; // what could not be removed is tried again: what stood in its way may be gone
+        // What could not be removed is tried again: what stood in its way may be gone.
+        failure = None;
     }
     match unlinkat(CWD, path, AtFlags::REMOVEDIR) {
         Ok(()) => Ok(()),
@@ -37,9 +41,14 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Removes the entry `name` of `folder`. Of a folder that is not empty, the folders move into `root` under new names, and all else is
-/// removed. Returns whether anything has changed.
-fn remove_entry(folder: &OwnedFd, name: &CStr, root: &OwnedFd, names: &mut u64) -> Result<bool, Errno> {
+/// Removes the entry `name` of `folder`. Of a folder that is not empty, the folders move into
+/// `root` under new names, and all else is removed. Returns whether anything has changed.
+fn remove_entry(
+    folder: &OwnedFd,
+    name: &CStr,
+    root: &OwnedFd,
+    names: &mut u64,
+) -> Result<bool, Errno> {
     if unlink(folder, name)? {
         return Ok(true);
     }
@@ -54,7 +63,13 @@ fn remove_entry(folder: &OwnedFd, name: &CStr, root: &OwnedFd, names: &mut u64) 
         // Nobody else gives names here, but the command may have used any of them.
         loop {
             *names += 1;
-            match renameat_with(&inner, &*name, root, names.to_string(), RenameFlags::NOREPLACE) {
+            match renameat_with(
+                &inner,
+                &*name,
+                root,
+                names.to_string(),
+                RenameFlags::NOREPLACE,
+            ) {
                 Err(Errno::EXIST) => {}
                 moved => break moved?,
             }
@@ -84,7 +99,8 @@ fn unlink(folder: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
 fn open(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = openat(at, name, flags | OFlags::PATH, Mode::empty())?;
-    let _ = chmod(format!("/proc/self/fd/{}", place.as_raw_fd()), Mode::RWXU); // fails for another user's folder, as the next line does then
+    // Fails for another user's folder, as the next line does then.
+    let _ = chmod(format!("/proc/self/fd/{}", place.as_raw_fd()), Mode::RWXU);
     openat(&place, ".", flags | OFlags::RDONLY, Mode::empty())
 }
 
@@ -127,7 +143,8 @@ mod tests {
             level = open(&level, "d").unwrap();
         }
         for path in ["closed/inner/empty", "closed/inner", "closed"] {
-            std::fs::set_permissions(root.join(path), std::fs::Permissions::from_mode(0o000)).unwrap();
+            std::fs::set_permissions(root.join(path), std::fs::Permissions::from_mode(0o000))
+                .unwrap();
         }
         remove(&root).unwrap();
         assert!(!root.exists() && outside.join("kept").exists());

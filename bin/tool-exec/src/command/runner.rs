@@ -19,10 +19,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 use tool::{Answer, Arguments, CallFailure, CommandRun, Exec, RequestedCall, Status};
 
-/// How long a command may take to end by itself after SIGTERM, before it is killed. With the killing that is less than a second.
+/// How long a command may take to end by itself after SIGTERM, before it is killed. With the
+/// killing that is less than a second.
 pub const GRACE: Duration = Duration::from_millis(500);
-/// How long a supervisor may take to end its command before it is given up: the grace, the time in which the supervisor itself gives
-/// up, and a part of a second.
+/// How long a supervisor may take to end its command before it is given up: the grace, the time in
+/// which the supervisor itself gives up, and a part of a second.
 const BACKSTOP: Duration = Duration::from_secs(3);
 /// How long the outputs of a command that has ended may stay open.
 const REST: Duration = Duration::from_secs(1);
@@ -55,9 +56,22 @@ pub struct CommandRunner {
 
 impl CommandRunner {
     /// A runner of the commands of the tools file `tools`; see [`crate::call::Runners::new`].
-    pub fn new(tools: &Path, timeout: Duration, max_output: usize, outputs: Rc<Outputs>, sandboxes: Sandboxes) -> Self {
+    pub fn new(
+        tools: &Path,
+        timeout: Duration,
+        max_output: usize,
+        outputs: Rc<Outputs>,
+        sandboxes: Sandboxes,
+    ) -> Self {
         let (folder, homes) = (folder_of(tools), RefCell::new(HomeNames::new()));
-        CommandRunner { folder, homes, timeout, max_output, outputs, sandboxes }
+        CommandRunner {
+            folder,
+            homes,
+            timeout,
+            max_output,
+            outputs,
+            sandboxes,
+        }
     }
 
     /// The folder that a tool's commands run in.
@@ -68,7 +82,8 @@ impl CommandRunner {
         }
     }
 
-    /// What the command line `argv` of a tool runs, and all around it that could change its result, for the cache; `None`: nothing can run.
+    /// What the command line `argv` of a tool runs, and all around it that could change its result,
+    /// for the cache; `None`: nothing can run.
     pub fn identity(&self, command: &CommandRun, argv: &[String]) -> Option<Vec<Vec<u8>>> {
         let name = argv.first()?;
         let (program, folder) = (program::find(name, &self.folder).ok()?, self.cwd(command));
@@ -77,7 +92,8 @@ impl CommandRunner {
         Some(all)
     }
 
-    /// Runs the command line `argv` of a tool to its end and returns its answer; `handle` ends it early.
+    /// Runs the command line `argv` of a tool to its end and returns its answer; `handle` ends it
+    /// early.
     pub async fn run(
         &self,
         exec: &Exec,
@@ -87,9 +103,15 @@ impl CommandRunner {
         handle: &Handle,
         progress: Option<Progress>,
     ) -> Answer {
-        let arguments = call.arguments.as_ref().map(Arguments::text).unwrap_or_default();
-        let not_started =
-            |why: &str| CallFailure::NotRun(format!("The command could not be started: {why}.")).answer(Status::Error);
+        let arguments = call
+            .arguments
+            .as_ref()
+            .map(Arguments::text)
+            .unwrap_or_default();
+        let not_started = |why: &str| {
+            CallFailure::NotRun(format!("The command could not be started: {why}."))
+                .answer(Status::Error)
+        };
         let job = match self.job(exec, command, argv, call) {
             Ok(job) => job,
             Err(why) => return not_started(&why),
@@ -111,7 +133,8 @@ impl CommandRunner {
                     handle.stop.notify_one();
                 }
                 handle.control.replace(Some(control));
-                self.attend(running, exec, arguments, handle, progress).await
+                self.attend(running, exec, arguments, handle, progress)
+                    .await
             }
             Err(StartError::NotStarted(why)) => not_started(&why),
             Err(StartError::Unknown) => {
@@ -121,14 +144,24 @@ impl CommandRunner {
         }
     }
 
-    fn job(&self, exec: &Exec, command: &CommandRun, argv: &[String], call: &RequestedCall) -> Result<Job, String> {
+    fn job(
+        &self,
+        exec: &Exec,
+        command: &CommandRun,
+        argv: &[String],
+        call: &RequestedCall,
+    ) -> Result<Job, String> {
         let name = argv.first().ok_or("it is empty")?;
         let program = program::find(name, &self.folder)?;
         let folder = self.cwd(command);
         folder::check(&folder)?;
         let home = self.homes.borrow_mut().next().ok_or("it has no home")?;
         let confinement = self.sandboxes.of(command, name, &program, &folder);
-        let arguments = call.arguments.as_ref().map(Arguments::text).unwrap_or_default();
+        let arguments = call
+            .arguments
+            .as_ref()
+            .map(Arguments::text)
+            .unwrap_or_default();
         let mut environment = program::environment(&command.env, &home, arguments);
         environment.push(("TOOL_CALL_ID".into(), call.idempotency_key().into()));
         Ok(Job {
@@ -141,7 +174,10 @@ impl CommandRunner {
             limits: self.limits(exec, command),
             together: GroupLimits {
                 memory: command.limits.memory,
-                processes: command.limits.processes.map(|n| n.saturating_add(confinement.own_processes())),
+                processes: command
+                    .limits
+                    .processes
+                    .map(|n| n.saturating_add(confinement.own_processes())),
             },
             deadline: Some(self.timeout(exec)),
             grace: GRACE,
@@ -155,8 +191,10 @@ impl CommandRunner {
 
     fn limits(&self, exec: &Exec, command: &CommandRun) -> ProcessLimits {
         let given = command.limits;
-        let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
-        // All cores at once for as long as the call may take: a process that outlives the timeout ends by this limit.
+        let cores =
+            std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+        // All cores at once for as long as the call may take: a process that outlives the timeout
+        // ends by this limit.
         let cpu = given.cpu.or_else(|| self.timeout(exec).checked_mul(cores));
         ProcessLimits {
             // A limit of seconds: what is less than one counts as one.
@@ -179,16 +217,28 @@ impl CommandRunner {
     ) -> Answer {
         let timeout = self.timeout(exec);
         let max = exec.max_output.unwrap_or(self.max_output);
-        let Running { mut stdin, stdout, stderr, mut supervisor, .. } = running;
-        let (mut out, mut err) = (Capture::new(stdout, max), Capture::with_reports(stderr, max));
+        let Running {
+            mut stdin,
+            stdout,
+            stderr,
+            mut supervisor,
+            ..
+        } = running;
+        let (mut out, mut err) = (
+            Capture::new(stdout, max),
+            Capture::with_reports(stderr, max),
+        );
         let mut shown = ProgressMark::default();
-        // In a task of its own: a command that does not read its input must not keep this one from reading its output.
+        // In a task of its own: a command that does not read its input must not keep this one from
+        // reading its output.
         let text = format!("{arguments}\n");
         let feed = tokio::task::spawn_local(async move {
-            let _ = stdin.write_all(text.as_bytes()).await; // fails where the command closes its input, or ends
+            // Fails where the command closes its input, or ends.
+            let _ = stdin.write_all(text.as_bytes()).await;
         });
         let control = supervisor.control();
-        // The supervisor keeps the deadline. This one is for a supervisor that a command has stopped, which only some systems allow.
+        // The supervisor keeps the deadline. This one is for a supervisor that a command has
+        // stopped, which only some systems allow.
         let backstop = tokio::time::sleep(timeout.saturating_add(BACKSTOP));
         tokio::pin!(backstop);
         let (mut cause, mut ended) = (None::<EndCause>, None);
@@ -208,7 +258,8 @@ impl CommandRunner {
                 }
                 how = supervisor.ended(), if ended.is_none() => {
                     ended = Some(how);
-                    // What it wrote is read to its end. This is for processes that could not be ended, and hold its outputs.
+                    // What it wrote is read to its end. This is for processes that could not be
+                    // ended, and hold its outputs.
                     backstop.as_mut().reset(Instant::now() + REST);
                     None
                 }
@@ -240,19 +291,38 @@ impl CommandRunner {
         {
             progress.text(&text);
         }
-        answer(&ended, cause, (timeout, max, exec.max_result), &out, &err, &self.outputs)
+        answer(
+            &ended,
+            cause,
+            (timeout, max, exec.max_result),
+            &out,
+            &err,
+            &self.outputs,
+        )
     }
 }
 
-/// How many threads the machine runs for all its users; the limit counts those of this user, which are at most as many.
+/// How many threads the machine runs for all its users; the limit counts those of this user, which
+/// are at most as many.
 fn threads() -> Option<u64> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
-    load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+    load.split_whitespace()
+        .nth(3)?
+        .split_once('/')?
+        .1
+        .parse()
+        .ok()
 }
 
 /// Lets this process open as many files as the system allows it: each call needs a few.
 pub fn raise_limits() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let now = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: now.maximum,
+            maximum: now.maximum,
+        },
+    );
 }

@@ -1,4 +1,5 @@
-//! A folder for one command, empty at its start and removed at its end: its home, and its place for temporary files.
+//! A folder for one command, empty at its start and removed at its end: its home, and its place for
+//! temporary files.
 
 use super::removal;
 use std::os::unix::fs::DirBuilderExt;
@@ -13,7 +14,8 @@ impl Scratch {
     /// Makes the folder, for this user alone.
     ///
     /// # Errors
-    /// When it cannot be made, or something has that name already, even a link: another user may have put it there.
+    /// When it cannot be made, or something has that name already, even a link: another user may
+    /// have put it there.
     pub fn make(path: &Path) -> std::io::Result<Self> {
         std::fs::DirBuilder::new().mode(0o700).create(path)?;
         Ok(Scratch(path.to_owned()))
@@ -41,8 +43,13 @@ pub struct HomeNames {
 impl HomeNames {
     /// Names for the folders of this run.
     pub fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        HomeNames { prefix: format!("tool-exec-{}-{:x}", std::process::id(), now.as_nanos()), next: 0 }
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        HomeNames {
+            prefix: format!("tool-exec-{}-{:x}", std::process::id(), now.as_nanos()),
+            next: 0,
+        }
     }
 }
 

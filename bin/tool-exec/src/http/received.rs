@@ -16,16 +16,23 @@ pub struct Received {
 }
 
 impl Received {
-    /// Reads a body to its end, or until it is longer than `max` bytes. The rest of one that is longer is not read. What comes is reported
-    /// to `progress` without secrets.
-    pub async fn read(mut body: Body, max: usize, progress: Option<&Progress>, redactor: &Redactor) -> Received {
+    /// Reads a body to its end, or until it is longer than `max` bytes. The rest of one that is
+    /// longer is not read. What comes is reported to `progress` without secrets.
+    pub async fn read(
+        mut body: Body,
+        max: usize,
+        progress: Option<&Progress>,
+        redactor: &Redactor,
+    ) -> Received {
         let (mut received, mut shown) = (Received::default(), ProgressMark::default());
         while received.seen <= max as u64 {
             match body.next().await.what {
                 PieceContent::Bytes(piece) => {
                     received.seen += piece.len() as u64;
                     let room = max - received.bytes.len();
-                    received.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+                    received
+                        .bytes
+                        .extend_from_slice(&piece[..piece.len().min(room)]);
                     received.report(&mut shown, true, progress, redactor);
                 }
                 PieceContent::End => break,
@@ -40,7 +47,13 @@ impl Received {
         received
     }
 
-    fn report(&self, shown: &mut ProgressMark, is_open: bool, progress: Option<&Progress>, redactor: &Redactor) {
+    fn report(
+        &self,
+        shown: &mut ProgressMark,
+        is_open: bool,
+        progress: Option<&Progress>,
+        redactor: &Redactor,
+    ) {
         if let Some(progress) = progress
             && let Some(text) = shown.more(&self.bytes, is_open, redactor)
         {

@@ -26,11 +26,16 @@ pub struct HttpRunner {
 impl HttpRunner {
     /// A runner with these limits; see [`crate::call::Runners::new`].
     pub fn new(timeout: Duration, max_output: usize, outputs: Rc<Outputs>) -> Self {
-        HttpRunner { sender: Sender::default(), timeout, max_output, outputs }
+        HttpRunner {
+            sender: Sender::default(),
+            timeout,
+            max_output,
+            outputs,
+        }
     }
 
-    /// Sends the request of a call, reads the answer and returns it; `handle` ends it early: then the connection is closed.
-    /// With `progress` the body is reported as it comes.
+    /// Sends the request of a call, reads the answer and returns it; `handle` ends it early: then
+    /// the connection is closed. With `progress` the body is reported as it comes.
     pub async fn run(
         &self,
         exec: &Exec,
@@ -61,7 +66,10 @@ impl HttpRunner {
     ) -> Answer {
         let timeout = exec.timeout.unwrap_or(self.timeout);
         let max = exec.max_output.unwrap_or(self.max_output);
-        let limits = TimeLimits { idle: None, deadline: Instant::now().checked_add(timeout) };
+        let limits = TimeLimits {
+            idle: None,
+            deadline: Instant::now().checked_add(timeout),
+        };
         match self.sender.send(http, request, id, limits).await {
             Ok(response) => {
                 let received = Received::read(
@@ -71,7 +79,12 @@ impl HttpRunner {
                     self.outputs.redactor(),
                 )
                 .await;
-                answer(&response.head, &received, (timeout, max, exec.max_result), &self.outputs)
+                answer(
+                    &response.head,
+                    &received,
+                    (timeout, max, exec.max_result),
+                    &self.outputs,
+                )
             }
             Err(error) => no_answer(&error, timeout),
         }

@@ -1,6 +1,8 @@
 //! Sends one request to the server that its tool names, and follows its redirects.
 
-use client::{Error, Guard, Network, Proxy, RedirectError, Request, Response, TimeLimits, follow, redirect};
+use client::{
+    Error, Guard, Network, Proxy, RedirectError, Request, Response, TimeLimits, follow, redirect,
+};
 use redact::is_secret_header;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,7 +15,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Sends requests.
 #[derive(Debug, Default)]
 pub struct Sender {
-    /// The ways to the servers that tools name, by what decides on them: preparing one reads the system's certificates.
+    /// The ways to the servers that tools name, by what decides on them: preparing one reads the
+    /// system's certificates.
     networks: RefCell<HashMap<String, Network>>,
 }
 
@@ -22,14 +25,16 @@ pub struct Sender {
 pub enum SendError {
     /// A variable that a header needs.
     Variable(VariableError),
-    /// The network. `is_sent`: a byte of the request, or of an earlier one that was redirected, may have reached a server.
+    /// The network. `is_sent`: a byte of the request, or of an earlier one that was redirected, may
+    /// have reached a server.
     Network { error: Error, is_sent: bool },
     /// The place that the server redirects to.
     Redirect(RedirectError),
 }
 
 impl Sender {
-    /// Sends the request of a call, whose key is `id`, and waits for the head of the answer. The answer to a redirect too many is returned as it is.
+    /// Sends the request of a call, whose key is `id`, and waits for the head of the answer. The
+    /// answer to a redirect too many is returned as it is.
     ///
     /// # Errors
     /// See [`SendError`].
@@ -40,33 +45,56 @@ impl Sender {
         id: &str,
         limits: TimeLimits,
     ) -> Result<Response, SendError> {
-        let (mut request, named) = with_variables(http, request, id).map_err(SendError::Variable)?;
+        let (mut request, named) =
+            with_variables(http, request, id).map_err(SendError::Variable)?;
         let in_header = |name: &String| is_secret_header(name) || named.contains(name);
         let mut hop = 0;
         loop {
             let has_secret = request.headers.iter().any(|(name, _)| in_header(name))
-                || (hop == 0 && http.query.iter().any(|(_, text)| text.variables().next().is_some()))
+                || (hop == 0
+                    && http
+                        .query
+                        .iter()
+                        .any(|(_, text)| text.variables().next().is_some()))
                 || !client::secrets_in_url(&request.url).is_empty();
-            let failed =
-                |error: Error| SendError::Network { is_sent: hop > 0 || !error.kind.is_before_sending(), error };
-            let network = self.network(http, &request.url, has_secret, hop == 0).map_err(failed)?;
+            let failed = |error: Error| SendError::Network {
+                is_sent: hop > 0 || !error.kind.is_before_sending(),
+                error,
+            };
+            let network = self
+                .network(http, &request.url, has_secret, hop == 0)
+                .map_err(failed)?;
             let sent = network.send(request.clone(), limits, None).await;
             let response = sent.map_err(|(error, _)| failed(error))?;
-            let Some(place) = redirect(&response.head).filter(|_| hop < http.redirects) else { return Ok(response) };
+            let Some(place) = redirect(&response.head).filter(|_| hop < http.redirects) else {
+                return Ok(response);
+            };
             request = follow(&request, response.head.status, place).map_err(SendError::Redirect)?;
             hop += 1;
         }
     }
 
     /// The way to the server of `url`.
-    fn network(&self, http: &HttpRun, url: &str, has_secret: bool, is_own: bool) -> Result<Network, Error> {
+    fn network(
+        &self,
+        http: &HttpRun,
+        url: &str,
+        has_secret: bool,
+        is_own: bool,
+    ) -> Result<Network, Error> {
         let only_loopback = has_secret && url.starts_with("http:") && !http.insecure;
-        let key = format!("{} {only_loopback} {:?} {:?}", http.origin(), http.proxy, http.allow);
+        let key = format!(
+            "{} {only_loopback} {:?} {:?}",
+            http.origin(),
+            http.proxy,
+            http.allow
+        );
         if is_own && let Some(network) = self.networks.borrow().get(&key) {
             return Ok(network.clone());
         }
         let allow = http.allow.clone();
-        let mut guard = Guard::new(move |host, address| allow.allows(host, address.ip(), address.port()));
+        let mut guard =
+            Guard::new(move |host, address| allow.allows(host, address.ip(), address.port()));
         if only_loopback {
             guard = guard.only_loopback();
         }
@@ -79,13 +107,27 @@ impl Sender {
     }
 }
 
-/// The request with what comes from the environment, and the names of the headers that hold some of it.
-fn with_variables(http: &HttpRun, request: &HttpRequest, id: &str) -> Result<(Request, Vec<String>), VariableError> {
-    let value = |name: &str| if name == CALL_ID { Some(id.to_owned()) } else { std::env::var(name).ok() };
+/// The request with what comes from the environment, and the names of the headers that hold some of
+/// it.
+fn with_variables(
+    http: &HttpRun,
+    request: &HttpRequest,
+    id: &str,
+) -> Result<(Request, Vec<String>), VariableError> {
+    let value = |name: &str| {
+        if name == CALL_ID {
+            Some(id.to_owned())
+        } else {
+            std::env::var(name).ok()
+        }
+    };
     let mut url = request.url.clone();
     for (name, text) in &http.query {
         url.push(if url.contains('?') { '&' } else { '?' });
-        url.push_str(&format!("{name}={}", event::url::percent_encoded(&text.fill(value)?)));
+        url.push_str(&format!(
+            "{name}={}",
+            event::url::percent_encoded(&text.fill(value)?)
+        ));
     }
     let mut headers = Vec::new();
     for (name, text) in &http.headers {
@@ -95,10 +137,23 @@ fn with_variables(http: &HttpRun, request: &HttpRequest, id: &str) -> Result<(Re
         Some((media_type, body)) => (Some(*media_type), body.clone()),
         None => (None, String::new()),
     };
-    if let Some(media_type) = media_type.filter(|_| !headers.iter().any(|(name, _)| name == "content-type")) {
+    if let Some(media_type) =
+        media_type.filter(|_| !headers.iter().any(|(name, _)| name == "content-type"))
+    {
         headers.push(("content-type".to_owned(), media_type.to_owned()));
     }
-    let named = http.headers.iter().filter(|(_, text)| text.variables().next().is_some());
+    let named = http
+        .headers
+        .iter()
+        .filter(|(_, text)| text.variables().next().is_some());
     let named = named.map(|(name, _)| name.clone()).collect();
-    Ok((Request { method: request.method, url, headers, body }, named))
+    Ok((
+        Request {
+            method: request.method,
+            url,
+            headers,
+            body,
+        },
+        named,
+    ))
 }

@@ -16,17 +16,23 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// Why an answer of a server is an error.
 pub const NO_RESULT: &str = "its answer is not the result of a tool";
 
-/// Makes the answer of a call from a `tools/call` result. Joins its texts. Writes each image, audio or resource into a file and describes it in one line.
-/// An answer without text is shown as its structured content. The model reads at most `max` bytes, see [`Outputs::readable`].
+/// Makes the answer of a call from a `tools/call` result. Joins its texts. Writes each image, audio
+/// or resource into a file and describes it in one line. An answer without text is shown as its
+/// structured content. The model reads at most `max` bytes, see [`Outputs::readable`].
 ///
 /// # Errors
-/// The value is not a result of a tool: what a server did wrong must not look like a tool that had nothing to say.
+/// The value is not a result of a tool: what a server did wrong must not look like a tool that had
+/// nothing to say.
 pub fn answer(result: &Value, outputs: &Outputs, max: Option<usize>) -> Result<Answer, String> {
     if !is_result(result) {
         return Err(NO_RESULT.to_owned());
     }
     let content = result.get("content").and_then(Value::as_array);
-    let mut parts: Vec<String> = content.into_iter().flatten().map(|part| text_of(part, outputs)).collect();
+    let mut parts: Vec<String> = content
+        .into_iter()
+        .flatten()
+        .map(|part| text_of(part, outputs))
+        .collect();
     if parts.is_empty()
         && let Some(structured) = result.get("structuredContent")
     {
@@ -35,9 +41,21 @@ pub fn answer(result: &Value, outputs: &Outputs, max: Option<usize>) -> Result<A
     let output = parts.join("\n");
     let has_failed = result.get("isError").and_then(Value::as_bool) == Some(true);
     if has_failed && output.trim().is_empty() {
-        return Ok(Answer::new(Status::Error, "The tool failed and did not say why."));
+        return Ok(Answer::new(
+            Status::Error,
+            "The tool failed and did not say why.",
+        ));
     }
-    Ok(of_text(if has_failed { Status::Error } else { Status::Success }, &output, outputs, max))
+    Ok(of_text(
+        if has_failed {
+            Status::Error
+        } else {
+            Status::Success
+        },
+        &output,
+        outputs,
+        max,
+    ))
 }
 
 /// Whether a value can be read as a `tools/call` result.
@@ -47,7 +65,8 @@ fn is_result(value: &Value) -> bool {
         && value.get("isError").is_none_or(Value::is_boolean)
 }
 
-/// The answer to a call that failed. The reason may come from the server, so the model reads at most `max` bytes of it.
+/// The answer to a call that failed. The reason may come from the server, so the model reads at
+/// most `max` bytes of it.
 pub fn failure(why: &str, outputs: &Outputs, max: Option<usize>) -> Answer {
     of_text(Status::Error, why, outputs, max)
 }
@@ -82,8 +101,17 @@ fn text_of(part: &Value, outputs: &Outputs) -> String {
             None => "[a resource without content]".to_owned(),
         },
         "resource_link" => {
-            let named = |key| text(part, key).map(|value| format!(" {value}")).unwrap_or_default();
-            format!("[a resource:{}{}{}]", named("uri"), named("name"), named("mimeType"))
+            let named = |key| {
+                text(part, key)
+                    .map(|value| format!(" {value}"))
+                    .unwrap_or_default()
+            };
+            format!(
+                "[a resource:{}{}{}]",
+                named("uri"),
+                named("name"),
+                named("mimeType")
+            )
         }
         _ => part.to_string(),
     }
@@ -92,7 +120,10 @@ fn text_of(part: &Value, outputs: &Outputs) -> String {
 /// A part that is not text, in one line: what it is, how large, and the file that holds it.
 fn describe(what: &str, part: &Value, key: &str, outputs: &Outputs) -> String {
     let data = part.get(key).and_then(Value::as_str).unwrap_or_default();
-    let media = part.get("mimeType").and_then(Value::as_str).unwrap_or("of an unknown type");
+    let media = part
+        .get("mimeType")
+        .and_then(Value::as_str)
+        .unwrap_or("of an unknown type");
     let Ok(bytes) = BASE64.decode(data) else {
         return format!("[{what}: {media}, which is not readable as base64]");
     };
@@ -103,13 +134,16 @@ fn describe(what: &str, part: &Value, key: &str, outputs: &Outputs) -> String {
     }
 }
 
-/// The end of the name of a file of this media type: what follows the slash (`image/png`), without a suffix (`image/svg+xml`).
+/// The end of the name of a file of this media type: what follows the slash (`image/png`), without
+/// a suffix (`image/svg+xml`).
 fn extension(media: &str) -> &str {
     let media = media.split(';').next().unwrap_or_default().trim();
     match media {
         "image/jpeg" => "jpg",
         "audio/mpeg" => "mp3",
         "text/plain" => "txt",
-        _ => media.split_once('/').map_or("", |(_, kind)| kind.split('+').next().unwrap_or_default()),
+        _ => media
+            .split_once('/')
+            .map_or("", |(_, kind)| kind.split('+').next().unwrap_or_default()),
     }
 }

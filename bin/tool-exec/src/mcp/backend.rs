@@ -35,8 +35,8 @@ impl Backend {
         }
     }
 
-    /// Hands a call with arguments, a JSON object, to its server; starts the server first where that is needed. Whoever drops the future before it is done
-    /// has sent nothing.
+    /// Hands a call with arguments, a JSON object, to its server; starts the server first where
+    /// that is needed. Whoever drops the future before it is done has sent nothing.
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.

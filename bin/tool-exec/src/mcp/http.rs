@@ -1,6 +1,6 @@
 //! Messages to a server that is an HTTP server ("streamable HTTP",
-//! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http>): each is a request, and is answered with JSON or with
-//! an event stream.
+//! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http>):
+//! each is a request, and is answered with JSON or with an event stream.
 
 mod events;
 
@@ -34,7 +34,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The events of an answer.
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 
-/// Sends messages to one HTTP server, with the headers of the tools file. No redirect is followed and no proxy is used.
+/// Sends messages to one HTTP server, with the headers of the tools file. No redirect is followed
+/// and no proxy is used.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     network: Network,
@@ -44,8 +45,8 @@ pub struct HttpClient {
 /// The connection to an HTTP server.
 pub type HttpTransport = StreamableHttpClientTransport<HttpClient>;
 
-/// The connection to the server at an address. Only addresses of the public internet are connected to, and this machine where the address
-/// names it, and those that the tools file allows.
+/// The connection to the server at an address. Only addresses of the public internet are connected
+/// to, and this machine where the address names it, and those that the tools file allows.
 ///
 /// # Errors
 /// What is wrong with the address or a header, for people.
@@ -54,14 +55,26 @@ pub fn connect(to: &Endpoint) -> Result<HttpTransport, String> {
     let mut has_secret = !client::secrets_in_url(&to.url).is_empty();
     for (name, value) in &to.headers {
         let wrong = |e: &dyn std::fmt::Display| format!("headers.{name}: {e}");
-        let (value, is_filled) = fill(value, |name| std::env::var(name).ok()).map_err(|e| wrong(&e))?;
+        let (value, is_filled) =
+            fill(value, |name| std::env::var(name).ok()).map_err(|e| wrong(&e))?;
         let value = value.trim();
-        let is_taken =
-            [HEADER_SESSION_ID, HEADER_LAST_EVENT_ID, "mcp-protocol-version", "accept", "content-type", "host"];
-        if HeaderName::try_from(name).is_err() || is_taken.iter().any(|taken| taken.eq_ignore_ascii_case(name)) {
+        let is_taken = [
+            HEADER_SESSION_ID,
+            HEADER_LAST_EVENT_ID,
+            "mcp-protocol-version",
+            "accept",
+            "content-type",
+            "host",
+        ];
+        if HeaderName::try_from(name).is_err()
+            || is_taken
+                .iter()
+                .any(|taken| taken.eq_ignore_ascii_case(name))
+        {
             return Err(wrong(&"not a name of a header that may be set here"));
         }
-        HeaderValue::try_from(value).map_err(|_| wrong(&"the value has a character that no header may have"))?;
+        HeaderValue::try_from(value)
+            .map_err(|_| wrong(&"the value has a character that no header may have"))?;
         has_secret |= is_filled || redact::is_secret_header(name);
         headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }
@@ -69,13 +82,30 @@ pub fn connect(to: &Endpoint) -> Result<HttpTransport, String> {
     let allowed = to.allow.clone();
     let guard = Guard::new(move |host, address| {
         let port = address.port();
-        let is_allowed = |name: &str| allowed.iter().any(|entry| *entry == format!("{name}:{port}"));
-        (is_local && address.ip().is_loopback()) || is_allowed(host) || is_allowed(&address.ip().to_string())
+        let is_allowed = |name: &str| {
+            allowed
+                .iter()
+                .any(|entry| *entry == format!("{name}:{port}"))
+        };
+        (is_local && address.ip().is_loopback())
+            || is_allowed(host)
+            || is_allowed(&address.ip().to_string())
     });
-    let guard = if has_secret && to.url.starts_with("http:") { guard.only_loopback() } else { guard };
+    let guard = if has_secret && to.url.starts_with("http:") {
+        guard.only_loopback()
+    } else {
+        guard
+    };
     let network = Network::guarded(&to.url, guard, CONNECT, None).map_err(|e| e.to_string())?;
-    let config = StreamableHttpClientTransportConfig::with_uri(to.url.as_str()).max_sse_event_size(LONGEST);
-    Ok(HttpTransport::with_client(HttpClient { network, headers: Arc::new(headers) }, config))
+    let config =
+        StreamableHttpClientTransportConfig::with_uri(to.url.as_str()).max_sse_event_size(LONGEST);
+    Ok(HttpTransport::with_client(
+        HttpClient {
+            network,
+            headers: Arc::new(headers),
+        },
+        config,
+    ))
 }
 
 type Failure = StreamableHttpError<Error>;
@@ -97,10 +127,23 @@ impl HttpClient {
         headers.extend(session.map(|id| (HEADER_SESSION_ID.to_owned(), id.to_owned())));
         headers.extend(self.headers.iter().cloned());
         for (name, value) in more {
-            headers.extend(value.to_str().ok().map(|value| (name.to_string(), value.to_owned())));
+            headers.extend(
+                value
+                    .to_str()
+                    .ok()
+                    .map(|value| (name.to_string(), value.to_owned())),
+            );
         }
-        let request = Request { method, url: uri.to_owned(), headers, body };
-        self.network.send(request, TimeLimits::default(), None).await.map_err(|(e, _)| Failure::Client(e))
+        let request = Request {
+            method,
+            url: uri.to_owned(),
+            headers,
+            body,
+        };
+        self.network
+            .send(request, TimeLimits::default(), None)
+            .await
+            .map_err(|(e, _)| Failure::Client(e))
     }
 }
 
@@ -116,19 +159,27 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let text = serde_json::to_string(&message)?;
-        let response = self.send("POST", &uri, session.as_deref(), headers, text).await?;
+        let response = self
+            .send("POST", &uri, session.as_deref(), headers, text)
+            .await?;
         let session_id = header(&response, HEADER_SESSION_ID).map(str::to_owned);
         match (response.head.status, kind(&response)) {
             (202 | 204, _) => Ok(StreamableHttpPostResponse::Accepted),
             (404, _) if session.is_some() => Err(Failure::SessionExpired),
-            (200..300, EVENT_STREAM_MIME_TYPE) => {
-                Ok(StreamableHttpPostResponse::Sse(events::of_body(response.body, LONGEST), session_id))
-            }
+            (200..300, EVENT_STREAM_MIME_TYPE) => Ok(StreamableHttpPostResponse::Sse(
+                events::of_body(response.body, LONGEST),
+                session_id,
+            )),
             (200..300, JSON_MIME_TYPE) => {
                 let text = read(response.body, LONGEST).await?;
-                Ok(StreamableHttpPostResponse::Json(serde_json::from_slice(&text)?, session_id))
+                Ok(StreamableHttpPostResponse::Json(
+                    serde_json::from_slice(&text)?,
+                    session_id,
+                ))
             }
-            (200..300, _) => Err(Failure::UnexpectedContentType(header(&response, "content-type").map(str::to_owned))),
+            (200..300, _) => Err(Failure::UnexpectedContentType(
+                header(&response, "content-type").map(str::to_owned),
+            )),
             (status, JSON_MIME_TYPE) => {
                 let text = read(response.body, LONGEST).await?;
                 match serde_json::from_slice(&text) {
@@ -141,7 +192,9 @@ impl StreamableHttpClient for HttpClient {
             }
             (300..400, _) => {
                 let to = header(&response, "location").unwrap_or("nowhere");
-                let what = format!("it redirects to {to}, which is not followed; write that address if you trust it");
+                let what = format!(
+                    "it redirects to {to}, which is not followed; write that address if you trust it"
+                );
                 Err(Failure::UnexpectedServerResponse(what.into()))
             }
             (status, _) => {
@@ -158,7 +211,9 @@ impl StreamableHttpClient for HttpClient {
         _: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
-        self.send("DELETE", &uri, Some(&session), headers, String::new()).await.map(|_| ())
+        self.send("DELETE", &uri, Some(&session), headers, String::new())
+            .await
+            .map(|_| ())
     }
 
     async fn get_stream(
@@ -172,7 +227,9 @@ impl StreamableHttpClient for HttpClient {
         if let Some(value) = last.and_then(|last| HeaderValue::try_from(last).ok()) {
             headers.insert(HeaderName::from_static("last-event-id"), value);
         }
-        let response = self.send("GET", &uri, session.as_deref(), headers, String::new()).await?;
+        let response = self
+            .send("GET", &uri, session.as_deref(), headers, String::new())
+            .await?;
         match (response.head.status, kind(&response)) {
             (200..300, EVENT_STREAM_MIME_TYPE) => Ok(events::of_body(response.body, LONGEST)),
             // Such a stream is an offer that a server need not make.
@@ -188,12 +245,20 @@ pub fn is_before_sending(error: &(dyn std::error::Error + Send + Sync + 'static)
 
 /// A header of a response; `name` in any case.
 fn header<'r>(response: &'r client::Response, name: &str) -> Option<&'r str> {
-    response.head.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    response
+        .head
+        .headers
+        .iter()
+        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
 }
 
 /// The kind of content, without its parameters, if it is one that the protocol has.
 fn kind(response: &client::Response) -> &'static str {
-    let kind = header(response, "content-type").and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
+    let kind = header(response, "content-type")
+        .and_then(|kind| kind.split(';').next())
+        .unwrap_or_default()
+        .trim();
     [EVENT_STREAM_MIME_TYPE, JSON_MIME_TYPE]
         .into_iter()
         .find(|known| known.eq_ignore_ascii_case(kind))
@@ -205,7 +270,9 @@ async fn read(mut body: Body, most: usize) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     loop {
         match body.next().await.what {
-            PieceContent::Bytes(bytes) if all.len() + bytes.len() <= most => all.extend_from_slice(bytes),
+            PieceContent::Bytes(bytes) if all.len() + bytes.len() <= most => {
+                all.extend_from_slice(bytes)
+            }
             PieceContent::Bytes(_) => return Err(Failure::ResponseBodyTooLarge { max_size: most }),
             PieceContent::End => return Ok(all),
             PieceContent::Lost(error) => return Err(Failure::Client(error)),
@@ -221,5 +288,7 @@ fn refused(status: u16, text: &[u8]) -> Failure {
         ""
     };
     let colon = if text.trim().is_empty() { "" } else { ": " };
-    Failure::UnexpectedServerResponse(format!("HTTP status {status}{hint}{colon}{}", text.trim()).into())
+    Failure::UnexpectedServerResponse(
+        format!("HTTP status {status}{hint}{colon}{}", text.trim()).into(),
+    )
 }

@@ -1,4 +1,5 @@
-//! A hub: it starts the servers of a tools file once, and keeps them running for a command and all that this starts.
+//! A hub: it starts the servers of a tools file once, and keeps them running for a command and all
+//! that this starts.
 
 mod client;
 mod connection;
@@ -22,17 +23,20 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::process::Command;
 
-/// Runs a command with the servers of `pool`, which run already, and returns its status. The command finds the socket of the hub in its environment.
-/// Signals go on to it; the servers are left running until it has ended.
+/// Runs a command with the servers of `pool`, which run already, and returns its status. The
+/// command finds the socket of the hub in its environment. Signals go on to it; the servers are
+/// left running until it has ended.
 ///
 /// # Errors
 /// When the command cannot be started, or no folder for the socket can be made.
 pub async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyhow::Result<Status> {
-    let (program, arguments) =
-        command.split_first().context("--hub needs a command: tool-exec --hub --tools FILE -- COMMAND")?;
+    let (program, arguments) = command
+        .split_first()
+        .context("--hub needs a command: tool-exec --hub --tools FILE -- COMMAND")?;
     let socket = Socket::open()?;
     // Before the command runs: a signal that comes at once waits for it.
-    let signals = [SIGTERM, SIGHUP, SIGINT, SIGQUIT].map(|signal| anyhow::Ok((signal, taken(signal)?)));
+    let signals =
+        [SIGTERM, SIGHUP, SIGINT, SIGQUIT].map(|signal| anyhow::Ok((signal, taken(signal)?)));
     let mut child = Command::new(program)
         .args(arguments)
         .env(HUB, socket.path())
@@ -57,7 +61,10 @@ pub async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyhow::Resu
     drop(socket);
     pool.close().await;
     let ended = ended.context("the command cannot be waited for")?;
-    let code = ended.code().or(ended.signal().map(|signal| 128 + signal)).unwrap_or(255);
+    let code = ended
+        .code()
+        .or(ended.signal().map(|signal| 128 + signal))
+        .unwrap_or(255);
     Ok(Status::Command(u8::try_from(code).unwrap_or(255)))
 }
 
@@ -69,9 +76,13 @@ fn taken(signal: i32) -> anyhow::Result<UnixStream> {
     Ok(UnixStream::from_std(read)?)
 }
 
-/// Passes a signal, which comes as bytes of `read`, on to the process `to`, unless the terminal has sent it to both.
+/// Passes a signal, which comes as bytes of `read`, on to the process `to`, unless the terminal has
+/// sent it to both.
 fn forward(signal: i32, mut read: UnixStream, to: u32) -> anyhow::Result<()> {
-    let to = i32::try_from(to).ok().and_then(Pid::from_raw).context("the command has no number")?;
+    let to = i32::try_from(to)
+        .ok()
+        .and_then(Pid::from_raw)
+        .context("the command has no number")?;
     let name = Signal::from_named_raw(signal).context("no such signal")?;
     tokio::task::spawn_local(async move {
         let mut one = [0];
@@ -85,7 +96,8 @@ fn forward(signal: i32, mut read: UnixStream, to: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the terminal sends what is typed to this process, and so to its command, which is in the same group.
+/// Whether the terminal sends what is typed to this process, and so to its command, which is in the
+/// same group.
 fn is_in_foreground() -> bool {
     let terminal = std::fs::File::open(Path::new("/dev/tty")).ok();
     let group = terminal.and_then(|terminal| rustix::termios::tcgetpgrp(terminal).ok());

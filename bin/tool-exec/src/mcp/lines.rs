@@ -14,11 +14,15 @@ pub struct Lines<R> {
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Reads the lines of `from`, each of at most `longest` bytes.
     pub fn new(from: R, longest: usize) -> Self {
-        Lines { from: BufReader::with_capacity(1 << 16, from), line: Vec::new(), longest }
+        Lines {
+            from: BufReader::with_capacity(1 << 16, from),
+            line: Vec::new(),
+            longest,
+        }
     }
 
-    /// The next line without its line feed; `None` at the end. A last line without a line feed does not count. May be dropped while it waits, and
-    /// called again.
+    /// The next line without its line feed; `None` at the end. A last line without a line feed does
+    /// not count. May be dropped while it waits, and called again.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`] for a line that is too long: nothing can be read after that.
@@ -31,7 +35,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let end = piece.iter().position(|byte| *byte == b'\n');
             let length = end.unwrap_or(piece.len());
             if self.line.len() + length > self.longest {
-                return Err(Error::new(ErrorKind::InvalidData, format!("a line of more than {} bytes", self.longest)));
+                return Err(Error::new(
+                    ErrorKind::InvalidData,
+                    format!("a line of more than {} bytes", self.longest),
+                ));
             }
             self.line.extend_from_slice(&piece[..length]);
             self.from.consume(length + usize::from(end.is_some()));

@@ -1,6 +1,8 @@
 //! What a server sends without being asked: progress of calls, and that its tools have changed.
 
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
+};
 use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
 use std::collections::HashMap;
@@ -31,13 +33,15 @@ impl Step {
         Step { progress, message }
     }
 
-    /// Whether its message may be the beginning of a longer one. A character has at most four bytes.
+    /// Whether its message may be the beginning of a longer one. A character has at most four
+    /// bytes.
     pub fn may_be_cut(&self) -> bool {
         self.message.len() + 4 > LONGEST
     }
 }
 
-/// What a server sends without being asked. It gets nothing in return: no roots, no samples of a model, no answers of a person.
+/// What a server sends without being asked. It gets nothing in return: no roots, no samples of a
+/// model, no answers of a person.
 #[derive(Clone, Debug, Default)]
 pub struct Listener {
     calls: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<Step>>>>,
@@ -47,12 +51,18 @@ pub struct Listener {
 impl Listener {
     /// The progress of the call with this token goes to `steps` from now on.
     pub fn watch(&self, token: ProgressToken, steps: mpsc::Sender<Step>) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(token, steps);
+        self.calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(token, steps);
     }
 
     /// The call with this token has ended.
     pub fn forget(&self, token: &ProgressToken) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
+        self.calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(token);
     }
 
     /// How often the server has reported that its tools have changed.
@@ -63,15 +73,29 @@ impl Listener {
 
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(ClientCapabilities::default(), Implementation::new("toolpipe", env!("CARGO_PKG_VERSION")))
+        ClientConfig::new(
+            ClientCapabilities::default(),
+            Implementation::new("toolpipe", env!("CARGO_PKG_VERSION")),
+        )
     }
 
-    async fn on_progress(&self, step: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        step: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(steps) = calls.get(&step.progress_token) {
-            let part = step.total.filter(|total| *total > 0.0).map(|total| (step.progress / total).clamp(0.0, 1.0));
-            let step = Step::new(part.filter(|part| part.is_finite()), step.message.unwrap_or_default());
-            let _ = steps.try_send(step); // what a slow reader cannot take is left out: the next step says more
+            let part = step
+                .total
+                .filter(|total| *total > 0.0)
+                .map(|total| (step.progress / total).clamp(0.0, 1.0));
+            let step = Step::new(
+                part.filter(|part| part.is_finite()),
+                step.message.unwrap_or_default(),
+            );
+            // What a slow reader cannot take is left out: the next step says more.
+            let _ = steps.try_send(step);
         }
     }
 

@@ -28,7 +28,10 @@ impl LockFile {
             name.push(".lock");
             name.into()
         };
-        LockFile { path: path.map_or_else(beside, Path::to_owned), tools: tools.to_owned() }
+        LockFile {
+            path: path.map_or_else(beside, Path::to_owned),
+            tools: tools.to_owned(),
+        }
     }
 
     /// Reads it; `None` if it is not there.
@@ -38,7 +41,11 @@ impl LockFile {
     pub fn read(&self) -> anyhow::Result<Option<Lock>> {
         let name = || self.path.display().to_string();
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits())?;
-        let file = match OpenOptions::new().read(true).custom_flags(flags).open(&self.path) {
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&self.path)
+        {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(_) if self.is_taken() => return Err(self.taken()),
@@ -48,23 +55,31 @@ impl LockFile {
             return Err(self.taken());
         }
         let mut text = String::new();
-        file.take(LONGEST).read_to_string(&mut text).with_context(name)?;
+        file.take(LONGEST)
+            .read_to_string(&mut text)
+            .with_context(name)?;
         Ok(Some(Lock::read(&text).with_context(name)?))
     }
 
     /// Whether something else than a file has its name.
     fn is_taken(&self) -> bool {
-        self.path.symlink_metadata().is_ok_and(|meta| !meta.is_file())
+        self.path
+            .symlink_metadata()
+            .is_ok_and(|meta| !meta.is_file())
     }
 
     fn taken(&self) -> anyhow::Error {
-        anyhow!("{}: not an ordinary file (links are not followed), give another --lock", self.path.display())
+        anyhow!(
+            "{}: not an ordinary file (links are not followed), give another --lock",
+            self.path.display()
+        )
     }
 
     /// Writes it; the file gets its name when it is complete, and this user alone may read it.
     ///
     /// # Errors
-    /// When the disk is full or broken, or the file's name is taken by something else than a file; nothing is changed then.
+    /// When the disk is full or broken, or the file's name is taken by something else than a file;
+    /// nothing is changed then.
     pub fn write(&self, lock: &Lock) -> anyhow::Result<()> {
         let name = || format!("{}: the lock file cannot be written", self.path.display());
         if self.is_taken() {
@@ -74,8 +89,12 @@ impl LockFile {
         draft.push(format!(".{}", std::process::id()));
         let flags = i32::try_from(OFlags::NOFOLLOW.bits())?;
         let write = || -> std::io::Result<()> {
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(&draft)?;
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .custom_flags(flags)
+                .open(&draft)?;
             file.write_all(lock.text().as_bytes())?;
             file.sync_all()?;
             std::fs::rename(&draft, &self.path)
@@ -91,7 +110,11 @@ impl LockFile {
     pub fn update(&self) -> String {
         let tools = self.tools.display();
         let default = LockFile::new(None, &self.tools).path;
-        let lock = if default == self.path { String::new() } else { format!(" --lock {}", self.path.display()) };
+        let lock = if default == self.path {
+            String::new()
+        } else {
+            format!(" --lock {}", self.path.display())
+        };
         format!("tool-exec --tools {tools}{lock} --update-lock")
     }
 }

@@ -15,10 +15,12 @@ use std::time::Duration;
 use tool::Hash;
 use tool::mcp::{Change, Definition, Link, Lock, LockedServer, Server, Servers, differences};
 
-/// How long a server may take until its tools are known. Programs that are downloaded first (npx, uvx) take their time.
+/// How long a server may take until its tools are known. Programs that are downloaded first (npx,
+/// uvx) take their time.
 const START: Duration = Duration::from_secs(60);
 
-/// How long to wait for a server that is just being started, before it is left to end with this process.
+/// How long to wait for a server that is just being started, before it is left to end with this
+/// process.
 const CLOSE: Duration = Duration::from_secs(1);
 
 const UNKNOWN: &str = "the tools file has no such server";
@@ -67,13 +69,19 @@ struct Checked {
 
 impl Running {
     fn new(session: Session, changed: Vec<String>) -> Self {
-        Running { session: Rc::new(session), checked: tokio::sync::Mutex::new(Checked { changes: 0, changed }) }
+        Running {
+            session: Rc::new(session),
+            checked: tokio::sync::Mutex::new(Checked {
+                changes: 0,
+                changed,
+            }),
+        }
     }
 }
 
 impl Pool {
-    /// The servers of the tools file in `folder`, with the tools that were locked. `confines` their programs; `redactor` takes secrets out
-    /// of what is shown.
+    /// The servers of the tools file in `folder`, with the tools that were locked. `confines` their
+    /// programs; `redactor` takes secrets out of what is shown.
     pub fn new(
         servers: Servers,
         (lock, file): (Lock, LockFile),
@@ -81,17 +89,43 @@ impl Pool {
         confines: Confines,
         redactor: Redactor,
     ) -> Self {
-        let slots = servers.list.iter().map(|server| (server.name.clone(), tokio::sync::Mutex::default())).collect();
+        let slots = servers
+            .list
+            .iter()
+            .map(|server| (server.name.clone(), tokio::sync::Mutex::default()))
+            .collect();
         let (homes, folder) = (RefCell::new(HomeNames::new()), folder.to_owned());
-        Pool { servers, lock, file, folder, homes, confines, redactor, slots, is_blocked: Cell::new(false) }
+        Pool {
+            servers,
+            lock,
+            file,
+            folder,
+            homes,
+            confines,
+            redactor,
+            slots,
+            is_blocked: Cell::new(false),
+        }
     }
 
-    /// A digest of the servers, of what confines them, and of the folders that they run in: that of a hub and of its clients must be the same. A client's policy is about the
-    /// folder that a link leads to now.
+    /// A digest of the servers, of what confines them, and of the folders that they run in: that of
+    /// a hub and of its clients must be the same. A client's policy is about the folder that a link
+    /// leads to now.
     pub fn hash(&self) -> Hash {
-        let folders = self.servers.list.iter().flat_map(|server| [server.cwd().unwrap_or_default(), "\0"]);
+        let folders = self
+            .servers
+            .list
+            .iter()
+            .flat_map(|server| [server.cwd().unwrap_or_default(), "\0"]);
         let folders: String = folders.collect();
-        tool::sha256(&[&self.servers.hash()[..], self.confines.least.name().as_bytes(), folders.as_bytes()].concat())
+        tool::sha256(
+            &[
+                &self.servers.hash()[..],
+                self.confines.least.name().as_bytes(),
+                folders.as_bytes(),
+            ]
+            .concat(),
+        )
     }
 
     /// Whether a server was found whose tools are not as they were locked.
@@ -108,8 +142,9 @@ impl Pool {
         started.unwrap_or_else(|_| Err(late())).map(drop)
     }
 
-    /// The session with the server of this name, for a call of `tool`. Lists the server's tools first if it reported a change since they were
-    /// last compared with the lock. Whoever drops the future leaves the comparison to the next call.
+    /// The session with the server of this name, for a call of `tool`. Lists the server's tools
+    /// first if it reported a change since they were last compared with the lock. Whoever drops the
+    /// future leaves the comparison to the next call.
     ///
     /// # Errors
     /// Why the call cannot be made, for the model.
@@ -117,13 +152,18 @@ impl Pool {
         let running = self.running(name).await?;
         let server = self.server(name)?;
         let mut checked = running.checked.lock().await;
-        // The count is taken before the list is asked for: a change that is reported meanwhile makes the next call ask again.
+        // The count is taken before the list is asked for: a change that is reported meanwhile
+        // makes the next call ask again.
         let changes = running.session.changes();
         if checked.changes != changes {
             let listed = running.session.tools(name).await;
-            let tools =
-                listed.map_err(|e| format!("its tools have changed, and cannot be compared with the lock: {e}"))?;
-            *checked = Checked { changes, changed: self.check(server, &offered(server, tools)) };
+            let tools = listed.map_err(|e| {
+                format!("its tools have changed, and cannot be compared with the lock: {e}")
+            })?;
+            *checked = Checked {
+                changes,
+                changed: self.check(server, &offered(server, tools)),
+            };
         }
         if checked.changed.iter().any(|changed| changed == tool) {
             return Err(format!(
@@ -138,11 +178,18 @@ impl Pool {
     async fn running(&self, name: &str) -> Result<Rc<Running>, String> {
         let server = self.server(name)?;
         let mut slot = self.slots.get(name).ok_or(UNKNOWN)?.lock().await;
-        if let Some(running) = slot.running.as_ref().filter(|running| !running.session.is_lost()) {
+        if let Some(running) = slot
+            .running
+            .as_ref()
+            .filter(|running| !running.session.is_lost())
+        {
             return Ok(Rc::clone(running));
         }
         if slot.was_started {
-            ::stdio::message("tool-exec", &format!("the server {name:?} has ended and is started again"));
+            ::stdio::message(
+                "tool-exec",
+                &format!("the server {name:?} has ended and is started again"),
+            );
         }
         slot.running = None;
         slot.was_started = true;
@@ -169,7 +216,8 @@ impl Pool {
             let (session, tools) = self.start(server).await.map_err(failed)?;
             if let Some(slot) = self.slots.get(&server.name) {
                 let mut slot = slot.lock().await;
-                (slot.running, slot.was_started) = (Some(Rc::new(Running::new(session, Vec::new()))), true);
+                (slot.running, slot.was_started) =
+                    (Some(Rc::new(Running::new(session, Vec::new()))), true);
             }
             anyhow::Ok((server, tools))
         });
@@ -178,10 +226,13 @@ impl Pool {
 
     /// What differs between the tools that were locked and those that the servers have.
     pub fn changes(&self, all: &[(&Server, Vec<Definition>)]) -> Vec<Change> {
-        all.iter().flat_map(|(server, tools)| differences(self.locked(server), tools)).collect()
+        all.iter()
+            .flat_map(|(server, tools)| differences(self.locked(server), tools))
+            .collect()
     }
 
-    /// What differs between the tools that were locked and those that the servers have now, line by line. Starts servers that have ended.
+    /// What differs between the tools that were locked and those that the servers have now, line by
+    /// line. Starts servers that have ended.
     ///
     /// # Errors
     /// The first server that does not start or does not answer.
@@ -189,31 +240,52 @@ impl Pool {
         let mut lines = Vec::new();
         for server in &self.servers.list {
             let failed = |e: String| anyhow::anyhow!("the server {:?}: {e}", server.name);
-            let listing = async { self.session(&server.name, "").await?.tools(&server.name).await };
-            let listed = tokio::time::timeout(START, listing).await.unwrap_or_else(|_| Err(late()));
+            let listing = async {
+                self.session(&server.name, "")
+                    .await?
+                    .tools(&server.name)
+                    .await
+            };
+            let listed = tokio::time::timeout(START, listing)
+                .await
+                .unwrap_or_else(|_| Err(late()));
             let tools = offered(server, listed.map_err(failed)?);
-            lines.extend(differences(self.locked(server), &tools).iter().flat_map(Change::lines));
+            lines.extend(
+                differences(self.locked(server), &tools)
+                    .iter()
+                    .flat_map(Change::lines),
+            );
         }
         Ok(lines)
     }
 
     /// A tool as it was locked.
     pub fn definition(&self, server: &str, tool: &str) -> Option<&Definition> {
-        self.lock.server(server)?.tools.iter().find(|locked| locked.tool == tool)
+        self.lock
+            .server(server)?
+            .tools
+            .iter()
+            .find(|locked| locked.tool == tool)
     }
 
     /// The lock over these tools.
     pub fn lock_of(all: &[(&Server, Vec<Definition>)]) -> Lock {
-        let servers =
-            all.iter().map(|(server, tools)| LockedServer { name: server.name.clone(), tools: tools.clone() });
-        Lock { servers: servers.collect() }
+        let servers = all.iter().map(|(server, tools)| LockedServer {
+            name: server.name.clone(),
+            tools: tools.clone(),
+        });
+        Lock {
+            servers: servers.collect(),
+        }
     }
 
     /// Ends all servers.
     pub async fn close(&self) {
         let closing = self.slots.values().map(|slot| async {
             // A server that is just being started holds its place; it ends with this process.
-            let Ok(mut slot) = tokio::time::timeout(CLOSE, slot.lock()).await else { return };
+            let Ok(mut slot) = tokio::time::timeout(CLOSE, slot.lock()).await else {
+                return;
+            };
             let running = slot.running.take().and_then(Rc::into_inner);
             if let Some(session) = running.and_then(|running| Rc::into_inner(running.session)) {
                 session.close().await;
@@ -222,7 +294,8 @@ impl Pool {
         join_all(closing).await;
     }
 
-    /// Shows what differs from the lock, and returns the names of the tools that must not be called.
+    /// Shows what differs from the lock, and returns the names of the tools that must not be
+    /// called.
     fn check(&self, server: &Server, tools: &[Definition]) -> Vec<String> {
         let changes = differences(self.locked(server), tools);
         if !changes.is_empty() {
@@ -230,7 +303,10 @@ impl Pool {
             show(&changes);
             ::stdio::message(
                 "tool-exec",
-                &format!("these tools are blocked; to accept them, run {}", self.file.update()),
+                &format!(
+                    "these tools are blocked; to accept them, run {}",
+                    self.file.update()
+                ),
             );
         }
         // A tool that is new is not offered, so it cannot be called.
@@ -241,7 +317,9 @@ impl Pool {
     }
 
     fn locked(&self, server: &Server) -> &[Definition] {
-        self.lock.server(&server.name).map_or(&[], |locked| &locked.tools)
+        self.lock
+            .server(&server.name)
+            .map_or(&[], |locked| &locked.tools)
     }
 
     async fn start(&self, server: &Server) -> Result<(Session, Vec<Definition>), String> {
@@ -250,11 +328,19 @@ impl Pool {
             let session = match &server.link {
                 Link::Stdio(program) => {
                     let home = self.homes.borrow_mut().next().ok_or("it has no home")?;
-                    let (process, transport) =
-                        ServerProcess::start(program, &self.folder, &home, &self.confines, faults.clone()).await?;
+                    let (process, transport) = ServerProcess::start(
+                        program,
+                        &self.folder,
+                        &home,
+                        &self.confines,
+                        faults.clone(),
+                    )
+                    .await?;
                     Session::open(transport, faults, Some(process)).await?
                 }
-                Link::Http(endpoint) => Session::open(http::connect(endpoint)?, faults, None).await?,
+                Link::Http(endpoint) => {
+                    Session::open(http::connect(endpoint)?, faults, None).await?
+                }
             };
             let tools = session.tools(&server.name).await?;
             Ok((session, offered(server, tools)))
@@ -286,7 +372,10 @@ fn offered(server: &Server, mut tools: Vec<Definition>) -> Vec<Definition> {
 
 /// Waits for all futures at once, and returns what they return, in their order.
 async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let mut all: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    let mut all: Vec<_> = futures
+        .into_iter()
+        .map(|future| (Box::pin(future), None))
+        .collect();
     std::future::poll_fn(|context| {
         let mut is_ready = true;
         for (future, done) in &mut all {
@@ -297,7 +386,11 @@ async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Out
                 }
             }
         }
-        if is_ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        if is_ready {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
     })
     .await;
     all.into_iter().filter_map(|(_, done)| done).collect()

@@ -1,4 +1,5 @@
-//! A server that is a program: its process, with everything that it starts, and the end of its standard error.
+//! A server that is a program: its process, with everything that it starts, and the end of its
+//! standard error.
 
 use super::stdio::{Faults, StdioTransport};
 use crate::command::confine::Sandboxes;
@@ -40,8 +41,9 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// What is started for a program. `folder` is that of the tools file, `home` an unused name for a folder. The environment is `PATH`, `LANG`,
-    /// an empty `HOME` and `TMPDIR`, and what the tools file declares.
+    /// What is started for a program. `folder` is that of the tools file, `home` an unused name for
+    /// a folder. The environment is `PATH`, `LANG`, an empty `HOME` and `TMPDIR`, and what the
+    /// tools file declares.
     ///
     /// # Errors
     /// What is missing, for people.
@@ -50,8 +52,10 @@ impl ServerProcess {
         let mut environment = program::environment(&[], home, "");
         environment.retain(|(name, _)| name != "TOOL_ARGUMENTS");
         for (name, value) in &of.env {
-            let (value, _) = fill(value, |name| std::env::var(name).ok().filter(|_| name != program::HUB))
-                .map_err(|e| format!("env.{name}: {e}"))?;
+            let (value, _) = fill(value, |name| {
+                std::env::var(name).ok().filter(|_| name != program::HUB)
+            })
+            .map_err(|e| format!("env.{name}: {e}"))?;
             environment.retain(|(known, _)| known.to_str() != Some(name));
             environment.push((name.into(), value.into()));
         }
@@ -63,7 +67,13 @@ impl ServerProcess {
         folder::check(&cwd)?;
         let program = program::find(first, folder)?;
         let what = (first.as_str(), &*program, &*cwd);
-        let confinement = Sandboxes::of_program(confines.least, of.sandbox.as_ref(), folder, &confines.protected, what);
+        let confinement = Sandboxes::of_program(
+            confines.least,
+            of.sandbox.as_ref(),
+            folder,
+            &confines.protected,
+            what,
+        );
         let confinement = confinement.map_err(|e| e.to_string())?;
         Ok(Job {
             program,
@@ -96,15 +106,30 @@ impl ServerProcess {
             StartError::NotStarted(why) => why,
             StartError::Unknown => "the process that starts it was ended from outside".to_owned(),
         })?;
-        let Running { stdin, stdout, stderr, supervisor, .. } = running;
-        let process = ServerProcess { supervisor, errors: Arc::default() };
+        let Running {
+            stdin,
+            stdout,
+            stderr,
+            supervisor,
+            ..
+        } = running;
+        let process = ServerProcess {
+            supervisor,
+            errors: Arc::default(),
+        };
         tokio::spawn(keep_tail(stderr, Arc::clone(&process.errors)));
         Ok((process, StdioTransport::new(stdin, stdout, faults)))
     }
 
     /// The last lines of its standard error, if it wrote any.
     pub fn errors(&self) -> Option<String> {
-        let bytes: Vec<u8> = self.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let bytes: Vec<u8> = self
+            .errors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .copied()
+            .collect();
         let text = String::from_utf8_lossy(&bytes);
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())

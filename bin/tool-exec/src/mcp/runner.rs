@@ -23,12 +23,18 @@ pub struct McpRunner {
 }
 
 impl McpRunner {
-    /// Runs calls on the servers of `backend`, each at most for `timeout` unless its server has a limit of its own. `outputs` makes results readable.
+    /// Runs calls on the servers of `backend`, each at most for `timeout` unless its server has a
+    /// limit of its own. `outputs` makes results readable.
     pub fn new(backend: Backend, timeout: Duration, outputs: Rc<Outputs>) -> Self {
-        McpRunner { backend, timeout, outputs }
+        McpRunner {
+            backend,
+            timeout,
+            outputs,
+        }
     }
 
-    /// Calls a tool and returns the answer; `handle` ends the call early. `arguments` are those of the call, as JSON.
+    /// Calls a tool and returns the answer; `handle` ends the call early. `arguments` are those of
+    /// the call, as JSON.
     pub async fn run(
         &self,
         exec: &Exec,
@@ -48,10 +54,18 @@ impl McpRunner {
             CallFailure::MayHaveRun(text.to_owned()).answer(Status::Cancelled)
         };
         let late = || {
-            let text = format!("The server {:?} did not answer within {timeout:?}; it was told to stop.", tool.server);
+            let text = format!(
+                "The server {:?} did not answer within {timeout:?}; it was told to stop.",
+                tool.server
+            );
             CallFailure::MayHaveRun(text).answer(Status::Timeout)
         };
-        let unsent = || Answer::new(Status::Cancelled, "The call was stopped before it was sent to its server.");
+        let unsent = || {
+            Answer::new(
+                Status::Cancelled,
+                "The call was stopped before it was sent to its server.",
+            )
+        };
         // The server's start counts by its own limit.
         let ready = tokio::select! {
             ready = self.backend.ready(tool) => ready,

@@ -5,10 +5,12 @@ use super::listener::{Listener, Step};
 use super::program::ServerProcess;
 use super::stdio::Faults;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, PaginatedRequestParams,
-    ServerResult,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest,
+    PaginatedRequestParams, ServerResult,
 };
-use rmcp::service::{ClientInitializeError, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
+use rmcp::service::{
+    ClientInitializeError, PeerRequestOptions, RequestHandle, RunningService, ServiceError,
+};
 use rmcp::transport::Transport;
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::Value;
@@ -66,27 +68,41 @@ impl Session {
     ///
     /// # Errors
     /// Why there is no session, for people.
-    pub async fn open<T>(transport: T, faults: Faults, mut process: Option<ServerProcess>) -> Result<Session, String>
+    pub async fn open<T>(
+        transport: T,
+        faults: Faults,
+        mut process: Option<ServerProcess>,
+    ) -> Result<Session, String>
     where
         T: Transport<RoleClient> + Send + 'static,
     {
         let listener = Listener::default();
         match listener.clone().serve(transport).await {
-            Ok(service) => Ok(Session { service, listener, faults, process: process.map(RefCell::new) }),
+            Ok(service) => Ok(Session {
+                service,
+                listener,
+                faults,
+                process: process.map(RefCell::new),
+            }),
             Err(e) => {
                 let what = match (faults.last(), &e) {
                     (Some(fault), _) => format!("it {fault}"),
-                    (None, ClientInitializeError::ConnectionClosed(_)) => "it ended before it answered".to_owned(),
+                    (None, ClientInitializeError::ConnectionClosed(_)) => {
+                        "it ended before it answered".to_owned()
+                    }
                     (None, ClientInitializeError::TransportError { .. }) if process.is_some() => {
                         "it ended before it answered".to_owned()
                     }
-                    (None, ClientInitializeError::TransportError { error, .. }) => {
-                        error.error.to_string().trim_start_matches("Client error: ").to_owned()
-                    }
+                    (None, ClientInitializeError::TransportError { error, .. }) => error
+                        .error
+                        .to_string()
+                        .trim_start_matches("Client error: ")
+                        .to_owned(),
                     (None, e) => e.to_string(),
                 };
                 if let Some(process) = &mut process {
-                    let _ = tokio::time::timeout(CLOSE, process.ended()).await; // so that all of its errors are here
+                    // So that all of its errors are here.
+                    let _ = tokio::time::timeout(CLOSE, process.ended()).await;
                 }
                 let errors = process.and_then(|process| process.errors());
                 Err(with_errors(what, errors))
@@ -112,14 +128,20 @@ impl Session {
         let mut all: Vec<Definition> = Vec::new();
         let mut cursor = None;
         for _ in 0..MOST_PAGES {
-            let page = self.service.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await;
+            let page = self
+                .service
+                .list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor)))
+                .await;
             let page = page.map_err(|e| self.why(&e))?;
             for tool in page.tools {
                 let value = serde_json::to_value(tool).map_err(|e| e.to_string())?;
                 let definition = Definition::read(name, &value)?;
                 if all.iter().any(|known| known.tool == definition.tool) {
                     let name: String = definition.tool.chars().take(NAME).collect();
-                    return Err(format!("it lists two tools of the name {}", event::quoted(&name)));
+                    return Err(format!(
+                        "it lists two tools of the name {}",
+                        event::quoted(&name)
+                    ));
                 }
                 all.push(definition);
             }
@@ -131,7 +153,9 @@ impl Session {
                 return Ok(all);
             }
         }
-        Err(format!("its list of tools has more than {MOST_PAGES} pages"))
+        Err(format!(
+            "its list of tools has more than {MOST_PAGES} pages"
+        ))
     }
 
     /// Hands a call of a tool with arguments, a JSON object, to the connection.
@@ -142,12 +166,19 @@ impl Session {
         let arguments = serde_json::from_str(arguments).map_err(|e| e.to_string())?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = self.service.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let sent = self
+            .service
+            .send_request_with_option(request, PeerRequestOptions::no_options())
+            .await;
         let handle = sent.map_err(|e| self.why(&e))?;
         let (send, steps) = mpsc::channel(STEPS);
         // Nothing was awaited since the request was queued, so no progress of it can have come.
         self.listener.watch(handle.progress_token.clone(), send);
-        Ok(OpenCall { steps, handle, listener: self.listener.clone() })
+        Ok(OpenCall {
+            steps,
+            handle,
+            listener: self.listener.clone(),
+        })
     }
 
     /// Waits for the next news of a call. May be dropped and begun anew.
@@ -173,15 +204,21 @@ impl Session {
 
     /// Tells the server that nobody waits for a call any more.
     pub async fn cancel(&self, call: &OpenCall, reason: &str) {
-        let told = CancelledNotificationParam::new(Some(call.handle.id.clone()), Some(reason.to_owned()));
+        let told =
+            CancelledNotificationParam::new(Some(call.handle.id.clone()), Some(reason.to_owned()));
         // A server that does not read its input must not hold up the answer.
-        let _ = tokio::time::timeout(Duration::from_millis(200), self.service.notify_cancelled(told)).await;
+        let _ = tokio::time::timeout(
+            Duration::from_millis(200),
+            self.service.notify_cancelled(told),
+        )
+        .await;
     }
 
     /// Ends the session: the server gets a moment to end by itself.
     pub async fn close(mut self) {
         let Some(process) = self.process else {
-            let _ = self.service.close_with_timeout(CLOSE).await; // the last request goes over the network
+            // The last request goes over the network.
+            let _ = self.service.close_with_timeout(CLOSE).await;
             return;
         };
         let _ = self.service.close_with_timeout(MOMENT).await;
@@ -197,7 +234,9 @@ impl Session {
         let why = self.why(error);
         match error {
             ServiceError::McpError(_) => CallFailure::Answered(why),
-            ServiceError::TransportSend(e) if super::http::is_before_sending(&*e.error) => CallFailure::NotRun(why),
+            ServiceError::TransportSend(e) if super::http::is_before_sending(&*e.error) => {
+                CallFailure::NotRun(why)
+            }
             _ => CallFailure::MayHaveRun(why),
         }
     }
@@ -219,7 +258,12 @@ impl Session {
                     }
                     _ => "it has ended".to_owned(),
                 };
-                with_errors(what, self.process.as_ref().and_then(|process| process.borrow().errors()))
+                with_errors(
+                    what,
+                    self.process
+                        .as_ref()
+                        .and_then(|process| process.borrow().errors()),
+                )
             }
             ServiceError::McpError(e) => e.message.to_string(),
             other => other.to_string(),

@@ -1,4 +1,5 @@
-//! What a tools file and its lock file say together, and the commands that only look at servers: `--list` and `--update-lock`.
+//! What a tools file and its lock file say together, and the commands that only look at servers:
+//! `--list` and `--update-lock`.
 
 use super::backend::Backend;
 use super::hub::{self, HubClient};
@@ -31,24 +32,36 @@ pub enum Unlocked {
 }
 
 impl Setup {
-    /// Reads a tools file and its lock file. What `confines` the servers is checked when they start.
+    /// Reads a tools file and its lock file. What `confines` the servers is checked when they
+    /// start.
     ///
     /// # Errors
     /// The first mistake in one of them; servers without locked tools, unless they are to be shown.
-    pub fn read(tools: &Path, lock: Option<&Path>, unlocked: Unlocked, confines: Confines) -> anyhow::Result<Setup> {
+    pub fn read(
+        tools: &Path,
+        lock: Option<&Path>,
+        unlocked: Unlocked,
+        confines: Confines,
+    ) -> anyhow::Result<Setup> {
         let (mut list, mut servers) = ::args::file(tools, Tools::read_beside_servers)?;
         let folder = folder_of(tools);
         let name = || tools.display().to_string();
-        list.settle_folders(|cwd| folder::settled(&folder, cwd)).with_context(name)?;
-        servers.settle_folders(|cwd| folder::settled(&folder, cwd)).map_err(anyhow::Error::msg).with_context(name)?;
+        list.settle_folders(|cwd| folder::settled(&folder, cwd))
+            .with_context(name)?;
+        servers
+            .settle_folders(|cwd| folder::settled(&folder, cwd))
+            .map_err(anyhow::Error::msg)
+            .with_context(name)?;
         let file = LockFile::new(lock, tools);
         let lock = match file.read() {
             _ if servers.list.is_empty() => None,
             Err(e) if unlocked == Unlocked::Refuse => return Err(e),
             read => read.ok().flatten(),
         };
-        let missing =
-            servers.list.iter().find(|server| lock.as_ref().is_none_or(|lock| lock.server(&server.name).is_none()));
+        let missing = servers.list.iter().find(|server| {
+            lock.as_ref()
+                .is_none_or(|lock| lock.server(&server.name).is_none())
+        });
         if let (Some(server), Unlocked::Refuse) = (missing, unlocked) {
             let name = tools.display();
             bail!(
@@ -60,23 +73,44 @@ impl Setup {
         }
         let lock = lock.unwrap_or_default();
         add_tools(&mut list, &servers, &lock).with_context(|| tools.display().to_string())?;
-        for tool in list.iter().filter(|tool| !tool.schema.unknown_types().is_empty()) {
-            let (file, name, types) = (tools.display(), &tool.name, tool.schema.unknown_types().join(", "));
+        for tool in list
+            .iter()
+            .filter(|tool| !tool.schema.unknown_types().is_empty())
+        {
+            let (file, name, types) = (
+                tools.display(),
+                &tool.name,
+                tool.schema.unknown_types().join(", "),
+            );
             let what = "has types that JSON Schema does not have, write string, number, integer, boolean, object, array or null";
-            stdio::message("tool-exec", &format!("{file}: the schema of {name:?} {what}; not validated: {types}"));
+            stdio::message(
+                "tool-exec",
+                &format!("{file}: the schema of {name:?} {what}; not validated: {types}"),
+            );
         }
         let redactor = secrets::redactor(&list, &servers);
-        let pool = Rc::new(Pool::new(servers, (lock, file), &folder, confines, redactor));
+        let pool = Rc::new(Pool::new(
+            servers,
+            (lock, file),
+            &folder,
+            confines,
+            redactor,
+        ));
         Ok(Setup { tools: list, pool })
     }
 
-    /// Where the servers are: with a hub if the environment names one, else this process starts them when they are needed.
+    /// Where the servers are: with a hub if the environment names one, else this process starts
+    /// them when they are needed.
     ///
     /// # Errors
     /// When the hub is gone or was started with other servers.
     pub fn backend(&self) -> anyhow::Result<Backend> {
         let servers = &self.pool.servers;
-        let hub = if servers.list.is_empty() { None } else { HubClient::find(&self.pool.hash())? };
+        let hub = if servers.list.is_empty() {
+            None
+        } else {
+            HubClient::find(&self.pool.hash())?
+        };
         Ok(hub.map_or_else(|| Backend::Own(Rc::clone(&self.pool)), Backend::Hub))
     }
 
@@ -87,8 +121,14 @@ impl Setup {
     pub fn verify(&self, backend: &Backend) -> anyhow::Result<()> {
         if let Backend::Hub(hub) = backend {
             let changes = hub.check()?;
-            changes.iter().for_each(|line| ::stdio::message("tool-exec", line));
-            return if changes.is_empty() { Ok(()) } else { self.blocked() };
+            changes
+                .iter()
+                .for_each(|line| ::stdio::message("tool-exec", line));
+            return if changes.is_empty() {
+                Ok(())
+            } else {
+                self.blocked()
+            };
         }
         block_on(async {
             let verified = self.start_verified().await;
@@ -100,7 +140,8 @@ impl Setup {
     /// Starts all servers, and runs a command with them; see [`hub::run`].
     ///
     /// # Errors
-    /// A server that does not start, tools that are not as they were locked, and a command that does not start.
+    /// A server that does not start, tools that are not as they were locked, and a command that
+    /// does not start.
     pub fn hub(&self, command: &[PathBuf]) -> anyhow::Result<::stdio::Status> {
         block_on(async {
             if let Err(e) = self.start_verified().await {
@@ -114,7 +155,11 @@ impl Setup {
     async fn start_verified(&self) -> anyhow::Result<()> {
         let changes = self.pool.changes(&self.pool.start_all().await?);
         show(&changes);
-        if changes.is_empty() { Ok(()) } else { self.blocked() }
+        if changes.is_empty() {
+            Ok(())
+        } else {
+            self.blocked()
+        }
     }
 
     fn blocked(&self) -> anyhow::Result<()> {
@@ -140,19 +185,30 @@ impl Setup {
             let count: usize = lock.servers.iter().map(|server| server.tools.len()).sum();
             for (server, tools) in &all {
                 let (name, target) = (&server.name, server.target());
-                ::stdio::message("tool-exec", &format!("locked: {} tools of {name} ({target})", tools.len()));
+                ::stdio::message(
+                    "tool-exec",
+                    &format!("locked: {} tools of {name} ({target})", tools.len()),
+                );
             }
             let path = self.pool.file.path.display();
-            ::stdio::message("tool-exec", &format!("{path}: {count} tools, {} of them changed", changes.len()));
+            ::stdio::message(
+                "tool-exec",
+                &format!("{path}: {count} tools, {} of them changed", changes.len()),
+            );
             Ok(())
         })
     }
 }
 
-/// Adds the locked tools of the servers to the list. A tool whose schema cannot be used is left out, with a line for people.
+/// Adds the locked tools of the servers to the list. A tool whose schema cannot be used is left
+/// out, with a line for people.
 fn add_tools(list: &mut Tools, servers: &Servers, lock: &Lock) -> Result<(), FileError> {
     for server in &servers.list {
-        for definition in lock.server(&server.name).into_iter().flat_map(|locked| &locked.tools) {
+        for definition in lock
+            .server(&server.name)
+            .into_iter()
+            .flat_map(|locked| &locked.tools)
+        {
             if !server.offers(&definition.tool) {
                 continue;
             }
@@ -172,8 +228,14 @@ fn add_tools(list: &mut Tools, servers: &Servers, lock: &Lock) -> Result<(), Fil
 /// Runs a future to its end.
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     ::stdio::check_descriptors(12)?;
-    let limit = |error| ::stdio::Failure::Limit { what: "the runtime cannot be started", error };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)?;
+    let limit = |error| ::stdio::Failure::Limit {
+        what: "the runtime cannot be started",
+        error,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(limit)?;
     let result = runtime.block_on(tokio::task::LocalSet::new().run_until(work));
     runtime.shutdown_background();
     result

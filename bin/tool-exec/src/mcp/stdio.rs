@@ -33,7 +33,11 @@ impl Faults {
     /// The mistakes of the server of this name; `redactor` takes secrets out of what is shown.
     pub fn new(server: &str, redactor: &Redactor) -> Self {
         let (server, redactor) = (server.to_owned(), redactor.clone());
-        Faults(Arc::new(FaultsInner { server, redactor, seen: Mutex::default() }))
+        Faults(Arc::new(FaultsInner {
+            server,
+            redactor,
+            seen: Mutex::default(),
+        }))
     }
 
     /// Reports a mistake, if not too many were reported before.
@@ -41,7 +45,11 @@ impl Faults {
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.0 += 1;
         if seen.0 <= SHOWN {
-            let more = if seen.0 == SHOWN { "; more of it is not shown" } else { "" };
+            let more = if seen.0 == SHOWN {
+                "; more of it is not shown"
+            } else {
+                ""
+            };
             let text = format!("the server {:?} {what}{more}", self.0.server);
             ::stdio::message("tool-exec", &self.0.redactor.text(&text));
         }
@@ -55,7 +63,12 @@ impl Faults {
 
     /// The mistake that ended the session, if one did.
     pub fn last(&self) -> Option<String> {
-        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+        self.0
+            .seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
+            .clone()
     }
 }
 
@@ -82,14 +95,20 @@ impl StdioTransport {
     /// The connection over the pipes of a server.
     pub fn new(to: Sender, from: Receiver, faults: Faults) -> Self {
         let to = Arc::new(tokio::sync::Mutex::new(Some(to)));
-        StdioTransport { from: Lines::new(from, LONGEST), to, open: Open::default(), faults }
+        StdioTransport {
+            from: Lines::new(from, LONGEST),
+            to,
+            open: Open::default(),
+            faults,
+        }
     }
 
     /// The next line; `None` at the end, and after a line that is too long.
     async fn read_line(&mut self) -> Option<Vec<u8>> {
         self.from.next().await.unwrap_or_else(|e| {
             if e.kind() == ErrorKind::InvalidData {
-                self.faults.end(&format!("wrote a message of more than {LONGEST} bytes"));
+                self.faults
+                    .end(&format!("wrote a message of more than {LONGEST} bytes"));
             }
             None
         })
@@ -113,7 +132,8 @@ impl StdioTransport {
         match id {
             Some(id) if !self.open.with(|open| open.remove(id)) => {
                 let id: String = id.to_string().chars().take(80).collect();
-                self.faults.report(&format!("answered the request {id:?}, which is not open"));
+                self.faults
+                    .report(&format!("answered the request {id:?}, which is not open"));
                 None
             }
             _ => Some(message),
@@ -136,7 +156,9 @@ impl Transport<RoleClient> for StdioTransport {
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             let mut to = to.lock().await;
-            let Some(to) = to.as_mut() else { return Err(std::io::ErrorKind::NotConnected.into()) };
+            let Some(to) = to.as_mut() else {
+                return Err(std::io::ErrorKind::NotConnected.into());
+            };
             to.write_all(&line).await?;
             to.flush().await
         }

@@ -29,13 +29,19 @@ pub struct AppendedFile {
 }
 
 impl AppendedFile {
-    /// Opens and locks the file, and creates it for this user alone if it is missing. `what` names it in messages. A last line without
-    /// its line feed gets one if it is complete; a line that was cut goes into a `warning`, so that nothing that is appended becomes
-    /// the rest of it.
+    /// Opens and locks the file, and creates it for this user alone if it is missing. `what` names
+    /// it in messages. A last line without its line feed gets one if it is complete; a line that
+    /// was cut goes into a `warning`, so that nothing that is appended becomes the rest of it.
     ///
     /// # Errors
-    /// When it cannot be opened, written or locked, when it is a link, or not an ordinary file: that could not be read again.
-    pub fn open(path: &Path, what: &str, locks: &mut Locks, options: &Filter) -> anyhow::Result<Self> {
+    /// When it cannot be opened, written or locked, when it is a link, or not an ordinary file:
+    /// that could not be read again.
+    pub fn open(
+        path: &Path,
+        what: &str,
+        locks: &mut Locks,
+        options: &Filter,
+    ) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let cannot = || format!("{name}: the {what} cannot be used, check the path");
         let file = match open(path) {
@@ -47,29 +53,59 @@ impl AppendedFile {
         AppendedFile::new(file, path, what, locks, options)
     }
 
-    /// As [`AppendedFile::open`], for a path that leads to the file of standard output. It may be a link: whoever opened standard output has followed it already.
+    /// As [`AppendedFile::open`], for a path that leads to the file of standard output. It may be a
+    /// link: whoever opened standard output has followed it already.
     ///
     /// # Errors
     /// When it cannot be opened, written or locked.
-    pub fn open_stdout(path: &Path, what: &str, locks: &mut Locks, options: &Filter) -> anyhow::Result<Self> {
-        let cannot = || format!("{}: the {what} cannot be used, check the path", path.display());
+    pub fn open_stdout(
+        path: &Path,
+        what: &str,
+        locks: &mut Locks,
+        options: &Filter,
+    ) -> anyhow::Result<Self> {
+        let cannot = || {
+            format!(
+                "{}: the {what} cannot be used, check the path",
+                path.display()
+            )
+        };
         let file = open_with(path, OFlags::empty()).with_context(cannot)?;
         AppendedFile::new(file, path, what, locks, options)
     }
 
-    fn new(file: File, path: &Path, what: &str, locks: &mut Locks, options: &Filter) -> anyhow::Result<Self> {
+    fn new(
+        file: File,
+        path: &Path,
+        what: &str,
+        locks: &mut Locks,
+        options: &Filter,
+    ) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let Some(id) = FileId::of(&file) else {
-            bail!("{name}: the {what} is not an ordinary file and could not be read after a crash, name another");
+            bail!(
+                "{name}: the {what} is not an ordinary file and could not be read after a crash, name another"
+            );
         };
         locks.take(&file, path)?;
-        let mut appended = AppendedFile { file, name, is_stdout: FileId::of(io::stdout()) == Some(id), id };
+        let mut appended = AppendedFile {
+            file,
+            name,
+            is_stdout: FileId::of(io::stdout()) == Some(id),
+            id,
+        };
         let ended = appended.end_last_line(options);
-        ended.with_context(|| format!("{}: the {what} cannot be used, check the path", appended.name))?;
+        ended.with_context(|| {
+            format!(
+                "{}: the {what} cannot be used, check the path",
+                appended.name
+            )
+        })?;
         Ok(appended)
     }
 
-    /// Appends `pieces`, which end in a line feed together. After an error nothing of them is left in the file.
+    /// Appends `pieces`, which end in a line feed together. After an error nothing of them is left
+    /// in the file.
     ///
     /// # Errors
     /// When the disk is full or broken.
@@ -85,7 +121,8 @@ impl AppendedFile {
                     }
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                     Err(e) => {
-                        // Only what this call wrote is taken back: another program may have appended to the file since.
+                        // Only what this call wrote is taken back: another program may have
+                        // appended to the file since.
                         if written > 0 && self.file.metadata()?.len() == before + written {
                             self.file.set_len(before)?;
                         }
@@ -108,7 +145,8 @@ impl AppendedFile {
     fn end_last_line(&mut self, options: &Filter) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         let mut last = [0];
-        if length == 0 || (self.file.read_exact_at(&mut last, length - 1).is_ok() && last == *b"\n") {
+        if length == 0 || (self.file.read_exact_at(&mut last, length - 1).is_ok() && last == *b"\n")
+        {
             return Ok(());
         }
         let (line, number) = self.last_line(length)?;
@@ -117,13 +155,21 @@ impl AppendedFile {
             return self.append([&b"\n"[..]].into_iter());
         }
         let mut warning = Vec::new();
-        let bad = BadLine { file: &self.name, number, start: &line, length: line.len() as u64, what: "it was cut" };
-        let _ =
-            BadLines::default().warn(options, bad, |text| payload::line(&mut warning, &(*text).into(), None, 0, None));
+        let bad = BadLine {
+            file: &self.name,
+            number,
+            start: &line,
+            length: line.len() as u64,
+            what: "it was cut",
+        };
+        let _ = BadLines::default().warn(options, bad, |text| {
+            payload::line(&mut warning, &(*text).into(), None, 0, None)
+        });
         warning.push(b'\n');
         // The cut line is taken out, and put back where the warning does not fit.
         self.file.set_len(length - line.len() as u64)?;
-        self.append([&warning[..]].into_iter()).or_else(|e| self.append([&line[..]].into_iter()).and(Err(e)))
+        self.append([&warning[..]].into_iter())
+            .or_else(|e| self.append([&line[..]].into_iter()).and(Err(e)))
     }
 
     /// The bytes after the last line feed, and the number of that line.
@@ -150,15 +196,29 @@ impl AppendedFile {
     }
 }
 
-/// Opens a file without following a link in its place, which somebody else may have put there, and without waiting for the other end of a
-/// pipe. The names of open files (`/dev/fd/3`) are links of the system and are followed.
+/// Opens a file without following a link in its place, which somebody else may have put there, and
+/// without waiting for the other end of a pipe. The names of open files (`/dev/fd/3`) are links of
+/// the system and are followed.
 fn open(path: &Path) -> io::Result<File> {
-    let is_descriptor = ["/dev/fd", "/dev/stdout", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder));
-    let nofollow = if is_descriptor { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let is_descriptor = ["/dev/fd", "/dev/stdout", "/proc/self/fd"]
+        .iter()
+        .any(|folder| path.starts_with(folder));
+    let nofollow = if is_descriptor {
+        OFlags::empty()
+    } else {
+        OFlags::NOFOLLOW
+    };
     open_with(path, nofollow)
 }
 
 fn open_with(path: &Path, nofollow: OFlags) -> io::Result<File> {
-    let flags = i32::try_from((nofollow | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
-    OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(flags).open(path)
+    let flags =
+        i32::try_from((nofollow | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)
 }

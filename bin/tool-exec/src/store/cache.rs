@@ -16,8 +16,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Where the folder is unless the user names another: `$XDG_CACHE_HOME/toolpipe/results`, else under `~/.cache`; `None` where neither variable
-    /// is set.
+    /// Where the folder is unless the user names another: `$XDG_CACHE_HOME/toolpipe/results`, else
+    /// under `~/.cache`; `None` where neither variable is set.
     pub fn default_folder() -> Option<PathBuf> {
         PrivateFolder::default_path("results")
     }
@@ -27,15 +27,20 @@ impl Cache {
     /// # Errors
     /// When it is a link, belongs to another user, others may write into it, or it cannot be made.
     pub fn open(folder: &Path, parents: bool) -> anyhow::Result<Self> {
-        Ok(Cache { folder: PrivateFolder::open(folder, parents)? })
+        Ok(Cache {
+            folder: PrivateFolder::open(folder, parents)?,
+        })
     }
 
-    /// The result kept under `key`, if it is not older than `life`, and its whole output is still there; otherwise its file is removed. A file that is incomplete or
-    /// that another user may have written does not count.
+    /// The result kept under `key`, if it is not older than `life`, and its whole output is still
+    /// there; otherwise its file is removed. A file that is incomplete or that another user may
+    /// have written does not count.
     pub fn get(&self, key: &Hash, life: Duration) -> Option<Answer> {
         let name = name(key);
         let text = String::from_utf8(self.folder.read(&name)?).ok()?;
-        let answer = KeptResult::read(&text).filter(|kept| kept.is_valid(life)).and_then(|kept| kept.answer);
+        let answer = KeptResult::read(&text)
+            .filter(|kept| kept.is_valid(life))
+            .and_then(|kept| kept.answer);
         if answer.is_none() {
             self.folder.remove(&name);
         }
@@ -46,28 +51,48 @@ impl Cache {
     pub fn stats(&self) -> CacheStats {
         let mut all = CacheStats::default();
         for entry in self.folder.entries() {
-            let text = self.folder.read(&entry.name).and_then(|bytes| String::from_utf8(bytes).ok());
-            let Some(kept) = text.and_then(|text| KeptResult::read(&text)) else { continue };
+            let text = self
+                .folder
+                .read(&entry.name)
+                .and_then(|bytes| String::from_utf8(bytes).ok());
+            let Some(kept) = text.and_then(|text| KeptResult::read(&text)) else {
+                continue;
+            };
             let is_expired = !kept.is_valid(kept.life);
             all.count(entry.bytes, is_expired);
-            all.tools.entry(kept.tool).or_default().count(entry.bytes, is_expired);
+            all.tools
+                .entry(kept.tool)
+                .or_default()
+                .count(entry.bytes, is_expired);
         }
         all
     }
 
-    /// Keeps a successful result; any other one is passed over. The file gets its name when it is complete.
+    /// Keeps a successful result; any other one is passed over. The file gets its name when it is
+    /// complete.
     ///
     /// # Errors
     /// When the disk is full or broken; nothing is left of the file.
-    pub fn put(&self, key: &Hash, tool: &str, life: Duration, answer: &Answer) -> std::io::Result<()> {
+    pub fn put(
+        &self,
+        key: &Hash,
+        tool: &str,
+        life: Duration,
+        answer: &Answer,
+    ) -> std::io::Result<()> {
         if answer.status != Status::Success {
             return Ok(());
         }
         let mut text = Vec::new();
         let mut o = Object::open(&mut text);
-        o.int("made", millis(now())).int("life", millis(life)).str("tool_name", tool);
-        o.int("output_bytes", answer.output_bytes).bool("truncated", answer.truncated).bool("binary", answer.binary);
-        o.bool("replaced", answer.replaced).str("output", &answer.output);
+        o.int("made", millis(now()))
+            .int("life", millis(life))
+            .str("tool_name", tool);
+        o.int("output_bytes", answer.output_bytes)
+            .bool("truncated", answer.truncated)
+            .bool("binary", answer.binary);
+        o.bool("replaced", answer.replaced)
+            .str("output", &answer.output);
         if let Some(file) = &answer.output_file {
             o.str("output_file", file);
         }
@@ -112,7 +137,9 @@ impl CacheStats {
     }
 
     fn write(&self, o: &mut Object<'_>) {
-        o.int("entries", self.entries).int("bytes", self.bytes).int("expired", self.expired);
+        o.int("entries", self.entries)
+            .int("bytes", self.bytes)
+            .int("expired", self.expired);
     }
 }
 
@@ -138,21 +165,38 @@ impl KeptResult {
                 truncated: flag("truncated")?,
                 binary: flag("binary")?,
                 replaced: flag("replaced")?,
-                output_file: kept.get("output_file").and_then(Value::as_str).map(str::to_owned),
+                output_file: kept
+                    .get("output_file")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
                 exit_code: Some(0),
                 cached: true,
                 ..Answer::new(Status::Success, kept.get("output")?.as_str()?)
             })
         };
         let millis = |key: &str| Some(Duration::from_millis(kept.get(key)?.as_u64()?));
-        let tool = kept.get("tool_name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(KeptResult { tool, life: millis("life").unwrap_or_default(), made: millis("made")?, answer: answer() })
+        let tool = kept
+            .get("tool_name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        Some(KeptResult {
+            tool,
+            life: millis("life").unwrap_or_default(),
+            made: millis("made")?,
+            answer: answer(),
+        })
     }
 
-    /// Whether it is not older than `life`, nor from the future (a clock that was set back), and the file that it names is there.
+    /// Whether it is not older than `life`, nor from the future (a clock that was set back), and
+    /// the file that it names is there.
     fn is_valid(&self, life: Duration) -> bool {
-        let file = self.answer.as_ref().and_then(|answer| answer.output_file.as_ref());
-        now().checked_sub(self.made).is_some_and(|age| age <= life) && file.is_none_or(|file| Path::new(file).is_file())
+        let file = self
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.output_file.as_ref());
+        now().checked_sub(self.made).is_some_and(|age| age <= life)
+            && file.is_none_or(|file| Path::new(file).is_file())
     }
 }
 
@@ -162,7 +206,9 @@ fn name(key: &Hash) -> OsString {
 
 /// The time since 1970.
 fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 fn millis(time: Duration) -> i128 {
@@ -175,7 +221,10 @@ mod tests {
     use crate::command::scratch::{HomeNames, Scratch};
 
     fn answer() -> Answer {
-        Answer { output_bytes: 3, ..Answer::new(Status::Success, "é\n") }
+        Answer {
+            output_bytes: 3,
+            ..Answer::new(Status::Success, "é\n")
+        }
     }
 
     #[test]
@@ -186,16 +235,25 @@ mod tests {
         let life = Duration::from_secs(60);
         cache.put(&[1; 32], "t", life, &answer()).unwrap();
         let got = cache.get(&[1; 32], life).unwrap();
-        assert_eq!((got.output.as_str(), got.output_bytes, got.cached), ("é\n", 3, true));
+        assert_eq!(
+            (got.output.as_str(), got.output_bytes, got.cached),
+            ("é\n", 3, true)
+        );
         assert!(cache.get(&[2; 32], Duration::MAX).is_none());
-        cache.put(&[3; 32], "t", life, &Answer::new(Status::Error, "x")).unwrap();
+        cache
+            .put(&[3; 32], "t", life, &Answer::new(Status::Error, "x"))
+            .unwrap();
         assert_eq!(cache.folder.entries().len(), 1, "errors are not kept");
-        // The time of the file, not the wait of a test, decides: one from the future is too old, as after a clock that was set back.
+        // The time of the file, not the wait of a test, decides: one from the future is too old, as
+        // after a clock that was set back.
         let old = std::fs::read_to_string(path.join("c").join(name(&[1; 32]))).unwrap();
         for made in ["1", "99999999999999"] {
             let at = old.find("\"made\":").unwrap() + 7;
             let text = format!("{}{made}{}", &old[..at], &old[at + 13..]);
-            cache.folder.write(&name(&[1; 32]), text.as_bytes()).unwrap();
+            cache
+                .folder
+                .write(&name(&[1; 32]), text.as_bytes())
+                .unwrap();
             assert!(cache.get(&[1; 32], life).is_none(), "{made}");
             assert!(cache.folder.entries().is_empty(), "removed: {made}");
         }
@@ -210,9 +268,20 @@ mod tests {
         assert!(cache.get(&[1; 32], Duration::MAX).is_none(), "half a file");
         let file = path.join("whole.txt");
         std::fs::write(&file, "x").unwrap();
-        let long = Answer { output_file: Some(file.to_str().unwrap().to_owned()), truncated: true, ..answer() };
+        let long = Answer {
+            output_file: Some(file.to_str().unwrap().to_owned()),
+            truncated: true,
+            ..answer()
+        };
         cache.put(&[1; 32], "t", Duration::MAX, &long).unwrap();
-        assert_eq!(cache.get(&[1; 32], Duration::MAX).unwrap(), Answer { cached: true, exit_code: Some(0), ..long });
+        assert_eq!(
+            cache.get(&[1; 32], Duration::MAX).unwrap(),
+            Answer {
+                cached: true,
+                exit_code: Some(0),
+                ..long
+            }
+        );
         std::fs::remove_file(file).unwrap();
         assert!(cache.get(&[1; 32], Duration::MAX).is_none());
     }

@@ -15,7 +15,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// How often a name for a draft is tried again, where another process has the same one.
 const TRIES: u32 = 100;
 
-/// A private folder, open. Its files are found from the open folder, so that what is put in its place later has no effect.
+/// A private folder, open. Its files are found from the open folder, so that what is put in its
+/// place later has no effect.
 #[derive(Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
@@ -35,26 +36,40 @@ pub struct Entry {
 }
 
 impl PrivateFolder {
-    /// Where the folder `name` is unless the user names another: `$XDG_CACHE_HOME/toolpipe/NAME`, else `~/.cache/toolpipe/NAME`. `None` where
-    /// neither variable holds an absolute path; the XDG specification has relative ones ignored.
+    /// Where the folder `name` is unless the user names another: `$XDG_CACHE_HOME/toolpipe/NAME`,
+    /// else `~/.cache/toolpipe/NAME`. `None` where neither variable holds an absolute path; the XDG
+    /// specification has relative ones ignored.
     pub fn default_path(name: &str) -> Option<PathBuf> {
-        let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-        let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+        let absolute = |variable: &str| {
+            std::env::var_os(variable)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let caches =
+            absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
         Some(caches.join("toolpipe").join(name))
     }
 
-    /// Opens the folder, and makes it if it is missing; with `parents` also those above it. All that it makes has mode 0700.
+    /// Opens the folder, and makes it if it is missing; with `parents` also those above it. All
+    /// that it makes has mode 0700.
     ///
     /// # Errors
-    /// When it is a link (also where the path ends in a slash), belongs to another user, others may write into it, or it cannot be made.
+    /// When it is a link (also where the path ends in a slash), belongs to another user, others may
+    /// write into it, or it cannot be made.
     pub fn open(path: &Path, parents: bool) -> anyhow::Result<Self> {
         // The components leave out slashes at the end: with one the system would follow a link.
         let path: PathBuf = path.components().collect();
         let name = path.display();
-        match DirBuilder::new().recursive(parents).mode(0o700).create(&path) {
+        match DirBuilder::new()
+            .recursive(parents)
+            .mode(0o700)
+            .create(&path)
+        {
             Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
                 return Err(e).with_context(|| {
-                    format!("{name}: the folder cannot be made, make the one above it or name another")
+                    format!(
+                        "{name}: the folder cannot be made, make the one above it or name another"
+                    )
                 });
             }
             _ => {}
@@ -65,14 +80,19 @@ impl PrivateFolder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = openat(rustix::fs::CWD, &path, flags, Mode::empty())
             .with_context(|| format!("{name}: the folder cannot be used, name another"))?;
-        let meta = fstat(&dir).with_context(|| format!("{name}: the folder cannot be used, name another"))?;
+        let meta = fstat(&dir)
+            .with_context(|| format!("{name}: the folder cannot be used, name another"))?;
         if meta.st_uid != rustix::process::geteuid().as_raw() {
             bail!("{name}: the folder belongs to another user, name another");
         }
         if meta.st_mode & 0o022 != 0 {
             bail!("{name}: others may write into the folder, run chmod 700 on it");
         }
-        Ok(PrivateFolder { path, dir, drafts: Cell::new(0) })
+        Ok(PrivateFolder {
+            path,
+            dir,
+            drafts: Cell::new(0),
+        })
     }
 
     /// The path of the folder.
@@ -80,7 +100,8 @@ impl PrivateFolder {
         &self.path
     }
 
-    /// The file of that name. `None`: it is missing, or may be from another user (a link, another owner, writable by others).
+    /// The file of that name. `None`: it is missing, or may be from another user (a link, another
+    /// owner, writable by others).
     pub fn read(&self, name: &OsStr) -> Option<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);
@@ -95,12 +116,15 @@ impl PrivateFolder {
 
     /// The length in bytes of the file of that name; `None` as for [`PrivateFolder::read`].
     pub fn size(&self, name: &OsStr) -> Option<u64> {
-        let meta = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW).ok().filter(is_own_file)?;
+        let meta = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)
+            .ok()
+            .filter(is_own_file)?;
         u64::try_from(meta.st_size).ok()
     }
 
-    /// Writes a file with mode 0600, in the place of one that has its name. The file gets its name when all of it is on disk, so a
-    /// reader finds the old one or the new one, however many processes write it at once.
+    /// Writes a file with mode 0600, in the place of one that has its name. The file gets its name
+    /// when all of it is on disk, so a reader finds the old one or the new one, however many
+    /// processes write it at once.
     ///
     /// # Errors
     /// When the disk is full or broken; then nothing of the file is left.
@@ -117,14 +141,23 @@ impl PrivateFolder {
         Ok(self.path.join(name))
     }
 
-    /// A new file under a name that nobody else uses, not even a process of another container with the same number.
+    /// A new file under a name that nobody else uses, not even a process of another container with
+    /// the same number.
     fn draft(&self) -> std::io::Result<(OsString, File)> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut tries = 0;
         loop {
             self.drafts.set(self.drafts.get() + 1);
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-            let name = OsString::from(format!(".{}-{now:x}-{}", std::process::id(), self.drafts.get()));
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_nanos();
+            let name = OsString::from(format!(
+                ".{}-{now:x}-{}",
+                std::process::id(),
+                self.drafts.get()
+            ));
             match openat(&self.dir, &name, flags, Mode::RUSR | Mode::WUSR) {
                 Err(rustix::io::Errno::EXIST) if tries < TRIES => tries += 1,
                 opened => return Ok((name, opened?.into())),
@@ -142,10 +175,17 @@ impl PrivateFolder {
         let mut all = Vec::new();
         for found in Dir::read_from(&self.dir).into_iter().flatten().flatten() {
             let name = OsStr::from_bytes(found.file_name().to_bytes());
-            let Ok(meta) = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let Ok(meta) = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
             if is_own_file(&meta) {
-                let modified = i128::from(meta.st_mtime) * 1_000_000_000 + i128::from(meta.st_mtime_nsec);
-                all.push(Entry { modified, name: name.to_owned(), bytes: u64::try_from(meta.st_size).unwrap_or(0) });
+                let modified =
+                    i128::from(meta.st_mtime) * 1_000_000_000 + i128::from(meta.st_mtime_nsec);
+                all.push(Entry {
+                    modified,
+                    name: name.to_owned(),
+                    bytes: u64::try_from(meta.st_size).unwrap_or(0),
+                });
             }
         }
         all
@@ -175,22 +215,36 @@ mod tests {
         assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(
-            (folder.read("a".as_ref()).unwrap(), folder.size("a".as_ref()), folder.entries().len()),
+            (
+                folder.read("a".as_ref()).unwrap(),
+                folder.size("a".as_ref()),
+                folder.entries().len()
+            ),
             (b"x".to_vec(), Some(1), 1)
         );
         symlink(&kept, real.join("l")).unwrap();
-        assert!(folder.read("l".as_ref()).is_none() && folder.size("l".as_ref()).is_none(), "a link");
+        assert!(
+            folder.read("l".as_ref()).is_none() && folder.size("l".as_ref()).is_none(),
+            "a link"
+        );
         std::fs::set_permissions(&kept, PermissionsExt::from_mode(0o666)).unwrap();
         assert!(folder.read("a".as_ref()).is_none(), "writable by others");
         assert!(folder.entries().is_empty());
         // A path that ends in a slash names what the link leads to.
         symlink(&real, path.join("l")).unwrap();
         for link in ["l", "l/", "l//", "l/."] {
-            let said = PrivateFolder::open(&path.join(link), false).unwrap_err().to_string();
+            let said = PrivateFolder::open(&path.join(link), false)
+                .unwrap_err()
+                .to_string();
             assert!(said.contains("links are not followed"), "{link}: {said}");
         }
         std::fs::set_permissions(&real, PermissionsExt::from_mode(0o777)).unwrap();
-        assert!(PrivateFolder::open(&real, false).unwrap_err().to_string().contains("chmod 700"));
+        assert!(
+            PrivateFolder::open(&real, false)
+                .unwrap_err()
+                .to_string()
+                .contains("chmod 700")
+        );
         assert!(PrivateFolder::open(&path.join("n/m"), false).is_err());
         assert!(PrivateFolder::open(&path.join("n/m"), true).is_ok());
     }

@@ -1,4 +1,5 @@
-//! The journal: each start and each result is on disk before anything else happens, so that no call runs twice after a crash.
+//! The journal: each start and each result is on disk before anything else happens, so that no call
+//! runs twice after a crash.
 
 use super::appended::AppendedFile;
 use event::{Payload, payload};
@@ -13,7 +14,12 @@ impl Journal {
     ///
     /// # Errors
     /// When the disk is full or broken: nothing may run then.
-    pub fn record(&mut self, payload: &Payload<'_>, stream: Option<&str>, choice: u32) -> io::Result<()> {
+    pub fn record(
+        &mut self,
+        payload: &Payload<'_>,
+        stream: Option<&str>,
+        choice: u32,
+    ) -> io::Result<()> {
         let mut line = Vec::new();
         payload::line(&mut line, payload, stream, choice, None);
         line.push(b'\n');

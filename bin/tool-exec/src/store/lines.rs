@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 
-/// Hands `look` every line of `file` that is UTF-8: those of a file from its start, those of a pipe as they come.
+/// Hands `look` every line of `file` that is UTF-8: those of a file from its start, those of a pipe
+/// as they come.
 ///
 /// # Errors
 /// When it cannot be read.

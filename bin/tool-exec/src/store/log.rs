@@ -11,10 +11,11 @@ pub struct Log(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Almost always one. Two where `--log` names one and standard output goes to another one that an option names.
+    /// Almost always one. Two where `--log` names one and standard output goes to another one that
+    /// an option names.
     files: Vec<AppendedFile>,
-    /// Which file could not be written, and why. Then no further lines that passed follow: the log ends where it was whole, and the next run
-    /// continues from there.
+    /// Which file could not be written, and why. Then no further lines that passed follow: the log
+    /// ends where it was whole, and the next run continues from there.
     failure: Option<(String, io::Error)>,
 }
 
@@ -36,7 +37,12 @@ impl Inner {
 impl Log {
     /// The log in these files; `None` without any.
     pub fn new(files: Vec<AppendedFile>) -> Option<Self> {
-        (!files.is_empty()).then(|| Log(Arc::new(Mutex::new(Inner { files, failure: None }))))
+        (!files.is_empty()).then(|| {
+            Log(Arc::new(Mutex::new(Inner {
+                files,
+                failure: None,
+            })))
+        })
     }
 
     /// Whether standard output is one of these files: then the log alone writes to it.
@@ -44,7 +50,8 @@ impl Log {
         self.inner().files.iter().any(|file| file.is_stdout)
     }
 
-    /// Appends lines as they go to standard output; with `sync` waits until they are on disk. After an error it does nothing.
+    /// Appends lines as they go to standard output; with `sync` waits until they are on disk. After
+    /// an error it does nothing.
     pub fn append<'p>(&self, pieces: impl Iterator<Item = &'p [u8]>, sync: bool) {
         let mut inner = self.inner();
         if inner.failure.is_none() {
@@ -52,12 +59,17 @@ impl Log {
         }
     }
 
-    /// Appends an event and waits until it is on disk. It is tried after an error too: the result of a call that is known to have started
-    /// is of use in every log.
+    /// Appends an event and waits until it is on disk. It is tried after an error too: the result
+    /// of a call that is known to have started is of use in every log.
     ///
     /// # Errors
     /// As the disk gives them; [`Log::failure`] has them too.
-    pub fn record(&self, payload: &Payload<'_>, stream: Option<&str>, choice: u32) -> Result<(), ()> {
+    pub fn record(
+        &self,
+        payload: &Payload<'_>,
+        stream: Option<&str>,
+        choice: u32,
+    ) -> Result<(), ()> {
         let mut line = Vec::new();
         payload::line(&mut line, payload, stream, choice, None);
         line.push(b'\n');

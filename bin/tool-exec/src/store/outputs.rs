@@ -1,4 +1,5 @@
-//! What the model reads of an output: no secret, no binary data, and of a long one the head and the tail. The whole goes into a file.
+//! What the model reads of an output: no secret, no binary data, and of a long one the head and the
+//! tail. The whole goes into a file.
 
 use super::spill::Spill;
 use redact::Redactor;
@@ -34,10 +35,15 @@ pub struct Readable {
 }
 
 impl Outputs {
-    /// `redactor` takes the secrets of this process out of every output. The model reads at most `max` bytes of an output; whole outputs
-    /// take up at most `limit` bytes of disk, 0 keeps none.
+    /// `redactor` takes the secrets of this process out of every output. The model reads at most
+    /// `max` bytes of an output; whole outputs take up at most `limit` bytes of disk, 0 keeps none.
     pub fn new(redactor: Redactor, max: usize, limit: u64) -> Self {
-        Outputs { redactor, max, limit, spill: OnceCell::new() }
+        Outputs {
+            redactor,
+            max,
+            limit,
+            spill: OnceCell::new(),
+        }
     }
 
     /// Takes the secrets of this process out of texts.
@@ -57,7 +63,8 @@ impl Outputs {
         clean
     }
 
-    /// The beginning of an output that was cut, without what may be the beginning of a secret at its end.
+    /// The beginning of an output that was cut, without what may be the beginning of a secret at
+    /// its end.
     pub fn settled<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         &bytes[..self.redactor.settled(bytes)]
     }
@@ -67,24 +74,44 @@ impl Outputs {
         let bytes = self.redacted(bytes);
         if let Some(kind) = tool::binary(&bytes) {
             let kept = self.keep_redacted(&bytes, kind.extension);
-            let text =
-                format!("[The output is {}, {} bytes{}]", kind.name, bytes.len(), place(kept.as_deref(), &bytes));
+            let text = format!(
+                "[The output is {}, {} bytes{}]",
+                kind.name,
+                bytes.len(),
+                place(kept.as_deref(), &bytes)
+            );
             let file = kept.ok();
-            return Readable { text, truncated: true, binary: true, file, replaced: false };
+            return Readable {
+                text,
+                truncated: true,
+                binary: true,
+                file,
+                replaced: false,
+            };
         }
         let (text, replaced) = tool::text(&bytes);
         let mut file = None;
         let shown = tool::shorten(&text, max.unwrap_or(self.max), |left_out| {
             let kept = self.keep_redacted(&bytes, "txt");
-            let note = format!("{left_out} bytes are left out here{}", place(kept.as_deref(), &bytes));
+            let note = format!(
+                "{left_out} bytes are left out here{}",
+                place(kept.as_deref(), &bytes)
+            );
             file = kept.ok();
             note
         });
         let truncated = matches!(shown, Cow::Owned(_));
-        Readable { text: shown.into_owned(), truncated, replaced, binary: false, file }
+        Readable {
+            text: shown.into_owned(),
+            truncated,
+            replaced,
+            binary: false,
+            file,
+        }
     }
 
-    /// Keeps an output whole, without its secrets, in a file that ends in `extension`; returns the path.
+    /// Keeps an output whole, without its secrets, in a file that ends in `extension`; returns the
+    /// path.
     ///
     /// # Errors
     /// Why it is not kept, for the model.
@@ -96,29 +123,39 @@ impl Outputs {
         if self.limit == 0 {
             return Err("whole outputs are not kept here".to_owned());
         }
-        let spill = self.spill.get_or_init(|| self.open()).as_ref().ok_or("there is no folder for whole outputs")?;
+        let spill = self
+            .spill
+            .get_or_init(|| self.open())
+            .as_ref()
+            .ok_or("there is no folder for whole outputs")?;
         let path = spill.keep(bytes, extension).map_err(|e| e.to_string())?;
         Ok(path.to_string_lossy().into_owned())
     }
 
     fn open(&self) -> Option<Spill> {
         let open = |folder: &Path| Spill::open(folder, self.limit);
-        let folder = Spill::default_folder().ok_or_else(|| anyhow::anyhow!("neither HOME nor XDG_CACHE_HOME is set"));
+        let folder = Spill::default_folder()
+            .ok_or_else(|| anyhow::anyhow!("neither HOME nor XDG_CACHE_HOME is set"));
         folder
             .and_then(|folder| open(&folder))
             .inspect_err(|e| {
-                let text = format!("whole outputs are not kept: {e:#}, or turn it off with --keep-outputs 0");
+                let text = format!(
+                    "whole outputs are not kept: {e:#}, or turn it off with --keep-outputs 0"
+                );
                 stdio::message("tool-exec", &text);
             })
             .ok()
     }
 }
 
-/// Where the whole output is. Its digest is a part of the path, or is in the text: a command that writes such a line itself cannot know the digest
-/// of what it writes.
+/// Where the whole output is. Its digest is a part of the path, or is in the text: a command that
+/// writes such a line itself cannot know the digest of what it writes.
 fn place(kept: Result<&str, &String>, bytes: &[u8]) -> String {
     match kept {
         Ok(path) => format!("; the whole output is in {path}"),
-        Err(why) => format!("; the whole output (sha256 {}) is not kept: {why}", tool::hex(&tool::sha256(bytes))),
+        Err(why) => format!(
+            "; the whole output (sha256 {}) is not kept: {why}",
+            tool::hex(&tool::sha256(bytes))
+        ),
     }
 }

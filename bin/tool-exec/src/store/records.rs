@@ -27,60 +27,95 @@ pub struct Records {
 }
 
 impl Records {
-    /// Opens and locks the log, the journal, and the logs to resume from, and reads the log and the latter into `history`.
+    /// Opens and locks the log, the journal, and the logs to resume from, and reads the log and the
+    /// latter into `history`.
     ///
     /// A file is what it is, whatever the names by which options and standard output have it:
     /// - what `--log` or `--resume` names is read, once, before anything is written;
-    /// - what `--log` names gets all that goes to standard output, and so does the file that standard output goes to if any of the three options names it: it is written
-    ///   here and not by way of standard output, so that it is synced and holds whole lines;
+    /// - what `--log` names gets all that goes to standard output, and so does the file that
+    ///   standard output goes to if any of the three options names it: it is written here and not
+    ///   by way of standard output, so that it is synced and holds whole lines;
     /// - any other file of `--journal` gets the starts and results.
     ///
     /// # Errors
-    /// When one of them cannot be used, another run uses it, or a file that is written is also the input, whose lines would come again without end.
+    /// When one of them cannot be used, another run uses it, or a file that is written is also the
+    /// input, whose lines would come again without end.
     pub fn open(
         [log, journal]: [Option<&Path>; 2],
         resume: &[PathBuf],
         options: &Filter,
         history: &mut tool::Log,
     ) -> anyhow::Result<Self> {
-        let options = Filter { strict: false, ..options.clone() };
+        let options = Filter {
+            strict: false,
+            ..options.clone()
+        };
         let (mut locks, stdout) = (Locks::default(), FileId::of(io::stdout()));
-        // The logs to resume from are locked first, so that none of them changes while they are read.
+        // The logs to resume from are locked first, so that none of them changes while they are
+        // read.
         let resumed = resume.iter().map(|path| {
             let file = File::open(path).with_context(|| unreadable(path))?;
             locks.take(&file, path).map(|()| file)
         });
         let resumed: Vec<File> = resumed.collect::<anyhow::Result<_>>()?;
         let is_stdout = |file: &&File| stdout.is_some() && FileId::of(file) == stdout;
-        let continued = resumed.iter().zip(resume).find(|(file, _)| is_stdout(file)).map(|(_, path)| path);
+        let continued = resumed
+            .iter()
+            .zip(resume)
+            .find(|(file, _)| is_stdout(file))
+            .map(|(_, path)| path);
         let mut open = |path: Option<&Path>, what| {
-            path.map(|path| AppendedFile::open(path, what, &mut locks, &options)).transpose()
+            path.map(|path| AppendedFile::open(path, what, &mut locks, &options))
+                .transpose()
         };
         let mut logs: Vec<_> = open(log, "log")?.into_iter().collect();
         let mut journal = open(journal, "journal")?;
-        refuse_input(&options, logs.iter().chain(&journal).map(|file| file.id).chain(stdout))?;
+        refuse_input(
+            &options,
+            logs.iter()
+                .chain(&journal)
+                .map(|file| file.id)
+                .chain(stdout),
+        )?;
         if !logs.iter().any(|log| log.is_stdout) {
             if journal.as_ref().is_some_and(|journal| journal.is_stdout) {
                 logs.extend(journal.take());
             } else if let Some(path) = continued {
-                logs.push(AppendedFile::open_stdout(path, "log", &mut locks, &options)?);
+                logs.push(AppendedFile::open_stdout(
+                    path, "log", &mut locks, &options,
+                )?);
             }
         }
         journal = journal.filter(|journal| logs.iter().all(|log| log.id != journal.id));
         let named = logs.first().filter(|_| log.is_some()).map(|log| &log.file);
         let paths = log.into_iter().chain(resume.iter().map(PathBuf::as_path));
         read(named.into_iter().chain(&resumed).zip(paths), history)?;
-        Ok(Records { log: Log::new(logs), journal: journal.map(Journal), journal_failure: None, locks })
+        Ok(Records {
+            log: Log::new(logs),
+            journal: journal.map(Journal),
+            journal_failure: None,
+            locks,
+        })
     }
 
-    /// Reads logs into `history`, without a lock: for a run that starts nothing. A log that is missing is empty.
+    /// Reads logs into `history`, without a lock: for a run that starts nothing. A log that is
+    /// missing is empty.
     ///
     /// # Errors
     /// When one of them cannot be read.
-    pub fn look(log: Option<&Path>, resume: &[PathBuf], history: &mut tool::Log) -> anyhow::Result<()> {
+    pub fn look(
+        log: Option<&Path>,
+        resume: &[PathBuf],
+        history: &mut tool::Log,
+    ) -> anyhow::Result<()> {
         let log = log.filter(|path| path.symlink_metadata().is_ok());
-        let paths: Vec<_> = log.into_iter().chain(resume.iter().map(PathBuf::as_path)).collect();
-        let files = paths.iter().map(|path| File::open(path).with_context(|| unreadable(path)));
+        let paths: Vec<_> = log
+            .into_iter()
+            .chain(resume.iter().map(PathBuf::as_path))
+            .collect();
+        let files = paths
+            .iter()
+            .map(|path| File::open(path).with_context(|| unreadable(path)));
         let files: Vec<File> = files.collect::<anyhow::Result<_>>()?;
         read(files.iter().zip(paths), history)
     }
@@ -90,7 +125,8 @@ impl Records {
         self.log.is_some() || self.journal.is_some()
     }
 
-    /// Records in the journal that a call starts; the log has the event by way of standard output. Returns whether the call may start.
+    /// Records in the journal that a call starts; the log has the event by way of standard output.
+    /// Returns whether the call may start.
     pub fn start(&mut self, intent: ToolUse<'_>, stream: Option<&str>, choice: u32) -> bool {
         self.failure().is_none() && self.journal(&intent.into(), stream, choice)
     }
@@ -99,16 +135,23 @@ impl Records {
     pub fn result(&mut self, result: ToolResult<'_>, stream: Option<&str>, choice: u32) -> bool {
         let result = result.into();
         self.journal(&result, stream, choice);
-        self.log.as_ref().is_some_and(|log| log.record(&result, stream, choice).is_ok())
+        self.log
+            .as_ref()
+            .is_some_and(|log| log.record(&result, stream, choice).is_ok())
     }
 
     /// Why a file could not be written, as a message: then no call may start.
     pub fn failure(&self) -> Option<String> {
-        self.log.as_ref().and_then(Log::failure).or_else(|| self.journal_failure.clone())
+        self.log
+            .as_ref()
+            .and_then(Log::failure)
+            .or_else(|| self.journal_failure.clone())
     }
 
     fn journal(&mut self, payload: &Payload<'_>, stream: Option<&str>, choice: u32) -> bool {
-        let Some(journal) = &mut self.journal else { return true };
+        let Some(journal) = &mut self.journal else {
+            return true;
+        };
         let result = journal.record(payload, stream, choice);
         let name = &journal.0.name;
         match result {
@@ -124,7 +167,10 @@ impl Records {
 }
 
 /// Reads files into `history`, each once, however many names it has.
-fn read<'f>(files: impl Iterator<Item = (&'f File, &'f Path)>, history: &mut tool::Log) -> anyhow::Result<()> {
+fn read<'f>(
+    files: impl Iterator<Item = (&'f File, &'f Path)>,
+    history: &mut tool::Log,
+) -> anyhow::Result<()> {
     let mut known = Vec::new();
     for (file, path) in files {
         let id = FileId::of(file);
@@ -141,11 +187,20 @@ fn read<'f>(files: impl Iterator<Item = (&'f File, &'f Path)>, history: &mut too
 /// Refuses to write to a file that is also the input.
 fn refuse_input(options: &Filter, written: impl Iterator<Item = FileId>) -> anyhow::Result<()> {
     let stdin = [PathBuf::from("-")];
-    let operands = if options.files.is_empty() { &stdin[..] } else { &options.files };
+    let operands = if options.files.is_empty() {
+        &stdin[..]
+    } else {
+        &options.files
+    };
     let written: Vec<_> = written.collect();
-    let is_written = |path: &&PathBuf| FileId::of_operand(path).is_some_and(|id| written.contains(&id));
+    let is_written =
+        |path: &&PathBuf| FileId::of_operand(path).is_some_and(|id| written.contains(&id));
     if let Some(path) = operands.iter().find(is_written) {
-        let name = if path.as_path() == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+        let name = if path.as_path() == Path::new("-") {
+            "standard input".into()
+        } else {
+            path.to_string_lossy()
+        };
         bail!(
             "{name}: it is the input and is written to, so its lines would come again without end; to continue from a log, type --log LOG </dev/null"
         );

@@ -1,12 +1,13 @@
-//! Reading the input ahead, so that the answers that it holds already count before a call is looked at.
+//! Reading the input ahead, so that the answers that it holds already count before a call is looked
+//! at.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Hands `look` every line of the inputs before they are read, if all of them are files on disk: those can be read twice. Returns
-/// whether they are.
+/// Hands `look` every line of the inputs before they are read, if all of them are files on disk:
+/// those can be read twice. Returns whether they are.
 pub fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool {
     let stdin = [PathBuf::from("-")];
     let files = if files.is_empty() { &stdin[..] } else { files };
@@ -18,8 +19,14 @@ pub fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool {
                 None => return false,
             }
         } else {
-            // Looked at before it is opened: a pipe that is opened and closed again costs its writer its reader.
-            match path.metadata().ok().filter(|m| m.is_file()).and_then(|_| File::open(path).ok()) {
+            // Looked at before it is opened: a pipe that is opened and closed again costs its
+            // writer its reader.
+            match path
+                .metadata()
+                .ok()
+                .filter(|m| m.is_file())
+                .and_then(|_| File::open(path).ok())
+            {
                 Some(file) => Box::new(file),
                 None => return false,
             }
@@ -52,7 +59,10 @@ impl Stdin {
             return None;
         }
         let at = rustix::fs::tell(&stdin).ok()?;
-        Some(Stdin { file: rustix::io::dup(&stdin).ok()?, at })
+        Some(Stdin {
+            file: rustix::io::dup(&stdin).ok()?,
+            at,
+        })
     }
 }
 

@@ -57,24 +57,40 @@ impl Cancels {
             && let Ok(meta) = path.metadata()
             && !(meta.is_file() || meta.file_type().is_fifo())
         {
-            bail!("{}: neither a file nor a named pipe, name one of them for --cancel-on", path.display());
+            bail!(
+                "{}: neither a file nor a named pipe, name one of them for --cancel-on",
+                path.display()
+            );
         }
-        Ok(Cancels { path: path.map(Path::to_owned), lines: None })
+        Ok(Cancels {
+            path: path.map(Path::to_owned),
+            lines: None,
+        })
     }
 
-    /// Begins to read in a task of its own, and returns the lines that are there already, if it is a file.
+    /// Begins to read in a task of its own, and returns the lines that are there already, if it is
+    /// a file.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn begin(&mut self) -> anyhow::Result<Vec<String>> {
-        let Some(path) = self.path.take() else { return Ok(Vec::new()) };
-        let mut source = Source { path, ..Source::default() };
+        let Some(path) = self.path.take() else {
+            return Ok(Vec::new());
+        };
+        let mut source = Source {
+            path,
+            ..Source::default()
+        };
         let first = match kind(&source.path) {
             Some(kind) if kind.is_file() => source.more(),
             _ => Ok(Vec::new()),
         };
-        let first =
-            first.with_context(|| format!("{}: the file of --cancel-on cannot be read", source.path.display()))?;
+        let first = first.with_context(|| {
+            format!(
+                "{}: the file of --cancel-on cannot be read",
+                source.path.display()
+            )
+        })?;
         let (send, lines) = mpsc::channel(64);
         self.lines = Some(lines);
         tokio::task::spawn_local(source.send(send));
@@ -111,9 +127,12 @@ impl Source {
         }
     }
 
-    /// Sends the lines of a named pipe. It is opened for writing too: then it never ends, however many writers come and go.
+    /// Sends the lines of a named pipe. It is opened for writing too: then it never ends, however
+    /// many writers come and go.
     async fn pipe(&mut self, send: &mpsc::Sender<String>) -> std::io::Result<Vec<String>> {
-        let mut pipe = pipe::OpenOptions::new().read_write(true).open_receiver(&self.path)?;
+        let mut pipe = pipe::OpenOptions::new()
+            .read_write(true)
+            .open_receiver(&self.path)?;
         let mut bytes = [0; 4096];
         loop {
             let n = pipe.read(&mut bytes).await?;
@@ -125,11 +144,15 @@ impl Source {
         }
     }
 
-    /// The lines that have been added to the file. One that has become shorter, or was replaced, is read from its beginning.
+    /// The lines that have been added to the file. One that has become shorter, or was replaced, is
+    /// read from its beginning.
     fn more(&mut self) -> std::io::Result<Vec<String>> {
         let flags = rustix::fs::OFlags::NONBLOCK.bits(); // it may have become a pipe meanwhile
         let flags = i32::try_from(flags).unwrap_or_default();
-        let mut file: File = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path)?;
+        let mut file: File = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&self.path)?;
         let meta = file.metadata()?;
         let identity = (meta.dev(), meta.ino());
         if identity != self.file.identity || meta.len() < self.file.at {
@@ -168,7 +191,11 @@ impl Lines {
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.rest);
                 if !std::mem::take(&mut self.is_skipped) {
-                    lines.extend(String::from_utf8(line).ok().filter(|line| !line.trim().is_empty()));
+                    lines.extend(
+                        String::from_utf8(line)
+                            .ok()
+                            .filter(|line| !line.trim().is_empty()),
+                    );
                 }
             }
         }

@@ -7,7 +7,8 @@ use std::sync::mpsc::Sender;
 use stdio::{Failure, Output};
 use tokio::sync::mpsc::Receiver;
 
-/// The output. While it is written the commands run on: a slow reader stops neither their timeouts nor their pipes.
+/// The output. While it is written the commands run on: a slow reader stops neither their timeouts
+/// nor their pipes.
 ///
 /// A thread of its own writes: tokio would panic where the system allows no more threads.
 #[derive(Debug)]
@@ -29,7 +30,8 @@ impl Writer {
     /// # Errors
     /// [`Failure::Limit`].
     pub fn new(log: Option<Log>) -> Result<Self, Failure> {
-        let kind = rustix::fs::fstat(std::io::stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let kind =
+            rustix::fs::fstat(std::io::stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
         let is_pipe = kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::Socket));
         let may_be_shown = is_pipe || std::io::stdout().is_terminal();
         let (work, outputs) = std::sync::mpsc::channel::<(Output, bool)>();
@@ -49,7 +51,14 @@ impl Writer {
                 }
             }
         })?;
-        Ok(Writer { output: Output::deferred(), work, done, has_log, may_be_shown, failure: None })
+        Ok(Writer {
+            output: Output::deferred(),
+            work,
+            done,
+            has_log,
+            may_be_shown,
+            failure: None,
+        })
     }
 
     /// Whether what is written may be shown on a terminal, by the reader of a pipe or directly.
@@ -57,8 +66,9 @@ impl Writer {
         self.may_be_shown
     }
 
-    /// Writes out what waits, to the log and to standard output; with `sync` waits until the log is on disk. With a log, a failure
-    /// of standard output is kept in [`Writer::failure`], and one of the log in [`Log::failure`].
+    /// Writes out what waits, to the log and to standard output; with `sync` waits until the log is
+    /// on disk. With a log, a failure of standard output is kept in [`Writer::failure`], and one of
+    /// the log in [`Log::failure`].
     ///
     /// # Errors
     /// [`Failure::Gone`] and [`Failure::Write`].
@@ -67,7 +77,9 @@ impl Writer {
             return Ok(());
         }
         let ended = || Failure::Write(std::io::Error::other("the thread that writes has ended"));
-        self.work.send((std::mem::take(&mut self.output), sync)).map_err(|_| ended())?;
+        self.work
+            .send((std::mem::take(&mut self.output), sync))
+            .map_err(|_| ended())?;
         let (output, result) = self.done.recv().await.ok_or_else(ended)?;
         self.output = output;
         if let Err(failure) = result {

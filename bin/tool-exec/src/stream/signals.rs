@@ -4,7 +4,8 @@ use std::time::Duration;
 use stdio::Failure;
 use tokio::sync::watch;
 
-/// How long the command gets to end by itself after the second signal: twice what it needs where it waits.
+/// How long the command gets to end by itself after the second signal: twice what it needs where it
+/// waits.
 const BUSY: Duration = Duration::from_secs(2);
 
 /// The signals that have come; each clone sees all that its original has not seen.
@@ -16,8 +17,9 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over both signals. Some time after the second one the process ends, even in the middle of its work: the runtime sees a
-    /// signal only where it waits, and the validation of arguments computes for seconds at worst. Supervisors end what still runs.
+    /// Takes over both signals. Some time after the second one the process ends, even in the middle
+    /// of its work: the runtime sees a signal only where it waits, and the validation of arguments
+    /// computes for seconds at worst. Supervisors end what still runs.
     ///
     /// # Errors
     /// [`Failure::Limit`].
@@ -27,7 +29,10 @@ impl Signals {
             send.send_modify(|(count, latest)| (*count, *latest) = (*count + 1, signal));
             let end = move || {
                 std::thread::sleep(BUSY);
-                stdio::message("tool-exec", "ended in the middle of its work by the second signal");
+                stdio::message(
+                    "tool-exec",
+                    "ended in the middle of its work by the second signal",
+                );
                 std::process::exit(128 + signal);
             };
             if send.borrow().0 == 2 && stdio::thread(end).is_err() {
@@ -40,7 +45,12 @@ impl Signals {
     /// Waits for the next signal and returns its number.
     pub async fn next(&mut self) -> i32 {
         let seen = self.seen;
-        match self.received.wait_for(|(count, _)| *count > seen).await.map(|received| received.1) {
+        match self
+            .received
+            .wait_for(|(count, _)| *count > seen)
+            .await
+            .map(|received| received.1)
+        {
             Ok(signal) => {
                 self.seen += 1;
                 signal

@@ -24,7 +24,13 @@ pub struct ActiveCall {
 impl ActiveCall {
     /// Has `write` write the event that announces the call.
     pub fn announce<T>(&self, write: impl FnOnce(ToolUse<'_>, Option<&str>, u32) -> T) -> T {
-        let RequestedCall { id, name, stream, choice, .. } = &*self.call;
+        let RequestedCall {
+            id,
+            name,
+            stream,
+            choice,
+            ..
+        } = &*self.call;
         let intent = ToolUse {
             tool_name: (&**name).into(),
             tool_id: (&**id).into(),

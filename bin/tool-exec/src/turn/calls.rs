@@ -1,4 +1,5 @@
-//! The calls of the input: each line goes into the plan, and the plan's steps become events and running commands.
+//! The calls of the input: each line goes into the plan, and the plan's steps become events and
+//! running commands.
 
 use super::active::ActiveCall;
 use crate::approve::{Asker, Question, user};
@@ -16,8 +17,8 @@ use std::time::Instant;
 use stdio::{LineHandler, LineWriter};
 use tokio::sync::mpsc;
 use tool::{
-    Answer, AnswerSource, CallReference, Continuation, Hash, Plan, PlanStep, ReadyCall, RequestedCall, Run, Status,
-    Work, one_line,
+    Answer, AnswerSource, CallReference, Continuation, Hash, Plan, PlanStep, ReadyCall,
+    RequestedCall, Run, Status, Work, one_line,
 };
 
 /// Why a call does not start after the log or the journal has failed.
@@ -46,7 +47,8 @@ pub struct Calls {
     /// `--progress`.
     pub progress: bool,
     asker: Asker,
-    /// The command that continues the run, to be printed when calls wait; `None`: whoever runs this prints it.
+    /// The command that continues the run, to be printed when calls wait; `None`: whoever runs this
+    /// prints it.
     pub continuation: Option<Continuation>,
     /// The calls that wait for a person.
     waiting: Vec<CallReference>,
@@ -77,12 +79,15 @@ struct Recorded {
 /// A run that ends in any way ends the calls that still run.
 impl Drop for Calls {
     fn drop(&mut self) {
-        self.active.values().for_each(|active| active.handle.abandon(self.at_once.get()));
+        self.active
+            .values()
+            .for_each(|active| active.handle.abandon(self.at_once.get()));
     }
 }
 
 impl Calls {
-    /// The calls of `plan`, each run by one of `runners`; `asker` asks a person about them. Running calls send their reports to the receiver.
+    /// The calls of `plan`, each run by one of `runners`; `asker` asks a person about them. Running
+    /// calls send their reports to the receiver.
     pub fn new(
         plan: Plan,
         runners: Rc<Runners>,
@@ -113,8 +118,8 @@ impl Calls {
         (calls, received)
     }
 
-    /// Takes the plan's steps: announces calls, stops them, and writes results and messages. `t` is the time of the current line, if there
-    /// is one.
+    /// Takes the plan's steps: announces calls, stops them, and writes results and messages. `t` is
+    /// the time of the current line, if there is one.
     pub fn settle(&mut self, out: &mut LineWriter<'_>, t: Option<&str>) {
         loop {
             let steps = self.plan.steps();
@@ -124,11 +129,26 @@ impl Calls {
             for step in steps {
                 match step {
                     PlanStep::Start { key, call, ready } => self.begin(key, call, ready, out, t),
-                    PlanStep::Ask { key, call, ready, reason } => {
-                        self.asker.ask(Question { key, call, ready, reason });
+                    PlanStep::Ask {
+                        key,
+                        call,
+                        ready,
+                        reason,
+                    } => {
+                        self.asker.ask(Question {
+                            key,
+                            call,
+                            ready,
+                            reason,
+                        });
                     }
                     PlanStep::Withdraw { key } => self.asker.withdraw(key),
-                    PlanStep::Approval { call, ready, verdict, source } => {
+                    PlanStep::Approval {
+                        call,
+                        ready,
+                        verdict,
+                        source,
+                    } => {
                         self.write_approval(&call, &ready, verdict, source, out);
                     }
                     PlanStep::Stop { key } => {
@@ -137,7 +157,10 @@ impl Calls {
                         }
                     }
                     PlanStep::Result { call, answer } => {
-                        self.waiting.extend(answer.hash.map(|hash| CallReference { id: call.id.clone(), hash }));
+                        self.waiting.extend(answer.hash.map(|hash| CallReference {
+                            id: call.id.clone(),
+                            hash,
+                        }));
                         let answer = self.shown(answer);
                         self.answered += u64::from(!answer.resumed);
                         self.cache_hits += u64::from(answer.cached);
@@ -146,7 +169,14 @@ impl Calls {
                     PlanStep::Message { call, answer } => {
                         let answer = self.shown(answer);
                         let message = tool::message(&call.id, &call.name, &answer);
-                        out.write(Message { message: Json::of(&message) }, call.stream.as_deref(), call.choice, None);
+                        out.write(
+                            Message {
+                                message: Json::of(&message),
+                            },
+                            call.stream.as_deref(),
+                            call.choice,
+                            None,
+                        );
                     }
                 }
             }
@@ -168,11 +198,29 @@ impl Calls {
             && let Some(answer) = exec.cache.and_then(|life| cache.get(name, life))
         {
             let answer = self.without_secrets(answer);
-            self.plan.done(key, Answer { return_directly: exec.return_directly, ..answer });
+            self.plan.done(
+                key,
+                Answer {
+                    return_directly: exec.return_directly,
+                    ..answer
+                },
+            );
             return;
         }
-        let summary = self.runners.outputs.redactor().text(&call.summary()).into_owned();
-        let active = ActiveCall { call, ready, handle: Rc::default(), cache, summary, timestamp: self.now() };
+        let summary = self
+            .runners
+            .outputs
+            .redactor()
+            .text(&call.summary())
+            .into_owned();
+        let active = ActiveCall {
+            call,
+            ready,
+            handle: Rc::default(),
+            cache,
+            summary,
+            timestamp: self.now(),
+        };
         active.announce(|intent, stream, choice| out.write(intent, stream, choice, t));
         self.active.insert(key, active);
         self.announced.push(key);
@@ -183,33 +231,46 @@ impl Calls {
         !self.announced.is_empty() || self.asker.has_next()
     }
 
-    /// Starts the calls that were announced, and asks the question that waits. The caller has flushed the output: its reader gets a `tool_use` before the call runs, and
-    /// the log has it on disk. A call whose start cannot be recorded is not started; returns whether there was one, which is answered.
+    /// Starts the calls that were announced, and asks the question that waits. The caller has
+    /// flushed the output: its reader gets a `tool_use` before the call runs, and the log has it on
+    /// disk. A call whose start cannot be recorded is not started; returns whether there was one,
+    /// which is answered.
     pub fn launch(&mut self) -> bool {
         self.asker.open();
         let mut is_refused = false;
         for key in std::mem::take(&mut self.announced) {
-            let Some(active) = self.active.get(&key) else { continue };
+            let Some(active) = self.active.get(&key) else {
+                continue;
+            };
             let records = &mut self.records;
             if !active.announce(|intent, stream, choice| records.start(intent, stream, choice)) {
                 is_refused = true;
                 self.plan.stop_because(NO_RECORD);
                 self.active.remove(&key);
-                self.plan.done(key, Answer::new(Status::Error, format!("The call was not run: {NO_RECORD}.")));
+                self.plan.done(
+                    key,
+                    Answer::new(Status::Error, format!("The call was not run: {NO_RECORD}.")),
+                );
                 continue;
             }
-            let (call, ready, handle) = (Rc::clone(&active.call), Rc::clone(&active.ready), Rc::clone(&active.handle));
+            let (call, ready, handle) = (
+                Rc::clone(&active.call),
+                Rc::clone(&active.ready),
+                Rc::clone(&active.handle),
+            );
             let (runners, reports) = (Rc::clone(&self.runners), self.reports.clone());
             let progress = self.progress.then(|| Progress::new(key, reports.clone()));
             tokio::task::spawn_local(async move {
                 let answer = runners.run(&call, &ready, &handle, progress).await;
-                let _ = reports.send(Report::Done(key, answer)); // the receiver is gone when the command has failed
+                // The receiver is gone when the command has failed.
+                let _ = reports.send(Report::Done(key, answer));
             });
         }
         is_refused
     }
 
-    /// Takes a line that cancels a call: if it runs it is ended at once, not when the plan's steps are taken.
+    /// Takes a line that cancels a call: if it runs it is ended at once, not when the plan's steps
+    /// are taken.
     pub fn cancel(&mut self, line: &str) {
         self.plan.cancel(line);
         for key in self.plan.stopping() {
@@ -219,12 +280,14 @@ impl Calls {
         }
     }
 
-    /// Takes a report. A result is recorded at once, and written by the plan's steps; progress waits for [`Calls::write_held`].
+    /// Takes a report. A result is recorded at once, and written by the plan's steps; progress
+    /// waits for [`Calls::write_held`].
     pub fn take(&mut self, report: Report) {
         match report {
             Report::Progress(key, waiting) => {
                 let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
-                self.held.extend(call.map(|call| (call, Held::Output(waiting))));
+                self.held
+                    .extend(call.map(|call| (call, Held::Output(waiting))));
             }
             Report::Step(key, step) => {
                 let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
@@ -235,12 +298,17 @@ impl Calls {
     }
 
     fn ended(&mut self, key: u64, answer: Answer) {
-        let Some(active) = self.active.remove(&key) else { return };
+        let Some(active) = self.active.remove(&key) else {
+            return;
+        };
         if let (Some(name), Some(cache)) = (&active.cache, &self.cache)
             && let Some(life) = active.ready.tool.exec.as_ref().and_then(|exec| exec.cache)
             && let Err(e) = cache.put(name, &active.call.name, life, &answer)
         {
-            stdio::message("tool-exec", &format!("the cache cannot be written: {e}, going on without"));
+            stdio::message(
+                "tool-exec",
+                &format!("the cache cannot be written: {e}, going on without"),
+            );
             self.cache = None;
         }
         let answer = self.plan.done(key, answer);
@@ -248,8 +316,15 @@ impl Calls {
             let (call, timestamp) = (&active.call, self.now());
             let summary = one_line(&answer.output);
             let result = answer.event(&call.id, &call.name, &summary, timestamp);
-            if self.records.result(result, call.stream.as_deref(), call.choice) {
-                let recorded = Recorded { _call: Rc::clone(call), answer, timestamp };
+            if self
+                .records
+                .result(result, call.stream.as_deref(), call.choice)
+            {
+                let recorded = Recorded {
+                    _call: Rc::clone(call),
+                    answer,
+                    timestamp,
+                };
                 self.recorded.insert(Rc::as_ptr(call), recorded);
             }
             self.check_records();
@@ -268,10 +343,22 @@ impl Calls {
         for (call, held) in self.held.drain(..) {
             let (progress, text) = match held {
                 Held::Output(waiting) => (None, waiting.take()),
-                Held::Step(step) => (step.progress, self.runners.outputs.redactor().text(&step.message).into_owned()),
+                Held::Step(step) => (
+                    step.progress,
+                    self.runners
+                        .outputs
+                        .redactor()
+                        .text(&step.message)
+                        .into_owned(),
+                ),
             };
             let (tool_id, tool_name) = ((&*call.id).into(), (&*call.name).into());
-            let piece = ToolProgress { tool_id, tool_name, progress, text: (&text).into() };
+            let piece = ToolProgress {
+                tool_id,
+                tool_name,
+                progress,
+                text: (&text).into(),
+            };
             out.write(piece, call.stream.as_deref(), call.choice, None);
         }
     }
@@ -279,7 +366,9 @@ impl Calls {
     /// Writes the counts of the run, if any call was answered.
     pub fn write_stats(&self, out: &mut LineWriter<'_>) {
         if self.answered > 0 {
-            let time = || Millis { micros: u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX) };
+            let time = || Millis {
+                micros: u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX),
+            };
             let stats = SessionStats {
                 calls: Some(self.answered),
                 cache_hits: Some(self.cache_hits),
@@ -290,20 +379,36 @@ impl Calls {
         }
     }
 
-    /// Takes note that output is written that somebody may show on the terminal of an open question.
+    /// Takes note that output is written that somebody may show on the terminal of an open
+    /// question.
     pub fn disturb_question(&self) {
         self.asker.disturb();
     }
 
     /// Reports the calls that wait for a person, with the commands that approve and refuse them.
     pub fn report_pending(&self) {
-        let Some(continuation) = self.continuation.as_ref().filter(|_| !self.waiting.is_empty()) else { return };
-        let [yes, no] = ["--approve-call", "--deny-call"].map(|option| continuation.with(option, &self.waiting));
-        let what = if self.waiting.len() == 1 { "a call waits" } else { "calls wait" };
-        stdio::message("tool-exec", &format!("{what} for a person; run with: {yes} ; or refuse with: {no}"));
+        let Some(continuation) = self
+            .continuation
+            .as_ref()
+            .filter(|_| !self.waiting.is_empty())
+        else {
+            return;
+        };
+        let [yes, no] = ["--approve-call", "--deny-call"]
+            .map(|option| continuation.with(option, &self.waiting));
+        let what = if self.waiting.len() == 1 {
+            "a call waits"
+        } else {
+            "calls wait"
+        };
+        stdio::message(
+            "tool-exec",
+            &format!("{what} for a person; run with: {yes} ; or refuse with: {no}"),
+        );
     }
 
-    /// Reports the approvals that fit no call of the run: a mistyped one would let nothing run without a word.
+    /// Reports the approvals that fit no call of the run: a mistyped one would let nothing run
+    /// without a word.
     pub fn report_unused(&self) {
         for approval in self.plan.unused_approvals() {
             let text = format!(
@@ -315,24 +420,42 @@ impl Calls {
 
     /// Reports which calls a first interrupt waits for, and how to stop them now.
     pub fn report_waiting(&self) {
-        let mut names: Vec<&str> = self.active.values().map(|active| active.call.name.as_ref()).collect();
+        let mut names: Vec<&str> = self
+            .active
+            .values()
+            .map(|active| active.call.name.as_ref())
+            .collect();
         if names.is_empty() {
             return;
         }
         names.sort_unstable();
         let names = names.join(", ");
-        let text = format!("waiting for running calls to end ({names}), press Ctrl-C again to stop them now");
+        let text = format!(
+            "waiting for running calls to end ({names}), press Ctrl-C again to stop them now"
+        );
         stdio::message("tool-exec", &text);
     }
 
     /// An answer of an earlier run, which may not have known the secrets of this one.
     fn without_secrets(&self, answer: Answer) -> Answer {
-        Answer { output: self.runners.outputs.redactor().text(&answer.output).into_owned(), ..answer }
+        Answer {
+            output: self
+                .runners
+                .outputs
+                .redactor()
+                .text(&answer.output)
+                .into_owned(),
+            ..answer
+        }
     }
 
     /// An answer as it is written: one that an earlier run wrote is cleaned again.
     fn shown(&self, answer: Rc<Answer>) -> Rc<Answer> {
-        if answer.resumed { Rc::new(self.without_secrets((*answer).clone())) } else { answer }
+        if answer.resumed {
+            Rc::new(self.without_secrets((*answer).clone()))
+        } else {
+            answer
+        }
     }
 
     fn write_approval(
@@ -356,10 +479,19 @@ impl Calls {
         out.write(approval, call.stream.as_deref(), call.choice, None);
     }
 
-    fn write_result(&mut self, call: &Rc<RequestedCall>, answer: &Rc<Answer>, out: &mut LineWriter<'_>) {
+    fn write_result(
+        &mut self,
+        call: &Rc<RequestedCall>,
+        answer: &Rc<Answer>,
+        out: &mut LineWriter<'_>,
+    ) {
         let summary = one_line(&answer.output);
         match self.recorded.remove(&Rc::as_ptr(call)) {
-            Some(Recorded { answer: recorded, timestamp, .. }) if recorded == *answer => {
+            Some(Recorded {
+                answer: recorded,
+                timestamp,
+                ..
+            }) if recorded == *answer => {
                 let result = answer.event(&call.id, &call.name, &summary, timestamp);
                 out.write_recorded(result, call.stream.as_deref(), call.choice);
             }
@@ -381,10 +513,14 @@ impl Calls {
         let (exec, arguments) = (ready.tool.exec.as_ref()?, call.arguments.as_ref().ok()?);
         exec.cache?;
         let mut around = match (&exec.run, &ready.work) {
-            (Run::Command(command), Work::Command(argv)) => self.runners.commands.identity(command, argv)?,
+            (Run::Command(command), Work::Command(argv)) => {
+                self.runners.commands.identity(command, argv)?
+            }
             (Run::Http(http), _) => {
                 let names: Vec<_> = http.variables().map(str::to_owned).collect();
-                program::named(&names).flat_map(|(name, value)| [name.as_bytes().to_vec(), value.into_vec()]).collect()
+                program::named(&names)
+                    .flat_map(|(name, value)| [name.as_bytes().to_vec(), value.into_vec()])
+                    .collect()
             }
             _ => return None,
         };
@@ -408,7 +544,8 @@ impl LineHandler for Calls {
 
     fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
         out.write(*warning, None, 0, None);
-        self.plan.event(&Event::of(&(*warning).into(), None, 0, None));
+        self.plan
+            .event(&Event::of(&(*warning).into(), None, 0, None));
         self.settle(out, None);
     }
 

@@ -16,14 +16,32 @@ pub enum Listing {
     Pending,
 }
 
-/// Prints the calls of the input that `show` selects. Without an error, the status is [`Status::Done`] if one of them would run
-/// (or waits, for [`Listing::Pending`]), else [`Status::No`]. `redactor` takes the secrets of the tools file out of it.
+/// Prints the calls of the input that `show` selects. Without an error, the status is
+/// [`Status::Done`] if one of them would run (or waits, for [`Listing::Pending`]), else
+/// [`Status::No`]. `redactor` takes the secrets of the tools file out of it.
 ///
 /// # Errors
 /// When the input or the output fails.
-pub fn run(plan: Plan, filter: Filter, redactor: &Redactor, show: Listing) -> anyhow::Result<Status> {
-    let mut dry = DryRun { plan, redactor, show, found: false, line: Vec::new() };
-    let mut outcome = stdio::drive(&Filter { emit: Emit::Lines, ..filter }, &mut dry)?;
+pub fn run(
+    plan: Plan,
+    filter: Filter,
+    redactor: &Redactor,
+    show: Listing,
+) -> anyhow::Result<Status> {
+    let mut dry = DryRun {
+        plan,
+        redactor,
+        show,
+        found: false,
+        line: Vec::new(),
+    };
+    let mut outcome = stdio::drive(
+        &Filter {
+            emit: Emit::Lines,
+            ..filter
+        },
+        &mut dry,
+    )?;
     let tally = dry.plan.tally();
     if let Some(why) = failure::why(&tally, outcome.error) {
         stdio::message("tool-exec", &why);
@@ -43,8 +61,8 @@ struct DryRun<'r> {
 }
 
 impl DryRun<'_> {
-    /// Prints the plan's steps until none is left. Each call that would start gets an empty result, because the plan goes on
-    /// only after one.
+    /// Prints the plan's steps until none is left. Each call that would start gets an empty result,
+    /// because the plan goes on only after one.
     fn print_steps(&mut self, out: &mut LineWriter<'_>) {
         let redactor = self.redactor;
         loop {
@@ -57,7 +75,8 @@ impl DryRun<'_> {
                     PlanStep::Start { key, call, ready } => {
                         self.found |= self.show == Listing::All;
                         self.write(&call, out, |o| {
-                            o.str("status", "would_run").str("class", ready.class.name());
+                            o.str("status", "would_run")
+                                .str("class", ready.class.name());
                             if let Ok(arguments) = &call.arguments {
                                 o.raw("arguments", arguments.text());
                             }
@@ -67,17 +86,27 @@ impl DryRun<'_> {
                                         items.str(&redactor.text(item));
                                     });
                                 }),
-                                Work::Http(request) => {
-                                    o.str("method", request.method).str("url", &redactor.url(&request.url))
+                                Work::Http(request) => o
+                                    .str("method", request.method)
+                                    .str("url", &redactor.url(&request.url)),
+                                Work::Mcp(tool) => {
+                                    o.str("server", &tool.server).str("tool", &tool.tool)
                                 }
-                                Work::Mcp(tool) => o.str("server", &tool.server).str("tool", &tool.tool),
                             };
                         });
-                        // The exit code marks the result as one of a call that would run; it is not printed.
-                        self.plan.done(key, Answer { exit_code: Some(0), ..Answer::new(tool::Status::Success, "") });
+                        // The exit code marks the result as one of a call that would run; it is not
+                        // printed.
+                        self.plan.done(
+                            key,
+                            Answer {
+                                exit_code: Some(0),
+                                ..Answer::new(tool::Status::Success, "")
+                            },
+                        );
                     }
                     PlanStep::Result { call, answer }
-                        if answer.status == tool::Status::Pending && self.show == Listing::Pending =>
+                        if answer.status == tool::Status::Pending
+                            && self.show == Listing::Pending =>
                     {
                         self.found = true;
                         if let Some(hash) = answer.hash {
@@ -87,7 +116,8 @@ impl DryRun<'_> {
                     }
                     PlanStep::Result { call, answer } if answer.exit_code.is_none() => {
                         self.write(&call, out, |o| {
-                            o.str("status", answer.status.name()).str("output", &answer.output);
+                            o.str("status", answer.status.name())
+                                .str("output", &answer.output);
                         });
                     }
                     _ => {}
@@ -96,7 +126,12 @@ impl DryRun<'_> {
         }
     }
 
-    fn write(&mut self, call: &RequestedCall, out: &mut LineWriter<'_>, fill: impl FnOnce(&mut Object<'_>)) {
+    fn write(
+        &mut self,
+        call: &RequestedCall,
+        out: &mut LineWriter<'_>,
+        fill: impl FnOnce(&mut Object<'_>),
+    ) {
         if self.show != Listing::All {
             return;
         }
@@ -123,7 +158,8 @@ impl LineHandler for DryRun<'_> {
     fn blank(&mut self, _: (usize, usize), _: &mut LineWriter<'_>) {}
 
     fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
-        self.plan.event(&Event::of(&(*warning).into(), None, 0, None));
+        self.plan
+            .event(&Event::of(&(*warning).into(), None, 0, None));
         self.print_steps(out);
     }
 

@@ -42,7 +42,8 @@ pub struct Session<'o> {
 }
 
 impl Session<'_> {
-    /// Runs until the input has ended and every call with it, or until a signal or the reader of the output ends it.
+    /// Runs until the input has ended and every call with it, or until a signal or the reader of
+    /// the output ends it.
     ///
     /// # Errors
     /// When the input, the output, the log or the journal fails. Whatever still runs is ended.
@@ -59,7 +60,8 @@ impl Session<'_> {
         };
         tokio::select! {
             biased;
-            // The results of calls that the second signal ends are still written, but a reader that takes nothing holds up no exit.
+            // The results of calls that the second signal ends are still written, but a reader that
+            // takes nothing holds up no exit.
             caught = second => {
                 at_once.set(true);
                 Ok(Status::Signal(caught))
@@ -69,15 +71,20 @@ impl Session<'_> {
     }
 
     async fn drive(mut self, mut input: mpsc::Receiver<Piece>) -> anyhow::Result<Status> {
-        self.cancels.begin()?.iter().for_each(|line| self.calls.cancel(line));
+        self.cancels
+            .begin()?
+            .iter()
+            .for_each(|line| self.calls.cancel(line));
         let mut signal = None;
         let rest = sleep(Duration::ZERO);
         tokio::pin!(rest);
-        // `is_open`: more may come from the input. `is_listening`: the thread that reads it may still report a failure.
+        // `is_open`: more may come from the input. `is_listening`: the thread that reads it may
+        // still report a failure.
         let (mut is_open, mut is_listening) = (true, true);
         while is_open || !self.calls.plan.is_idle() {
             tokio::task::yield_now().await; // lets the calls run, however much input waits
-            let (mut caught, mut piece, mut report, mut answered, mut cancel) = (None, None, None, None, None);
+            let (mut caught, mut piece, mut report, mut answered, mut cancel) =
+                (None, None, None, None, None);
             // Signals first, then input, then reports; output is flushed when none of them waits.
             tokio::select! {
                 biased;
@@ -86,7 +93,8 @@ impl Session<'_> {
                 some = input.recv(), if is_listening => {
                     is_listening = some.is_some();
                     piece = Some(some.unwrap_or(Piece::End));
-                    report = self.reports.try_recv().ok(); // so that endless input does not hold up results
+                    // So that endless input does not hold up results.
+                    report = self.reports.try_recv().ok();
                     cancel = self.cancels.next_now();
                 }
                 Some(line) = self.cancels.next() => cancel = Some(line),
@@ -114,7 +122,8 @@ impl Session<'_> {
                 }
                 self.settle().await?;
             }
-            if let Some(piece) = piece.filter(|piece| is_open || matches!(piece, Piece::Failed(_))) {
+            if let Some(piece) = piece.filter(|piece| is_open || matches!(piece, Piece::Failed(_)))
+            {
                 is_open &= !matches!(piece, Piece::End);
                 self.piece(piece).await?;
             }
@@ -138,10 +147,15 @@ impl Session<'_> {
     async fn piece(&mut self, piece: Piece) -> anyhow::Result<()> {
         if let (Piece::Lines(bytes, _), false) = (&piece, self.read_ahead) {
             // An answer that has arrived with its call counts before the call could start.
-            let lines = bytes.split(|b| *b == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+            let lines = bytes
+                .split(|b| *b == b'\n')
+                .filter_map(|line| std::str::from_utf8(line).ok());
             lines.for_each(|line| self.calls.plan.foresee_line(line));
         }
-        match self.reader.piece(piece, &mut self.calls, &mut self.out.output) {
+        match self
+            .reader
+            .piece(piece, &mut self.calls, &mut self.out.output)
+        {
             Err(Failure::Gone) => self.out.end(Failure::Gone)?,
             Err(failure) => {
                 self.flush(true).await?;
@@ -181,7 +195,8 @@ impl Session<'_> {
         }
     }
 
-    /// Writes out what waits. Results of calls that end meanwhile are recorded at once, however slow the reader of the output is.
+    /// Writes out what waits. Results of calls that end meanwhile are recorded at once, however
+    /// slow the reader of the output is.
     async fn flush(&mut self, sync: bool) -> anyhow::Result<()> {
         if !self.out.output.is_empty() && self.out.may_be_shown() {
             self.calls.disturb_question();
@@ -202,7 +217,11 @@ impl Session<'_> {
             }
         }
         calls.check_records();
-        if self.out.failure().is_some_and(|failure| !matches!(failure, Failure::Gone)) {
+        if self
+            .out
+            .failure()
+            .is_some_and(|failure| !matches!(failure, Failure::Gone))
+        {
             calls.plan.stop_because("standard output cannot be written");
         }
         Ok(())
@@ -211,7 +230,8 @@ impl Session<'_> {
     /// Writes the counts, and returns the status.
     async fn close(mut self, signal: Option<i32>) -> anyhow::Result<Status> {
         let stats = &self.calls;
-        self.reader.between(&mut self.out.output, |out| stats.write_stats(out))?;
+        self.reader
+            .between(&mut self.out.output, |out| stats.write_stats(out))?;
         self.flush(true).await?;
         if let Some(failure) = self.calls.records.failure() {
             anyhow::bail!(failure);
@@ -220,8 +240,10 @@ impl Session<'_> {
             return Err(Failure::Write(std::io::Error::from(e.kind())).into());
         }
         let (tally, error) = (self.calls.plan.tally(), self.reader.has_failed());
-        // The input was read no further since the reader of the output has gone: nobody waits for the rest, or for another turn.
-        let is_left = matches!(self.out.failure(), Some(Failure::Gone)) && tally.is_failure() && !error;
+        // The input was read no further since the reader of the output has gone: nobody waits for
+        // the rest, or for another turn.
+        let is_left =
+            matches!(self.out.failure(), Some(Failure::Gone)) && tally.is_failure() && !error;
         if is_left && signal.is_none() {
             self.calls.runners.servers.backend.close().await;
             return Ok(Status::No);
@@ -239,6 +261,10 @@ impl Session<'_> {
         let servers = &self.calls.runners.servers.backend;
         let is_blocked = servers.is_blocked();
         servers.close().await;
-        Ok(Outcome { error: error || tally.is_failure() || is_blocked, signal }.status(answer))
+        Ok(Outcome {
+            error: error || tally.is_failure() || is_blocked,
+            signal,
+        }
+        .status(answer))
     }
 }

@@ -1,6 +1,10 @@
 //! What the tests share: a folder, a tools file, and a run of the command over some lines.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "tests, each of which uses a part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests, each of which uses a part"
+)]
 
 #[path = "../../../../tests/pipeline/needs.rs"]
 pub mod needs;
@@ -39,16 +43,27 @@ impl Dir {
         self.path(name)
     }
 
-    /// The processes of tools that run in this folder, as `PID name`, wherever they come from. Their numbers inside of a PID namespace
-    /// say nothing here.
+    /// The processes of tools that run in this folder, as `PID name`, wherever they come from.
+    /// Their numbers inside of a PID namespace say nothing here.
     pub fn processes(&self) -> Vec<String> {
         let folder = self.0.canonicalize().unwrap();
-        let name = |entry: &std::fs::DirEntry| std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        let name = |entry: &std::fs::DirEntry| {
+            std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default()
+        };
         std::fs::read_dir("/proc")
             .unwrap()
             .flatten()
-            .filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder)))
-            .map(|entry| format!("{} {}", entry.file_name().display(), name(&entry).trim_end()))
+            .filter(|entry| {
+                std::fs::read_link(entry.path().join("cwd"))
+                    .is_ok_and(|cwd| cwd.starts_with(&folder))
+            })
+            .map(|entry| {
+                format!(
+                    "{} {}",
+                    entry.file_name().display(),
+                    name(&entry).trim_end()
+                )
+            })
             .filter(|process| !process.ends_with(" tool-exec"))
             .collect()
     }
@@ -68,7 +83,9 @@ impl Drop for Dir {
 pub fn tool(name: &str, command: &[&str], more: Value) -> Value {
     let text = json!({"type": "string"});
     let mut exec = json!({"command": command});
-    exec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    exec.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     json!({"name": name, "parameters": {"type": "object", "properties": {"text": text, "a": text, "b": text}}, "exec": exec})
 }
 
@@ -79,15 +96,24 @@ pub fn script(name: &str, script: &str, more: Value) -> Value {
 
 /// A tool that leaves a trace of each time it ran.
 pub fn put(class: &str) -> Value {
-    let mut put = script("put", "echo \"$1\" >>ran; echo put \"$1\"", json!({"class": class}));
-    put["exec"]["command"].as_array_mut().unwrap().extend([json!("sh"), json!("{text}")]);
+    let mut put = script(
+        "put",
+        "echo \"$1\" >>ran; echo put \"$1\"",
+        json!({"class": class}),
+    );
+    put["exec"]["command"]
+        .as_array_mut()
+        .unwrap()
+        .extend([json!("sh"), json!("{text}")]);
     put
 }
 
 /// How often each text is in what [`put`] left.
 pub fn ran(dir: &Dir) -> HashMap<String, usize> {
     let mut count = HashMap::new();
-    dir.read("ran").lines().for_each(|line| *count.entry(line.to_owned()).or_default() += 1);
+    dir.read("ran")
+        .lines()
+        .for_each(|line| *count.entry(line.to_owned()).or_default() += 1);
     count
 }
 
@@ -107,21 +133,38 @@ pub fn message(calls: &[(&str, &str, Value)]) -> String {
 /// A complete turn of calls.
 pub fn turn(calls: &[(&str, &str, Value)]) -> String {
     let mut lines = vec![START.to_owned()];
-    lines.extend(calls.iter().enumerate().map(|(n, (id, name, arguments))| call(n, id, name, arguments)));
+    lines.extend(
+        calls
+            .iter()
+            .enumerate()
+            .map(|(n, (id, name, arguments))| call(n, id, name, arguments)),
+    );
     lines.extend([message(calls), END.to_owned()]);
     lines.join("\n") + "\n"
 }
 
 pub fn command(dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
-    command_as(Command::new(env!("CARGO_BIN_EXE_tool-exec")), dir, tools, args)
+    command_as(
+        Command::new(env!("CARGO_BIN_EXE_tool-exec")),
+        dir,
+        tools,
+        args,
+    )
 }
 
 /// The same, by a command that ends with the program.
 pub fn command_as(mut command: Command, dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
     let file = dir.write("tools.json", json!(tools).to_string());
-    command.arg("--tools").arg(file).args(args).current_dir(dir.path("."));
+    command
+        .arg("--tools")
+        .arg(file)
+        .args(args)
+        .current_dir(dir.path("."));
     command.env("XDG_CACHE_HOME", dir.path("xdg"));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     // In the background of the terminal that the tests may run on: nobody is asked there.
     command.process_group(0);
     command
@@ -151,24 +194,37 @@ impl Out {
     /// Status and output of the call of that id.
     pub fn outcome(&self, id: &str) -> (&str, &str) {
         let result = self.result(id);
-        (result["status"].as_str().unwrap(), result["output"].as_str().unwrap())
+        (
+            result["status"].as_str().unwrap(),
+            result["output"].as_str().unwrap(),
+        )
     }
 
     /// What names the pending call of that id in an answer: `ID:HASH`.
     pub fn reference(&self, id: &str) -> String {
         format!(
             "{id}:{}",
-            self.result(id)["hash"].as_str().unwrap_or_else(|| panic!("{id} does not wait: {}", self.text))
+            self.result(id)["hash"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{id} does not wait: {}", self.text))
         )
     }
 
     /// The types of the events in short, with the ids.
     pub fn shape(&self) -> String {
         let id = |e: &Value| {
-            let id = if e["type"] == "message" { &e["message"]["tool_call_id"] } else { &e["tool_id"] };
+            let id = if e["type"] == "message" {
+                &e["message"]["tool_call_id"]
+            } else {
+                &e["tool_id"]
+            };
             id.as_str().map(|id| format!(":{id}")).unwrap_or_default()
         };
-        self.events.iter().map(|e| e["type"].as_str().unwrap().to_owned() + &id(e)).collect::<Vec<_>>().join(" ")
+        self.events
+            .iter()
+            .map(|e| e["type"].as_str().unwrap().to_owned() + &id(e))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -190,16 +246,34 @@ pub fn run_command(mut command: Command, input: &str) -> Out {
     let out = child.wait_with_output().unwrap();
     feed.join().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
-    let events = if text.starts_with('{') { events(&text) } else { vec![] };
-    Out { status: code(out.status), errors: String::from_utf8(out.stderr).unwrap(), events, text }
+    let events = if text.starts_with('{') {
+        events(&text)
+    } else {
+        vec![]
+    };
+    Out {
+        status: code(out.status),
+        errors: String::from_utf8(out.stderr).unwrap(),
+        events,
+        text,
+    }
 }
 
 /// Runs a command whose standard input is set already.
 pub fn run_command_without_input(mut command: Command) -> Out {
     let out = command.output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
-    let events = if text.starts_with('{') { events(&text) } else { vec![] };
-    Out { status: code(out.status), errors: String::from_utf8(out.stderr).unwrap(), events, text }
+    let events = if text.starts_with('{') {
+        events(&text)
+    } else {
+        vec![]
+    };
+    Out {
+        status: code(out.status),
+        errors: String::from_utf8(out.stderr).unwrap(),
+        events,
+        text,
+    }
 }
 
 pub fn run_in(dir: &Dir, tools: &[Value], input: &str, args: &[&str]) -> Out {
@@ -218,7 +292,12 @@ pub fn one(tool: &Value, arguments: &Value) -> Out {
 /// The same in this folder.
 pub fn one_in(dir: &Dir, tool: &Value, arguments: &Value) -> Out {
     let name = tool["name"].as_str().unwrap();
-    run_in(dir, std::slice::from_ref(tool), &(message(&[("i", name, arguments.clone())]) + "\n"), &["--no-time"])
+    run_in(
+        dir,
+        std::slice::from_ref(tool),
+        &(message(&[("i", name, arguments.clone())]) + "\n"),
+        &["--no-time"],
+    )
 }
 
 pub fn code(status: ExitStatus) -> i32 {
@@ -242,9 +321,17 @@ impl Live {
     /// A command whose three streams are pipes.
     pub fn of(mut command: Command) -> Live {
         let mut child = command.spawn().unwrap();
-        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let (input, output) = (
+            child.stdin.take(),
+            BufReader::new(child.stdout.take().unwrap()),
+        );
         let errors = BufReader::new(child.stderr.take().unwrap());
-        Live { child, input, output, errors }
+        Live {
+            child,
+            input,
+            output,
+            errors,
+        }
     }
 
     pub fn send(&mut self, line: &str) {
@@ -262,7 +349,9 @@ impl Live {
 
     /// The types of the next lines.
     pub fn kinds(&mut self, n: usize) -> Vec<String> {
-        (0..n).map(|_| self.line()["type"].as_str().unwrap().to_owned()).collect()
+        (0..n)
+            .map(|_| self.line()["type"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Reads until an event of this type, and returns it.
@@ -303,7 +392,12 @@ impl Live {
 
     /// Closes the output as a reader that leaves; returns the status.
     pub fn leave(self) -> i32 {
-        let Live { mut child, input, output, errors: _errors } = self;
+        let Live {
+            mut child,
+            input,
+            output,
+            errors: _errors,
+        } = self;
         drop(output);
         let status = code(child.wait().unwrap());
         drop(input);
@@ -312,13 +406,18 @@ impl Live {
 }
 
 pub fn kill(pid: u32, signal: &str) {
-    needs::kill().args(["-s", signal, &pid.to_string()]).status().unwrap();
+    needs::kill()
+        .args(["-s", signal, &pid.to_string()])
+        .status()
+        .unwrap();
 }
 
 /// Whether the process of that number runs; a zombie does not.
 pub fn runs(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+    let stat =
+        std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
 /// Waits until `done`; fails after twenty seconds.

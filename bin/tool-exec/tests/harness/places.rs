@@ -1,4 +1,5 @@
-//! Where a test runs `tool-exec`: as this user or an ordinary one, on systems that allow more or less.
+//! Where a test runs `tool-exec`: as this user or an ordinary one, on systems that allow more or
+//! less.
 
 use super::{Dir, needs};
 use std::path::Path;
@@ -7,8 +8,8 @@ use std::process::{Command, Stdio};
 /// An ordinary user, for tests that root runs.
 const NOBODY: &str = "65534";
 
-/// Runs the command in its arguments where the system calls of the first argument fail: `unshare` is 1, `landlock_create_ruleset` is 2.
-/// A container refuses them the same way, by seccomp(2).
+/// Runs the command in its arguments where the system calls of the first argument fail: `unshare`
+/// is 1, `landlock_create_ruleset` is 2. A container refuses them the same way, by seccomp(2).
 const REFUSE: &str = r#"
 import ctypes, os, platform, struct, sys
 unshare = {"x86_64": 272, "aarch64": 97}[platform.machine()]
@@ -41,8 +42,17 @@ pub struct Place {
 
 impl std::fmt::Debug for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Place { name, is_ordinary, has_namespaces, has_scope, .. } = self;
-        write!(f, "{name}, ordinary user: {is_ordinary}, namespaces: {has_namespaces}, signal scope: {has_scope}")
+        let Place {
+            name,
+            is_ordinary,
+            has_namespaces,
+            has_scope,
+            ..
+        } = self;
+        write!(
+            f,
+            "{name}, ordinary user: {is_ordinary}, namespaces: {has_namespaces}, signal scope: {has_scope}"
+        )
     }
 }
 
@@ -62,7 +72,11 @@ impl Place {
 
     fn works(&self, program: &str, args: &[&str]) -> bool {
         let mut command = self.command(program);
-        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     }
 }
@@ -74,12 +88,37 @@ pub fn places() -> Vec<Place> {
         return Vec::new();
     }
     let is_root = rustix::process::geteuid().is_root();
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let users =
-        [(!is_root, vec![]), (true, words(&["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]))];
-    let refusals = [("free", 0), ("without namespaces", 1), ("without namespaces and Landlock", 3)];
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let users = [
+        (!is_root, vec![]),
+        (
+            true,
+            words(&[
+                "setpriv",
+                "--reuid",
+                NOBODY,
+                "--regid",
+                NOBODY,
+                "--clear-groups",
+            ]),
+        ),
+    ];
+    let refusals = [
+        ("free", 0),
+        ("without namespaces", 1),
+        ("without namespaces and Landlock", 3),
+    ];
     // One that every user may run, where there is one.
-    let python = if Path::new("/usr/bin/python3").exists() { "/usr/bin/python3" } else { "python3" };
+    let python = if Path::new("/usr/bin/python3").exists() {
+        "/usr/bin/python3"
+    } else {
+        "python3"
+    };
     let mut all = Vec::new();
     for (is_ordinary, user) in users.into_iter().take(if is_root { 2 } else { 1 }) {
         if !user.is_empty() && !needs::programs(&["setpriv"]) {
@@ -96,15 +135,31 @@ pub fn places() -> Vec<Place> {
             if before.is_empty() {
                 before = words(&["env"]);
             }
-            let place = Place { name, is_ordinary, has_namespaces: refused == 0, has_scope: refused < 2, before };
+            let place = Place {
+                name,
+                is_ordinary,
+                has_namespaces: refused == 0,
+                has_scope: refused < 2,
+                before,
+            };
             if !place.works("test", &["-x", env!("CARGO_BIN_EXE_tool-exec")]) {
-                needs::skip(&format!("{place:?}: an ordinary user cannot run tool-exec and python3 here"));
+                needs::skip(&format!(
+                    "{place:?}: an ordinary user cannot run tool-exec and python3 here"
+                ));
                 continue;
             }
-            let unshare: &[&str] = if is_ordinary { &["-Urpf", "true"] } else { &["-pf", "true"] };
+            let unshare: &[&str] = if is_ordinary {
+                &["-Urpf", "true"]
+            } else {
+                &["-pf", "true"]
+            };
             let has_namespaces = place.has_namespaces && place.works("unshare", unshare);
             let has_scope = place.has_scope && has_signal_scope();
-            all.push(Place { has_namespaces, has_scope, ..place });
+            all.push(Place {
+                has_namespaces,
+                has_scope,
+                ..place
+            });
         }
     }
     all
@@ -113,7 +168,9 @@ pub fn places() -> Vec<Place> {
 /// Whether the system has Landlock's signal scope.
 fn has_signal_scope() -> bool {
     use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
-    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::Signal);
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(Scope::Signal);
     ruleset.and_then(Ruleset::create).is_ok()
 }
 

@@ -22,35 +22,82 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Runs the command with the events of the file `input` on a terminal of so many columns; its output goes to the files `out` and `err`.
+    /// Runs the command with the events of the file `input` on a terminal of so many columns; its
+    /// output goes to the files `out` and `err`.
     pub fn new(dir: &Dir, tools: &[Value], input: &str, args: &[&str], columns: u16) -> Terminal {
-        Terminal::to("exec \"$0\" --tools tools.json \"$@\" <in >out 2>err", dir, tools, input, args, columns)
+        Terminal::to(
+            "exec \"$0\" --tools tools.json \"$@\" <in >out 2>err",
+            dir,
+            tools,
+            input,
+            args,
+            columns,
+        )
     }
 
     /// As [`Terminal::new`], with a pipe as standard output.
     pub fn piped(dir: &Dir, tools: &[Value], input: &str, args: &[&str], columns: u16) -> Terminal {
-        Terminal::to("\"$0\" --tools tools.json \"$@\" <in 2>err | cat >out", dir, tools, input, args, columns)
+        Terminal::to(
+            "\"$0\" --tools tools.json \"$@\" <in 2>err | cat >out",
+            dir,
+            tools,
+            input,
+            args,
+            columns,
+        )
     }
 
-    fn to(script: &str, dir: &Dir, tools: &[Value], input: &str, args: &[&str], columns: u16) -> Terminal {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    fn to(
+        script: &str,
+        dir: &Dir,
+        tools: &[Value],
+        input: &str,
+        args: &[&str],
+        columns: u16,
+    ) -> Terminal {
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
-        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
         tcsetwinsize(&master, size).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
-        let slave = OpenOptions::new().read(true).write(true).open(OsStr::from_bytes(name.as_bytes())).unwrap();
+        let slave = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(OsStr::from_bytes(name.as_bytes()))
+            .unwrap();
         dir.write("in", input);
         dir.write("tools.json", serde_json::json!(tools).to_string());
-        // `setsid --ctty` makes the terminal on its standard input the controlling one; then the files take the places of the streams.
+        // `setsid --ctty` makes the terminal on its standard input the controlling one; then the
+        // files take the places of the streams.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "sh", "-c", script]);
-        command.arg(env!("CARGO_BIN_EXE_tool-exec")).args(args).current_dir(dir.path("."));
-        command.env("NO_COLOR", "1").env("TERM", "xterm").stdin(Stdio::from(slave));
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        command
+            .arg(env!("CARGO_BIN_EXE_tool-exec"))
+            .args(args)
+            .current_dir(dir.path("."));
+        command
+            .env("NO_COLOR", "1")
+            .env("TERM", "xterm")
+            .stdin(Stdio::from(slave));
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let flags = fcntl_getfl(&master).unwrap();
         fcntl_setfl(&master, flags | OFlags::NONBLOCK).unwrap();
-        Terminal { master: master.into(), child, screen: RefCell::default() }
+        Terminal {
+            master: master.into(),
+            child,
+            screen: RefCell::default(),
+        }
     }
 
     /// All that was shown until now, without the terminal's carriage returns.
@@ -64,7 +111,9 @@ impl Terminal {
 
     /// Waits until so many prompts have been shown.
     pub fn prompts(&self, count: usize) {
-        wait_until("no prompt", || self.screen().matches("else no [y/N] ").count() >= count);
+        wait_until("no prompt", || {
+            self.screen().matches("else no [y/N] ").count() >= count
+        });
     }
 
     pub fn type_in(&mut self, text: &str) {
@@ -75,12 +124,21 @@ impl Terminal {
     pub fn end(mut self, dir: &Dir) -> (Out, String) {
         wait_until("the command does not end", || {
             self.screen(); // a full terminal would hold it up
-            std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).is_ok_and(|stat| stat.contains(") Z "))
+            std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))
+                .is_ok_and(|stat| stat.contains(") Z "))
         });
         let screen = self.screen();
         let status = code(self.child.wait().unwrap());
         let text = dir.read("out");
-        (Out { status, errors: dir.read("err"), events: events(&text), text }, screen)
+        (
+            Out {
+                status,
+                errors: dir.read("err"),
+                events: events(&text),
+                text,
+            },
+            screen,
+        )
     }
 }
 

@@ -15,7 +15,10 @@ pub enum User {
 }
 
 pub fn is_root() -> bool {
-    String::from_utf8(Command::new("id").arg("-u").output().unwrap().stdout).unwrap().trim() == "0"
+    String::from_utf8(Command::new("id").arg("-u").output().unwrap().stdout)
+        .unwrap()
+        .trim()
+        == "0"
 }
 
 /// A folder that every user may use.
@@ -34,14 +37,27 @@ pub fn as_user(user: User, dir: &Dir, mut command: Command) -> Command {
     }
     let program = dir.path("tool-exec");
     // By a process of its own: a file that this one writes is busy while another test forks.
-    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_tool-exec")).arg(&program).status().unwrap().success());
+    assert!(
+        Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_tool-exec"))
+            .arg(&program)
+            .status()
+            .unwrap()
+            .success()
+    );
     let mut other = Command::new("setpriv");
-    other.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(program).args(command.get_args());
+    other
+        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+        .arg(program)
+        .args(command.get_args());
     for (name, value) in command.get_envs() {
         other.env(name, value.unwrap_or_default());
     }
     other.current_dir(command.get_current_dir().unwrap());
-    other.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    other
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     other
 }
 
@@ -49,7 +65,14 @@ pub fn as_user(user: User, dir: &Dir, mut command: Command) -> Command {
 pub fn users() -> Vec<User> {
     let becomes = |mut command: Command| command.output().is_ok_and(|out| out.status.success());
     let mut trial = Command::new("setpriv");
-    trial.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "true"]);
+    trial.args([
+        "--reuid",
+        NOBODY,
+        "--regid",
+        NOBODY,
+        "--clear-groups",
+        "true",
+    ]);
     if is_root() && needs::programs(&["setpriv"]) && becomes(trial) {
         vec![User::This, User::Nobody]
     } else {

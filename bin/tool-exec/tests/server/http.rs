@@ -1,4 +1,5 @@
-//! The same server of tools behind HTTP: a thread of the test that answers with JSON, or with an event stream where it has more to say.
+//! The same server of tools behind HTTP: a thread of the test that answers with JSON, or with an
+//! event stream where it has more to say.
 
 use super::{Path, Value, answer, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,14 +16,19 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Serves the tools of the folder. `refuse` may answer a request by a whole response of its own.
-    pub fn new(folder: &Path, refuse: impl Fn(&str, &Value) -> Option<String> + Send + Sync + 'static) -> HttpServer {
+    /// Serves the tools of the folder. `refuse` may answer a request by a whole response of its
+    /// own.
+    pub fn new(
+        folder: &Path,
+        refuse: impl Fn(&str, &Value) -> Option<String> + Send + Sync + 'static,
+    ) -> HttpServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, seen) = (listener.local_addr().unwrap().port(), Seen::default());
         let (folder, all, refuse) = (folder.to_owned(), Arc::clone(&seen), Arc::new(refuse));
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (folder, seen, refuse) = (folder.clone(), Arc::clone(&all), Arc::clone(&refuse));
+                let (folder, seen, refuse) =
+                    (folder.clone(), Arc::clone(&all), Arc::clone(&refuse));
                 std::thread::spawn(move || serve(stream, &folder, &seen, &*refuse));
             }
         });
@@ -31,8 +37,12 @@ impl HttpServer {
 
     /// The entry of `mcpServers` for it, with more members.
     pub fn entry(&self, more: &Value) -> Value {
-        let mut entry = json!({"type": "http", "url": format!("http://127.0.0.1:{}/mcp", self.port)});
-        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut entry =
+            json!({"type": "http", "url": format!("http://127.0.0.1:{}/mcp", self.port)});
+        entry
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         entry
     }
 
@@ -41,12 +51,22 @@ impl HttpServer {
         let start = format!("{name}: ");
         let seen = self.seen.lock().unwrap();
         seen.iter()
-            .filter_map(|(_, headers, _)| headers.iter().find_map(|h| h.strip_prefix(&start)).map(str::to_owned))
+            .filter_map(|(_, headers, _)| {
+                headers
+                    .iter()
+                    .find_map(|h| h.strip_prefix(&start))
+                    .map(str::to_owned)
+            })
             .collect()
     }
 }
 
-fn serve(stream: TcpStream, folder: &Path, seen: &Seen, refuse: &dyn Fn(&str, &Value) -> Option<String>) {
+fn serve(
+    stream: TcpStream,
+    folder: &Path,
+    seen: &Seen,
+    refuse: &dyn Fn(&str, &Value) -> Option<String>,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut out = stream;
     loop {
@@ -67,11 +87,16 @@ fn serve(stream: TcpStream, folder: &Path, seen: &Seen, refuse: &dyn Fn(&str, &V
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| format!("{}: {value}", name.to_ascii_lowercase()))
             .collect();
-        let length = headers.iter().find_map(|h| h.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
+        let length = headers
+            .iter()
+            .find_map(|h| h.strip_prefix("content-length: "))
+            .map_or(0, |n| n.parse().unwrap());
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        seen.lock().unwrap().push((method.clone(), headers, body.clone()));
+        seen.lock()
+            .unwrap()
+            .push((method.clone(), headers, body.clone()));
         let response = refuse(&method, &body).unwrap_or_else(|| respond(&method, &body, folder));
         if out.write_all(response.as_bytes()).is_err() {
             return;
@@ -81,22 +106,46 @@ fn serve(stream: TcpStream, folder: &Path, seen: &Seen, refuse: &dyn Fn(&str, &V
 
 fn respond(method: &str, body: &Value, folder: &Path) -> String {
     let whole = |status: &str, more: &str, body: &str| {
-        format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{more}\r\n{body}", body.len())
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-length: {}\r\n{more}\r\n{body}",
+            body.len()
+        )
     };
     if method != "POST" {
-        return whole(if method == "DELETE" { "204 No Content" } else { "405 Method Not Allowed" }, "", "");
+        return whole(
+            if method == "DELETE" {
+                "204 No Content"
+            } else {
+                "405 Method Not Allowed"
+            },
+            "",
+            "",
+        );
     }
     let said = Mutex::new(Vec::new());
-    answer(folder, body, &|message| said.lock().unwrap().push(message.clone()));
+    answer(folder, body, &|message| {
+        said.lock().unwrap().push(message.clone())
+    });
     let said = said.into_inner().unwrap();
     match &said[..] {
         [] => whole("202 Accepted", "", ""),
         [one] => {
-            let session = if body["method"] == "initialize" { "mcp-session-id: s-1\r\n" } else { "" };
-            whole("200 OK", &format!("content-type: application/json\r\n{session}"), &one.to_string())
+            let session = if body["method"] == "initialize" {
+                "mcp-session-id: s-1\r\n"
+            } else {
+                ""
+            };
+            whole(
+                "200 OK",
+                &format!("content-type: application/json\r\n{session}"),
+                &one.to_string(),
+            )
         }
         all => {
-            let events: String = all.iter().map(|message| format!("event: message\ndata: {message}\n\n")).collect();
+            let events: String = all
+                .iter()
+                .map(|message| format!("event: message\ndata: {message}\n\n"))
+                .collect();
             whole("200 OK", "content-type: text/event-stream\r\n", &events)
         }
     }

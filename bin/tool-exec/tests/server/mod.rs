@@ -1,7 +1,12 @@
-//! A server of tools for tests: this test program itself, when it is started with `mcp-server FOLDER`. It reads its tools from
-//! `FOLDER/tools.json` at each `tools/list`, two a page; the name of a tool decides what it does.
+//! A server of tools for tests: this test program itself, when it is started with
+//! `mcp-server FOLDER`. It reads its tools from `FOLDER/tools.json` at each `tools/list`, two a
+//! page; the name of a tool decides what it does.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "tests, each of which uses a part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests, each of which uses a part"
+)]
 
 pub mod http;
 
@@ -17,7 +22,9 @@ fn serve_if_asked() {
     let args: Vec<String> = std::env::args().collect();
     match &args[..] {
         [_, kind, folder] if kind == "mcp-server" => serve(Path::new(folder)),
-        [_, kind, _] if kind == "mcp-sleep" => std::thread::sleep(std::time::Duration::from_secs(1000)),
+        [_, kind, _] if kind == "mcp-sleep" => {
+            std::thread::sleep(std::time::Duration::from_secs(1000))
+        }
         _ => return,
     }
     std::process::exit(0);
@@ -49,12 +56,17 @@ pub fn answer(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
                 return;
             }
             if take_line(folder, "lists_failed") {
-                say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "no list"}}));
+                say(
+                    &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "no list"}}),
+                );
                 return;
             }
             let tools: Vec<Value> =
-                serde_json::from_str(&std::fs::read_to_string(folder.join("tools.json")).unwrap()).unwrap();
-            let from: usize = params["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
+                serde_json::from_str(&std::fs::read_to_string(folder.join("tools.json")).unwrap())
+                    .unwrap();
+            let from: usize = params["cursor"]
+                .as_str()
+                .map_or(0, |cursor| cursor.parse().unwrap());
             let mut page = json!({"tools": tools.iter().skip(from).take(2).collect::<Vec<_>>()});
             if from + 2 < tools.len() {
                 page["nextCursor"] = (from + 2).to_string().into();
@@ -71,17 +83,25 @@ pub fn answer(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
 }
 
 fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
-    let (id, arguments) = (request["id"].clone(), request["params"]["arguments"].clone());
-    let reply = |content: Value| say(&json!({"jsonrpc": "2.0", "id": id, "result": {"content": content}}));
+    let (id, arguments) = (
+        request["id"].clone(),
+        request["params"]["arguments"].clone(),
+    );
+    let reply =
+        |content: Value| say(&json!({"jsonrpc": "2.0", "id": id, "result": {"content": content}}));
     let text = |text: &str| reply(json!([{"type": "text", "text": text}]));
     let name = request["params"]["name"].as_str().unwrap();
     note(folder, "called", name);
     match name {
         "echo" => text(&arguments.to_string()),
-        "two_parts" => reply(json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}])),
+        "two_parts" => {
+            reply(json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]))
+        }
         "pid" => text(&std::process::id().to_string()),
         "env" => {
-            let names: Vec<String> = std::env::vars().map(|(name, value)| format!("{name}={value}")).collect();
+            let names: Vec<String> = std::env::vars()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
             text(&names.join("\n"));
         }
         "touch" => match std::fs::write(arguments["path"].as_str().unwrap(), "") {
@@ -91,31 +111,43 @@ fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
         "fail" => say(
             &json!({"jsonrpc": "2.0", "id": id, "result": {"isError": true, "content": [{"type": "text", "text": "no luck"}]}}),
         ),
-        "refuse" => say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "bad luck"}})),
+        "refuse" => say(
+            &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "bad luck"}}),
+        ),
         "refuse_long" => say(
             &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": format!("{}end", "E".repeat(5_000_000))}}),
         ),
         "progress_long" => {
             let token = &request["params"]["_meta"]["progressToken"];
-            let message = format!("{}{}", "P".repeat(4092), "s3cret-canary\u{20ac}".repeat(100_000));
-            say(&json!({"jsonrpc": "2.0", "method": "notifications/progress",
-                "params": {"progressToken": token, "progress": 1, "total": 2, "message": message}}));
+            let message = format!(
+                "{}{}",
+                "P".repeat(4092),
+                "s3cret-canary\u{20ac}".repeat(100_000)
+            );
+            say(
+                &json!({"jsonrpc": "2.0", "method": "notifications/progress",
+                "params": {"progressToken": token, "progress": 1, "total": 2, "message": message}}),
+            );
             text("done");
         }
         // The result is an argument.
         "result" => say(&json!({"jsonrpc": "2.0", "id": id, "result": arguments["result"]})),
-        "structured" => {
-            say(&json!({"jsonrpc": "2.0", "id": id, "result": {"content": [], "structuredContent": {"n": 1.50}}}))
-        }
+        "structured" => say(
+            &json!({"jsonrpc": "2.0", "id": id, "result": {"content": [], "structuredContent": {"n": 1.50}}}),
+        ),
         "odd" => reply(json!([{"type": "hologram", "data": "x"}])),
-        "image" => reply(json!([{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+        "image" => reply(
+            json!([{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
             {"type": "resource", "resource": {"uri": "x://y", "blob": "AAEC", "mimeType": "application/x-y"}},
-            {"type": "resource_link", "uri": "x://z", "name": "z"}])),
+            {"type": "resource_link", "uri": "x://z", "name": "z"}]),
+        ),
         "progress" => {
             let token = &request["params"]["_meta"]["progressToken"];
             for (progress, message) in [(1, "one"), (3, "three")] {
-                say(&json!({"jsonrpc": "2.0", "method": "notifications/progress",
-                    "params": {"progressToken": token, "progress": progress, "total": 4, "message": message}}));
+                say(
+                    &json!({"jsonrpc": "2.0", "method": "notifications/progress",
+                    "params": {"progressToken": token, "progress": progress, "total": 4, "message": message}}),
+                );
             }
             text("done");
         }
@@ -134,7 +166,9 @@ fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
         }
         "spawn" => {
             let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-            child.args(["mcp-sleep".as_ref(), folder.as_os_str()]).stdout(std::process::Stdio::null());
+            child
+                .args(["mcp-sleep".as_ref(), folder.as_os_str()])
+                .stdout(std::process::Stdio::null());
             let mut child = child.spawn().unwrap();
             std::thread::spawn(move || child.wait());
             text("spawned");
@@ -149,7 +183,9 @@ fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
             text("after the log");
         }
         "wrong_id" => {
-            say(&json!({"jsonrpc": "2.0", "id": 4711, "result": {"content": [{"type": "text", "text": "wrong"}]}}));
+            say(
+                &json!({"jsonrpc": "2.0", "id": 4711, "result": {"content": [{"type": "text", "text": "wrong"}]}}),
+            );
             text("right");
         }
         "twice" => {
@@ -190,24 +226,32 @@ pub fn say(message: &Value) {
 
 /// Adds a line to a file of the folder.
 fn note(folder: &Path, name: &str, line: &str) {
-    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(folder.join(name)).unwrap();
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(folder.join(name))
+        .unwrap();
     file.write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 /// Takes a line away from a file of the folder; whether there was one.
 fn take_line(folder: &Path, name: &str) -> bool {
     let text = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
-    let Some((_, rest)) = text.split_once('\n') else { return false };
+    let Some((_, rest)) = text.split_once('\n') else {
+        return false;
+    };
     std::fs::write(folder.join(name), rest).unwrap();
     true
 }
 
-/// How many processes work for the server in the folder: it, and what it started. They have the folder in their command lines.
+/// How many processes work for the server in the folder: it, and what it started. They have the
+/// folder in their command lines.
 pub fn processes(folder: &Path) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let has = |entry: &std::fs::DirEntry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|item| item == folder.as_os_str().as_encoded_bytes())
+        line.split(|byte| *byte == 0)
+            .any(|item| item == folder.as_os_str().as_encoded_bytes())
     };
     entries.filter(has).count()
 }
@@ -222,7 +266,10 @@ pub fn listed(name: &str) -> Value {
 pub fn with_tools(dir: &Dir, server: &str, tools: &[&str]) -> PathBuf {
     let folder = dir.path(server);
     std::fs::create_dir_all(&folder).unwrap();
-    write_tools(&folder, &tools.iter().map(|name| listed(name)).collect::<Vec<_>>());
+    write_tools(
+        &folder,
+        &tools.iter().map(|name| listed(name)).collect::<Vec<_>>(),
+    );
     folder
 }
 
@@ -233,8 +280,12 @@ pub fn write_tools(folder: &Path, tools: &[Value]) {
 
 /// The entry of `mcpServers` for the server in the folder, with more members.
 pub fn entry(folder: &Path, more: &Value) -> Value {
-    let mut entry = json!({"command": std::env::current_exe().unwrap(), "args": ["mcp-server", folder]});
-    entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut entry =
+        json!({"command": std::env::current_exe().unwrap(), "args": ["mcp-server", folder]});
+    entry
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     entry
 }
 
@@ -242,7 +293,11 @@ pub fn entry(folder: &Path, more: &Value) -> Value {
 pub fn command(dir: &Dir, file: &Value, args: &[&str]) -> std::process::Command {
     let path = dir.write("tools.json", file.to_string());
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tool-exec"));
-    command.arg("--tools").arg(path).args(args).current_dir(dir.path("."));
+    command
+        .arg("--tools")
+        .arg(path)
+        .args(args)
+        .current_dir(dir.path("."));
     command.env("XDG_CACHE_HOME", dir.path("cache"));
     let pipe = std::process::Stdio::piped;
     command.stdin(pipe()).stdout(pipe()).stderr(pipe());

@@ -1,6 +1,10 @@
 //! A server on loopback that does what a script says, and tools that ask it.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "tests, each of which uses a part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "tests, each of which uses a part"
+)]
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -34,7 +38,9 @@ impl Server {
         let (send, requests) = channel();
         std::thread::spawn(move || {
             for script in scripts {
-                let Ok((stream, _)) = listener.accept() else { return };
+                let Ok((stream, _)) = listener.accept() else {
+                    return;
+                };
                 serve(stream, script, &send);
             }
         });
@@ -50,7 +56,8 @@ impl Server {
         json!([format!("127.0.0.1:{}", self.port)])
     }
 
-    /// All requests that came, as text with names of headers in lower case. Ask when the command has ended.
+    /// All requests that came, as text with names of headers in lower case. Ask when the command
+    /// has ended.
     pub fn asked(&self) -> Vec<String> {
         self.requests.try_iter().collect()
     }
@@ -115,13 +122,18 @@ pub fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<Step> 
 pub const JSON: &str = "content-type: application/json\r\n";
 pub const TEXT: &str = "content-type: text/plain\r\n";
 
-/// A tool with the string arguments `text`, `a` and `b` that sends a request to `server`, with these members of `exec.http`, and these of
-/// `exec`.
+/// A tool with the string arguments `text`, `a` and `b` that sends a request to `server`, with
+/// these members of `exec.http`, and these of `exec`.
 pub fn web(name: &str, server: &Server, path: &str, http: Value, more: Value) -> Value {
     let mut request = json!({"url": server.url(path), "allow": server.allow()});
-    request.as_object_mut().unwrap().extend(http.as_object().unwrap().clone());
+    request
+        .as_object_mut()
+        .unwrap()
+        .extend(http.as_object().unwrap().clone());
     let mut exec = json!({"http": request});
-    exec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    exec.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     let text = json!({"type": "string"});
     json!({"name": name, "parameters": {"type": "object", "properties": {"text": text, "a": text, "b": text}}, "exec": exec})
 }

@@ -1,7 +1,8 @@
 //! The stream and the whole answer of `/v1/chat/completions`.
 //!
-//! The format: <https://platform.openai.com/docs/api-reference/chat-streaming> and <https://platform.openai.com/docs/api-reference/chat/object>.
-//! `chat/envelope.rs` is what all chunks share, `chat/call.rs` a call.
+//! The format: <https://platform.openai.com/docs/api-reference/chat-streaming> and
+//! <https://platform.openai.com/docs/api-reference/chat/object>. `chat/envelope.rs` is what all
+//! chunks share, `chat/call.rs` a call.
 
 mod call;
 mod envelope;
@@ -62,8 +63,16 @@ impl ChatStream {
     }
 
     /// Writes a chunk with one delta.
-    fn delta(&mut self, choice: u32, model: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
-        self.choice(choice, model, out, fill, |o| _ = o.raw("finish_reason", "null"));
+    fn delta(
+        &mut self,
+        choice: u32,
+        model: &str,
+        out: &mut Vec<u8>,
+        fill: impl FnOnce(&mut Object<'_>),
+    ) {
+        self.choice(choice, model, out, fill, |o| {
+            _ = o.raw("finish_reason", "null")
+        });
     }
 
     /// Writes a chunk of one choice, with what waits for it.
@@ -92,10 +101,14 @@ impl ChatStream {
     }
 }
 
-/// Gives each entry of a list its place in the message as `index`, by which openai-python puts the lists of a stream together; it raises without one.
-/// `written` is how many entries of each list came before.
+/// Gives each entry of a list its place in the message as `index`, by which openai-python puts the
+/// lists of a stream together; it raises without one. `written` is how many entries of each list
+/// came before.
 fn number(message: &mut Members, written: &mut HashMap<String, usize>) {
-    for (name, list) in message.iter_mut().filter_map(|(name, value)| Some((name, value.as_array_mut()?))) {
+    for (name, list) in message
+        .iter_mut()
+        .filter_map(|(name, value)| Some((name, value.as_array_mut()?)))
+    {
         let next = written.entry(name.clone()).or_default();
         for entry in list.iter_mut().filter_map(Value::as_object_mut) {
             entry.entry("index").or_insert((*next).into());
@@ -160,7 +173,13 @@ impl StreamWriter for ChatStream {
                     self.delta(choice, model, out, |_| {});
                 }
                 self.waiting.of(choice).choice = of_choice;
-                self.choice(choice, model, out, |_| {}, |o| _ = o.str("finish_reason", reason_name(reason)));
+                self.choice(
+                    choice,
+                    model,
+                    out,
+                    |_| {},
+                    |o| _ = o.str("finish_reason", reason_name(reason)),
+                );
             }
             Step::Extras(json) => self.envelope.chunk(model, out, |o| {
                 o.array("choices", |_| {}).raw("toolpipe", json);
@@ -168,7 +187,9 @@ impl StreamWriter for ChatStream {
             Step::Usage(usage) => {
                 if self.include_usage {
                     let counts = details::counts(Some(&self.counts), |o| usage_members(&usage, o));
-                    self.envelope.chunk(model, out, |o| _ = o.array("choices", |_| {}).raw("usage", &counts));
+                    self.envelope.chunk(model, out, |o| {
+                        _ = o.array("choices", |_| {}).raw("usage", &counts)
+                    });
                 }
                 out.extend_from_slice(b"data: [DONE]\n\n");
             }
@@ -185,15 +206,29 @@ impl StreamWriter for ChatStream {
 fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut envelope = Envelope::new(options, "chat.completion");
-    envelope.members = draft.details.get(&Place::Answer).cloned().unwrap_or_default();
-    let counts = details::counts(draft.details.get(&Place::Usage), |o| usage_members(usage, o));
+    envelope.members = draft
+        .details
+        .get(&Place::Answer)
+        .cloned()
+        .unwrap_or_default();
+    let counts = details::counts(draft.details.get(&Place::Usage), |o| {
+        usage_members(usage, o)
+    });
     envelope.object(model, &mut out, |o| {
         o.array("choices", |list| {
             for choice in &draft.choices {
                 list.object(|o| {
-                    o.int("index", choice.number).object("message", |o| message(choice, o));
-                    choice.details.get(&Place::Choice).into_iter().for_each(|members| details::write(o, members));
-                    o.str("finish_reason", reason_name(choice.finish.unwrap_or_default()));
+                    o.int("index", choice.number)
+                        .object("message", |o| message(choice, o));
+                    choice
+                        .details
+                        .get(&Place::Choice)
+                        .into_iter()
+                        .for_each(|members| details::write(o, members));
+                    o.str(
+                        "finish_reason",
+                        reason_name(choice.finish.unwrap_or_default()),
+                    );
                 });
             }
         });
@@ -208,7 +243,11 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> 
 fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
     let [mut text, mut refusal, mut reasoning] = [const { String::new() }; 3];
     let mut has_calls = false;
-    let mut more = choice.details.get(&Place::Message).cloned().unwrap_or_default();
+    let mut more = choice
+        .details
+        .get(&Place::Message)
+        .cloned()
+        .unwrap_or_default();
     for block in &choice.blocks {
         match block {
             Block::Text(more) => text.push_str(more),
@@ -233,7 +272,14 @@ fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
     if has_calls {
         o.array("tool_calls", |list| {
             for block in &choice.blocks {
-                if let Block::Call { id, name, arguments, provider, .. } = block {
+                if let Block::Call {
+                    id,
+                    name,
+                    arguments,
+                    provider,
+                    ..
+                } = block
+                {
                     list.object(|o| call::whole(o, id, name, arguments, provider.as_deref()));
                 }
             }
@@ -253,7 +299,9 @@ fn reason_name(reason: FinishReason) -> &'static str {
 }
 
 fn usage_members(usage: &Usage, o: &mut Object<'_>) {
-    o.int("prompt_tokens", usage.input).int("completion_tokens", usage.output).int("total_tokens", usage.total);
+    o.int("prompt_tokens", usage.input)
+        .int("completion_tokens", usage.output)
+        .int("total_tokens", usage.total);
     o.object("prompt_tokens_details", |o| {
         o.int("cached_tokens", usage.cached);
     });

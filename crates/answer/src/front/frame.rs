@@ -2,8 +2,8 @@
 
 use event::Object;
 
-/// Appends the event `name`, whose data is an object with the member `type` of the same value first. Anthropic's clients drop events
-/// without a name, and those of both APIs read `type`.
+/// Appends the event `name`, whose data is an object with the member `type` of the same value
+/// first. Anthropic's clients drop events without a name, and those of both APIs read `type`.
 pub(super) fn frame(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());

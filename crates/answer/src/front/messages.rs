@@ -1,13 +1,16 @@
 //! The stream and the whole answer of Anthropic's `/v1/messages`.
 //!
-//! Source of the format: Anthropic's "Streaming messages" (platform.claude.com/docs/en/build-with-claude/streaming), and the accumulators
-//! of its clients (`lib/streaming/_messages.py` in anthropic-sdk-python, `lib/MessageStream.ts` in anthropic-sdk-typescript): one message,
-//! its blocks one after the other, an `event:` name on every event.
+//! Source of the format: Anthropic's "Streaming messages"
+//! (platform.claude.com/docs/en/build-with-claude/streaming), and the accumulators of its clients
+//! (`lib/streaming/_messages.py` in anthropic-sdk-python, `lib/MessageStream.ts` in
+//! anthropic-sdk-typescript): one message, its blocks one after the other, an `event:` name on
+//! every event.
 //!
-//! A call that the token limit cut has no `content_block_stop` in a stream, and is left out of a whole answer; `stop_reason` is
-//! `max_tokens`. Claude Code (2.1.197, measured on 2026-11-23) runs a call when its block stops, whatever the stop reason is
-//! (github.com/MadAppGang/claudish/pull/246 has the same); without the stop it reports the limit and asks again. The AI SDK reports a call
-//! at the stop of its block, too.
+//! A call that the token limit cut has no `content_block_stop` in a stream, and is left out of a
+//! whole answer; `stop_reason` is `max_tokens`. Claude Code (2.1.197, measured on 2026-11-23) runs
+//! a call when its block stops, whatever the stop reason is
+//! (github.com/MadAppGang/claudish/pull/246 has the same); without the stop it reports the limit
+//! and asks again. The AI SDK reports a call at the stop of its block, too.
 
 mod failure;
 mod message;
@@ -81,8 +84,11 @@ impl Writer {
         frame(out, "message_start", |o| {
             o.object("message", |o| {
                 envelope(o, &self.id, model);
-                o.raw("content", "[]").raw("stop_reason", "null").raw("stop_sequence", "null");
-                // The counts come at the end, and overwrite these. AI SDK and others want numbers here.
+                o.raw("content", "[]")
+                    .raw("stop_reason", "null")
+                    .raw("stop_sequence", "null");
+                // The counts come at the end, and overwrite these. AI SDK and others want numbers
+                // here.
                 usage(o, &Usage::default(), None);
             });
         });
@@ -95,7 +101,9 @@ impl Writer {
             self.close(out);
             let start = match kind {
                 OpenBlock::Thinking => r#"{"type":"thinking","thinking":"","signature":""}"#,
-                OpenBlock::Text | OpenBlock::Refusal | OpenBlock::Tool => r#"{"type":"text","text":""}"#,
+                OpenBlock::Text | OpenBlock::Refusal | OpenBlock::Tool => {
+                    r#"{"type":"text","text":""}"#
+                }
             };
             self.start(|o| _ = o.raw("content_block", start), out);
             self.open = Some(kind);
@@ -118,7 +126,9 @@ impl Writer {
     }
 
     fn stop(&mut self, out: &mut Vec<u8>) {
-        frame(out, "content_block_stop", |o| _ = o.int("index", self.index));
+        frame(out, "content_block_stop", |o| {
+            _ = o.int("index", self.index)
+        });
         self.index += 1;
         self.open = None;
     }
@@ -164,7 +174,8 @@ impl Writer {
                     self.block(OpenBlock::Text, out);
                     frame(out, "content_block_delta", |o| {
                         o.int("index", self.index).object("delta", |o| {
-                            o.str("type", "citations_delta").raw("citation", &citation.to_string());
+                            o.str("type", "citations_delta")
+                                .raw("citation", &citation.to_string());
                         });
                     });
                 }
@@ -232,7 +243,8 @@ impl StreamWriter for Writer {
             }
             Step::CallBegin { id, name, .. } => {
                 self.close(out);
-                // Claude Code crashes without `input` (github.com/farion1231/cc-switch/issues/2556).
+                // Claude Code crashes without `input`
+                // (github.com/farion1231/cc-switch/issues/2556).
                 self.start(
                     |o| {
                         o.object("content_block", |o| tool_use(o, id, name, "{}"));
@@ -241,7 +253,9 @@ impl StreamWriter for Writer {
                 );
                 self.open = Some(OpenBlock::Tool);
             }
-            Step::CallArguments(piece) => self.delta("input_json_delta", "partial_json", piece, out),
+            Step::CallArguments(piece) => {
+                self.delta("input_json_delta", "partial_json", piece, out)
+            }
             Step::CallEnd { .. } => self.close(out),
             Step::End { reason, provider } => {
                 if self.open != Some(OpenBlock::Tool) {

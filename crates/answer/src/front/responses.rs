@@ -1,12 +1,16 @@
 //! The stream and the whole answer of OpenAI's `/v1/responses`.
 //!
-//! Source of the format: OpenAI's "Streaming events" (platform.openai.com/docs/api-reference/responses-streaming), Open Responses
-//! (openresponses.org, `schema/openapi.json` in github.com/openresponses/openresponses), and what the clients accumulate: openai-node's
-//! `lib/responses/ResponseAccumulator.ts`, which throws on an unknown event type, on an index without an item and on anything before
-//! `response.created`; openai-python's `lib/streaming/responses/_responses.py`; `codex-api/src/sse/responses.rs` in Codex.
+//! Source of the format: OpenAI's "Streaming events"
+//! (platform.openai.com/docs/api-reference/responses-streaming), Open Responses (openresponses.org,
+//! `schema/openapi.json` in github.com/openresponses/openresponses), and what the clients
+//! accumulate: openai-node's `lib/responses/ResponseAccumulator.ts`, which throws on an unknown
+//! event type, on an index without an item and on anything before `response.created`;
+//! openai-python's `lib/streaming/responses/_responses.py`; `codex-api/src/sse/responses.rs` in
+//! Codex.
 //!
-//! Reasoning is written as a summary: Codex and the AI SDK show that, and pass over `reasoning_text`. A call that the token limit cut has
-//! neither `done` event: Codex (0.169.0, measured on 2026-11-23) runs a call at its `output_item.done`, whatever the status is. It is
+//! Reasoning is written as a summary: Codex and the AI SDK show that, and pass over
+//! `reasoning_text`. A call that the token limit cut has neither `done` event: Codex (0.169.0,
+//! measured on 2026-11-23) runs a call at its `output_item.done`, whatever the status is. It is
 //! `incomplete` in the `output` of `response.incomplete`.
 
 mod custom;
@@ -96,7 +100,9 @@ impl Writer {
     fn lifecycle(&mut self, name: &str, outcome: &Outcome<'_>, out: &mut Vec<u8>) {
         let mut response = Vec::new();
         self.envelope.write(outcome, &self.output, &mut response);
-        self.event(name, out, |o| _ = o.raw("response", &String::from_utf8_lossy(&response)));
+        self.event(name, out, |o| {
+            _ = o.raw("response", &String::from_utf8_lossy(&response))
+        });
     }
 
     /// Writes an event about the open item.
@@ -111,7 +117,10 @@ impl Writer {
 
     /// The open item as JSON.
     fn item_json(&self, status: ItemStatus) -> String {
-        self.open.as_ref().map(|item| item.json(&self.id, status)).unwrap_or_default()
+        self.open
+            .as_ref()
+            .map(|item| item.json(&self.id, status))
+            .unwrap_or_default()
     }
 
     fn open(&mut self, item: Item, out: &mut Vec<u8>) {
@@ -121,7 +130,9 @@ impl Writer {
         self.id = own.map_or_else(|| item.id(&self.envelope.id, self.index), |(_, id)| id);
         self.open = Some(item);
         let (json, index) = (self.item_json(ItemStatus::InProgress), self.index);
-        self.event("response.output_item.added", out, |o| _ = o.int("output_index", index).raw("item", &json));
+        self.event("response.output_item.added", out, |o| {
+            _ = o.int("output_index", index).raw("item", &json)
+        });
     }
 
     /// Ends the open item, with its `done` events. A call must have got its end.
@@ -136,7 +147,9 @@ impl Writer {
             }
             Some(Item::Custom { input, .. }) => {
                 let input = input.text().to_owned();
-                self.item_event("response.custom_tool_call_input.done", out, |o| _ = o.str("input", &input));
+                self.item_event("response.custom_tool_call_input.done", out, |o| {
+                    _ = o.str("input", &input)
+                });
             }
             Some(_) => {}
             None => return,
@@ -145,12 +158,14 @@ impl Writer {
             *members = std::mem::take(&mut self.members);
         }
         let (json, index) = (self.item_json(status), self.index);
-        self.event("response.output_item.done", out, |o| _ = o.int("output_index", index).raw("item", &json));
+        self.event("response.output_item.done", out, |o| {
+            _ = o.int("output_index", index).raw("item", &json)
+        });
         self.keep(&json);
     }
 
-    /// Ends the open item without its `done` events. A free text that was cut is left out of the output: it looks like a whole one, and the
-    /// AI SDK does not read the status.
+    /// Ends the open item without its `done` events. A free text that was cut is left out of the
+    /// output: it looks like a whole one, and the AI SDK does not read the status.
     fn abandon(&mut self) {
         match &self.open {
             None => {}
@@ -174,16 +189,31 @@ impl Writer {
     /// Makes sure that a message is open, with a part of this kind at its end.
     fn part(&mut self, is_refusal: bool, out: &mut Vec<u8>) {
         if !matches!(self.open, Some(Item::Message { .. })) {
-            self.open(Item::Message { parts: Vec::new(), members: Members::new() }, out);
+            self.open(
+                Item::Message {
+                    parts: Vec::new(),
+                    members: Members::new(),
+                },
+                out,
+            );
         }
-        let Some(Item::Message { parts, .. }) = &self.open else { return };
+        let Some(Item::Message { parts, .. }) = &self.open else {
+            return;
+        };
         if parts.last().is_some_and(|p| p.is_refusal == is_refusal) {
             return;
         }
         self.close_part(out);
-        let Some(Item::Message { parts, .. }) = &mut self.open else { return };
+        let Some(Item::Message { parts, .. }) = &mut self.open else {
+            return;
+        };
         let content = parts.len();
-        let part = Part { is_refusal, text: String::new(), annotations: Vec::new(), logprobs: Vec::new() };
+        let part = Part {
+            is_refusal,
+            text: String::new(),
+            annotations: Vec::new(),
+            logprobs: Vec::new(),
+        };
         let json = part.json();
         parts.push(part);
         self.held += size_of::<Part>();
@@ -196,18 +226,25 @@ impl Writer {
         match &self.open {
             Some(Item::Message { .. }) => {
                 self.annotate(out);
-                let Some(Item::Message { parts, .. }) = &mut self.open else { return };
+                let Some(Item::Message { parts, .. }) = &mut self.open else {
+                    return;
+                };
                 let Some(part) = parts.last_mut() else { return };
                 part.logprobs.append(&mut self.logprobs);
                 let part = part.clone();
                 let content = parts.len() - 1;
-                let name = if part.is_refusal { "response.refusal.done" } else { "response.output_text.done" };
+                let name = if part.is_refusal {
+                    "response.refusal.done"
+                } else {
+                    "response.output_text.done"
+                };
                 self.item_event(name, out, |o| {
                     o.int("content_index", at(content));
                     if part.is_refusal {
                         o.str("refusal", &part.text);
                     } else {
-                        o.str("text", &part.text).raw("logprobs", &item::list(&part.logprobs));
+                        o.str("text", &part.text)
+                            .raw("logprobs", &item::list(&part.logprobs));
                     }
                 });
                 let json = part.json();
@@ -221,7 +258,8 @@ impl Writer {
                     o.int("summary_index", 0).str("text", &text);
                 });
                 self.item_event("response.reasoning_summary_part.done", out, |o| {
-                    o.int("summary_index", 0).object("part", |o| item::summary(o, &text));
+                    o.int("summary_index", 0)
+                        .object("part", |o| item::summary(o, &text));
                 });
             }
             _ => {}
@@ -230,8 +268,14 @@ impl Writer {
 
     fn message(&mut self, is_refusal: bool, text: &str, out: &mut Vec<u8>) {
         self.part(is_refusal, out);
-        let logprobs = if is_refusal { Vec::new() } else { std::mem::take(&mut self.logprobs) };
-        let Some(Item::Message { parts, .. }) = &mut self.open else { return };
+        let logprobs = if is_refusal {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.logprobs)
+        };
+        let Some(Item::Message { parts, .. }) = &mut self.open else {
+            return;
+        };
         let content = parts.len().saturating_sub(1);
         let shown = item::list(&logprobs);
         if let Some(part) = parts.last_mut() {
@@ -239,7 +283,11 @@ impl Writer {
             part.logprobs.extend(logprobs);
             self.held += text.len() + shown.len();
         }
-        let name = if is_refusal { "response.refusal.delta" } else { "response.output_text.delta" };
+        let name = if is_refusal {
+            "response.refusal.delta"
+        } else {
+            "response.output_text.delta"
+        };
         self.item_event(name, out, |o| {
             o.int("content_index", at(content)).str("delta", text);
             if !is_refusal {
@@ -255,7 +303,14 @@ impl Writer {
             Place::Usage => merge(&mut self.envelope.counts, members.clone(), false),
             Place::Choice | Place::Message => merge(&mut self.members, members.clone(), false),
             Place::Text => {
-                let list = |name: &str| members.get(name).and_then(Value::as_array).into_iter().flatten().cloned();
+                let list = |name: &str| {
+                    members
+                        .get(name)
+                        .and_then(Value::as_array)
+                        .into_iter()
+                        .flatten()
+                        .cloned()
+                };
                 self.logprobs.extend(list("logprobs"));
                 self.annotations.extend(list("annotations"));
                 self.annotate(out);
@@ -274,19 +329,26 @@ impl Writer {
 
     /// Writes the annotations that have come for the part that is open.
     fn annotate(&mut self, out: &mut Vec<u8>) {
-        let Some(Item::Message { parts, .. }) = &mut self.open else { return };
+        let Some(Item::Message { parts, .. }) = &mut self.open else {
+            return;
+        };
         let content = parts.len().saturating_sub(1);
-        let Some(part) = parts.last_mut().filter(|part| !part.is_refusal) else { return };
+        let Some(part) = parts.last_mut().filter(|part| !part.is_refusal) else {
+            return;
+        };
         let first = part.annotations.len();
         let end = part.text.chars().count();
-        let list: Vec<Value> =
-            std::mem::take(&mut self.annotations).into_iter().map(|annotation| cited(annotation, end)).collect();
+        let list: Vec<Value> = std::mem::take(&mut self.annotations)
+            .into_iter()
+            .map(|annotation| cited(annotation, end))
+            .collect();
         part.annotations.extend(list.iter().cloned());
         for (number, annotation) in list.iter().enumerate() {
             let json = annotation.to_string();
             self.held += json.len();
             self.item_event("response.output_text.annotation.added", out, |o| {
-                o.int("content_index", at(content)).int("annotation_index", at(first + number));
+                o.int("content_index", at(content))
+                    .int("annotation_index", at(first + number));
                 o.raw("annotation", &json);
             });
         }
@@ -339,7 +401,8 @@ impl Writer {
         if !matches!(self.open, Some(Item::Reasoning { .. })) {
             self.open(Item::reasoning(), out);
             self.item_event("response.reasoning_summary_part.added", out, |o| {
-                o.int("summary_index", 0).object("part", |o| item::summary(o, ""));
+                o.int("summary_index", 0)
+                    .object("part", |o| item::summary(o, ""));
             });
         }
         if let Some(Item::Reasoning { text, .. }) = &mut self.open {
@@ -353,7 +416,10 @@ impl Writer {
 
     fn call(&mut self, id: &str, name: &str, provider: Option<&str>, out: &mut Vec<u8>) {
         let is_custom = self.custom_tools.iter().any(|tool| tool == name);
-        let tool = self.namespaced_tools.iter().find(|tool| tool.full_name == name);
+        let tool = self
+            .namespaced_tools
+            .iter()
+            .find(|tool| tool.full_name == name);
         let head = CallHead {
             call_id: id.to_owned(),
             name: tool.map_or(name, |tool| &tool.name).to_owned(),
@@ -368,7 +434,9 @@ impl Writer {
         match &mut self.open {
             Some(Item::Call { arguments, .. }) => {
                 arguments.push_str(piece);
-                self.item_event("response.function_call_arguments.delta", out, |o| _ = o.str("delta", piece));
+                self.item_event("response.function_call_arguments.delta", out, |o| {
+                    _ = o.str("delta", piece)
+                });
             }
             Some(Item::Custom { input, .. }) => {
                 let text = input.push(piece);
@@ -380,7 +448,9 @@ impl Writer {
 
     fn custom_delta(&mut self, text: &str, out: &mut Vec<u8>) {
         if !text.is_empty() {
-            self.item_event("response.custom_tool_call_input.delta", out, |o| _ = o.str("delta", text));
+            self.item_event("response.custom_tool_call_input.delta", out, |o| {
+                _ = o.str("delta", text)
+            });
         }
     }
 
@@ -397,7 +467,14 @@ impl Writer {
         if is_cut_call {
             self.abandon();
         } else {
-            self.close(if reason.is_whole() { ItemStatus::Completed } else { ItemStatus::Incomplete }, out);
+            self.close(
+                if reason.is_whole() {
+                    ItemStatus::Completed
+                } else {
+                    ItemStatus::Incomplete
+                },
+                out,
+            );
         }
         self.finish = Some(reason);
     }
@@ -429,7 +506,11 @@ impl StreamWriter for Writer {
     }
 
     fn kept(&self) -> usize {
-        if self.is_done { 0 } else { self.output.len() + self.held }
+        if self.is_done {
+            0
+        } else {
+            self.output.len() + self.held
+        }
     }
 
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
@@ -461,7 +542,8 @@ impl StreamWriter for Writer {
         }
     }
 
-    /// Comments do not reset the idle timer of Codex (github.com/openai/codex/issues/31539); openai-node knows this event.
+    /// Comments do not reset the idle timer of Codex (github.com/openai/codex/issues/31539);
+    /// openai-node knows this event.
     fn keep_alive(&mut self, out: &mut Vec<u8>) {
         self.event("keepalive", out, |_| {});
     }
@@ -472,13 +554,19 @@ fn at(index: usize) -> i128 {
     i128::try_from(index).unwrap_or_default()
 }
 
-/// An annotation with all members that its type has: xAI names the address alone, and the AI SDK then refuses the whole answer. `end` is the length of the
-/// text before it, in characters.
+/// An annotation with all members that its type has: xAI names the address alone, and the AI SDK
+/// then refuses the whole answer. `end` is the length of the text before it, in characters.
 fn cited(mut annotation: Value, end: usize) -> Value {
-    if let Some(members) =
-        annotation.as_object_mut().filter(|members| members.get("type").is_some_and(|kind| kind == "url_citation"))
-    {
-        for (name, value) in [("start_index", end.into()), ("end_index", end.into()), ("title", Value::from(""))] {
+    if let Some(members) = annotation.as_object_mut().filter(|members| {
+        members
+            .get("type")
+            .is_some_and(|kind| kind == "url_citation")
+    }) {
+        for (name, value) in [
+            ("start_index", end.into()),
+            ("end_index", end.into()),
+            ("title", Value::from("")),
+        ] {
             if members.get(name).is_none_or(Value::is_null) {
                 members.insert(name.to_owned(), value);
             }
@@ -497,7 +585,9 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> 
     });
     let mut out = Vec::new();
     writer.envelope.set_model(model);
-    writer.envelope.write(&writer.outcome(*usage), &writer.output, &mut out);
+    writer
+        .envelope
+        .write(&writer.outcome(*usage), &writer.output, &mut out);
     out
 }
 

@@ -30,7 +30,9 @@ impl Trouble {
             ),
             Trouble::Changed(name) => Failure::new(
                 "call_changed",
-                &format!("the upstream's call of {name} ended with other arguments than it began with"),
+                &format!(
+                    "the upstream's call of {name} ended with other arguments than it began with"
+                ),
             ),
             Trouble::Unusable(message) => Failure::new("call_unusable", message),
         }
@@ -61,7 +63,8 @@ impl Item {
     }
 }
 
-/// How many calls are put into the order of their indexes. An index beyond is a label like any other.
+/// How many calls are put into the order of their indexes. An index beyond is a label like any
+/// other.
 const MOST_INDEXES: usize = 1024;
 
 /// One choice.
@@ -80,7 +83,8 @@ pub(super) struct ChoiceTurn {
     unsent: u64,
     /// How many calls and pieces of text came behind a call that was cut.
     behind_cut: u64,
-    /// The place of each call, counted from the first item of all: a queue of many calls is not searched.
+    /// The place of each call, counted from the first item of all: a queue of many calls is not
+    /// searched.
     places: HashMap<Box<str>, usize>,
     /// The place of each [`Item::Awaited`], by the index of its call.
     awaited: HashMap<usize, usize>,
@@ -104,11 +108,14 @@ impl Item {
         size_of::<Item>()
             + match self {
                 Item::Text(text) | Item::Refusal(text) => text.len(),
-                Item::Reasoning { text, provider } => text.len() + provider.as_ref().map_or(0, String::len),
-                Item::Call(call) => call.kept(),
-                Item::Details(_, members) => {
-                    members.iter().map(|(name, value)| name.len() + value.to_string().len()).sum()
+                Item::Reasoning { text, provider } => {
+                    text.len() + provider.as_ref().map_or(0, String::len)
                 }
+                Item::Call(call) => call.kept(),
+                Item::Details(_, members) => members
+                    .iter()
+                    .map(|(name, value)| name.len() + value.to_string().len())
+                    .sum(),
                 Item::Awaited | Item::Nothing => 0,
             }
     }
@@ -135,7 +142,10 @@ impl ChoiceTurn {
 
     /// A choice before its first event. `waits`: nothing is emitted before its end.
     pub fn new(waits: bool) -> ChoiceTurn {
-        ChoiceTurn { waits, ..ChoiceTurn::default() }
+        ChoiceTurn {
+            waits,
+            ..ChoiceTurn::default()
+        }
     }
 
     /// Emits `Begin`, once.
@@ -185,7 +195,12 @@ impl ChoiceTurn {
         Ok(())
     }
 
-    pub fn think(&mut self, text: Text<'_>, provider: Option<&str>, out: &mut Emitter<'_, '_>) -> Fed {
+    pub fn think(
+        &mut self,
+        text: Text<'_>,
+        provider: Option<&str>,
+        out: &mut Emitter<'_, '_>,
+    ) -> Fed {
         self.scratch.clear();
         self.reasoning_half.push_text(text, &mut self.scratch);
         if self.scratch.is_empty() && provider.is_none() {
@@ -194,13 +209,23 @@ impl ChoiceTurn {
         self.release(out)?;
         if self.queue.is_empty() && !self.waits {
             self.begin(out);
-            out.emit(&Step::Reasoning { text: &self.scratch, provider });
-        } else if let Some(Item::Reasoning { text, provider: data @ None }) = self.queue.back_mut() {
+            out.emit(&Step::Reasoning {
+                text: &self.scratch,
+                provider,
+            });
+        } else if let Some(Item::Reasoning {
+            text,
+            provider: data @ None,
+        }) = self.queue.back_mut()
+        {
             text.push_str(&self.scratch);
             *data = provider.map(str::to_owned);
             self.held += self.scratch.len() + provider.map_or(0, str::len);
         } else {
-            self.hold(Item::Reasoning { text: self.scratch.clone(), provider: provider.map(str::to_owned) });
+            self.hold(Item::Reasoning {
+                text: self.scratch.clone(),
+                provider: provider.map(str::to_owned),
+            });
         }
         Ok(())
     }
@@ -216,7 +241,8 @@ impl ChoiceTurn {
             self.begin(out);
             out.emit(&Step::Details(place, &members));
         } else {
-            // They do not begin the answer, whose failure may still become the status of the response.
+            // They do not begin the answer, whose failure may still become the status of the
+            // response.
             (out.take)(out.model, out.number, &Step::Details(place, &members));
         }
         Ok(())
@@ -224,7 +250,9 @@ impl ChoiceTurn {
 
     /// Takes the next certain bytes of a call's arguments.
     pub fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut Emitter<'_, '_>) -> Fed {
-        let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.has_left(id)) else { return Ok(()) };
+        let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.has_left(id)) else {
+            return Ok(());
+        };
         self.release(out)?;
         self.with_call(&id, delta.index, CallState::Open, |call| {
             if let Some(name) = delta.tool_name.filter(|_| call.name.is_empty()) {
@@ -234,7 +262,10 @@ impl ChoiceTurn {
                 call.provider = Some(provider.text().into_owned());
             }
             if call.state == CallState::Open {
-                delta.arguments.unwrap_or_default().append_to(&mut call.arguments);
+                delta
+                    .arguments
+                    .unwrap_or_default()
+                    .append_to(&mut call.arguments);
             }
             Ok(())
         })?;
@@ -247,8 +278,8 @@ impl ChoiceTurn {
         if id.is_empty() {
             id = format!("call_{}", self.places.len()).into();
         }
-        let is_blank =
-            event.error.is_some_and(|error| error.code == "no_name") && event.arguments_text.is_none_or(Text::is_empty);
+        let is_blank = event.error.is_some_and(|error| error.code == "no_name")
+            && event.arguments_text.is_none_or(Text::is_empty);
         if self.has_left(&id) {
             return Ok(());
         }
@@ -272,22 +303,31 @@ impl ChoiceTurn {
         if self.has_left(id) {
             return Err(Trouble::Withdrawn("a tool".to_owned()));
         }
-        let Some(place) = self.places.get(id).map(|place| place - self.left) else { return Ok(()) };
+        let Some(place) = self.places.get(id).map(|place| place - self.left) else {
+            return Ok(());
+        };
         if let Some(Item::Call(call)) = self.queue.get(place)
             && call.has_begun
         {
             return Err(Trouble::Withdrawn(call.name.clone()));
         }
-        self.held -= std::mem::replace(&mut self.queue[place], Item::Nothing).kept() - Item::Nothing.kept();
+        self.held -=
+            std::mem::replace(&mut self.queue[place], Item::Nothing).kept() - Item::Nothing.kept();
         self.places.remove(id);
         self.drain(out)
     }
 
     /// Ends the choice: the upstream gives `reason`, and `provider` as its own word for it.
     ///
-    /// A call that was cut is left open, and nothing may follow it: a client would take it for a whole one. So the answer ends with the first
-    /// one of which a byte is certain; of one without that the client gets nothing. The finish reason says that something is missing.
-    pub fn end(&mut self, reason: FinishReason, provider: Option<&str>, out: &mut Emitter<'_, '_>) -> Fed {
+    /// A call that was cut is left open, and nothing may follow it: a client would take it for a
+    /// whole one. So the answer ends with the first one of which a byte is certain; of one without
+    /// that the client gets nothing. The finish reason says that something is missing.
+    pub fn end(
+        &mut self,
+        reason: FinishReason,
+        provider: Option<&str>,
+        out: &mut Emitter<'_, '_>,
+    ) -> Fed {
         self.scratch.clear();
         self.content_half.finish(&mut self.scratch);
         if !self.scratch.is_empty() {
@@ -304,10 +344,16 @@ impl ChoiceTurn {
         while !self.queue.is_empty() {
             is_cut = true;
             self.begin(out);
-            if let Some(Item::Call(call)) = self.queue.front_mut().filter(|item| item.is_certain()) {
+            if let Some(Item::Call(call)) = self.queue.front_mut().filter(|item| item.is_certain())
+            {
                 call.send(out);
-                let behind = self.queue.drain(..).skip(1).filter(|item| !matches!(item, Item::Details(..)));
-                self.behind_cut += behind.filter(|item| !matches!(item, Item::Nothing)).count() as u64;
+                let behind = self
+                    .queue
+                    .drain(..)
+                    .skip(1)
+                    .filter(|item| !matches!(item, Item::Details(..)));
+                self.behind_cut +=
+                    behind.filter(|item| !matches!(item, Item::Nothing)).count() as u64;
             } else {
                 self.unsent += 1;
                 self.pop();
@@ -326,7 +372,8 @@ impl ChoiceTurn {
         Ok(())
     }
 
-    /// Gives the call of an id to `feed`; a call that has not come yet begins in `state`, at the place of its index.
+    /// Gives the call of an id to `feed`; a call that has not come yet begins in `state`, at the
+    /// place of its index.
     fn with_call(
         &mut self,
         id: &str,
@@ -358,10 +405,13 @@ impl ChoiceTurn {
         Ok(())
     }
 
-    /// The place that waits for the call of this index, if any. Calls with lower indexes that have not come get such places: a call without
-    /// arguments is complete only at the end, and a later one may be complete before it.
+    /// The place that waits for the call of this index, if any. Calls with lower indexes that have
+    /// not come get such places: a call without arguments is complete only at the end, and a later
+    /// one may be complete before it.
     fn place_of(&mut self, index: Option<i64>) -> Option<usize> {
-        let index = usize::try_from(index?).ok().filter(|index| *index < MOST_INDEXES)?;
+        let index = usize::try_from(index?)
+            .ok()
+            .filter(|index| *index < MOST_INDEXES)?;
         for lower in self.indexes..index {
             self.awaited.insert(lower, self.left + self.queue.len());
             self.hold(Item::Awaited);
@@ -425,7 +475,10 @@ impl ChoiceTurn {
                 Some(Item::Text(text)) => out.emit(&Step::Text(text)),
                 Some(Item::Refusal(text)) => out.emit(&Step::Refusal(text)),
                 Some(Item::Reasoning { text, provider }) => {
-                    out.emit(&Step::Reasoning { text, provider: provider.as_deref() });
+                    out.emit(&Step::Reasoning {
+                        text,
+                        provider: provider.as_deref(),
+                    });
                 }
                 Some(Item::Details(place, members)) => out.emit(&Step::Details(*place, members)),
                 Some(Item::Awaited | Item::Nothing) | None => {}

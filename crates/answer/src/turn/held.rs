@@ -10,8 +10,8 @@ use event::payload::ToolCall;
 pub(super) enum CallState {
     /// More of it may come.
     Open,
-    /// It is complete, and nothing of it was announced before. A call in the text is like this, and it is taken back if the provider sends the
-    /// same natively just behind it.
+    /// It is complete, and nothing of it was announced before. A call in the text is like this, and
+    /// it is taken back if the provider sends the same natively just behind it.
     Whole,
     /// It is complete, and may be sent.
     Complete,
@@ -47,7 +47,15 @@ impl HeldCall {
     /// A call before its first bytes.
     pub fn new(id: String, state: CallState) -> HeldCall {
         let (name, arguments) = (String::new(), String::new());
-        HeldCall { id, name, arguments, sent: 0, has_begun: false, state, provider: None }
+        HeldCall {
+            id,
+            name,
+            arguments,
+            sent: 0,
+            has_begun: false,
+            state,
+            provider: None,
+        }
     }
 
     /// The bytes that are kept of it.
@@ -88,19 +96,31 @@ impl HeldCall {
         }
     }
 
-    /// Emits what can be sent. Returns whether the call has ended. The call begins with its first byte of arguments, so that one which is cut
-    /// never has the empty arguments that many clients read as `{}`.
+    /// Emits what can be sent. Returns whether the call has ended. The call begins with its first
+    /// byte of arguments, so that one which is cut never has the empty arguments that many clients
+    /// read as `{}`.
     pub fn send(&mut self, out: &mut Emitter<'_, '_>) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
-            out.emit(&Step::CallBegin { id: &self.id, name: &self.name, provider: self.provider.as_deref() });
+            out.emit(&Step::CallBegin {
+                id: &self.id,
+                name: &self.name,
+                provider: self.provider.as_deref(),
+            });
         }
-        if let Some(more) = self.arguments.get(self.sent..).filter(|more| !more.is_empty()) {
+        if let Some(more) = self
+            .arguments
+            .get(self.sent..)
+            .filter(|more| !more.is_empty())
+        {
             out.emit(&Step::CallArguments(more));
             self.sent = self.arguments.len();
         }
         let is_complete = self.state == CallState::Complete;
         if is_complete {
-            out.emit(&Step::CallEnd { arguments: &self.arguments, provider: self.provider.as_deref() });
+            out.emit(&Step::CallEnd {
+                arguments: &self.arguments,
+                provider: self.provider.as_deref(),
+            });
         }
         is_complete
     }
@@ -117,14 +137,17 @@ enum Verdict {
     Unusable(String),
 }
 
-/// Reads what a `tool_call` says of its arguments. Arguments that do not fit their schema, or in which a key appears twice, are JSON: the
-/// client judges them by itself.
+/// Reads what a `tool_call` says of its arguments. Arguments that do not fit their schema, or in
+/// which a key appears twice, are JSON: the client judges them by itself.
 fn verdict(call: &ToolCall<'_>) -> Verdict {
     let Some(error) = call.error else {
         if call.tool_name.is_empty() {
             return Verdict::Unusable("a call came without a name".to_owned());
         }
-        let arguments = call.arguments.map(|json| json.text().into_owned()).filter(|json| json.starts_with('{'));
+        let arguments = call
+            .arguments
+            .map(|json| json.text().into_owned())
+            .filter(|json| json.starts_with('{'));
         return Verdict::Arguments(arguments.unwrap_or_else(|| "{}".to_owned()));
     };
     if error.code == "incomplete" {
@@ -132,7 +155,9 @@ fn verdict(call: &ToolCall<'_>) -> Verdict {
     }
     let text = call.arguments_text.unwrap_or_default().str();
     match Raw::parse(text.trim_ascii()) {
-        _ if call.tool_name.is_empty() => Verdict::Unusable("a call came without a name".to_owned()),
+        _ if call.tool_name.is_empty() => {
+            Verdict::Unusable("a call came without a name".to_owned())
+        }
         Ok(value) if value.is_object() => {
             let mut out = Vec::new();
             event::minify(&mut out, value.text());

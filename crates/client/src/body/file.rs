@@ -16,15 +16,16 @@ pub struct FileBody {
     name: String,
     origin: FileOrigin,
     block: Vec<u8>,
-    /// Whether the block holds bytes that [`FileBody::ahead`] read and [`FileBody::next`] has not returned.
+    /// Whether the block holds bytes that [`FileBody::ahead`] read and [`FileBody::next`] has not
+    /// returned.
     is_ahead: bool,
 }
 
 #[derive(Debug)]
 enum FileOrigin {
     File(File),
-    /// Anything but a regular file, such as a pipe: another thread waits for its bytes, so that this one can wait for something
-    /// else at the same time.
+    /// Anything but a regular file, such as a pipe: another thread waits for its bytes, so that
+    /// this one can wait for something else at the same time.
     Thread(mpsc::Receiver<io::Result<Vec<u8>>>),
 }
 
@@ -55,7 +56,12 @@ impl FileBody {
     }
 
     fn new(name: String, origin: FileOrigin) -> FileBody {
-        FileBody { name, origin, block: vec![], is_ahead: false }
+        FileBody {
+            name,
+            origin,
+            block: vec![],
+            is_ahead: false,
+        }
     }
 
     /// Whether a read may wait for long.
@@ -63,8 +69,9 @@ impl FileBody {
         matches!(self.origin, FileOrigin::Thread(_))
     }
 
-    /// Reads on and keeps everything, until `enough` is true of it or the file ends. Returns all that it keeps. It is for use
-    /// before `next` only: the block that `next` returned last would come again.
+    /// Reads on and keeps everything, until `enough` is true of it or the file ends. Returns all
+    /// that it keeps. It is for use before `next` only: the block that `next` returned last would
+    /// come again.
     ///
     /// # Errors
     /// Those of the system.
@@ -83,15 +90,29 @@ impl FileBody {
     pub(crate) async fn next(&mut self) -> BodyPiece<'_> {
         if !std::mem::take(&mut self.is_ahead) || self.block.is_empty() {
             match self.fill().await {
-                Ok(()) if self.block.is_empty() => return BodyPiece { at: None, what: PieceContent::End },
+                Ok(()) if self.block.is_empty() => {
+                    return BodyPiece {
+                        at: None,
+                        what: PieceContent::End,
+                    };
+                }
                 Ok(()) => {}
-                Err(e) => return BodyPiece { at: None, what: PieceContent::Lost(Error::file(&self.name, &e)) },
+                Err(e) => {
+                    return BodyPiece {
+                        at: None,
+                        what: PieceContent::Lost(Error::file(&self.name, &e)),
+                    };
+                }
             }
         }
-        BodyPiece { at: None, what: PieceContent::Bytes(&self.block) }
+        BodyPiece {
+            at: None,
+            what: PieceContent::Bytes(&self.block),
+        }
     }
 
-    /// Reads the next block; an empty one is the end. A file is read into the same memory each time, which saves an allocation.
+    /// Reads the next block; an empty one is the end. A file is read into the same memory each
+    /// time, which saves an allocation.
     async fn fill(&mut self) -> io::Result<()> {
         match &mut self.origin {
             FileOrigin::File(file) => {
@@ -126,8 +147,8 @@ fn read(file: &mut impl io::Read, block: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Opens and reads in a thread of its own, which ends with the file, with an error, or when it has a block to send and the
-/// receiver is dropped.
+/// Opens and reads in a thread of its own, which ends with the file, with an error, or when it has
+/// a block to send and the receiver is dropped.
 fn blocks<R: io::Read>(
     open: impl FnOnce() -> io::Result<R> + Send + 'static,
 ) -> io::Result<mpsc::Receiver<io::Result<Vec<u8>>>> {

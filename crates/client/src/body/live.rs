@@ -37,7 +37,12 @@ impl LiveBody {
         head: &Head,
         recording: Option<Box<Exchange>>,
     ) -> LiveBody {
-        let recording = recording.map(|exchange| Box::new(Exchange { head: Some(head.clone()), ..*exchange }));
+        let recording = recording.map(|exchange| {
+            Box::new(Exchange {
+                head: Some(head.clone()),
+                ..*exchange
+            })
+        });
         LiveBody {
             response,
             sent,
@@ -62,7 +67,10 @@ impl LiveBody {
         let what = match came.and_then(|chunk| chunk.map_err(|e| Error::from(&e))) {
             Ok(Some(bytes)) => {
                 if let Some(exchange) = &mut self.recording {
-                    exchange.reads.push(Read { after: at.saturating_sub(self.last), bytes: bytes.to_vec() });
+                    exchange.reads.push(Read {
+                        after: at.saturating_sub(self.last),
+                        bytes: bytes.to_vec(),
+                    });
                     self.last = at;
                     self.kept += bytes.len() + size_of::<Read>();
                 }
@@ -82,7 +90,10 @@ impl LiveBody {
 
     fn next_piece(&mut self) -> BodyPiece<'_> {
         self.piece = self.chunk.split_to(self.chunk.len().min(PIECE));
-        BodyPiece { at: Some(self.at), what: PieceContent::Bytes(&self.piece) }
+        BodyPiece {
+            at: Some(self.at),
+            what: PieceContent::Bytes(&self.piece),
+        }
     }
 
     pub(crate) fn stop(&mut self) -> Duration {
@@ -90,22 +101,29 @@ impl LiveBody {
     }
 
     pub(crate) fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
-        let after = self.ended.unwrap_or_else(|| elapsed(self.sent)).saturating_sub(self.last);
+        let after = self
+            .ended
+            .unwrap_or_else(|| elapsed(self.sent))
+            .saturating_sub(self.last);
         if self.ended.is_none() && error.is_none() {
             tokio::spawn(skip_rest(self.response));
         }
-        Some(Box::new(Exchange { end: Some((after, ending(error))), ..*self.recording? }))
+        Some(Box::new(Exchange {
+            end: Some((after, ending(error))),
+            ..*self.recording?
+        }))
     }
 }
 
-/// The most bytes of one piece. A reader that is behind so has few events in memory, while the client of HTTP reads up to 400 KiB at once.
+/// The most bytes of one piece. A reader that is behind so has few events in memory, while the
+/// client of HTTP reads up to 400 KiB at once.
 const PIECE: usize = 16 << 10;
 
 /// The longest time for what follows a provider's end mark, and the most bytes of it.
 const REST: (Duration, usize) = (Duration::from_secs(1), 64 << 10);
 
-/// Reads what follows a provider's end mark, which is nothing but the end of the body. A connection whose body was read to its end serves
-/// the next request; any other is closed.
+/// Reads what follows a provider's end mark, which is nothing but the end of the body. A connection
+/// whose body was read to its end serves the next request; any other is closed.
 async fn skip_rest(mut response: reqwest::Response) {
     let mut left = REST.1;
     let rest = async {

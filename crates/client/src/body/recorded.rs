@@ -21,12 +21,21 @@ pub(crate) struct RecordedBody {
 impl RecordedBody {
     /// A body whose request is sent now.
     pub(crate) fn new(recording: Recording, speed: Speed) -> RecordedBody {
-        RecordedBody { recording, speed, begin: Instant::now(), next: 0, stalled: Duration::ZERO, due: None }
+        RecordedBody {
+            recording,
+            speed,
+            begin: Instant::now(),
+            next: 0,
+            stalled: Duration::ZERO,
+            due: None,
+        }
     }
 
     pub(crate) async fn next(&mut self) -> BodyPiece<'_> {
         let read = self.recording.reads.get(self.next);
-        let (at, stall) = read.map_or((self.recording.ended, Duration::ZERO), |read| (read.at, read.stall));
+        let (at, stall) = read.map_or((self.recording.ended, Duration::ZERO), |read| {
+            (read.at, read.stall)
+        });
         if self.due.is_none() {
             let due = self.due(at);
             if !stall.is_zero() {
@@ -42,7 +51,10 @@ impl RecordedBody {
         self.due = None;
         let at = at.map(|at| at + self.stalled);
         self.next += 1;
-        let what = match (self.recording.reads.get(self.next - 1), &self.recording.error) {
+        let what = match (
+            self.recording.reads.get(self.next - 1),
+            &self.recording.error,
+        ) {
             (Some(read), _) => PieceContent::Bytes(&read.bytes),
             (None, Some(error)) => PieceContent::Lost(error.clone()),
             (None, None) => PieceContent::End,

@@ -1,4 +1,5 @@
-//! Counts one stream for the table: how long its text went on after each sign, and whether a call followed.
+//! Counts one stream for the table: how long its text went on after each sign, and whether a call
+//! followed.
 
 use super::observation::Observation;
 use super::origin::Origin;
@@ -24,7 +25,9 @@ struct Seen {
 
 impl std::fmt::Debug for Observer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observer").field("signs", &self.seen.signs).finish_non_exhaustive()
+        f.debug_struct("Observer")
+            .field("signs", &self.seen.signs)
+            .finish_non_exhaustive()
     }
 }
 
@@ -33,7 +36,15 @@ impl Observer {
     pub fn new(first: &Event<'_>) -> Self {
         let (origin, calls) = (Origin::read(first), CallFilter::default());
         let text = TextCalls::new(Texts::default().begin(&origin, first), calls.clone());
-        Observer { text, seen: Seen { origin, calls, signs: Signs::default(), has_call: false } }
+        Observer {
+            text,
+            seen: Seen {
+                origin,
+                calls,
+                signs: Signs::default(),
+                has_call: false,
+            },
+        }
     }
 
     /// Takes the next event; those of other choices do not count.
@@ -48,16 +59,28 @@ impl Observer {
     pub fn end(self) -> Observation {
         let Observer { mut text, mut seen } = self;
         if !seen.has_call {
-            text.end(StreamEnding::Stream(FinishReason::Stop), &mut |found| seen.take(found));
+            text.end(StreamEnding::Stream(FinishReason::Stop), &mut |found| {
+                seen.take(found)
+            });
         }
         let runs = seen.signs.runs(&seen.origin.tools);
-        Observation { chars: seen.signs.chars(), has_call: seen.has_call, origin: seen.origin, runs }
+        Observation {
+            chars: seen.signs.chars(),
+            has_call: seen.has_call,
+            origin: seen.origin,
+            runs,
+        }
     }
 }
 
 impl Seen {
     fn take(&mut self, found: Found<'_, '_>) {
-        let Seen { origin, calls, signs, has_call } = self;
+        let Seen {
+            origin,
+            calls,
+            signs,
+            has_call,
+        } = self;
         match found {
             _ if *has_call => {}
             Found::Call(_) => *has_call = true,

@@ -67,7 +67,10 @@ impl Origin {
 /// The names of a list of tools in OpenAI's shape, in lower case and sorted.
 fn names(tools: Raw<'_>) -> Vec<Box<str>> {
     let name = |tool: Raw<'_>| {
-        let name = tool.at(&["function", "name"]).or_else(|| tool.get("name")).and_then(Raw::str);
+        let name = tool
+            .at(&["function", "name"])
+            .or_else(|| tool.get("name"))
+            .and_then(Raw::str);
         name.unwrap_or_default().to_lowercase().into()
     };
     let mut names: Vec<Box<str>> = tools.items().map(name).collect();
@@ -75,13 +78,18 @@ fn names(tools: Raw<'_>) -> Vec<Box<str>> {
     names
 }
 
-/// The family of a model: the letters that its name begins with, without who serves it. `us.anthropic.claude-3` and
-/// `anthropic/claude-3` are both `claude`.
+/// The family of a model: the letters that its name begins with, without who serves it.
+/// `us.anthropic.claude-3` and `anthropic/claude-3` are both `claude`.
 fn family(model: &str) -> Box<str> {
     let name = model.rsplit('/').next().unwrap_or_default();
-    let mut name = name.strip_prefix("ft:").unwrap_or(name).trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+    let mut name = name
+        .strip_prefix("ft:")
+        .unwrap_or(name)
+        .trim_start_matches(|c: char| !c.is_ascii_alphabetic());
     while let Some((server, rest)) = name.split_once(['.', ':']) {
-        if !server.bytes().all(|b| b.is_ascii_alphabetic()) || !rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        if !server.bytes().all(|b| b.is_ascii_alphabetic())
+            || !rest.starts_with(|c: char| c.is_ascii_alphabetic())
+        {
             break;
         }
         name = rest;
@@ -92,8 +100,13 @@ fn family(model: &str) -> Box<str> {
 
 /// A word that a table can hold: at most 24 ASCII letters, digits and hyphens, in lower case.
 fn table_word(text: &str) -> Box<str> {
-    let word = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(24);
-    word.map(|c| c.to_ascii_lowercase()).collect::<String>().into()
+    let word = text
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+        .take(24);
+    word.map(|c| c.to_ascii_lowercase())
+        .collect::<String>()
+        .into()
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use super::limits::Limits;
 use super::sign::Sign;
 use super::words;
 
-/// After a colon, this many characters must follow before the text can be read as going on: models end with a colon before a call.
+/// After a colon, this many characters must follow before the text can be read as going on: models
+/// end with a colon before a call.
 const AFTER_COLON: u64 = 16;
 
 /// The shortest name of a tool that counts when it is in the text, in bytes.
@@ -12,7 +13,8 @@ const SHORTEST_NAME: usize = 4;
 
 /// A text as far as it has come.
 ///
-/// Characters are counted from the first that is not white space; white space counts once more text follows it.
+/// Characters are counted from the first that is not white space; white space counts once more text
+/// follows it.
 #[derive(Debug)]
 pub(crate) struct Signs {
     chars: u64,
@@ -83,9 +85,9 @@ impl Default for Signs {
 }
 
 impl Signs {
-    /// Takes the next text. Returns whether the risk fell under the limits at any of its characters; then the rest is not read. Without
-    /// limits all of it is read. `tools` are the names of the known tools in lower case,
-    /// sorted.
+    /// Takes the next text. Returns whether the risk fell under the limits at any of its
+    /// characters; then the rest is not read. Without limits all of it is read. `tools` are the
+    /// names of the known tools in lower case, sorted.
     pub fn push(&mut self, text: &str, tools: &[Box<str>], limits: Option<&Limits>) -> bool {
         for c in text.chars() {
             if c.is_whitespace() && self.shape == Shape::Empty {
@@ -102,7 +104,11 @@ impl Signs {
     pub fn item(&mut self) {
         if self.sign > Sign::Plain {
             self.mark_run();
-            let left = if self.sign >= Sign::Tool { Sign::Tool } else { Sign::Plain };
+            let left = if self.sign >= Sign::Tool {
+                Sign::Tool
+            } else {
+                Sign::Plain
+            };
             (self.sign, self.zero, self.base) = (left, self.chars, self.chars);
         }
     }
@@ -117,7 +123,8 @@ impl Signs {
         (self.sign, self.chars - self.zero)
     }
 
-    /// The longest run of each sign, by [`Sign::ALL`]; `None` for a sign that did not count at any place.
+    /// The longest run of each sign, by [`Sign::ALL`]; `None` for a sign that did not count at any
+    /// place.
     pub fn runs(&mut self, tools: &[Box<str>]) -> [Option<u64>; 4] {
         self.end_word(tools);
         if self.chars > 0 {
@@ -126,8 +133,8 @@ impl Signs {
         self.runs
     }
 
-    /// Takes one character. Returns whether a no is possible here: at the beginning of a word, so that no word is read in part, and
-    /// a sentence counts as ended only once another begins.
+    /// Takes one character. Returns whether a no is possible here: at the beginning of a word, so
+    /// that no word is read in part, and a sentence counts as ended only once another begins.
     fn character(&mut self, c: char, tools: &[Box<str>]) -> bool {
         if !c.is_whitespace() {
             self.chars += std::mem::take(&mut self.white) + 1;
@@ -242,15 +249,23 @@ impl Signs {
     }
 
     fn is_settled(&self, limits: &Limits) -> bool {
-        let floor = if self.shape == Shape::Data { limits.data_floor } else { limits.floor };
+        let floor = if self.shape == Shape::Data {
+            limits.data_floor
+        } else {
+            limits.floor
+        };
         self.open == 0
             && self.chars - self.base >= floor
-            && limits.runs[self.sign as usize].is_some_and(|limit| self.chars - self.zero >= limit.chars)
-            && self.colon.is_none_or(|colon| self.chars - colon >= AFTER_COLON)
+            && limits.runs[self.sign as usize]
+                .is_some_and(|limit| self.chars - self.zero >= limit.chars)
+            && self
+                .colon
+                .is_none_or(|colon| self.chars - colon >= AFTER_COLON)
     }
 }
 
-/// Whether a word is the name of one of the tools, which are sorted. A short name is also a word of the language, such as "a".
+/// Whether a word is the name of one of the tools, which are sorted. A short name is also a word of
+/// the language, such as "a".
 fn is_tool(word: &str, tools: &[Box<str>]) -> bool {
     word.len() >= SHORTEST_NAME && tools.binary_search_by(|tool| (**tool).cmp(word)).is_ok()
 }
@@ -265,7 +280,11 @@ struct Word {
 
 impl Default for Word {
     fn default() -> Self {
-        Word { bytes: [0; Word::MAX], len: 0, has_underscore: false }
+        Word {
+            bytes: [0; Word::MAX],
+            len: 0,
+            has_underscore: false,
+        }
     }
 }
 

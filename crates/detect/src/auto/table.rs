@@ -7,14 +7,17 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 
 /// The lengths at which runs of text are counted, in characters.
 pub(crate) const EDGES: [u64; 43] = [
-    0, 8, 16, 24, 32, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 180, 200, 220, 240, 260, 280, 320,
-    360, 400, 450, 500, 560, 640, 720, 800, 1000, 1300, 1600, 2000, 2500, 3200, 4000, 5000, 6500, 8000,
+    0, 8, 16, 24, 32, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 180, 200, 220,
+    240, 260, 280, 320, 360, 400, 450, 500, 560, 640, 720, 800, 1000, 1300, 1600, 2000, 2500, 3200,
+    4000, 5000, 6500, 8000,
 ];
 
-/// The largest count that is read, at which sums stay: what is written can be read, and nothing overflows.
+/// The largest count that is read, at which sums stay: what is written can be read, and nothing
+/// overflows.
 const MAX_COUNT: u64 = 1 << 50;
 
-/// The most words of one kind that a table holds; streams of further models and APIs count for all models together.
+/// The most words of one kind that a table holds; streams of further models and APIs count for all
+/// models together.
 const MAX_WORDS: usize = 512;
 
 /// Streams with text: those in which a call followed, and those without.
@@ -38,8 +41,9 @@ impl Counts {
 
 /// Counts of streams, which [`Table::parse`] and its `Display` read and write as text.
 ///
-/// One row a line: its kind, its words or numbers, the streams in which a call followed, and the streams without a call. Empty lines and
-/// what follows `#` mean nothing. Rows of one name add up. Streams without text before their call, or without text, do not count.
+/// One row a line: its kind, its words or numbers, the streams in which a call followed, and the
+/// streams without a call. Empty lines and what follows `#` mean nothing. Rows of one name add up.
+/// Streams without text before their call, or without text, do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// All streams with text.
@@ -52,7 +56,8 @@ pub struct Table {
     pub(crate) tools: BTreeMap<Box<str>, Counts>,
     /// Calls whose text before them has at least as many characters as each of the [`EDGES`].
     pub(crate) before: [u64; EDGES.len()],
-    /// For each sign, and each of the [`EDGES`]: the streams whose text went on for so many characters after the sign.
+    /// For each sign, and each of the [`EDGES`]: the streams whose text went on for so many
+    /// characters after the sign.
     pub(crate) runs: [[Counts; EDGES.len()]; Sign::ALL.len()],
 }
 
@@ -92,7 +97,10 @@ impl Table {
         for (at, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default();
             let words: Vec<&str> = line.split_whitespace().collect();
-            table.row(&words).map_err(|problem| TableError { line: at + 1, problem })?;
+            table.row(&words).map_err(|problem| TableError {
+                line: at + 1,
+                problem,
+            })?;
         }
         Ok(table)
     }
@@ -102,7 +110,8 @@ impl Table {
             [] => {}
             ["text", calls, others] => self.text.add(count(calls)?, count(others)?),
             [kind @ ("api" | "model" | "tools"), name, calls, others] => {
-                if name.len() > 24 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+                if name.len() > 24 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+                {
                     return Err("a name has at most 24 letters, digits and hyphens");
                 }
                 let rows = match *kind {
@@ -121,7 +130,11 @@ impl Table {
                 let sign = sign.ok_or("a sign is plain, person, tool or intent")?;
                 self.runs[sign as usize][place(edge)?].add(count(calls)?, count(others)?);
             }
-            _ => return Err("a row is text, api, model, tools, before or after with its numbers; see docs/auto.md"),
+            _ => {
+                return Err(
+                    "a row is text, api, model, tools, before or after with its numbers; see docs/auto.md",
+                );
+            }
         }
         Ok(())
     }
@@ -129,7 +142,11 @@ impl Table {
     /// Adds the counts of another table.
     pub fn merge(&mut self, other: &Table) {
         self.text.add(other.text.calls, other.text.others);
-        let pairs = [(&mut self.api, &other.api), (&mut self.model, &other.model), (&mut self.tools, &other.tools)];
+        let pairs = [
+            (&mut self.api, &other.api),
+            (&mut self.model, &other.model),
+            (&mut self.tools, &other.tools),
+        ];
         for (mine, theirs) in pairs {
             for (name, counts) in theirs {
                 add(mine, name, counts.calls, counts.others);
@@ -138,7 +155,12 @@ impl Table {
         for (mine, theirs) in self.before.iter_mut().zip(other.before) {
             *mine = sum(*mine, theirs);
         }
-        for (mine, theirs) in self.runs.iter_mut().flatten().zip(other.runs.iter().flatten()) {
+        for (mine, theirs) in self
+            .runs
+            .iter_mut()
+            .flatten()
+            .zip(other.runs.iter().flatten())
+        {
             mine.add(theirs.calls, theirs.others);
         }
     }
@@ -167,17 +189,26 @@ impl Table {
         }
     }
 
-    /// The length of text before a call that half of the calls reach, among those with text before them. A table without such rows
-    /// has the length of the one that is compiled in: 0 would make the checker say no at the first character.
+    /// The length of text before a call that half of the calls reach, among those with text before
+    /// them. A table without such rows has the length of the one that is compiled in: 0 would make
+    /// the checker say no at the first character.
     pub(crate) fn median_before(&self) -> u64 {
-        self.known_median().or_else(|| Table::built_in().known_median()).unwrap_or(0)
+        self.known_median()
+            .or_else(|| Table::built_in().known_median())
+            .unwrap_or(0)
     }
 
-    /// The same, or `None` without rows `before`. Calls of rows `text` do not matter, since a table may have those alone.
+    /// The same, or `None` without rows `before`. Calls of rows `text` do not matter, since a table
+    /// may have those alone.
     fn known_median(&self) -> Option<u64> {
         let all = self.before.iter().max()?;
         let reached = |calls: &u64| *calls > 0 && *calls * 2 >= *all;
-        EDGES.iter().zip(&self.before).filter(|(_, calls)| reached(calls)).map(|(edge, _)| *edge).max()
+        EDGES
+            .iter()
+            .zip(&self.before)
+            .filter(|(_, calls)| reached(calls))
+            .map(|(edge, _)| *edge)
+            .max()
     }
 }
 
@@ -194,32 +225,65 @@ fn add(rows: &mut BTreeMap<Box<str>, Counts>, name: &str, calls: u64, others: u6
 }
 
 fn count(word: &str) -> Result<u64, &'static str> {
-    word.parse().ok().filter(|count| *count <= MAX_COUNT).ok_or("a count is a number from 0 to 2^50")
+    word.parse()
+        .ok()
+        .filter(|count| *count <= MAX_COUNT)
+        .ok_or("a count is a number from 0 to 2^50")
 }
 
 fn place(word: &str) -> Result<usize, &'static str> {
     let edge: Option<u64> = word.parse().ok();
-    EDGES.iter().position(|e| Some(*e) == edge).ok_or("a length is one of those of the table that is compiled in")
+    EDGES
+        .iter()
+        .position(|e| Some(*e) == edge)
+        .ok_or("a length is one of those of the table that is compiled in")
 }
 
 impl Display for Table {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        writeln!(f, "# Streams with text: those in which a call followed it, those without a call.")?;
+        writeln!(
+            f,
+            "# Streams with text: those in which a call followed it, those without a call."
+        )?;
         writeln!(f, "text {} {}", self.text.calls, self.text.others)?;
-        writeln!(f, "# By API, by the family of the model, and by what is known of the tools of the request.")?;
-        for (kind, rows) in [("api", &self.api), ("model", &self.model), ("tools", &self.tools)] {
+        writeln!(
+            f,
+            "# By API, by the family of the model, and by what is known of the tools of the request."
+        )?;
+        for (kind, rows) in [
+            ("api", &self.api),
+            ("model", &self.model),
+            ("tools", &self.tools),
+        ] {
             for (name, counts) in rows {
                 writeln!(f, "{kind} {name} {} {}", counts.calls, counts.others)?;
             }
         }
         writeln!(f, "# Calls after at least so many characters of text.")?;
-        for (edge, calls) in EDGES.iter().zip(self.before).filter(|(_, calls)| *calls > 0) {
+        for (edge, calls) in EDGES
+            .iter()
+            .zip(self.before)
+            .filter(|(_, calls)| *calls > 0)
+        {
             writeln!(f, "before {edge} {calls}")?;
         }
-        writeln!(f, "# Streams whose text went on for so many characters after a sign (calls, others).")?;
+        writeln!(
+            f,
+            "# Streams whose text went on for so many characters after a sign (calls, others)."
+        )?;
         for (sign, row) in Sign::ALL.iter().zip(&self.runs) {
-            for (edge, counts) in EDGES.iter().zip(row).filter(|(_, counts)| counts.streams() > 0) {
-                writeln!(f, "after {} {edge} {} {}", sign.name(), counts.calls, counts.others)?;
+            for (edge, counts) in EDGES
+                .iter()
+                .zip(row)
+                .filter(|(_, counts)| counts.streams() > 0)
+            {
+                writeln!(
+                    f,
+                    "after {} {edge} {} {}",
+                    sign.name(),
+                    counts.calls,
+                    counts.others
+                )?;
             }
         }
         Ok(())
@@ -235,16 +299,30 @@ mod tests {
     #[test]
     fn sums_stay_at_the_largest_count_that_is_read() {
         let most = 1_u64 << 50;
-        let text = format!("text {most} {most}\nmodel gpt {most} 1\nbefore 0 {most}\nafter plain 0 {most} {most}\n");
+        let text = format!(
+            "text {most} {most}\nmodel gpt {most} 1\nbefore 0 {most}\nafter plain 0 {most} {most}\n"
+        );
         let table = Table::parse(&text).unwrap();
-        assert_eq!(Table::parse(&text.repeat(3)).unwrap().text, table.text, "rows of one name");
+        assert_eq!(
+            Table::parse(&text.repeat(3)).unwrap().text,
+            table.text,
+            "rows of one name"
+        );
         let mut merged = table.clone();
         merged.merge(&table);
-        let mut stream = Observation { origin: Origin::default(), chars: 9, has_call: true, runs: [None; 4] };
+        let mut stream = Observation {
+            origin: Origin::default(),
+            chars: 9,
+            has_call: true,
+            runs: [None; 4],
+        };
         stream.runs[Sign::Plain as usize] = Some(9);
         merged.add(&stream);
         assert_eq!((merged.text, merged.before[0]), (table.text, most));
-        assert_eq!(merged.runs[Sign::Plain as usize][0], table.runs[Sign::Plain as usize][0]);
+        assert_eq!(
+            merged.runs[Sign::Plain as usize][0],
+            table.runs[Sign::Plain as usize][0]
+        );
         assert_eq!(Table::parse(&merged.to_string()), Ok(merged));
     }
 
@@ -252,14 +330,23 @@ mod tests {
     fn a_table_without_lengths_before_calls_has_those_of_the_one_that_is_compiled_in() {
         let usual = Table::built_in().median_before();
         assert!(usual > 0 && EDGES.contains(&usual));
-        for text in ["", "text 1000 10", "before 0 0", "model gpt 1 2\nafter plain 0 5 5"] {
+        for text in [
+            "",
+            "text 1000 10",
+            "before 0 0",
+            "model gpt 1 2\nafter plain 0 5 5",
+        ] {
             assert_eq!(Table::parse(text).unwrap().median_before(), usual, "{text}");
-            // Its calls do not count as calls after little text either, when it is added to another table.
+            // Its calls do not count as calls after little text either, when it is added to another
+            // table.
             let mut both = Table::built_in();
             both.merge(&Table::parse(text).unwrap());
             assert_eq!(both.median_before(), usual, "{text}");
         }
-        for (text, want) in [("text 9 0\nbefore 0 9\nbefore 8 4", 0), ("before 0 4\nbefore 100 2\nbefore 200 1", 100)] {
+        for (text, want) in [
+            ("text 9 0\nbefore 0 9\nbefore 8 4", 0),
+            ("before 0 4\nbefore 100 2\nbefore 200 1", 100),
+        ] {
             assert_eq!(Table::parse(text).unwrap().median_before(), want, "{text}");
         }
     }

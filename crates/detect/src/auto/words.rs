@@ -1,12 +1,14 @@
 //! The words by which models announce a call.
 //!
-//! The lists hold general words of the language, found in recorded streams of many models. They need not be complete: a word that is
-//! missing lowers how much an announcement is worth in the table, and a word too many delays a no.
+//! The lists hold general words of the language, found in recorded streams of many models. They
+//! need not be complete: a word that is missing lowers how much an announcement is worth in the
+//! table, and a word too many delays a no.
 
 use super::sign::Sign;
 
-/// The sign that a word is, after the word before it. Both are in lower case, with straight apostrophes. `starts` says whether the word
-/// begins a sentence, `is_first` whether it begins the text.
+/// The sign that a word is, after the word before it. Both are in lower case, with straight
+/// apostrophes. `starts` says whether the word begins a sentence, `is_first` whether it begins the
+/// text.
 pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> Option<Sign> {
     let announces = matches!(
         (previous, word),
@@ -29,7 +31,10 @@ pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> 
             | ("right", "away")
             | ("bear", "with")
             | ("here's", "my")
-            | ("je", "consulte" | "recherche" | "vérifie" | "cherche" | "regarde")
+            | (
+                "je",
+                "consulte" | "recherche" | "vérifie" | "cherche" | "regarde"
+            )
             | ("rufe", "ich")
     ) || matches!(
         word,
@@ -59,7 +64,10 @@ pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> 
     if announces || starts && is_activity(word) {
         return Some(Sign::Intent);
     }
-    let offers_or_retries = matches!((previous, word), ("happy" | "glad", "to") | ("try", "again"));
+    let offers_or_retries = matches!(
+        (previous, word),
+        ("happy" | "glad", "to") | ("try", "again")
+    );
     if starts && is_step(word)
         || is_trouble(word)
         || offers_or_retries
@@ -118,7 +126,10 @@ fn is_activity(word: &str) -> bool {
 
 /// Words about an attempt that failed, after which models try again.
 fn is_trouble(word: &str) -> bool {
-    matches!(word, "apologize" | "apologise" | "apologies" | "oops" | "hmm" | "failed" | "retry")
+    matches!(
+        word,
+        "apologize" | "apologise" | "apologies" | "oops" | "hmm" | "failed" | "retry"
+    )
 }
 
 /// Words that begin a step of a plan.
@@ -146,7 +157,10 @@ fn is_step(word: &str) -> bool {
 
 /// Words by which a model speaks of itself.
 fn is_person(word: &str) -> bool {
-    matches!(word, "i" | "i've" | "i'm" | "i'd" | "me" | "my" | "we" | "we're" | "our")
+    matches!(
+        word,
+        "i" | "i've" | "i'm" | "i'd" | "me" | "my" | "we" | "we're" | "our"
+    )
 }
 
 /// Words that agree to do something.
@@ -171,7 +185,8 @@ fn is_assent(word: &str) -> bool {
     )
 }
 
-/// Whether the last characters of a text in Chinese or Japanese announce a call; unused places are `'\0'`.
+/// Whether the last characters of a text in Chinese or Japanese announce a call; unused places are
+/// `'\0'`.
 pub(super) fn announces(last: [char; 3]) -> bool {
     let [a, b, c] = last;
     matches!(
@@ -190,7 +205,8 @@ pub(super) fn announces(last: [char; 3]) -> bool {
     ) || matches!((a, b, c), ('我', '需', '要') | ('し', 'ま', 'す'))
 }
 
-/// Whether an element of this name holds reasoning or a call: while it is open, the answer has not begun.
+/// Whether an element of this name holds reasoning or a call: while it is open, the answer has not
+/// begun.
 pub(super) fn is_preamble(tag: &str) -> bool {
     const BEGINNINGS: [&str; 13] = [
         "thought",
@@ -208,5 +224,7 @@ pub(super) fn is_preamble(tag: &str) -> bool {
         "inner",
     ];
     // `antThinking` and `internal_reasoning` too.
-    BEGINNINGS.iter().any(|name| tag.starts_with(name)) || tag.contains("think") || tag.contains("reason")
+    BEGINNINGS.iter().any(|name| tag.starts_with(name))
+        || tag.contains("think")
+        || tag.contains("reason")
 }

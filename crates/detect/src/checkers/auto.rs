@@ -1,8 +1,10 @@
-//! `auto`: yes at the first call, in an event or in the text, and no once a call has become unlikely, by a learned table of models and of
-//! the words of the text.
+//! `auto`: yes at the first call, in an event or in the text, and no once a call has become
+//! unlikely, by a learned table of models and of the words of the text.
 
 use crate::auto::{Limits, Origin, Sign, Signs, Texts};
-use crate::checker::{CallFilter, Checker, CheckerRow, Checkers, Meaning, StreamEnding, Verdict, none};
+use crate::checker::{
+    CallFilter, Checker, CheckerRow, Checkers, Meaning, StreamEnding, Verdict, none,
+};
 use crate::settings::{Risk, Settings};
 use crate::text_calls::{Found, TextCalls};
 use event::{Event, Kind};
@@ -30,7 +32,11 @@ fn checkers(calls: CallFilter, settings: &Settings, risk: Risk) -> Checkers {
             let tag = tag.as_ref().map(tag::Tag::fresh);
             Box::new(Auto {
                 text: TextCalls::new(tag, calls.clone()),
-                risk: RiskOfCall { origin: Rc::clone(&origin), limits: Rc::clone(&limits), signs: Signs::default() },
+                risk: RiskOfCall {
+                    origin: Rc::clone(&origin),
+                    limits: Rc::clone(&limits),
+                    signs: Signs::default(),
+                },
                 calls: calls.clone(),
                 has_decided: false,
                 later: None,
@@ -45,7 +51,8 @@ struct Auto {
     /// Decides which calls that are events count.
     calls: CallFilter,
     has_decided: bool,
-    /// A call of the text that came in one event with the no before it. If their text is split there, they are two decisions, too.
+    /// A call of the text that came in one event with the no before it. If their text is split
+    /// there, they are two decisions, too.
     later: Option<String>,
 }
 
@@ -59,14 +66,18 @@ struct RiskOfCall {
 impl RiskOfCall {
     /// Takes the next text of the answer; returns why a call is unlikely, once it is.
     fn text(&mut self, text: &str) -> Option<String> {
-        let is_settled = self.signs.push(text, &self.origin.tools, Some(&self.limits));
+        let is_settled = self
+            .signs
+            .push(text, &self.origin.tools, Some(&self.limits));
         is_settled.then(|| self.reason())
     }
 
     /// Why the risk is small enough.
     fn reason(&self) -> String {
         let (sign, since) = self.signs.sign();
-        let Some(limit) = self.limits.runs[sign as usize] else { return String::new() };
+        let Some(limit) = self.limits.runs[sign as usize] else {
+            return String::new();
+        };
         let model = match (&*self.origin.family, &*self.origin.api) {
             ("", "") => "any model",
             ("", api) => api,
@@ -79,7 +90,9 @@ impl RiskOfCall {
             Sign::Intent => "since an action was announced",
         };
         let (risk, streams) = (limit.risk * 100.0, limit.streams);
-        format!("{model}: after {since} characters {after} a call follows in {risk:.2} % by {streams} streams")
+        format!(
+            "{model}: after {since} characters {after} a call follows in {risk:.2} % by {streams} streams"
+        )
     }
 }
 
@@ -98,7 +111,13 @@ impl Auto {
     /// Reads one event.
     #[inline]
     fn read(&mut self, event: &Event<'_>) -> Shown {
-        let Auto { text, risk, calls, has_decided, .. } = self;
+        let Auto {
+            text,
+            risk,
+            calls,
+            has_decided,
+            ..
+        } = self;
         let (has_decided, mut shown) = (*has_decided, Shown::default());
         text.push(event, &mut |found| {
             // After a decision only a call can change it, so text is not even unescaped.
@@ -127,7 +146,11 @@ impl Auto {
 impl Checker for Auto {
     #[inline]
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
-        let Shown { call, text_call, no } = self.read(event);
+        let Shown {
+            call,
+            text_call,
+            no,
+        } = self.read(event);
         let later = self.later.take();
         // A call of the text may have been retracted at once.
         let text_call = later.or(text_call).filter(|_| self.text.holds());
@@ -150,7 +173,9 @@ impl Checker for Auto {
                 call.get_or_insert(reason);
             }
         });
-        call.filter(|_| self.text.holds()).map(|call| Verdict::new(true, call)).or_else(|| none(ending))
+        call.filter(|_| self.text.holds())
+            .map(|call| Verdict::new(true, call))
+            .or_else(|| none(ending))
     }
 
     fn reads_past_verdict(&self) -> bool {

@@ -1,12 +1,18 @@
 //! `full`: a call anywhere is a yes at once, and only the end is a no.
 
-use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, alike, none};
+use crate::checker::{
+    CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, alike, none,
+};
 use event::{Event, Kind};
 
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "full",
     help: "a call anywhere is a yes, only the end is a no",
-    checkers: |calls, _, _| alike(move || Full { calls: calls.clone() }),
+    checkers: |calls, _, _| {
+        alike(move || Full {
+            calls: calls.clone(),
+        })
+    },
 };
 
 /// A checker of this kind, for a checker that finds calls elsewhere too.

@@ -1,10 +1,12 @@
 //! `lookahead:N`: no, once N characters of text have come without a call.
 //!
-//! It counts characters, not events: providers split the same text into 1 or 1,000 deltas. White space alone does not count, since
-//! models write it before calls too: the count starts at the first other character, and white space after it counts once more text
-//! follows.
+//! It counts characters, not events: providers split the same text into 1 or 1,000 deltas. White
+//! space alone does not count, since models write it before calls too: the count starts at the
+//! first other character, and white space after it counts once more text follows.
 
-use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, alike, none};
+use crate::checker::{
+    CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, alike, none,
+};
 use event::Event;
 
 pub(crate) const ROW: CheckerRow = CheckerRow {
@@ -12,7 +14,12 @@ pub(crate) const ROW: CheckerRow = CheckerRow {
     help: "no after N characters of text; white space before it does not count",
     checkers: |calls, limit, _| {
         let limit = limit.parse().ok()?;
-        alike(move || Lookahead { calls: calls.clone(), limit, seen: 0, white: 0 })
+        alike(move || Lookahead {
+            calls: calls.clone(),
+            limit,
+            seen: 0,
+            white: 0,
+        })
     },
 };
 
@@ -44,9 +51,12 @@ impl Checker for Lookahead {
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
         match self.calls.meaning(event) {
             Meaning::Call(reason) => Some(Verdict::new(true, reason)),
-            Meaning::Text(text) => self
-                .count(&text)
-                .then(|| Verdict::new(false, format!("{} characters of text without a call", self.limit))),
+            Meaning::Text(text) => self.count(&text).then(|| {
+                Verdict::new(
+                    false,
+                    format!("{} characters of text without a call", self.limit),
+                )
+            }),
             Meaning::OtherCall | Meaning::Nothing => None,
         }
     }

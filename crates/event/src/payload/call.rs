@@ -18,7 +18,8 @@ payload! {
         bytes: u64,
         /// A second decision, which overturns the first.
         revised: bool as Flag,
-        /// The stream failed before the checker could decide; `tool_call` is false then, and means nothing.
+        /// The stream failed before the checker could decide; `tool_call` is false then, and means
+        /// nothing.
         undecided: bool as Flag,
     }
 }
@@ -93,7 +94,8 @@ impl Describe for Repairs {
         o.str("type", "array").object("items", |o| {
             o.str("type", "object").object("properties", |o| {
                 o.object("offset", u64::schema).object("kind", Text::schema);
-                o.object("before", Text::schema).object("after", Text::schema);
+                o.object("before", Text::schema)
+                    .object("after", Text::schema);
             });
         });
     }
@@ -111,7 +113,10 @@ pub struct CallError<'a> {
 impl<'a> Value<'a> for CallError<'a> {
     fn read(value: Raw<'a>) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Text::of).unwrap_or_default();
-        (!value.is_null()).then(|| CallError { code: text("code"), message: text("message") })
+        (!value.is_null()).then(|| CallError {
+            code: text("code"),
+            message: text("message"),
+        })
     }
 
     fn write(self, out: &mut Vec<u8>) {
@@ -123,7 +128,8 @@ impl<'a> Value<'a> for CallError<'a> {
 
     fn schema(o: &mut Object<'_>) {
         o.str("type", "object").object("properties", |o| {
-            o.object("code", Text::schema).object("message", Text::schema);
+            o.object("code", Text::schema)
+                .object("message", Text::schema);
         });
         o.array("required", |a| {
             a.str("code").str("message");
@@ -156,7 +162,8 @@ payload! {
 }
 
 payload! {
-    /// The best reading of a call's arguments so far, for user interfaces. Not a part of the conversation.
+    /// The best reading of a call's arguments so far, for user interfaces. Not a part of the
+    /// conversation.
     ToolCallPartial<'a> {
         /// The place of its call.
         index: Option<i64>,

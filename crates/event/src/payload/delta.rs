@@ -38,7 +38,8 @@ payload! {
     Thinking<'a> {
         /// The piece.
         text: Text<'a>,
-        /// Opaque data that must go back to the same provider, such as a signature; it closes the block that it came with.
+        /// Opaque data that must go back to the same provider, such as a signature; it closes the
+        /// block that it came with.
         provider: Option<Json<'a>>,
     }
 }
@@ -82,9 +83,11 @@ payload! {
 }
 
 payload! {
-    /// Members of the provider's answer that no other event holds, such as log probabilities and citations. Only who asks for them gets them.
+    /// Members of the provider's answer that no other event holds, such as log probabilities and
+    /// citations. Only who asks for them gets them.
     Details<'a> {
-        /// What they are members of: `answer`, `usage`, `choice`, `message`, `text` (the text of the answer that came last).
+        /// What they are members of: `answer`, `usage`, `choice`, `message`, `text` (the text of
+        /// the answer that came last).
         place: Text<'a>,
         /// An object: the members as the provider's API has them.
         data: Json<'a>,

@@ -1,5 +1,5 @@
-//! The fields of an event kind, described once: [`payload`] makes of a list of fields the struct, its reader, its writer and its
-//! schema.
+//! The fields of an event kind, described once: [`payload`] makes of a list of fields the struct,
+//! its reader, its writer and its schema.
 
 use crate::slot::Member;
 use crate::{Json, Object, Raw, Text};
@@ -37,7 +37,8 @@ pub(crate) trait Value<'a>: Copy {
     fn schema(o: &mut Object<'_>);
 }
 
-/// The codec of a field that names none: a value that is always written, or an `Option` that is left out when it is `None`.
+/// The codec of a field that names none: a value that is always written, or an `Option` that is
+/// left out when it is `None`.
 #[derive(Debug)]
 pub(crate) struct Plain;
 
@@ -179,7 +180,8 @@ impl<'a> Value<'a> for Text<'a> {
         Text::of(value)
     }
 
-    // Most fields of most events are texts: this cuts the line once, where a value that is cut again costs twice the checks.
+    // Most fields of most events are texts: this cuts the line once, where a value that is cut
+    // again costs twice the checks.
     #[inline(always)]
     fn read_member(member: Member<'a>) -> Option<Self> {
         Text::of_member(member)
@@ -274,7 +276,9 @@ pub struct Millis {
 impl<'a> Value<'a> for Millis {
     fn read(value: Raw<'a>) -> Option<Self> {
         let micros = value.f64().filter(|n| *n >= 0.0)? * 1000.0;
-        Some(Millis { micros: micros.round() as u64 })
+        Some(Millis {
+            micros: micros.round() as u64,
+        })
     }
 
     fn write(self, out: &mut Vec<u8>) {
@@ -310,7 +314,12 @@ pub(crate) struct KindSchema {
 impl KindSchema {
     /// Writes the members of the JSON Schema of the events of type `name`.
     pub fn write(self, o: &mut Object<'_>, name: &str) {
-        let join = |doc: &[&str]| doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+        let join = |doc: &[&str]| {
+            doc.iter()
+                .map(|line| line.trim())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         o.str("description", &join(self.doc));
         o.object("properties", |o| {
             o.object("type", |o| {
@@ -331,7 +340,8 @@ impl KindSchema {
     }
 }
 
-/// Makes the struct of an event kind from a list of its fields: `name: Type` or `name: Type as Codec`.
+/// Makes the struct of an event kind from a list of its fields: `name: Type` or
+/// `name: Type as Codec`.
 macro_rules! payload {
     ($(#[doc = $doc:literal])+ $name:ident $(<$lt:lifetime>)? {
         $($(#[doc = $field_doc:literal])+ $field:ident: $type:ty $(as $codec:ty)?,)+

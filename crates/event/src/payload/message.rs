@@ -23,8 +23,8 @@ impl Describe for ChatMessage {
 payload! {
     /// One chat message.
     Message<'a> {
-        /// The message, in OpenAI's shape: `role`, `content`, `refusal`, `tool_calls`, `tool_call_id`, `name`; with `reasoning` and
-        /// `provider` where the next turn needs them.
+        /// The message, in OpenAI's shape: `role`, `content`, `refusal`, `tool_calls`,
+        /// `tool_call_id`, `name`; with `reasoning` and `provider` where the next turn needs them.
         message: Json<'a> as As<ChatMessage>,
     }
 }
@@ -32,6 +32,7 @@ payload! {
 impl Message<'_> {
     /// Whether the message has this role.
     pub fn is_of(&self, role: &str) -> bool {
-        self.message.with(|message| message.get_str("role").as_deref() == Some(role))
+        self.message
+            .with(|message| message.get_str("role").as_deref() == Some(role))
     }
 }

@@ -26,7 +26,12 @@ payload! {
 impl<'a> Warning<'a> {
     /// A warning of the command `source`: a word to match on, and a sentence.
     pub fn new(source: &'a str, code: &'a str, message: &'a str) -> Self {
-        Warning { source: source.into(), code: code.into(), message: message.into(), ..Warning::default() }
+        Warning {
+            source: source.into(),
+            code: code.into(),
+            message: message.into(),
+            ..Warning::default()
+        }
     }
 
     /// How much of a text that was wrong a warning carries, in bytes.
@@ -62,8 +67,14 @@ payload! {
 }
 
 impl<'a> Error<'a> {
-    /// An error of the command `source` that another try would meet again: a word to match on, and a sentence.
+    /// An error of the command `source` that another try would meet again: a word to match on, and
+    /// a sentence.
     pub fn new(source: &'a str, code: &'a str, message: &'a str) -> Self {
-        Error { source: source.into(), code: code.into(), message: message.into(), ..Error::default() }
+        Error {
+            source: source.into(),
+            code: code.into(),
+            message: message.into(),
+            ..Error::default()
+        }
     }
 }

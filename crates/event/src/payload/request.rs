@@ -15,8 +15,9 @@ impl Describe for Parameters {
 }
 
 payload! {
-    /// What a client of `tc-serve` asks for, besides the messages: the first line of a pipeline's standard input. A stage that asks a
-    /// model goes by it where its own options leave something open.
+    /// What a client of `tc-serve` asks for, besides the messages: the first line of a pipeline's
+    /// standard input. A stage that asks a model goes by it where its own options leave something
+    /// open.
     Request<'a> {
         /// The API that the client speaks, as `--api` names it: the one whose members `params` are.
         api: Option<Text<'a>>,

@@ -13,7 +13,8 @@ macro_rules! kind_schemas {
 
 for_each_kind!(kind_schemas);
 
-/// The schema of one line (JSON Schema 2020-12), as JSON. It takes every event of a type that this version does not have.
+/// The schema of one line (JSON Schema 2020-12), as JSON. It takes every event of a type that this
+/// version does not have.
 pub fn schema() -> String {
     let mut out = Vec::new();
     let mut o = Object::open(&mut out);
@@ -23,18 +24,31 @@ pub fn schema() -> String {
         .str("type", "object");
     o.object("properties", |o| {
         o.object("type", |o| {
-            o.str("description", "What the event is. A type that is not listed here passes through.")
-                .str("type", "string");
+            o.str(
+                "description",
+                "What the event is. A type that is not listed here passes through.",
+            )
+            .str("type", "string");
         });
         o.object("stream", |o| {
-            o.str("description", "The name of its stream, when several share a pipe.").str("type", "string");
+            o.str(
+                "description",
+                "The name of its stream, when several share a pipe.",
+            )
+            .str("type", "string");
         });
         o.object("choice", |o| {
-            o.str("description", "The index of its choice, when the request asked for several; absent is 0.");
+            o.str(
+                "description",
+                "The index of its choice, when the request asked for several; absent is 0.",
+            );
             o.str("type", "integer").int("minimum", 0);
         });
         o.object("t", |o| {
-            o.str("description", "Milliseconds since `stream_start`; on replay the recorded time.");
+            o.str(
+                "description",
+                "Milliseconds since `stream_start`; on replay the recorded time.",
+            );
             o.str("type", "number").int("minimum", 0);
         });
     });

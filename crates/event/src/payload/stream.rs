@@ -60,7 +60,8 @@ payload! {
         dialect: Option<Text<'a>>,
         /// The request's tools, in OpenAI's shape. Filters use them where they have no `--tools`.
         tools: Option<Json<'a>> as As<Tools>,
-        /// How many tools for the client to run the request offered, where the provider repeats the request in its response.
+        /// How many tools for the client to run the request offered, where the provider repeats the
+        /// request in its response.
         tools_offered: Option<u32>,
         /// The end of the prompt, which the text continues.
         prefill: Option<Text<'a>>,
@@ -100,11 +101,14 @@ payload! {
 }
 
 impl SessionStats {
-    /// Tokens of the request and of the answer: the provider's total, but never less than its parts add up to. It may be more: xAI does
-    /// not count reasoning among the tokens of the answer. `None` where neither the total nor both parts are known.
+    /// Tokens of the request and of the answer: the provider's total, but never less than its parts
+    /// add up to. It may be more: xAI does not count reasoning among the tokens of the answer.
+    /// `None` where neither the total nor both parts are known.
     pub fn total(&self) -> Option<u64> {
-        let parts =
-            self.prompt_tokens.zip(self.completion_tokens).map(|(prompt, answer)| prompt.saturating_add(answer));
+        let parts = self
+            .prompt_tokens
+            .zip(self.completion_tokens)
+            .map(|(prompt, answer)| prompt.saturating_add(answer));
         self.total_tokens.max(parts)
     }
 }
@@ -160,7 +164,10 @@ impl FinishReason {
 
     /// Whether the turn failed, so that no assistant message is written.
     pub fn is_failure(self) -> bool {
-        matches!(self, FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut)
+        matches!(
+            self,
+            FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut
+        )
     }
 }
 

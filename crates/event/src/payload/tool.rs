@@ -63,19 +63,22 @@ impl Describe for Source {
 }
 
 payload! {
-    /// A person or a rule has answered whether a call may run. A record for people: it grants nothing to a later run.
+    /// A person or a rule has answered whether a call may run. A record for people: it grants
+    /// nothing to a later run.
     Approval<'a> {
         /// The id of its call.
         tool_id: Text<'a>,
         /// The tool's name.
         tool_name: Text<'a>,
-        /// The hash of the call: of its stream, its id, the tool's name and definition, and the arguments.
+        /// The hash of the call: of its stream, its id, the tool's name and definition, and the
+        /// arguments.
         hash: Text<'a>,
         /// `approved` or `denied`.
         decision: Text<'a> as As<Verdict>,
         /// The name of the user who runs `tool-exec`, or the user's number.
         by: Text<'a>,
-        /// How the answer was given: `terminal` (asked there), `option` (`--approve-call`, `--deny-call`) or `policy` (a rule).
+        /// How the answer was given: `terminal` (asked there), `option` (`--approve-call`,
+        /// `--deny-call`) or `policy` (a rule).
         source: Text<'a> as As<Source>,
         /// Milliseconds since 1970.
         timestamp: Option<u64>,
@@ -178,7 +181,8 @@ payload! {
         tool_id: Text<'a>,
         /// The tool's name.
         tool_name: Text<'a>,
-        /// How the call ended: `success`, `error`, `timeout`, `denied`, `cancelled`, `invalid`, `unknown_tool` or `pending`.
+        /// How the call ended: `success`, `error`, `timeout`, `denied`, `cancelled`, `invalid`,
+        /// `unknown_tool` or `pending`.
         status: Text<'a> as As<Status>,
         /// What the model gets to read.
         output: Text<'a> as Loose,
@@ -206,7 +210,8 @@ payload! {
         timestamp: Option<u64>,
         /// It is the turn's final answer.
         return_directly: bool as Flag,
-        /// The hash of a pending call, with which a person's answer names it: `--approve-call ID:HASH`.
+        /// The hash of a pending call, with which a person's answer names it:
+        /// `--approve-call ID:HASH`.
         hash: Option<Text<'a>>,
     }
 }

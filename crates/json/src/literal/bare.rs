@@ -6,7 +6,13 @@ use super::string::{MarkStart, StringForm, escape};
 
 impl Literal {
     /// Reads the beginning of a scalar at `at`.
-    pub(super) fn gemma(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
+    pub(super) fn gemma(
+        &mut self,
+        text: &str,
+        at: usize,
+        quote: &'static str,
+        out: &mut String,
+    ) -> Outcome {
         let rest = &text[at..];
         if MarkStart::with(rest, quote) == MarkStart::Perhaps {
             return Ok(Advance::Hold(at));
@@ -23,7 +29,13 @@ impl Literal {
     }
 
     /// Reads the beginning of a key at `at`.
-    pub(super) fn gemma_key(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
+    pub(super) fn gemma_key(
+        &mut self,
+        text: &str,
+        at: usize,
+        quote: &'static str,
+        out: &mut String,
+    ) -> Outcome {
         let rest = &text[at..];
         if MarkStart::with(rest, quote) == MarkStart::Perhaps {
             return Ok(Advance::Hold(at));
@@ -70,7 +82,12 @@ impl Literal {
 
     /// Reads a word that is a string or a key.
     pub(super) fn bare(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
-        let at = self.run(text, at, if self.role == Role::Key { no_key } else { ends }, out)?;
+        let at = self.run(
+            text,
+            at,
+            if self.role == Role::Key { no_key } else { ends },
+            out,
+        )?;
         if at < text.len() {
             out.push('"');
             return Ok(self.scalar(at));
@@ -78,9 +95,20 @@ impl Literal {
         Ok(Advance::On(at))
     }
 
-    /// Writes a word up to its end, without the white space there. White space that may be the last is kept in `word`.
-    fn run(&mut self, text: &str, at: usize, ends: fn(u8) -> bool, out: &mut String) -> Result<usize, &'static str> {
-        let end = text.bytes().skip(at).position(ends).map_or(text.len(), |n| at + n);
+    /// Writes a word up to its end, without the white space there. White space that may be the last
+    /// is kept in `word`.
+    fn run(
+        &mut self,
+        text: &str,
+        at: usize,
+        ends: fn(u8) -> bool,
+        out: &mut String,
+    ) -> Result<usize, &'static str> {
+        let end = text
+            .bytes()
+            .skip(at)
+            .position(ends)
+            .map_or(text.len(), |n| at + n);
         let mut rest = &text[at..end];
         while !rest.is_empty() {
             let black = rest.find(WHITE).unwrap_or(rest.len());
@@ -135,7 +163,9 @@ fn may_follow(word: &str, byte: u8) -> bool {
         [.., b' ' | b'\t' | b'\n' | b'\r'] => false,
         [b'0'..=b'9' | b'-', ..] => matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'),
         [..] => {
-            let next = |known: &&str| known.starts_with(word) && known.as_bytes().get(word.len()) == Some(&byte);
+            let next = |known: &&str| {
+                known.starts_with(word) && known.as_bytes().get(word.len()) == Some(&byte)
+            };
             ["true", "false", "null"].iter().any(next)
         }
     }

@@ -1,4 +1,5 @@
-//! Python's numbers, turned into JSON's digit by digit (<https://docs.python.org/3/reference/lexical_analysis.html#numeric-literals>).
+//! Python's numbers, turned into JSON's digit by digit
+//! (<https://docs.python.org/3/reference/lexical_analysis.html#numeric-literals>).
 
 /// A number that is being read.
 #[derive(Clone, Debug)]
@@ -11,7 +12,8 @@ pub(super) struct Number {
     score: bool,
 }
 
-/// The most digits to another base. Each of them multiplies all limbs, so that the time grows with the square.
+/// The most digits to another base. Each of them multiplies all limbs, so that the time grows with
+/// the square.
 const MAX_DIGITS: usize = 4096;
 
 const NO_NUMBER: &str = "a number is not valid JSON";
@@ -38,7 +40,12 @@ enum NumberPart {
 
 impl Number {
     pub fn new() -> Number {
-        Number { part: NumberPart::Start, limbs: Vec::new(), digits: 0, score: false }
+        Number {
+            part: NumberPart::Start,
+            limbs: Vec::new(),
+            digits: 0,
+            score: false,
+        }
     }
 
     /// Takes a byte; returns false if the number ended before it.
@@ -47,7 +54,11 @@ impl Number {
     /// The text is not a number, or one that JSON does not have.
     pub fn take(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
         let c = char::from(byte);
-        let base = if let NumberPart::Base(base) | NumberPart::Digits(base) = self.part { base } else { 10 };
+        let base = if let NumberPart::Base(base) | NumberPart::Digits(base) = self.part {
+            base
+        } else {
+            10
+        };
         if std::mem::replace(&mut self.score, byte == b'_') {
             if !c.is_digit(base) {
                 return Err(NO_NUMBER);
@@ -61,7 +72,11 @@ impl Number {
                 NumberPart::Fraction,
                 NumberPart::Power,
             ];
-            return if between.contains(&self.part) { Ok(true) } else { Err(NO_NUMBER) };
+            return if between.contains(&self.part) {
+                Ok(true)
+            } else {
+                Err(NO_NUMBER)
+            };
         }
         self.part = match (self.part, byte) {
             (NumberPart::Start, b'+') => NumberPart::Sign,
@@ -101,7 +116,10 @@ impl Number {
                 out.push(c);
                 NumberPart::Fraction
             }
-            (part @ (NumberPart::Whole | NumberPart::Point | NumberPart::Fraction), b'e' | b'E') => {
+            (
+                part @ (NumberPart::Whole | NumberPart::Point | NumberPart::Fraction),
+                b'e' | b'E',
+            ) => {
                 if part == NumberPart::Point {
                     out.push_str(".0");
                 }

@@ -1,4 +1,5 @@
-//! The parts that only Python's notation has: prefixes and joined strings, round brackets, arguments with and without names.
+//! The parts that only Python's notation has: prefixes and joined strings, round brackets,
+//! arguments with and without names.
 
 use super::advance::{Advance, Outcome};
 use super::number::Number;
@@ -7,8 +8,14 @@ use super::string::{self, StringForm, escape};
 
 const NO_VALUE: &str = "unexpected text where a value should begin";
 /// The constants of Python and of JSON, in JSON.
-const CONSTANTS: &[(&str, &str)] =
-    &[("True", "true"), ("true", "true"), ("False", "false"), ("false", "false"), ("None", "null"), ("null", "null")];
+const CONSTANTS: &[(&str, &str)] = &[
+    ("True", "true"),
+    ("true", "true"),
+    ("False", "false"),
+    ("false", "false"),
+    ("None", "null"),
+    ("null", "null"),
+];
 
 impl Literal {
     /// Reads the beginning of a scalar of Python, or of round brackets.
@@ -64,7 +71,9 @@ impl Literal {
         if self.named {
             return Err("an argument without a name comes after one with a name");
         }
-        let Some(name) = self.positional.next() else { return Err("an argument has no name") };
+        let Some(name) = self.positional.next() else {
+            return Err("an argument has no name");
+        };
         self.member(&name, out);
         self.role = Role::Value;
         Ok(())
@@ -83,11 +92,16 @@ impl Literal {
     pub(super) fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let argument = self.role == Role::Argument;
         let own = |c: char| c.is_alphanumeric() || c == '_' || (argument && matches!(c, '-' | '.'));
-        // Stops at the first character that makes the word invalid, so that the error has the same offset however the text was split.
+        // Stops at the first character that makes the word invalid, so that the error has the same
+        // offset however the text was split.
         let mut end = at;
         for c in text[at..].chars().take_while(|c| own(*c)) {
             self.word.push(c);
-            if !(if argument { self.word.len() <= MAX_WORD } else { begins_word(&self.word) }) {
+            if !(if argument {
+                self.word.len() <= MAX_WORD
+            } else {
+                begins_word(&self.word)
+            }) {
                 self.word.pop();
                 break;
             }
@@ -99,7 +113,9 @@ impl Literal {
         if text[at..].starts_with(own) {
             return Err(if argument { TOO_LONG } else { NO_VALUE });
         }
-        let Some(&byte) = text.as_bytes().get(end) else { return Ok(Advance::On(end)) };
+        let Some(&byte) = text.as_bytes().get(end) else {
+            return Ok(Advance::On(end));
+        };
         if let (b'"' | b'\'', Some(raw)) = (byte, string::prefix(&self.word)) {
             if argument {
                 self.unnamed(out)?;
@@ -138,7 +154,8 @@ impl Literal {
         Ok(self.scalar(at))
     }
 
-    /// Reads the quotation marks that open a string of Python: one, three, or the two of an empty string.
+    /// Reads the quotation marks that open a string of Python: one, three, or the two of an empty
+    /// string.
     pub(super) fn quote(&mut self, text: &str, at: usize, raw: bool) -> Advance {
         let rest = &text.as_bytes()[at..];
         let quote = rest[0];
@@ -148,16 +165,37 @@ impl Literal {
         }
         let (state, width) = match marks {
             2 => (LiteralState::Joint { spaced: false }, 2),
-            n => (LiteralState::Text(StringForm::Python { quote, triple: n == 3, raw }), n),
+            n => (
+                LiteralState::Text(StringForm::Python {
+                    quote,
+                    triple: n == 3,
+                    raw,
+                }),
+                n,
+            ),
         };
         self.go(state, at + width)
     }
 
-    /// Reads on after a string of Python: the next string joins it, with its prefix after white space; anything else ends it. Letters
-    /// right after a quotation mark are text: a model that writes `"A "b" c"` forgot to escape the quotation marks.
-    pub(super) fn joint(&mut self, text: &str, at: usize, spaced: bool, out: &mut String) -> Outcome {
+    /// Reads on after a string of Python: the next string joins it, with its prefix after white
+    /// space; anything else ends it. Letters right after a quotation mark are text: a model that
+    /// writes `"A "b" c"` forgot to escape the quotation marks.
+    pub(super) fn joint(
+        &mut self,
+        text: &str,
+        at: usize,
+        spaced: bool,
+        out: &mut String,
+    ) -> Outcome {
         let rest = &text.as_bytes()[at..];
-        let letters = if spaced { rest.iter().take(3).take_while(|b| b.is_ascii_alphabetic()).count() } else { 0 };
+        let letters = if spaced {
+            rest.iter()
+                .take(3)
+                .take_while(|b| b.is_ascii_alphabetic())
+                .count()
+        } else {
+            0
+        };
         match rest.get(letters) {
             None if string::prefix(&text[at..]).is_some() => return Ok(Advance::Hold(at)),
             Some(b'"' | b'\'') => {
@@ -174,7 +212,10 @@ impl Literal {
 
 /// The JSON of a constant of Python or JSON.
 fn known(word: &str) -> Option<&'static str> {
-    CONSTANTS.iter().find(|(known, _)| *known == word).map(|(_, json)| *json)
+    CONSTANTS
+        .iter()
+        .find(|(known, _)| *known == word)
+        .map(|(_, json)| *json)
 }
 
 /// Whether this is the beginning of a constant or of a string's prefix.

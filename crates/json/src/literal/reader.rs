@@ -1,4 +1,5 @@
-//! The state of a reader, and the steps of both notations: brackets, commas, and output that is held back.
+//! The state of a reader, and the steps of both notations: brackets, commas, and output that is
+//! held back.
 
 use super::advance::{Advance, Outcome};
 use super::number::Number;
@@ -8,9 +9,11 @@ use event::MAX_DEPTH;
 /// A notation of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
-    /// Python's literals, and JSON's words: `{'a': [1, True], "b": None}`. Arguments are written `(a=1, b='x')`.
+    /// Python's literals, and JSON's words: `{'a': [1, True], "b": None}`. Arguments are written
+    /// `(a=1, b='x')`.
     Python,
-    /// `{key:value,…}` with bare keys and words, and strings between two of `quote`. Arguments are written `{a:1,b:x}`.
+    /// `{key:value,…}` with bare keys and words, and strings between two of `quote`. Arguments are
+    /// written `{a:1,b:x}`.
     Gemma {
         /// `<|"|>` (Gemma 4) or `<escape>` (FunctionGemma). A string cannot contain it.
         quote: &'static str,
@@ -20,7 +23,8 @@ pub enum Notation {
 /// The result of a piece: how many of its bytes were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The reader needs more text. The caller passes the other bytes again, with more text behind them.
+    /// The reader needs more text. The caller passes the other bytes again, with more text behind
+    /// them.
     More(usize),
     /// The value or the arguments ended after these bytes.
     End(usize),
@@ -42,12 +46,14 @@ pub struct Literal {
     pub(super) named: bool,
     /// A word that may still be one thing or another, or the white space after one.
     pub(super) word: String,
-    /// The output since the first round bracket that may begin a tuple or only group, and the offsets of these brackets in it.
+    /// The output since the first round bracket that may begin a tuple or only group, and the
+    /// offsets of these brackets in it.
     pub(super) held: String,
     pub(super) undecided: Vec<usize>,
 }
 
-/// The longest word that is kept until it is decided, and the longest white space inside one, in bytes.
+/// The longest word that is kept until it is decided, and the longest white space inside one, in
+/// bytes.
 pub(super) const MAX_WORD: usize = 4096;
 /// The most JSON that is held back for round brackets that may be a tuple's, in bytes.
 pub(super) const MAX_HELD: usize = 64 * 1024;
@@ -146,12 +152,18 @@ impl Literal {
 
     /// Ends a value before `at`.
     pub(super) fn ended(&mut self, at: usize) -> Advance {
-        if self.open.is_empty() { Advance::End(at) } else { self.go(LiteralState::Next, at) }
+        if self.open.is_empty() {
+            Advance::End(at)
+        } else {
+            self.go(LiteralState::Next, at)
+        }
     }
 
     /// Reads a comma after a value.
     pub(super) fn next(&mut self, at: usize, out: &mut String) -> Outcome {
-        let Some(frame) = self.open.last_mut() else { return Err(SHORT) };
+        let Some(frame) = self.open.last_mut() else {
+            return Err(SHORT);
+        };
         let state = match frame.bracket {
             Bracket::Object | Bracket::Splat => LiteralState::Key,
             Bracket::Call => LiteralState::Argument,
@@ -159,7 +171,8 @@ impl Literal {
             Bracket::Group => {
                 frame.bracket = Bracket::Tuple;
                 // Brackets inside this one are closed, so it is the last undecided one.
-                self.held.insert(self.undecided.pop().unwrap_or_default(), '[');
+                self.held
+                    .insert(self.undecided.pop().unwrap_or_default(), '[');
                 self.release(out);
                 LiteralState::Item
             }
@@ -179,7 +192,9 @@ impl Literal {
 
     /// Reads the closing bracket at `at`.
     pub(super) fn close(&mut self, at: usize, out: &mut String) -> Outcome {
-        let Some(frame) = self.open.pop() else { return Err(SHORT) };
+        let Some(frame) = self.open.pop() else {
+            return Err(SHORT);
+        };
         match frame.bracket {
             Bracket::Object | Bracket::Call => self.sink(out).push('}'),
             Bracket::Array | Bracket::Tuple => self.sink(out).push(']'),
@@ -210,7 +225,11 @@ impl Literal {
 
     /// Writes the comma before an item or a member, unless it is the first.
     pub(super) fn comma(&mut self, out: &mut String) {
-        if self.open.last_mut().is_some_and(|f| std::mem::replace(&mut f.filled, true)) {
+        if self
+            .open
+            .last_mut()
+            .is_some_and(|f| std::mem::replace(&mut f.filled, true))
+        {
             self.sink(out).push(',');
         }
     }
@@ -230,6 +249,10 @@ impl Literal {
 
     /// Where output is written: held back while a bracket is undecided.
     pub(super) fn sink<'o>(&'o mut self, out: &'o mut String) -> &'o mut String {
-        if self.undecided.is_empty() { out } else { &mut self.held }
+        if self.undecided.is_empty() {
+            out
+        } else {
+            &mut self.held
+        }
     }
 }

@@ -15,7 +15,8 @@ pub(super) enum StringForm {
 }
 
 impl StringForm {
-    /// Reads on from `at`. `End` is after the closing mark. Holds back only a mark or an escape that a split went through.
+    /// Reads on from `at`. `End` is after the closing mark. Holds back only a mark or an escape
+    /// that a split went through.
     pub fn read(self, text: &str, at: usize, out: &mut String) -> Advance {
         let rest = &text.as_bytes()[at..];
         let (quote, found) = match self {
@@ -48,7 +49,8 @@ impl StringForm {
             },
             StringForm::Python { raw: true, .. } => match rest.as_bytes().get(1) {
                 None => Advance::Hold(end),
-                // Both bytes are kept: a quote after a backslash closes nothing, and the second of two backslashes does not protect the quote after it.
+                // Both bytes are kept: a quote after a backslash closes nothing, and the second of
+                // two backslashes does not protect the quote after it.
                 Some(b'\\' | b'"' | b'\'') => {
                     escape(&rest[..2], out);
                     Advance::On(end + 2)
@@ -93,14 +95,18 @@ impl MarkStart {
 
 /// Appends `text` as content of a JSON string.
 pub(super) fn escape(text: &str, out: &mut String) {
-    if text.bytes().all(|b| b >= 0x20 && !matches!(b, b'"' | b'\\' | 0x7f | 0xc2)) {
+    if text
+        .bytes()
+        .all(|b| b >= 0x20 && !matches!(b, b'"' | b'\\' | 0x7f | 0xc2))
+    {
         return out.push_str(text);
     }
     let quoted = event::quoted(text);
     out.push_str(&quoted[1..quoted.len() - 1]);
 }
 
-/// Whether a string with these letters before it is raw; `None` if Python has no such prefix. The braces of an `f` string are text.
+/// Whether a string with these letters before it is raw; `None` if Python has no such prefix. The
+/// braces of an `f` string are text.
 pub(super) fn prefix(letters: &str) -> Option<bool> {
     let mut low = [0; 2];
     let low = low.get_mut(..letters.len())?;
@@ -134,10 +140,16 @@ enum Meaning {
 }
 
 impl Escape {
-    /// The escape at the beginning of `rest`; `None` if it may be longer than `rest`. A backslash that begins no escape means itself.
+    /// The escape at the beginning of `rest`; `None` if it may be longer than `rest`. A backslash
+    /// that begins no escape means itself.
     fn read(rest: &str, json: bool) -> Option<Escape> {
         let b = rest.as_bytes();
-        let one = |c: char| Some(Escape { width: 2, meant: Meaning::Char(c) });
+        let one = |c: char| {
+            Some(Escape {
+                width: 2,
+                meant: Meaning::Char(c),
+            })
+        };
         match *b.get(1)? {
             b'n' => one('\n'),
             b't' => one('\t'),
@@ -148,13 +160,23 @@ impl Escape {
             b'v' if !json => one('\x0b'),
             c @ (b'\\' | b'\'' | b'"') => one(char::from(c)),
             b'/' if json => one('/'),
-            b'\n' if !json => Some(Escape { width: 2, meant: Meaning::Nothing }),
+            b'\n' if !json => Some(Escape {
+                width: 2,
+                meant: Meaning::Nothing,
+            }),
             b'\r' if !json => {
                 let width = if *b.get(2)? == b'\n' { 3 } else { 2 };
-                Some(Escape { width, meant: Meaning::Nothing })
+                Some(Escape {
+                    width,
+                    meant: Meaning::Nothing,
+                })
             }
             b'0'..=b'7' if !json => {
-                let digits = b[1..].iter().take(3).take_while(|c| matches!(c, b'0'..=b'7')).count();
+                let digits = b[1..]
+                    .iter()
+                    .take(3)
+                    .take_while(|c| matches!(c, b'0'..=b'7'))
+                    .count();
                 if digits < 3 && b.len() == 1 + digits {
                     return None;
                 }
@@ -167,10 +189,17 @@ impl Escape {
         }
     }
 
-    const NONE: Escape = Escape { width: 1, meant: Meaning::Char('\\') };
+    const NONE: Escape = Escape {
+        width: 1,
+        meant: Meaning::Char('\\'),
+    };
 
     fn hex(rest: &str, want: usize) -> Option<Escape> {
-        let digits = rest.as_bytes()[2..].iter().take(want).take_while(|c| c.is_ascii_hexdigit()).count();
+        let digits = rest.as_bytes()[2..]
+            .iter()
+            .take(want)
+            .take_while(|c| c.is_ascii_hexdigit())
+            .count();
         match digits {
             n if n == want => Some(Escape::code(&rest[2..2 + n], 16, 2 + n)),
             n if n + 2 == rest.len() => None,
@@ -179,10 +208,18 @@ impl Escape {
     }
 
     fn code(digits: &str, radix: u32, width: usize) -> Escape {
-        let Ok(code) = u32::from_str_radix(digits, radix) else { return Escape::NONE };
+        let Ok(code) = u32::from_str_radix(digits, radix) else {
+            return Escape::NONE;
+        };
         match char::from_u32(code) {
-            Some(c) => Escape { width, meant: Meaning::Char(c) },
-            None if code <= 0xffff => Escape { width, meant: Meaning::Half(code) },
+            Some(c) => Escape {
+                width,
+                meant: Meaning::Char(c),
+            },
+            None if code <= 0xffff => Escape {
+                width,
+                meant: Meaning::Half(code),
+            },
             None => Escape::NONE,
         }
     }

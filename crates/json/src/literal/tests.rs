@@ -34,17 +34,34 @@ fn feed(mut literal: Literal, pieces: &[&str]) -> Result<(String, usize), &'stat
 fn read(new: &dyn Fn() -> Literal, text: &str) -> Result<(String, usize), &'static str> {
     let whole = feed(new(), &[text]);
     for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
-        assert_eq!(feed(new(), &[&text[..at], &text[at..]]), whole, "{text:?} cut at {at}");
+        assert_eq!(
+            feed(new(), &[&text[..at], &text[at..]]),
+            whole,
+            "{text:?} cut at {at}"
+        );
     }
     let mut buffer = [0; 4];
-    let single: Vec<String> = text.chars().map(|c| c.encode_utf8(&mut buffer).to_owned()).collect();
-    assert_eq!(feed(new(), &single.iter().map(String::as_str).collect::<Vec<_>>()), whole, "{text:?} in characters");
+    let single: Vec<String> = text
+        .chars()
+        .map(|c| c.encode_utf8(&mut buffer).to_owned())
+        .collect();
+    assert_eq!(
+        feed(
+            new(),
+            &single.iter().map(String::as_str).collect::<Vec<_>>()
+        ),
+        whole,
+        "{text:?} in characters"
+    );
     whole
 }
 
 fn value(notation: Notation, text: &str) -> Result<String, &'static str> {
     read(&|| Literal::value(notation), text).map(|(out, end)| {
-        assert!(serde_json::from_str::<&serde_json::value::RawValue>(&out).is_ok(), "{text:?} gave {out:?}");
+        assert!(
+            serde_json::from_str::<&serde_json::value::RawValue>(&out).is_ok(),
+            "{text:?} gave {out:?}"
+        );
         format!("{out}{}", if end == text.len() { "" } else { " …" })
     })
 }
@@ -52,7 +69,10 @@ fn value(notation: Notation, text: &str) -> Result<String, &'static str> {
 fn arguments(notation: Notation, names: &[&str], text: &str) -> Result<String, &'static str> {
     let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
     read(&|| Literal::arguments(notation, names.clone()), text).map(|(out, end)| {
-        assert!(serde_json::from_str::<&serde_json::value::RawValue>(&out).is_ok(), "{text:?} gave {out:?}");
+        assert!(
+            serde_json::from_str::<&serde_json::value::RawValue>(&out).is_ok(),
+            "{text:?} gave {out:?}"
+        );
         format!("{out}{}", &text[end..])
     })
 }
@@ -83,7 +103,10 @@ fn strings_of_python() {
                 r"'\n\t\r\a\b\f\v\\\'\x41\u00e9\U0001F600\101\0'",
                 "\"\\n\\t\\r\\u0007\\u0008\\u000c\\u000b\\\\'Aé😀A\\u0000\"",
             ),
-            (r"'\q \d \/ \N{DASH} \u12G \xZ \U00110000 \8'", r#""\\q \\d \\/ \\N{DASH} \\u12G \\xZ \\U00110000 \\8""#),
+            (
+                r"'\q \d \/ \N{DASH} \u12G \xZ \U00110000 \8'",
+                r#""\\q \\d \\/ \\N{DASH} \\u12G \\xZ \\U00110000 \\8""#,
+            ),
             (r"'\1012\78'", r#""A2\u00078""#),
             ("'one\\\ntwo\\\r\nthree\\\rfour'", r#""onetwothreefour""#),
             (r"'\ud83d\ude00'", r#""\ud83d\ude00""#),
@@ -97,7 +120,10 @@ fn strings_of_python() {
             (r#""A "b" c""#, r#""A " …"#),
             ("'a' rx'b'", r#""a" …"#),
             ("x'a'", "! unexpected text where a value should begin"),
-            ("'日本語 😀\u{7f}\u{9b}\u{a0}\u{1b}'", "\"日本語 😀\\u007f\\u009b\u{a0}\\u001b\""),
+            (
+                "'日本語 😀\u{7f}\u{9b}\u{a0}\u{1b}'",
+                "\"日本語 😀\\u007f\\u009b\u{a0}\\u001b\"",
+            ),
             ("'open", "! the value is incomplete"),
             ("'open\\", "! the value is incomplete"),
         ],
@@ -114,7 +140,10 @@ fn numbers_of_python() {
             ("-12.50", "-12.50"),
             ("1E+05", "1E+05"),
             ("0.1e-7", "0.1e-7"),
-            ("123456789012345678901234567890", "123456789012345678901234567890"),
+            (
+                "123456789012345678901234567890",
+                "123456789012345678901234567890",
+            ),
             ("1_000_000", "1000000"),
             ("1_0.2_5e1_0", "10.25e10"),
             ("1__0", "! a number is not valid JSON"),
@@ -133,7 +162,10 @@ fn numbers_of_python() {
             ("0o17", "15"),
             ("0b1010", "10"),
             ("0x0", "0"),
-            ("0xde0b6b3a7640000_0000000000000001", "18446744073709551616000000000000000001"),
+            (
+                "0xde0b6b3a7640000_0000000000000001",
+                "18446744073709551616000000000000000001",
+            ),
             ("0x", "! a number is not valid JSON"),
             ("0b12", "! a number is not valid JSON"),
             ("1j", "! a number is not valid JSON"),
@@ -156,12 +188,18 @@ fn values_of_python() {
         |text| value(Notation::Python, text),
         &[
             (" True", "true"),
-            ("[True, False, None, true, false, null]", "[true,false,null,true,false,null]"),
+            (
+                "[True, False, None, true, false, null]",
+                "[true,false,null,true,false,null]",
+            ),
             ("[]", "[]"),
             ("[ ]x", "[] …"),
             ("[1, 2, ]", "[1,2]"),
             ("[,]", "! unexpected text where a value should begin"),
-            ("[1 2]", "! a value is followed by neither a comma nor the closing bracket"),
+            (
+                "[1 2]",
+                "! a value is followed by neither a comma nor the closing bracket",
+            ),
             ("()", "[]"),
             ("(1)", "1"),
             ("(1,)", "[1]"),
@@ -170,18 +208,30 @@ fn values_of_python() {
             ("((1, 2), 3)", "[[1,2],3]"),
             ("({'a': [(), ('x')]})", r#"{"a":[[],"x"]}"#),
             ("{}", "{}"),
-            (r#"{'a': 1, "b": {'c': [None]},}"#, r#"{"a":1,"b":{"c":[null]}}"#),
-            ("{1: 2, 1.5: 3, True: 4, None: 5, 'a' 'b': 6}", r#"{"1":2,"1.5":3,"true":4,"null":5,"ab":6}"#),
+            (
+                r#"{'a': 1, "b": {'c': [None]},}"#,
+                r#"{"a":1,"b":{"c":[null]}}"#,
+            ),
+            (
+                "{1: 2, 1.5: 3, True: 4, None: 5, 'a' 'b': 6}",
+                r#"{"1":2,"1.5":3,"true":4,"null":5,"ab":6}"#,
+            ),
             ("{'a'}", "! a key has no colon after it"),
             ("{1, 2}", "! a key has no colon after it"),
             ("{a: 1}", "! unexpected text where a value should begin"),
             ("{(1, 2): 3}", "! a key is not a string"),
             ("{'a': }", "! unexpected text where a value should begin"),
-            ("[1, # one\n 2]", "! unexpected text where a value should begin"),
+            (
+                "[1, # one\n 2]",
+                "! unexpected text where a value should begin",
+            ),
             ("[f(1)]", "! unexpected text where a value should begin"),
             ("[1", "! the value is incomplete"),
             ("", "! unexpected text where a value should begin"),
-            ("[1)", "! a value is followed by neither a comma nor the closing bracket"),
+            (
+                "[1)",
+                "! a value is followed by neither a comma nor the closing bracket",
+            ),
         ],
     );
 }
@@ -199,20 +249,41 @@ fn arguments_of_python() {
             ("r'\\d', b=None)", r#"{"first":"\\d","b":null}"#),
             ("-1, (2))", r#"{"first":-1,"second":2}"#),
             ("1, 2, 3)", "! an argument has no name"),
-            ("a=1, 2)", "! an argument without a name comes after one with a name"),
-            ("a=1, None)", "! an argument without a name comes after one with a name"),
+            (
+                "a=1, 2)",
+                "! an argument without a name comes after one with a name",
+            ),
+            (
+                "a=1, None)",
+                "! an argument without a name comes after one with a name",
+            ),
             ("x)", "! unexpected text where a value should begin"),
-            ("None=1, r='q', user-id=2, 名前='日本')", r#"{"None":1,"r":"q","user-id":2,"名前":"日本"}"#),
-            ("**{'a b': 1, 'c': [2]}, d=3, **{}, **{'': 4})", r#"{"a b":1,"c":[2],"d":3,"":4}"#),
+            (
+                "None=1, r='q', user-id=2, 名前='日本')",
+                r#"{"None":1,"r":"q","user-id":2,"名前":"日本"}"#,
+            ),
+            (
+                "**{'a b': 1, 'c': [2]}, d=3, **{}, **{'': 4})",
+                r#"{"a b":1,"c":[2],"d":3,"":4}"#,
+            ),
             ("**{})", "{}"),
             ("1, **{'x': 2})", r#"{"first":1,"x":2}"#),
             ("*[1])", "! the call unpacks a list"),
             ("**[1])", "! the value after ** is not a dict"),
             ("a==1)", "! unexpected text where a value should begin"),
-            ("a=1]", "! a value is followed by neither a comma nor the closing bracket"),
-            ("a=')', b=\"<tool_call>\")", r#"{"a":")","b":"<tool_call>"}"#),
+            (
+                "a=1]",
+                "! a value is followed by neither a comma nor the closing bracket",
+            ),
+            (
+                "a=')', b=\"<tool_call>\")",
+                r#"{"a":")","b":"<tool_call>"}"#,
+            ),
             ("a=1", "! the value is incomplete"),
-            ("a=1,,b=2)", "! an argument without a name comes after one with a name"),
+            (
+                "a=1,,b=2)",
+                "! an argument without a name comes after one with a name",
+            ),
         ],
     );
 }
@@ -224,36 +295,69 @@ fn values_and_arguments_of_gemma() {
         &[
             ("}<tool_call|>", "{}<tool_call|>"),
             ("city:<|\"|>Paris<|\"|>,n:42}", r#"{"city":"Paris","n":42}"#),
-            ("t:<|\"|>a <|x| \"b\" \\n }<|\"<|\"|>}", r#"{"t":"a <|x| \"b\" \\n }<|\""}"#),
-            ("a:{b:[1, 2, {c:<|\"|>v<|\"|>}]},}", r#"{"a":{"b":[1,2,{"c":"v"}]}}"#),
-            ("a:null,b:true,c:false,d:-1.5e10,e:3.14}", r#"{"a":null,"b":true,"c":false,"d":-1.5e10,"e":3.14}"#),
-            ("a: New York , b:12 Main St,c:true north}", r#"{"a":"New York","b":"12 Main St","c":"true north"}"#),
+            (
+                "t:<|\"|>a <|x| \"b\" \\n }<|\"<|\"|>}",
+                r#"{"t":"a <|x| \"b\" \\n }<|\""}"#,
+            ),
+            (
+                "a:{b:[1, 2, {c:<|\"|>v<|\"|>}]},}",
+                r#"{"a":{"b":[1,2,{"c":"v"}]}}"#,
+            ),
+            (
+                "a:null,b:true,c:false,d:-1.5e10,e:3.14}",
+                r#"{"a":null,"b":true,"c":false,"d":-1.5e10,"e":3.14}"#,
+            ),
+            (
+                "a: New York , b:12 Main St,c:true north}",
+                r#"{"a":"New York","b":"12 Main St","c":"true north"}"#,
+            ),
             (
                 "a:inf,b:007,c:+1,d:1.,e:nul,f:trues,g:-,h:1e5 }",
                 r#"{"a":"inf","b":"007","c":"+1","d":"1.","e":"nul","f":"trues","g":"-","h":1e5}"#,
             ),
-            ("a:<b>x,c:x<|\"|>y,d:http://h:80/[}", r#"{"a":"<b>x","c":"x<|\"|>y","d":"http://h:80/["}"#),
+            (
+                "a:<b>x,c:x<|\"|>y,d:http://h:80/[}",
+                r#"{"a":"<b>x","c":"x<|\"|>y","d":"http://h:80/["}"#,
+            ),
             ("a:\"q,\\\"}\\/\\u00e9\\n\"}", r#"{"a":"q,\"}/é\n"}"#),
-            (" a b : 1 ,<|\"|>c:<|\"|>:2,\"d\":3}", r#"{"a b":1,"c:":2,"d":3}"#),
+            (
+                " a b : 1 ,<|\"|>c:<|\"|>:2,\"d\":3}",
+                r#"{"a b":1,"c:":2,"d":3}"#,
+            ),
             ("日本:東京 😀,b:x}", r#"{"日本":"東京 😀","b":"x"}"#),
             ("a:\u{1b}[2J\u{9b}}", r#"{"a":"\u001b[2J\u009b"}"#),
             ("a:}", "! a value is missing"),
             ("a:,b:1}", "! a value is missing"),
             (":1}", "! a key is missing"),
             ("a}", "! a key has no colon after it"),
-            ("a:<|\"|>x<|\"|>y}", "! a value is followed by neither a comma nor the closing bracket"),
-            ("a:[1,2}", "! a value is followed by neither a comma nor the closing bracket"),
+            (
+                "a:<|\"|>x<|\"|>y}",
+                "! a value is followed by neither a comma nor the closing bracket",
+            ),
+            (
+                "a:[1,2}",
+                "! a value is followed by neither a comma nor the closing bracket",
+            ),
             ("a:<|\"|>open", "! the value is incomplete"),
             ("a:1", "! the value is incomplete"),
         ],
     );
     table(
         |text| arguments(FUNCTION_GEMMA, &[], text),
-        &[("a:<escape>x<esc</escape><escape>,n:3}", r#"{"a":"x<esc</escape>","n":3}"#)],
+        &[(
+            "a:<escape>x<esc</escape><escape>,n:3}",
+            r#"{"a":"x<esc</escape>","n":3}"#,
+        )],
     );
     table(
         |text| value(GEMMA4, text),
-        &[("[a,1]", r#"["a",1]"#), ("12 ", "12"), ("a b ", r#""a b""#), ("<|\"|>x<|\"|>,", r#""x" …"#), ("{}", "{}")],
+        &[
+            ("[a,1]", r#"["a",1]"#),
+            ("12 ", "12"),
+            ("a b ", r#""a b""#),
+            ("<|\"|>x<|\"|>,", r#""x" …"#),
+            ("{}", "{}"),
+        ],
     );
 }
 
@@ -266,34 +370,68 @@ fn what_is_certain_comes_at_once() {
         assert_eq!(literal.push(piece, &mut out), Progress::More(piece.len()));
         seen.push(out);
     }
-    assert_eq!(seen, [r#"{"text":"He"#, "llo, wor", r#"ld","n":1"#, "23", r#","b":[1"#, r#","x"#]);
+    assert_eq!(
+        seen,
+        [
+            r#"{"text":"He"#,
+            "llo, wor",
+            r#"ld","n":1"#,
+            "23",
+            r#","b":[1"#,
+            r#","x"#
+        ]
+    );
 }
 
 #[test]
 fn nesting_and_length_are_bounded() {
     let most = MAX_DEPTH as usize;
-    for (open, close, notation) in [("[", "]", Notation::Python), ("(", ",)", Notation::Python), ("[", "]", GEMMA4)] {
+    for (open, close, notation) in [
+        ("[", "]", Notation::Python),
+        ("(", ",)", Notation::Python),
+        ("[", "]", GEMMA4),
+    ] {
         let text = |n: usize| format!("{}{}", open.repeat(n), close.repeat(n));
         if close == "]" {
             assert!(feed(Literal::value(notation), &[&text(most)]).is_ok());
         }
-        assert_eq!(feed(Literal::value(notation), &[&text(most + 1)]), Err("the brackets nest too deeply"));
+        assert_eq!(
+            feed(Literal::value(notation), &[&text(most + 1)]),
+            Err("the brackets nest too deeply")
+        );
     }
     let most = format!("0x{}", "f".repeat(4097));
-    assert!(feed(Literal::value(Notation::Python), &[&most[..4098]]).is_ok_and(|(out, _)| out.len() == 4933));
-    let long =
-        [format!("('{}')", "x".repeat(70_000)), most, format!("[{}]", "x".repeat(9)), format!("({})", " ".repeat(9))];
-    let found: Vec<_> = long.iter().map(|text| value_once(Notation::Python, text).is_err()).collect();
+    assert!(
+        feed(Literal::value(Notation::Python), &[&most[..4098]])
+            .is_ok_and(|(out, _)| out.len() == 4933)
+    );
+    let long = [
+        format!("('{}')", "x".repeat(70_000)),
+        most,
+        format!("[{}]", "x".repeat(9)),
+        format!("({})", " ".repeat(9)),
+    ];
+    let found: Vec<_> = long
+        .iter()
+        .map(|text| value_once(Notation::Python, text).is_err())
+        .collect();
     assert_eq!(found, [true, true, true, false]);
     let wide = format!("{{a:x{}y}}", " ".repeat(5000));
     assert_eq!(value_once(GEMMA4, &wide), Err(TOO_LONG));
-    assert_eq!(value_once(GEMMA4, &format!("[{}]", "1".repeat(5000))), Err(TOO_LONG));
+    assert_eq!(
+        value_once(GEMMA4, &format!("[{}]", "1".repeat(5000))),
+        Err(TOO_LONG)
+    );
 }
 
 /// Whole and in pieces of seven bytes, since every cut of a long text takes too long.
 fn value_once(notation: Notation, text: &str) -> Result<String, &'static str> {
     let whole = feed(Literal::value(notation), &[text]);
-    let pieces: Vec<&str> = text.as_bytes().chunks(7).map(|c| std::str::from_utf8(c).expect("ASCII")).collect();
+    let pieces: Vec<&str> = text
+        .as_bytes()
+        .chunks(7)
+        .map(|c| std::str::from_utf8(c).expect("ASCII"))
+        .collect();
     assert_eq!(feed(Literal::value(notation), &pieces), whole);
     whole.map(|(out, _)| out)
 }
@@ -301,9 +439,10 @@ fn value_once(notation: Notation, text: &str) -> Result<String, &'static str> {
 /// Text made of what the notations are made of.
 fn soup() -> impl Strategy<Value = String> {
     let tokens = [
-        "{", "}", "[", "]", "(", ")", ",", ":", "=", "'", "\"", "'''", "\"\"\"", "\\", "\\u", "\\x4", "\\ud83d",
-        "\\12", "**{", "a", "true", "None", "r'", "12", "0x1f", "1_", ".5", "-", "e5", " ", "\n", "\r\n", "<|\"|>",
-        "<|\"", "<escape>", "<", "é", "日", "😀", "\u{1b}", "\u{9b}", "name=", "k:",
+        "{", "}", "[", "]", "(", ")", ",", ":", "=", "'", "\"", "'''", "\"\"\"", "\\", "\\u",
+        "\\x4", "\\ud83d", "\\12", "**{", "a", "true", "None", "r'", "12", "0x1f", "1_", ".5", "-",
+        "e5", " ", "\n", "\r\n", "<|\"|>", "<|\"", "<escape>", "<", "é", "日", "😀", "\u{1b}",
+        "\u{9b}", "name=", "k:",
     ];
     prop::collection::vec(prop::sample::select(tokens.to_vec()), 0..24).prop_map(|v| v.concat())
 }

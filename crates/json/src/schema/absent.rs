@@ -1,9 +1,10 @@
 //! `null` for an argument that the model leaves out.
 //!
 //! Models send it to schemas that do not allow it: those on Groq emit every declared property
-//! (<https://github.com/vierisid/jarvis/pull/199>), and OpenAI's strict mode requires every property
-//! (<https://github.com/livekit/agents-js/pull/2308>). So a declared member that is `null` although the schema does not allow `null` counts
-//! as missing. This holds for the validation only: the arguments stay as they came.
+//! (<https://github.com/vierisid/jarvis/pull/199>), and OpenAI's strict mode requires every
+//! property (<https://github.com/livekit/agents-js/pull/2308>). So a declared member that is `null`
+//! although the schema does not allow `null` counts as missing. This holds for the validation only:
+//! the arguments stay as they came.
 
 use crate::{JsonType, ValueType};
 use serde_json::Value;
@@ -11,9 +12,14 @@ use serde_json::Value;
 /// How many members are looked up: each costs a walk over the schema. Members beyond these stay.
 const LOOKED_UP: u32 = 100_000;
 
-/// Removes the members that count as missing from a value, at any depth. Returns whether there were any.
+/// Removes the members that count as missing from a value, at any depth. Returns whether there were
+/// any.
 pub(super) fn leave_out_nulls(value: &mut Value, typed: &ValueType<'_>) -> bool {
-    Nulls { left: LOOKED_UP, found: false }.leave_out(value, typed)
+    Nulls {
+        left: LOOKED_UP,
+        found: false,
+    }
+    .leave_out(value, typed)
 }
 
 struct Nulls {
@@ -30,7 +36,9 @@ impl Nulls {
     fn visit(&mut self, value: &mut Value, typed: &ValueType<'_>) {
         match value {
             Value::Object(members) => members.retain(|key, member| {
-                if !matches!(member, Value::Null | Value::Object(_) | Value::Array(_)) || self.left == 0 {
+                if !matches!(member, Value::Null | Value::Object(_) | Value::Array(_))
+                    || self.left == 0
+                {
                     return true;
                 }
                 self.left -= 1;
@@ -74,14 +82,26 @@ mod tests {
                 json!({"unit": null, "note": null, "any": null, "maybe": null, "other": null}),
                 json!({"note": null, "any": null, "maybe": null, "other": null}),
             ),
-            (json!({"at": {"x": null, "label": null}}), json!({"at": {"label": null}})),
+            (
+                json!({"at": {"x": null, "label": null}}),
+                json!({"at": {"label": null}}),
+            ),
             (json!({"at": null, "path": null}), json!({})),
-            (json!({"path": [{"x": null}, null, {"x": 1}]}), json!({"path": [{}, null, {"x": 1}]})),
-            (json!({"by": {"p": {"x": null}, "q": null}}), json!({"by": {"p": {}, "q": null}})),
+            (
+                json!({"path": [{"x": null}, null, {"x": 1}]}),
+                json!({"path": [{}, null, {"x": 1}]}),
+            ),
+            (
+                json!({"by": {"p": {"x": null}, "q": null}}),
+                json!({"by": {"p": {}, "q": null}}),
+            ),
             (json!({"a": "x", "b": null}), json!({"a": "x"})),
         ] {
             let mut value = before.clone();
-            assert_eq!(leave_out_nulls(&mut value, &ValueType::new(&schema)), before != after);
+            assert_eq!(
+                leave_out_nulls(&mut value, &ValueType::new(&schema)),
+                before != after
+            );
             assert_eq!(value, after, "{before}");
         }
     }

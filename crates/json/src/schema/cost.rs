@@ -1,18 +1,21 @@
 //! The cost of a schema: the steps of a validation, counted before the schema is compiled.
 //!
-//! Alternatives and references that lead to each other multiply: thirty pairs of references, 2 kB of schema, are a billion
-//! steps at one value. The validator (jsonschema 0.60) remembers only the results of lists and objects under a schema that refers to
-//! itself. So the steps of everything else are counted here, with references followed; a schema with too many is refused.
+//! Alternatives and references that lead to each other multiply: thirty pairs of references, 2 kB
+//! of schema, are a billion steps at one value. The validator (jsonschema 0.60) remembers only the
+//! results of lists and objects under a schema that refers to itself. So the steps of everything
+//! else are counted here, with references followed; a schema with too many is refused.
 
 use super::references::References;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
-/// The most steps of a validation along one path down the value. A schema without references takes about as many as it has keywords.
+/// The most steps of a validation along one path down the value. A schema without references takes
+/// about as many as it has keywords.
 const MAX_STEPS: u64 = 1_000_000;
 /// The most steps of the validation of a whole value.
 const MAX_TOTAL: u64 = 200_000_000;
-/// How many schemas in a row may apply to the same value. Each takes stack at each level of the value.
+/// How many schemas in a row may apply to the same value. Each takes stack at each level of the
+/// value.
 const MAX_ROW: usize = 48;
 /// How many schemas the references may lead through on one path down the value.
 const MAX_NESTED: usize = 1_000;
@@ -30,19 +33,33 @@ pub(super) fn steps(root: &Value) -> Result<u64, &'static str> {
     if references.roots() > MAX_ROOTS {
         return Err("more than 100 of its parts have an $id");
     }
-    let mut weigh = CostCount { references, places: HashMap::new(), paths: HashMap::new(), recursive: HashSet::new() };
+    let mut weigh = CostCount {
+        references,
+        places: HashMap::new(),
+        paths: HashMap::new(),
+        recursive: HashSet::new(),
+    };
     let mut sum = weigh.path(root, 0)?;
     // A schema that refers to itself is validated once for each list and object that it applies to.
     for part in &weigh.recursive {
-        sum = sum.saturating_add(weigh.paths.get(part).copied().flatten().unwrap_or(MAX_STEPS));
+        sum = sum.saturating_add(
+            weigh
+                .paths
+                .get(part)
+                .copied()
+                .flatten()
+                .unwrap_or(MAX_STEPS),
+        );
     }
     if sum > MAX_STEPS { Err(MANY) } else { Ok(sum) }
 }
 
-const MANY: &str = "its references and alternatives multiply to more than 1,000,000 steps at one value";
+const MANY: &str =
+    "its references and alternatives multiply to more than 1,000,000 steps at one value";
 const ROW: &str = "more than 48 schemas in a row apply to one value";
 
-/// Whether a value can be validated in `steps` for each part of it. `length` is that of its text, a quick bound of the number of parts.
+/// Whether a value can be validated in `steps` for each part of it. `length` is that of its text, a
+/// quick bound of the number of parts.
 pub(super) fn bearable(steps: u64, length: usize, value: &Value) -> bool {
     let bears = |parts: u64| steps.saturating_mul(parts) <= MAX_TOTAL;
     bears(length as u64) || bears(measure(value).1)
@@ -70,8 +87,14 @@ struct CostCount<'s> {
 
 impl<'s> CostCount<'s> {
     fn place(&mut self, schema: &'s Value, row: usize) -> Result<LocalCost, &'static str> {
-        let mut place = LocalCost { steps: 1, marks: 1, row: 1 };
-        let Value::Object(members) = schema else { return Ok(place) };
+        let mut place = LocalCost {
+            steps: 1,
+            marks: 1,
+            row: 1,
+        };
+        let Value::Object(members) = schema else {
+            return Ok(place);
+        };
         let address = std::ptr::from_ref(schema);
         match self.places.get(&address) {
             Some(Some(known)) => return Ok(*known),
@@ -83,13 +106,17 @@ impl<'s> CostCount<'s> {
         for part in self.in_place(members) {
             let part = self.place(part, row + 1)?;
             place.steps = place.steps.saturating_add(part.steps);
-            place.marks = place.marks.saturating_add(part.steps.saturating_mul(2)).saturating_add(part.marks);
+            place.marks = place
+                .marks
+                .saturating_add(part.steps.saturating_mul(2))
+                .saturating_add(part.marks);
             place.row = place.row.max(part.row + 1);
             if place.row > MAX_ROW {
                 return Err(ROW);
             }
         }
-        if members.contains_key("unevaluatedProperties") || members.contains_key("unevaluatedItems") {
+        if members.contains_key("unevaluatedProperties") || members.contains_key("unevaluatedItems")
+        {
             place.steps = place.steps.saturating_add(place.marks);
         }
         if place.steps > MAX_STEPS {
@@ -100,7 +127,9 @@ impl<'s> CostCount<'s> {
     }
 
     fn path(&mut self, schema: &'s Value, nested: usize) -> Result<u64, &'static str> {
-        let Value::Object(members) = schema else { return Ok(1) };
+        let Value::Object(members) = schema else {
+            return Ok(1);
+        };
         let address = std::ptr::from_ref(schema);
         match self.paths.get(&address) {
             Some(Some(known)) => return Ok(*known),
@@ -108,13 +137,17 @@ impl<'s> CostCount<'s> {
                 self.recursive.insert(address);
                 return Ok(self.place(schema, 1)?.steps);
             }
-            None if nested > MAX_NESTED => return Err("its references lead through more than 1,000 schemas"),
+            None if nested > MAX_NESTED => {
+                return Err("its references lead through more than 1,000 schemas");
+            }
             None => self.paths.insert(address, None),
         };
         let mut steps = self.place(schema, 1)?.steps;
         for part in self.in_place(members) {
             // `place` counted the steps of this part at the value itself.
-            let below = self.path(part, nested + 1)?.saturating_sub(self.place(part, 1)?.steps);
+            let below = self
+                .path(part, nested + 1)?
+                .saturating_sub(self.place(part, 1)?.steps);
             steps = steps.saturating_add(below);
         }
         steps = steps.saturating_add(self.below(members, nested + 1)?);
@@ -126,12 +159,17 @@ impl<'s> CostCount<'s> {
     }
 
     /// The steps at the most expensive member, item or key.
-    fn below(&mut self, members: &'s Map<String, Value>, nested: usize) -> Result<u64, &'static str> {
+    fn below(
+        &mut self,
+        members: &'s Map<String, Value>,
+        nested: usize,
+    ) -> Result<u64, &'static str> {
         let mut sum = |keys: &[&str], named: &[&str]| -> Result<u64, &'static str> {
             let mut sum: u64 = 0;
             for key in keys {
                 sum = match members.get(*key) {
-                    // Only one of the schemas for single names or positions applies to a member or item.
+                    // Only one of the schemas for single names or positions applies to a member or
+                    // item.
                     Some(Value::Array(all)) => sum.saturating_add(self.most(all.iter(), nested)?),
                     Some(Value::Object(all)) if named.contains(key) => {
                         sum.saturating_add(self.most(all.values(), nested)?)
@@ -142,8 +180,24 @@ impl<'s> CostCount<'s> {
             }
             Ok(sum)
         };
-        let mut member = sum(&["properties", "additionalProperties", "unevaluatedProperties"], &["properties"])?;
-        let item = sum(&["prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"], &[])?;
+        let mut member = sum(
+            &[
+                "properties",
+                "additionalProperties",
+                "unevaluatedProperties",
+            ],
+            &["properties"],
+        )?;
+        let item = sum(
+            &[
+                "prefixItems",
+                "items",
+                "additionalItems",
+                "contains",
+                "unevaluatedItems",
+            ],
+            &[],
+        )?;
         let key = sum(&["propertyNames"], &[])?;
         // Several patterns may match one name.
         if let Some(Value::Object(patterns)) = members.get("patternProperties") {
@@ -154,8 +208,14 @@ impl<'s> CostCount<'s> {
         Ok(member.max(item).max(key))
     }
 
-    fn most(&mut self, schemas: impl Iterator<Item = &'s Value>, nested: usize) -> Result<u64, &'static str> {
-        schemas.map(|schema| self.path(schema, nested)).try_fold(0, |most, steps| Ok(steps?.max(most)))
+    fn most(
+        &mut self,
+        schemas: impl Iterator<Item = &'s Value>,
+        nested: usize,
+    ) -> Result<u64, &'static str> {
+        schemas
+            .map(|schema| self.path(schema, nested))
+            .try_fold(0, |most, steps| Ok(steps?.max(most)))
     }
 
     /// The parts of a schema that apply to the same value as the schema.
@@ -168,7 +228,9 @@ impl<'s> CostCount<'s> {
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => parts.extend(all),
                 ("not" | "if" | "then" | "else", schema) => parts.push(schema),
-                ("dependentSchemas" | "dependencies", Value::Object(all)) => parts.extend(all.values()),
+                ("dependentSchemas" | "dependencies", Value::Object(all)) => {
+                    parts.extend(all.values())
+                }
                 _ => {}
             }
         }
@@ -181,9 +243,10 @@ fn own(members: &Map<String, Value>) -> u64 {
     let mut steps = 0;
     for (key, value) in members {
         steps += match (key.as_str(), value) {
-            ("properties" | "patternProperties" | "dependentRequired" | "dependencies", Value::Object(all)) => {
-                all.len() as u64
-            }
+            (
+                "properties" | "patternProperties" | "dependentRequired" | "dependencies",
+                Value::Object(all),
+            ) => all.len() as u64,
             ("required", Value::Array(all)) => all.len() as u64,
             ("enum" | "const", data) => measure(data).1,
             _ => 0,
@@ -195,7 +258,10 @@ fn own(members: &Map<String, Value>) -> u64 {
 /// Whether the errors of `value` under `root` can be collected in few enough steps.
 pub(super) fn affordable(root: &Value, value: &Value) -> bool {
     let (depth, parts) = measure(value);
-    let mut count = ErrorCount { references: References::new(root), seen: HashMap::new() };
+    let mut count = ErrorCount {
+        references: References::new(root),
+        seen: HashMap::new(),
+    };
     count.paths(root, depth, 0).saturating_mul(parts) <= AFFORDABLE
 }
 
@@ -206,13 +272,19 @@ fn measure(value: &Value) -> (usize, u64) {
         Value::Object(members) => members.values().collect(),
         _ => return (0, 1),
     };
-    children.into_iter().map(measure).fold((1, 1), |(d, n), (depth, parts)| (d.max(depth + 1), n + parts))
+    children
+        .into_iter()
+        .map(measure)
+        .fold((1, 1), |(d, n), (depth, parts)| {
+            (d.max(depth + 1), n + parts)
+        })
 }
 
 struct ErrorCount<'s> {
     references: References<'s>,
-    /// The number of paths below a schema, by its address and the remaining depth. [`AFFORDABLE`] while it is being counted, so that a schema
-    /// that refers to itself for the same value has too many.
+    /// The number of paths below a schema, by its address and the remaining depth. [`AFFORDABLE`]
+    /// while it is being counted, so that a schema that refers to itself for the same value has too
+    /// many.
     seen: HashMap<(*const Value, usize), u64>,
 }
 
@@ -225,23 +297,30 @@ impl<'s> ErrorCount<'s> {
         if nested > 1000 {
             return AFFORDABLE;
         }
-        self.seen.insert((std::ptr::from_ref(schema), depth), AFFORDABLE);
+        self.seen
+            .insert((std::ptr::from_ref(schema), depth), AFFORDABLE);
         let mut sum: u64 = 1;
         match schema {
             Value::Object(members) => {
                 for (key, value) in members {
                     let n = match key.as_str() {
                         "$ref" | "$dynamicRef" | "$recursiveRef" => {
-                            let targets = self.references.targets(value.as_str().unwrap_or_default());
-                            targets.into_iter().fold(0, |n: u64, t| n.saturating_add(self.paths(t, depth, nested + 1)))
+                            let targets =
+                                self.references.targets(value.as_str().unwrap_or_default());
+                            targets.into_iter().fold(0, |n: u64, t| {
+                                n.saturating_add(self.paths(t, depth, nested + 1))
+                            })
                         }
                         "allOf" | "anyOf" | "oneOf" | "dependentSchemas" | "dependencies" => {
                             self.children(value, depth, nested)
                         }
                         "not" | "if" | "then" | "else" => self.paths(value, depth, nested + 1),
-                        "$defs" | "definitions" | "enum" | "const" | "default" | "example" | "examples" => 0,
+                        "$defs" | "definitions" | "enum" | "const" | "default" | "example"
+                        | "examples" => 0,
                         _ if depth == 0 => 0,
-                        "properties" | "patternProperties" | "prefixItems" => self.children(value, depth - 1, nested),
+                        "properties" | "patternProperties" | "prefixItems" => {
+                            self.children(value, depth - 1, nested)
+                        }
                         _ => self.paths(value, depth - 1, nested + 1),
                     };
                     sum = sum.saturating_add(n);
@@ -256,8 +335,12 @@ impl<'s> ErrorCount<'s> {
 
     fn children(&mut self, schemas: &'s Value, depth: usize, nested: usize) -> u64 {
         match schemas {
-            Value::Array(all) => all.iter().fold(0, |n: u64, s| n.saturating_add(self.paths(s, depth, nested + 1))),
-            Value::Object(all) => all.values().fold(0, |n: u64, s| n.saturating_add(self.paths(s, depth, nested + 1))),
+            Value::Array(all) => all.iter().fold(0, |n: u64, s| {
+                n.saturating_add(self.paths(s, depth, nested + 1))
+            }),
+            Value::Object(all) => all.values().fold(0, |n: u64, s| {
+                n.saturating_add(self.paths(s, depth, nested + 1))
+            }),
             _ => 0,
         }
     }
@@ -284,7 +367,10 @@ mod tests {
     fn chain(n: usize, leaf: Value, make: impl Fn(Value) -> Value) -> Value {
         let mut defs = Map::new();
         for i in 0..n {
-            defs.insert(format!("d{i}"), make(json!({"$ref": format!("#/$defs/d{}", i + 1)})));
+            defs.insert(
+                format!("d{i}"),
+                make(json!({"$ref": format!("#/$defs/d{}", i + 1)})),
+            );
         }
         defs.insert(format!("d{n}"), leaf);
         json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": defs})
@@ -298,20 +384,52 @@ mod tests {
             chain(20, text(), |next| json!({"anyOf": [next, next]})),
             chain(20, text(), |next| json!({"oneOf": [next, next]})),
             chain(20, text(), |next| json!({"allOf": [next, next]})),
-            chain(20, text(), |next| json!({"if": next, "then": next, "else": next})),
-            chain(14, text(), |next| json!({"not": {"anyOf": [next, next, next]}})),
-            chain(20, text(), |next| json!({"dependentSchemas": {"a": next, "b": next}})),
-            chain(16, text(), |next| json!({"allOf": [next], "unevaluatedProperties": false})),
-            chain(16, text(), |next| json!({"anyOf": [next], "unevaluatedItems": false})),
+            chain(
+                20,
+                text(),
+                |next| json!({"if": next, "then": next, "else": next}),
+            ),
+            chain(
+                14,
+                text(),
+                |next| json!({"not": {"anyOf": [next, next, next]}}),
+            ),
+            chain(
+                20,
+                text(),
+                |next| json!({"dependentSchemas": {"a": next, "b": next}}),
+            ),
+            chain(
+                16,
+                text(),
+                |next| json!({"allOf": [next], "unevaluatedProperties": false}),
+            ),
+            chain(
+                16,
+                text(),
+                |next| json!({"anyOf": [next], "unevaluatedItems": false}),
+            ),
             // A step into the value between them.
-            chain(30, text(), |next| json!({"anyOf": [{"items": next}, {"items": next}]})),
-            chain(30, text(), |next| json!({"anyOf": [{"properties": {"x": next}}, {"properties": {"x": next}}]})),
+            chain(
+                30,
+                text(),
+                |next| json!({"anyOf": [{"items": next}, {"items": next}]}),
+            ),
+            chain(
+                30,
+                text(),
+                |next| json!({"anyOf": [{"properties": {"x": next}}, {"properties": {"x": next}}]}),
+            ),
             chain(
                 30,
                 text(),
                 |next| json!({"allOf": [{"additionalProperties": next}, {"additionalProperties": next}]}),
             ),
-            chain(30, text(), |next| json!({"patternProperties": {"^x": next, "x$": next}})),
+            chain(
+                30,
+                text(),
+                |next| json!({"patternProperties": {"^x": next, "x$": next}}),
+            ),
             chain(30, text(), |next| json!({"items": next, "contains": next})),
             // The last leads back to the first.
             chain(
@@ -332,7 +450,11 @@ mod tests {
         // Each schema in a row takes stack at each level of the value.
         assert_eq!(steps(&chain(60, text(), |next| next)), Err(ROW));
         assert_eq!(steps(&chain(5_000, text(), |next| next)), Err(ROW));
-        assert!(steps(&chain(5_000, text(), |next| json!({"items": next}))).unwrap_err().contains("1,000 schemas"));
+        assert!(
+            steps(&chain(5_000, text(), |next| json!({"items": next})))
+                .unwrap_err()
+                .contains("1,000 schemas")
+        );
     }
 
     #[test]
@@ -343,7 +465,9 @@ mod tests {
         assert!(refused(
             json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}, "items": {"$ref": "#/$defs/a"}})
         ));
-        assert!(refused(json!({"$dynamicAnchor": "n", "anyOf": [{"$dynamicRef": "#n"}, {"type": "string"}]})));
+        assert!(refused(
+            json!({"$dynamicAnchor": "n", "anyOf": [{"$dynamicRef": "#n"}, {"type": "string"}]})
+        ));
         assert!(steps(&json!({"properties": {"a": {"$ref": "#"}}})).is_ok());
     }
 
@@ -351,7 +475,10 @@ mod tests {
     fn what_tools_have_is_cheap() {
         for (schema, most) in [
             (json!({}), 1),
-            (json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}), 10),
+            (
+                json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
+                10,
+            ),
             // A record of forty members in a list.
             (
                 json!({"properties": {"rows": {"items": {"properties":

@@ -21,7 +21,8 @@ pub struct Violation {
     pub message: String,
 }
 
-/// Why arguments do not fit: at most five violations. Its `Display` is one line: `/city: is required; /days: must be …`.
+/// Why arguments do not fit: at most five violations. Its `Display` is one line:
+/// `/city: is required; /days: must be …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
     /// The first violations.
@@ -33,7 +34,10 @@ pub struct Misfit {
 impl std::fmt::Display for Misfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (n, v) in self.violations.iter().enumerate() {
-            let (comma, colon) = (if n > 0 { "; " } else { "" }, if v.path.is_empty() { "" } else { ": " });
+            let (comma, colon) = (
+                if n > 0 { "; " } else { "" },
+                if v.path.is_empty() { "" } else { ": " },
+            );
             write!(f, "{comma}{}{colon}{}", v.path, v.message)?;
         }
         if self.more > 0 {
@@ -47,7 +51,13 @@ impl std::error::Error for Misfit {}
 
 impl Misfit {
     pub(super) fn at_root(message: &str) -> Misfit {
-        Misfit { violations: vec![Violation { path: String::new(), message: cut(message, MESSAGE) }], more: 0 }
+        Misfit {
+            violations: vec![Violation {
+                path: String::new(),
+                message: cut(message, MESSAGE),
+            }],
+            more: 0,
+        }
     }
 
     pub(super) fn json(error: &JsonError) -> Misfit {
@@ -56,7 +66,10 @@ impl Misfit {
 
     /// Why `value` is not valid; `known` are the parameters' names.
     pub(super) fn explain(validator: &Validator, value: &Value, known: Vec<&str>) -> Misfit {
-        let mut misfit = Misfit { violations: Vec::new(), more: 0 };
+        let mut misfit = Misfit {
+            violations: Vec::new(),
+            more: 0,
+        };
         for error in validator.iter_errors(value) {
             for violation in violations(&error, &known) {
                 if misfit.violations.len() < TOLD {
@@ -73,12 +86,18 @@ impl Misfit {
 fn violations(error: &ValidationError<'_>, known: &[&str]) -> Vec<Violation> {
     let path = error.instance_path().to_string();
     let at = |name: &str, message: String| Violation {
-        path: cut(&format!("{path}/{}", name.replace('~', "~0").replace('/', "~1")), MESSAGE),
+        path: cut(
+            &format!("{path}/{}", name.replace('~', "~0").replace('/', "~1")),
+            MESSAGE,
+        ),
         message,
     };
     match error.kind() {
         ValidationErrorKind::Required { property } => {
-            vec![at(property.as_str().unwrap_or_default(), "is required".to_owned())]
+            vec![at(
+                property.as_str().unwrap_or_default(),
+                "is required".to_owned(),
+            )]
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
@@ -87,9 +106,15 @@ fn violations(error: &ValidationError<'_>, known: &[&str]) -> Vec<Violation> {
             } else {
                 String::new()
             };
-            unexpected.iter().map(|name| at(name, cut(&format!("is not a parameter{hint}"), MESSAGE))).collect()
+            unexpected
+                .iter()
+                .map(|name| at(name, cut(&format!("is not a parameter{hint}"), MESSAGE)))
+                .collect()
         }
-        _ => vec![Violation { path: cut(&path, MESSAGE), message: cut(&message(error), MESSAGE) }],
+        _ => vec![Violation {
+            path: cut(&path, MESSAGE),
+            message: cut(&message(error), MESSAGE),
+        }],
     }
 }
 
@@ -99,22 +124,39 @@ fn message(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Type { kind } => {
             let wanted = match kind {
                 TypeKind::Single(one) => one.to_string(),
-                TypeKind::Multiple(many) => many.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(" or "),
+                TypeKind::Multiple(many) => many
+                    .iter()
+                    .map(|t| t.to_string())
+                    .collect::<Vec<_>>()
+                    .join(" or "),
             };
             format!("must be {wanted}, not {given}")
         }
         ValidationErrorKind::Enum { options } => {
-            format!("must be one of {}, not {given}", cut(&options.to_string(), 2 * QUOTED))
+            format!(
+                "must be one of {}, not {given}",
+                cut(&options.to_string(), 2 * QUOTED)
+            )
         }
         ValidationErrorKind::Constant { expected_value } => {
-            format!("must be {}, not {given}", cut(&expected_value.to_string(), QUOTED))
+            format!(
+                "must be {}, not {given}",
+                cut(&expected_value.to_string(), QUOTED)
+            )
         }
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            let forms: Vec<_> =
-                context.iter().filter_map(|errors| errors.first()).take(3).map(|e| cut(&message(e), QUOTED)).collect();
+            let forms: Vec<_> = context
+                .iter()
+                .filter_map(|errors| errors.first())
+                .take(3)
+                .map(|e| cut(&message(e), QUOTED))
+                .collect();
             format!("fits none of the allowed forms ({})", forms.join("; or "))
         }
-        _ => format!("{}, given {given}", cut(&error.masked().to_string(), 2 * QUOTED)),
+        _ => format!(
+            "{}, given {given}",
+            cut(&error.masked().to_string(), 2 * QUOTED)
+        ),
     }
 }
 

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// The parts of a schema that a reference can name: the roots that pointers start at, and the anchors.
+/// The parts of a schema that a reference can name: the roots that pointers start at, and the
+/// anchors.
 #[derive(Debug)]
 pub(super) struct References<'s> {
     /// The schema, and each part with an `$id`: the pointers below such a part start there.
@@ -13,7 +14,10 @@ pub(super) struct References<'s> {
 
 impl<'s> References<'s> {
     pub(super) fn new(root: &'s Value) -> References<'s> {
-        let mut found = References { roots: vec![root], anchors: HashMap::new() };
+        let mut found = References {
+            roots: vec![root],
+            anchors: HashMap::new(),
+        };
         let mut rest = vec![root];
         while let Some(value) = rest.pop() {
             match value {
@@ -36,7 +40,9 @@ impl<'s> References<'s> {
     /// Notes the names of a part of the schema.
     fn note(&mut self, part: &'s Value, members: &'s Map<String, Value>) {
         for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
-            let Some(Value::String(name)) = members.get(key) else { continue };
+            let Some(Value::String(name)) = members.get(key) else {
+                continue;
+            };
             match name.strip_prefix('#') {
                 Some(anchor) => self.anchors.entry(anchor).or_default().push(part),
                 None if key.ends_with("nchor") => self.anchors.entry(name).or_default().push(part),
@@ -46,20 +52,30 @@ impl<'s> References<'s> {
         }
     }
 
-    /// Every part that a reference inside the schema (`#…`) may lead to. The drafts of JSON Schema differ in the root that a pointer starts
-    /// at, so each root is tried: the cost must cover the part that the validator takes.
+    /// Every part that a reference inside the schema (`#…`) may lead to. The drafts of JSON Schema
+    /// differ in the root that a pointer starts at, so each root is tried: the cost must cover the
+    /// part that the validator takes.
     pub(super) fn targets(&self, reference: &str) -> Vec<&'s Value> {
-        let Some(fragment) = reference.strip_prefix('#') else { return Vec::new() };
+        let Some(fragment) = reference.strip_prefix('#') else {
+            return Vec::new();
+        };
         let fragment = decoded(fragment);
         if fragment.is_empty() || fragment.starts_with('/') {
-            self.roots.iter().filter_map(|root| pointed(root, &fragment)).collect()
+            self.roots
+                .iter()
+                .filter_map(|root| pointed(root, &fragment))
+                .collect()
         } else {
-            self.anchors.get(fragment.as_str()).cloned().unwrap_or_default()
+            self.anchors
+                .get(fragment.as_str())
+                .cloned()
+                .unwrap_or_default()
         }
     }
 }
 
-/// The part that a JSON pointer leads to. Like the validator, it accepts array indexes with leading zeros or a sign.
+/// The part that a JSON pointer leads to. Like the validator, it accepts array indexes with leading
+/// zeros or a sign.
 fn pointed<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
     pointer.split('/').skip(1).try_fold(root, |value, token| {
         let token = token.replace("~1", "/").replace("~0", "~");

@@ -1,4 +1,5 @@
-//! The size of a schema, counted before it is compiled. The same pass replaces what only OpenAPI and Gemini write by its JSON Schema.
+//! The size of a schema, counted before it is compiled. The same pass replaces what only OpenAPI
+//! and Gemini write by its JSON Schema.
 
 use super::error::SchemaError;
 use super::misfit::short;
@@ -11,15 +12,19 @@ const MAX_PARTS: usize = 10_000;
 /// The most text in all patterns of a schema, in bytes.
 const MAX_PATTERNS: usize = 64 * 1024;
 
-/// The types of JSON Schema (<https://json-schema.org/draft/2020-12/json-schema-validation#section-6.1.1>).
-const TYPES: [&str; 7] = ["null", "boolean", "object", "array", "number", "integer", "string"];
+/// The types of JSON Schema
+/// (<https://json-schema.org/draft/2020-12/json-schema-validation#section-6.1.1>).
+const TYPES: [&str; 7] = [
+    "null", "boolean", "object", "array", "number", "integer", "string",
+];
 
 /// The size of a schema.
 #[derive(Default)]
 pub(super) struct Size {
     parts: usize,
     patterns: usize,
-    /// Names of types that JSON Schema does not have, each once. The pass takes them out, so that the rest of the schema counts.
+    /// Names of types that JSON Schema does not have, each once. The pass takes them out, so that
+    /// the rest of the schema counts.
     pub(super) unknown_types: Vec<String>,
 }
 
@@ -60,7 +65,8 @@ impl Size {
                             self.data(value, depth + 1)?
                         }
                         (
-                            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                            "properties" | "patternProperties" | "$defs" | "definitions"
+                            | "dependentSchemas",
                             Value::Object(named),
                         ) => {
                             self.part(depth + 1)?;
@@ -82,15 +88,20 @@ impl Size {
         }
     }
 
-    /// Takes out a `type` with a name that JSON Schema does not have, such as `str`: what the schema means by it is a guess.
+    /// Takes out a `type` with a name that JSON Schema does not have, such as `str`: what the
+    /// schema means by it is a guess.
     fn known_types(&mut self, members: &mut serde_json::Map<String, Value>) {
         let names = match members.get("type") {
             Some(Value::Array(names)) => &names[..],
             Some(name) => std::slice::from_ref(name),
             None => return,
         };
-        let unknown: Vec<String> =
-            names.iter().filter_map(Value::as_str).filter(|name| !TYPES.contains(name)).map(short).collect();
+        let unknown: Vec<String> = names
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|name| !TYPES.contains(name))
+            .map(short)
+            .collect();
         if !unknown.is_empty() {
             members.shift_remove("type");
         }
@@ -117,7 +128,11 @@ impl Size {
 
     fn pattern(&mut self, pattern: &str) -> Result<(), SchemaError> {
         self.patterns += pattern.len();
-        if self.patterns > MAX_PATTERNS { Err(SchemaError::TooLarge("more than 64 KiB of patterns")) } else { Ok(()) }
+        if self.patterns > MAX_PATTERNS {
+            Err(SchemaError::TooLarge("more than 64 KiB of patterns"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -130,7 +145,8 @@ fn lower(types: &mut Value) {
     }
 }
 
-/// `"nullable": true` of OpenAPI 3.0 allows `null` beside the type (<https://spec.openapis.org/oas/v3.0.3#schema-object>).
+/// `"nullable": true` of OpenAPI 3.0 allows `null` beside the type
+/// (<https://spec.openapis.org/oas/v3.0.3#schema-object>).
 fn nullable(schema: &mut serde_json::Map<String, Value>) {
     if schema.get("nullable") != Some(&Value::Bool(true)) {
         return;

@@ -6,7 +6,8 @@ fn schema(v: Value) -> Schema {
 }
 
 fn says(s: &Schema, arguments: &str) -> String {
-    s.check(arguments).map_or_else(|e| e.to_string(), |()| String::new())
+    s.check(arguments)
+        .map_or_else(|e| e.to_string(), |()| String::new())
 }
 
 #[test]
@@ -19,12 +20,18 @@ fn messages_say_what_to_do() {
         (r#"{"city":"Paris","days":3}"#, ""),
         ("{}", "/city: is required"),
         (r#"{"city":7}"#, "/city: must be string, not 7"),
-        (r#"{"city":"P","days":"three"}"#, "/days: must be integer, not \"three\""),
+        (
+            r#"{"city":"P","days":"three"}"#,
+            "/days: must be integer, not \"three\"",
+        ),
         (
             r#"{"city":"P","days":12345678901234567890123}"#,
             "/days: value is greater than the maximum of 14, given 12345678901234567890123",
         ),
-        (r#"{"city":"P","unit":"K"}"#, "/unit: must be one of [\"C\",\"F\"], not \"K\""),
+        (
+            r#"{"city":"P","unit":"K"}"#,
+            "/unit: must be one of [\"C\",\"F\"], not \"K\"",
+        ),
         (
             r#"{"city":"P","at":1}"#,
             "/at: fits none of the allowed forms (must be string, not 1; or must be null, not 1)",
@@ -33,12 +40,21 @@ fn messages_say_what_to_do() {
             r#"{"city; echo X; :":"x","city":"P"}"#,
             "/city; echo X; :: is not a parameter, known are city, days, unit, at",
         ),
-        (r#"{"city":"P","city":"Q"}"#, "the key \"city\" appears twice in one object, again at byte 12"),
+        (
+            r#"{"city":"P","city":"Q"}"#,
+            "the key \"city\" appears twice in one object, again at byte 12",
+        ),
         ("[]", "must be object, not []"),
         (r#"{"city":"P","days":null,"unit":null,"at":null}"#, ""),
         (r#"{"city":null,"unit":null}"#, "/city: is required"),
-        (r#"{"city":"P","other":null}"#, "/other: is not a parameter, known are city, days, unit, at"),
-        (r#"{"city":""}"#, "/city: value is shorter than 1 character, given \"\""),
+        (
+            r#"{"city":"P","other":null}"#,
+            "/other: is not a parameter, known are city, days, unit, at",
+        ),
+        (
+            r#"{"city":""}"#,
+            "/city: value is shorter than 1 character, given \"\"",
+        ),
         ("{", "not valid JSON: no key in quotes at byte 1"),
     ] {
         assert_eq!(says(&s, arguments), want, "{arguments}");
@@ -64,7 +80,10 @@ fn integers_keep_their_digits() {
 fn hostile_schemas_are_bounded() {
     let refused = |v: Value| Schema::new(&v.to_string()).unwrap_err().to_string();
     assert!(refused(json!({"$ref":"http://evil/x"})).contains("http://evil/x"));
-    assert!(refused(json!({"properties":{"a":{"$ref":"file:///etc/passwd"}}})).contains("only references inside"));
+    assert!(
+        refused(json!({"properties":{"a":{"$ref":"file:///etc/passwd"}}}))
+            .contains("only references inside")
+    );
     assert!(refused(json!({"anyOf": vec![json!({"type":"string"}); 1 << 16]})).contains("10,000"));
     assert_eq!(
         refused(json!({"properties":{"a":{"pattern":"a{1000}{1000}"}}})),
@@ -74,11 +93,22 @@ fn hostile_schemas_are_bounded() {
     assert!(refused(json!({"pattern":"^(?=a)b"})).contains("not valid"));
     assert!(refused(json!({"type":7})).contains("not valid"));
     assert!(Schema::new(&"{\"not\":".repeat(10_000)).is_err());
-    assert!(Schema::new(&("{\"not\":".repeat(100) + "{}" + &"}".repeat(100))).unwrap_err().to_string().contains("64"));
+    assert!(
+        Schema::new(&("{\"not\":".repeat(100) + "{}" + &"}".repeat(100)))
+            .unwrap_err()
+            .to_string()
+            .contains("64")
+    );
     let s = schema(json!({"properties":{"a":{"pattern":"^(a+)+$"}}}));
     assert_ne!(says(&s, &format!("{{\"a\":\"{}!\"}}", "a".repeat(50))), "");
     // A property of that name is not a reference.
-    assert_eq!(says(&schema(json!({"properties":{"$ref":{"type":"string"}}})), r#"{"$ref":"http://x"}"#), "");
+    assert_eq!(
+        says(
+            &schema(json!({"properties":{"$ref":{"type":"string"}}})),
+            r#"{"$ref":"http://x"}"#
+        ),
+        ""
+    );
 }
 
 #[test]
@@ -88,9 +118,17 @@ fn what_refers_to_itself_ends() {
     let deep = "{\"a\":".to_owned() + &"[".repeat(100) + &"]".repeat(100) + "}";
     assert!(says(&s, &deep).contains("too involved"));
     // Many schemas at each level of a deep value fit onto a stack of 2 MiB.
-    let next = |i| (format!("d{i}"), json!({"allOf":[{"$ref":format!("#/$defs/d{}", i + 1)}]}));
+    let next = |i| {
+        (
+            format!("d{i}"),
+            json!({"allOf":[{"$ref":format!("#/$defs/d{}", i + 1)}]}),
+        )
+    };
     let mut defs: serde_json::Map<_, _> = (0..22).map(next).collect();
-    defs.insert("d22".into(), json!({"type":"array","items":{"$ref":"#/$defs/d0"}}));
+    defs.insert(
+        "d22".into(),
+        json!({"type":"array","items":{"$ref":"#/$defs/d0"}}),
+    );
     let s = schema(json!({"$defs":defs,"properties":{"a":{"$ref":"#/$defs/d0"}}}));
     let deep = |leaf: &str| format!("{{\"a\":{}{leaf}{}}}", "[".repeat(120), "]".repeat(120));
     assert_eq!(says(&s, &deep("")), "");
@@ -99,7 +137,9 @@ fn what_refers_to_itself_ends() {
 
 #[test]
 fn other_spellings() {
-    let s = schema(json!({"type":"OBJECT","properties":{"a":{"type":"STRING","nullable":true,"enum":["x"]}}}));
+    let s = schema(
+        json!({"type":"OBJECT","properties":{"a":{"type":"STRING","nullable":true,"enum":["x"]}}}),
+    );
     assert_eq!(says(&s, r#"{"a":"x"}"#) + &says(&s, r#"{"a":null}"#), "");
 }
 
@@ -107,9 +147,18 @@ fn other_spellings() {
 fn undeclared_keys() {
     let find = |s: Value, a: &str| schema(s).undeclared(Raw::parse(a).unwrap());
     let p = json!({"properties":{"a":{}}});
-    assert_eq!(find(p.clone(), r#"{"a":1,"city; echo X; :":2}"#).as_deref(), Some("city; echo X; :"));
+    assert_eq!(
+        find(p.clone(), r#"{"a":1,"city; echo X; :":2}"#).as_deref(),
+        Some("city; echo X; :")
+    );
     assert_eq!(find(p, r#"{"a":1}"#), None);
-    assert_eq!(find(json!({"properties":{"a":{}},"additionalProperties":true}), r#"{"b":1}"#), None);
+    assert_eq!(
+        find(
+            json!({"properties":{"a":{}},"additionalProperties":true}),
+            r#"{"b":1}"#
+        ),
+        None
+    );
     assert_eq!(find(json!({"type":"object"}), r#"{"b":1}"#), None);
 }
 
@@ -117,8 +166,11 @@ fn undeclared_keys() {
 fn a_member_is_always_there_if_it_is_required_and_may_not_be_null() {
     let text = json!({"type":"string"});
     let of = |more: Value| {
-        let mut all = json!({"type":"object","properties":{"a":text,"b":text},"required":["b","a"]});
-        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut all =
+            json!({"type":"object","properties":{"a":text,"b":text},"required":["b","a"]});
+        all.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         schema(all).always_has("a")
     };
     assert!(of(json!({})));
@@ -132,13 +184,22 @@ fn a_member_is_always_there_if_it_is_required_and_may_not_be_null() {
     ] {
         assert!(!of(json!({"properties":{"a":a}})), "{a}");
     }
-    for a in [json!({"enum":["x"]}), json!({"type":"INTEGER"}), json!({"$ref":"#/properties/b"}), json!({"const":1})] {
+    for a in [
+        json!({"enum":["x"]}),
+        json!({"type":"INTEGER"}),
+        json!({"$ref":"#/properties/b"}),
+        json!({"const":1}),
+    ] {
         assert!(of(json!({"properties":{"a":a,"b":text}})), "{a}");
     }
     // A condition may not hold.
     let other = json!({"properties":{"a":text}});
-    assert!(!of(json!({"properties":{},"if":{"required":["c"]},"else":other})));
-    assert!(!of(json!({"properties":{},"anyOf":[other, {"required":["c"]}]})));
+    assert!(!of(
+        json!({"properties":{},"if":{"required":["c"]},"else":other})
+    ));
+    assert!(!of(
+        json!({"properties":{},"anyOf":[other, {"required":["c"]}]})
+    ));
     assert!(of(json!({"properties":{},"allOf":[other]})));
     let inner = json!({"type":"object","properties":{"a":text},"required":["a"]});
     assert!(schema(json!({"$ref":"#/$defs/inner","$defs":{"inner":inner}})).always_has("a"));
@@ -146,17 +207,30 @@ fn a_member_is_always_there_if_it_is_required_and_may_not_be_null() {
 
 #[test]
 fn what_was_encoded_twice_is_unwrapped_where_the_schema_says_so() {
-    let s = schema(json!({"$defs":{"tags":{"type":"array","items":{"type":"object"}}},
-        "properties":{"tags":{"$ref":"#/$defs/tags"},"text":{"type":"string"},"any":{},"o":{"type":["object","null"]}},"required":["tags"]}));
+    let s = schema(
+        json!({"$defs":{"tags":{"type":"array","items":{"type":"object"}}},
+        "properties":{"tags":{"$ref":"#/$defs/tags"},"text":{"type":"string"},"any":{},"o":{"type":["object","null"]}},"required":["tags"]}),
+    );
     let r = s.coerce(r#"{"text":"[1]","tags":"[\"{}\"]","any":"{}","o":"{\"x\":\"[1]\"}"}"#);
     assert_eq!(r, None, "what fits only halfway is left alone");
-    let r = s.coerce(r#"{"text":"[1]","tags":"[{}]","any":"{}","o":"{\"x\":\"[1]\"}"}"#).unwrap();
-    assert_eq!(r.text, r#"{"text":"[1]","tags":[{}],"any":"{}","o":{"x":"[1]"}}"#);
+    let r = s
+        .coerce(r#"{"text":"[1]","tags":"[{}]","any":"{}","o":"{\"x\":\"[1]\"}"}"#)
+        .unwrap();
     assert_eq!(
-        r.repairs.iter().map(|r| (r.offset, r.kind)).collect::<Vec<_>>(),
+        r.text,
+        r#"{"text":"[1]","tags":[{}],"any":"{}","o":{"x":"[1]"}}"#
+    );
+    assert_eq!(
+        r.repairs
+            .iter()
+            .map(|r| (r.offset, r.kind))
+            .collect::<Vec<_>>(),
         [(21, "double_encoded"), (43, "double_encoded")]
     );
-    assert_eq!(s.coerce(r#"{"tags":["{}"]}"#).unwrap().text, r#"{"tags":[{}]}"#);
+    assert_eq!(
+        s.coerce(r#"{"tags":["{}"]}"#).unwrap().text,
+        r#"{"tags":[{}]}"#
+    );
     assert_eq!(s.coerce(r#"{"tags":[]}"#), None);
 }
 

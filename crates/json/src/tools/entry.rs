@@ -33,17 +33,25 @@ impl ToolEntry {
     /// The schema for a request: [`NO_PARAMETERS`] in place of a missing or an empty one.
     pub fn schema(&self) -> &str {
         let text = self.parameters.as_deref().unwrap_or_default();
-        if event::Raw::parse(text).is_ok_and(|schema| schema.entries().next().is_some()) { text } else { NO_PARAMETERS }
+        if event::Raw::parse(text).is_ok_and(|schema| schema.entries().next().is_some()) {
+            text
+        } else {
+            NO_PARAMETERS
+        }
     }
 
     /// Writes the members of the entry in OpenAI's shape: `{"type":"function","function":{…}}`.
     pub fn write_openai(&self, entry: &mut Object<'_>) {
-        entry.str("type", "function").object("function", |function| {
-            function.str("name", &self.name).maybe_str("description", self.description.as_deref());
-            function.minified("parameters", self.schema());
-            if let Some(strict) = self.strict {
-                function.bool("strict", strict);
-            }
-        });
+        entry
+            .str("type", "function")
+            .object("function", |function| {
+                function
+                    .str("name", &self.name)
+                    .maybe_str("description", self.description.as_deref());
+                function.minified("parameters", self.schema());
+                if let Some(strict) = self.strict {
+                    function.bool("strict", strict);
+                }
+            });
     }
 }

@@ -15,11 +15,14 @@ pub struct ToolPlace {
 impl fmt::Display for ToolPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tool {}", self.number)?;
-        self.name.as_ref().map_or(Ok(()), |name| write!(f, " ({name:?})"))
+        self.name
+            .as_ref()
+            .map_or(Ok(()), |name| write!(f, " ({name:?})"))
     }
 }
 
-/// Why a list of tools cannot be used: one line with the remedy. The caller puts the name of the file before it.
+/// Why a list of tools cannot be used: one line with the remedy. The caller puts the name of the
+/// file before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
     /// The text is not JSON.
@@ -29,10 +32,14 @@ pub enum ToolsError {
     #[error("{0}, mend it there")]
     Ambiguous(JsonError),
     /// Neither an array nor an object.
-    #[error("neither an array of tools nor an object with one, write an array of tools: [{{\"type\":\"function\",…}}]")]
+    #[error(
+        "neither an array of tools nor an object with one, write an array of tools: [{{\"type\":\"function\",…}}]"
+    )]
     NoList,
     /// An object whose `tools` is missing or not an array.
-    #[error("an object without an array of tools, write {{\"tools\":[…]}} or write an array of tools alone")]
+    #[error(
+        "an object without an array of tools, write {{\"tools\":[…]}} or write an array of tools alone"
+    )]
     NoArray,
     /// Servers of tools, which the reader does not start; the name of the first.
     #[error("mcpServers{} is for tool-exec alone, which prints the tools of the servers too: tool-exec --tools FILE --list >LIST; give LIST here", .0.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default())]
@@ -48,7 +55,8 @@ pub enum ToolFault {
     /// The entry is not an object.
     #[error("not an object, write {{\"name\":…,\"parameters\":…}}")]
     NotAnObject,
-    /// A member of this name is not an object (`function`) or not an array (`functionDeclarations`).
+    /// A member of this name is not an object (`function`) or not an array
+    /// (`functionDeclarations`).
     #[error("{0} is not {1}")]
     Member(&'static str, &'static str),
     /// The name is missing, empty or not a string.

@@ -1,10 +1,10 @@
 //! One entry of a list of tools, in whichever shape it came.
 //!
 //! OpenAI Chat has the tool under `function`, OpenAI Responses has its members beside `type`
-//! (<https://platform.openai.com/docs/api-reference/responses/create>), Anthropic calls the schema `input_schema`
-//! (<https://docs.anthropic.com/en/api/messages>) and MCP `inputSchema` (<https://modelcontextprotocol.io/specification>). Gemini
-//! has several tools in one entry, with the schema as `parameters` or `parametersJsonSchema`
-//! (<https://ai.google.dev/api/caching#Tool>).
+//! (<https://platform.openai.com/docs/api-reference/responses/create>), Anthropic calls the schema
+//! `input_schema` (<https://docs.anthropic.com/en/api/messages>) and MCP `inputSchema`
+//! (<https://modelcontextprotocol.io/specification>). Gemini has several tools in one entry, with
+//! the schema as `parameters` or `parametersJsonSchema` (<https://ai.google.dev/api/caching#Tool>).
 
 use super::entry::{ProviderTool, ToolEntry};
 use super::error::ToolFault;
@@ -23,8 +23,13 @@ pub(super) enum EntryShape<'a> {
 }
 
 /// The keys of the schema.
-const SCHEMAS: [&str; 5] =
-    ["parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema"];
+const SCHEMAS: [&str; 5] = [
+    "parameters",
+    "input_schema",
+    "inputSchema",
+    "parametersJsonSchema",
+    "parameters_json_schema",
+];
 
 /// Reads an entry. The error has the tool's name, if that could be read.
 pub(super) fn read(entry: Raw<'_>) -> Result<EntryShape<'_>, (Option<String>, ToolFault)> {
@@ -41,8 +46,14 @@ pub(super) fn read(entry: Raw<'_>) -> Result<EntryShape<'_>, (Option<String>, To
     if is_tool(&members) {
         return tool(entry).map(EntryShape::Tool);
     }
-    let name = get(&members, "name").and_then(Raw::str).filter(|name| !name.is_empty()).map(Cow::into_owned);
-    Ok(EntryShape::Provider(ProviderTool { name, text: minified(entry) }))
+    let name = get(&members, "name")
+        .and_then(Raw::str)
+        .filter(|name| !name.is_empty())
+        .map(Cow::into_owned);
+    Ok(EntryShape::Provider(ProviderTool {
+        name,
+        text: minified(entry),
+    }))
 }
 
 /// Reads an entry, or one of Gemini's declarations, that describes one tool of the caller's.
@@ -54,14 +65,22 @@ pub(super) fn tool(entry: Raw<'_>) -> Result<ToolEntry, (Option<String>, ToolFau
         None => {}
     }
     let text = |key| get(&function, key).and_then(Raw::str).map(Cow::into_owned);
-    let name = text("name").filter(|name| !name.is_empty()).ok_or((None, ToolFault::NoName))?;
+    let name = text("name")
+        .filter(|name| !name.is_empty())
+        .ok_or((None, ToolFault::NoName))?;
     if !is_name(&name) {
         return Err((Some(name), ToolFault::Name));
     }
     let parameters = parameters(&function).map_err(|fault| (Some(name.clone()), fault))?;
     let strict = get(&function, "strict").and_then(Raw::bool);
     let text = (text("description"), entry.text().to_owned());
-    Ok(ToolEntry { name, description: text.0, parameters: parameters.map(str::to_owned), strict, text: text.1 })
+    Ok(ToolEntry {
+        name,
+        description: text.0,
+        parameters: parameters.map(str::to_owned),
+        strict,
+        text: text.1,
+    })
 }
 
 type Members<'a> = Vec<(Cow<'a, str>, Raw<'a>)>;
@@ -71,19 +90,29 @@ fn members(entry: Raw<'_>) -> Result<Members<'_>, (Option<String>, ToolFault)> {
     if !entry.is_object() {
         return Err((None, ToolFault::NotAnObject));
     }
-    Ok(entry.entries().filter(|(_, value)| !value.is_null()).collect())
+    Ok(entry
+        .entries()
+        .filter(|(_, value)| !value.is_null())
+        .collect())
 }
 
 fn get<'a>(members: &Members<'a>, key: &str) -> Option<Raw<'a>> {
-    members.iter().find(|(k, _)| k == key).map(|(_, value)| *value)
+    members
+        .iter()
+        .find(|(k, _)| k == key)
+        .map(|(_, value)| *value)
 }
 
 /// Whether an entry is a tool that its caller runs.
 fn is_tool(members: &Members<'_>) -> bool {
-    let shown = ["function", "exec"].iter().chain(&SCHEMAS).any(|key| get(members, key).is_some());
+    let shown = ["function", "exec"]
+        .iter()
+        .chain(&SCHEMAS)
+        .any(|key| get(members, key).is_some());
     // Gemini's own tools have neither a type nor a name: `{"googleSearch":{}}`.
     let settings = !members.is_empty() && members.iter().all(|(_, value)| value.is_object());
-    // Anthropic gives a caller's tool the type `custom`, and always a schema. OpenAI's custom tools take free text and have none.
+    // Anthropic gives a caller's tool the type `custom`, and always a schema. OpenAI's custom tools
+    // take free text and have none.
     let kind = get(members, "type").and_then(Raw::str);
     shown || (kind.is_none_or(|kind| kind == "function") && !settings)
 }

@@ -6,14 +6,22 @@ const SCHEMA: &str = r#"{"type": "object","required":["a"]}"#;
 fn every_shape_is_the_same_list() {
     let openai = r#"[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","required":["a"]}}}]"#;
     for entry in [
-        format!(r#"{{"type":"function","function":{{"name":"f","description":"d","parameters":{SCHEMA}}}}}"#),
+        format!(
+            r#"{{"type":"function","function":{{"name":"f","description":"d","parameters":{SCHEMA}}}}}"#
+        ),
         format!(r#"{{"type":"function","name":"f","description":"d","parameters":{SCHEMA}}}"#),
         format!(r#"{{"name":"f","description":"d","input_schema":{SCHEMA}}}"#),
         format!(r#"{{"type":"custom","name":"f","description":"d","input_schema":{SCHEMA}}}"#),
         format!(r#"{{"name":"f","description":"d","inputSchema":{SCHEMA},"annotations":{{}}}}"#),
-        format!(r#"{{"functionDeclarations":[{{"name":"f","description":"d","parameters":{SCHEMA}}}]}}"#),
-        format!(r#"{{"function_declarations":[{{"name":"f","description":"d","parametersJsonSchema":{SCHEMA}}}]}}"#),
-        format!(r#"{{"type":"bash_1","name":"f","description":"d","parameters":{SCHEMA},"exec":{{}}}}"#),
+        format!(
+            r#"{{"functionDeclarations":[{{"name":"f","description":"d","parameters":{SCHEMA}}}]}}"#
+        ),
+        format!(
+            r#"{{"function_declarations":[{{"name":"f","description":"d","parametersJsonSchema":{SCHEMA}}}]}}"#
+        ),
+        format!(
+            r#"{{"type":"bash_1","name":"f","description":"d","parameters":{SCHEMA},"exec":{{}}}}"#
+        ),
     ] {
         for list in [
             format!("[{entry}]"),
@@ -21,20 +29,38 @@ fn every_shape_is_the_same_list() {
             format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"tools\":[{entry}]}}}}"),
         ] {
             let t = ToolList::read_and_compile(&list).unwrap();
-            assert_eq!((t.names().collect::<Vec<_>>(), &*t.openai(|_| true)), (vec!["f"], openai), "{list}");
-            assert_eq!(t.iter().next().unwrap().parameters.as_deref(), Some(SCHEMA), "{list}");
-            assert_eq!(t.check("f", "{}").unwrap_err().to_string(), "/a: is required", "{list}");
+            assert_eq!(
+                (t.names().collect::<Vec<_>>(), &*t.openai(|_| true)),
+                (vec!["f"], openai),
+                "{list}"
+            );
+            assert_eq!(
+                t.iter().next().unwrap().parameters.as_deref(),
+                Some(SCHEMA),
+                "{list}"
+            );
+            assert_eq!(
+                t.check("f", "{}").unwrap_err().to_string(),
+                "/a: is required",
+                "{list}"
+            );
             assert!(t.parameters("f").is_known() && !t.parameters("g").is_known());
-            assert!(t.check("f", r#"{"a":1}"#).is_ok() && t.check("g", "{}").is_ok() && !t.knows("F"));
+            assert!(
+                t.check("f", r#"{"a":1}"#).is_ok() && t.check("g", "{}").is_ok() && !t.knows("F")
+            );
         }
     }
 }
 
 #[test]
 fn type_names_in_capitals_are_geminis() {
-    let t =
-        ToolList::read(r#"[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","required":["a"]}}]}]"#);
-    assert_eq!(t.unwrap().check("f", "{}").unwrap_err().to_string(), "/a: is required");
+    let t = ToolList::read(
+        r#"[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","required":["a"]}}]}]"#,
+    );
+    assert_eq!(
+        t.unwrap().check("f", "{}").unwrap_err().to_string(),
+        "/a: is required"
+    );
 }
 
 #[test]
@@ -57,25 +83,58 @@ fn the_providers_own_tools_stay_as_they_are() {
 #[test]
 fn mistakes_name_the_tool_and_the_remedy() {
     for (text, want) in [
-        ("", "not JSON: EOF while parsing a value at line 1 column 0, mend it there"),
+        (
+            "",
+            "not JSON: EOF while parsing a value at line 1 column 0, mend it there",
+        ),
         (
             r#"[{"name":"a","name":"b"}]"#,
             "the key \"name\" appears twice in one object, again at byte 13, mend it there",
         ),
-        ("7", "neither an array of tools nor an object with one, write an array of tools: [{\"type\":\"function\",…}]"),
-        ("{}", "an object without an array of tools, write {\"tools\":[…]} or write an array of tools alone"),
+        (
+            "7",
+            "neither an array of tools nor an object with one, write an array of tools: [{\"type\":\"function\",…}]",
+        ),
+        (
+            "{}",
+            "an object without an array of tools, write {\"tools\":[…]} or write an array of tools alone",
+        ),
         (
             r#"{"mcpServers":{"git":{}}}"#,
             "mcpServers (\"git\") is for tool-exec alone, which prints the tools of the servers too: tool-exec --tools FILE --list >LIST; give LIST here",
         ),
-        ("[1]", "tool 1: not an object, write {\"name\":…,\"parameters\":…}"),
-        (r#"[{"type":"web_search"},{"function":1}]"#, "tool 2: function is not an object"),
-        (r#"[{"functionDeclarations":{}}]"#, "tool 1: functionDeclarations is not an array"),
-        (r#"[{"functionDeclarations":[{"name":"a"},{}]}]"#, "tool 2: it has no name, add \"name\""),
-        (r#"[{"type":"function","function":{}}]"#, "tool 1: it has no name, add \"name\""),
-        (r#"[{"name":"../x"}]"#, "tool 1 (\"../x\"): the name must be 1 to 128 of A-Z a-z 0-9 _ . -, rename it"),
-        (r#"[{"name":"a"},{"name":"a"}]"#, "tool 2 (\"a\"): another tool has this name, rename one of them"),
-        (r#"[{"name":"a","parameters":[]}]"#, "tool 1 (\"a\"): parameters is not an object, write a JSON Schema there"),
+        (
+            "[1]",
+            "tool 1: not an object, write {\"name\":…,\"parameters\":…}",
+        ),
+        (
+            r#"[{"type":"web_search"},{"function":1}]"#,
+            "tool 2: function is not an object",
+        ),
+        (
+            r#"[{"functionDeclarations":{}}]"#,
+            "tool 1: functionDeclarations is not an array",
+        ),
+        (
+            r#"[{"functionDeclarations":[{"name":"a"},{}]}]"#,
+            "tool 2: it has no name, add \"name\"",
+        ),
+        (
+            r#"[{"type":"function","function":{}}]"#,
+            "tool 1: it has no name, add \"name\"",
+        ),
+        (
+            r#"[{"name":"../x"}]"#,
+            "tool 1 (\"../x\"): the name must be 1 to 128 of A-Z a-z 0-9 _ . -, rename it",
+        ),
+        (
+            r#"[{"name":"a"},{"name":"a"}]"#,
+            "tool 2 (\"a\"): another tool has this name, rename one of them",
+        ),
+        (
+            r#"[{"name":"a","parameters":[]}]"#,
+            "tool 1 (\"a\"): parameters is not an object, write a JSON Schema there",
+        ),
         (
             r#"[{"name":"a","parameters":{},"input_schema":{}}]"#,
             "tool 1 (\"a\"): it has two schemas, keep one of parameters and input_schema",
@@ -85,9 +144,14 @@ fn mistakes_name_the_tool_and_the_remedy() {
             "tool 2 (\"b\"): parameters: the schema refers to http://x/, only references inside the schema (#/…) are followed",
         ),
     ] {
-        assert_eq!(ToolList::read_and_compile(text).unwrap_err().to_string(), want, "{text}");
+        assert_eq!(
+            ToolList::read_and_compile(text).unwrap_err().to_string(),
+            want,
+            "{text}"
+        );
     }
-    let t = ToolList::read(r#"[{"name":"f","parameters":{"$ref":"http://evil/"}},{"name":"g"}]"#).unwrap();
+    let t = ToolList::read(r#"[{"name":"f","parameters":{"$ref":"http://evil/"}},{"name":"g"}]"#)
+        .unwrap();
     assert!(matches!(t.check("f", "{}"), Err(Unfit::Schema(_))) && t.check("g", "[]").is_ok());
 }
 
@@ -98,7 +162,11 @@ fn a_tool_that_cannot_be_read_does_not_take_the_others_with_it() {
     let t = ToolList::read_valid(list).unwrap();
     assert_eq!(t.names().collect::<Vec<_>>(), ["a", "b", "d"]);
     assert!(t.check("a", "{}").is_ok() && !t.knows("echo&log"));
-    let wrong: Vec<String> = t.left_out().iter().map(|e| e.to_string().chars().take(25).collect()).collect();
+    let wrong: Vec<String> = t
+        .left_out()
+        .iter()
+        .map(|e| e.to_string().chars().take(25).collect())
+        .collect();
     assert_eq!(
         wrong,
         [
@@ -109,7 +177,10 @@ fn a_tool_that_cannot_be_read_does_not_take_the_others_with_it() {
             "tool 7 (\"c\"): parameters "
         ]
     );
-    assert_eq!(ToolList::read(list).unwrap_err().to_string(), t.left_out()[0].to_string());
+    assert_eq!(
+        ToolList::read(list).unwrap_err().to_string(),
+        t.left_out()[0].to_string()
+    );
     assert!(ToolList::read_valid("7").is_err());
 }
 
@@ -120,8 +191,22 @@ fn a_type_that_json_schema_does_not_have_is_not_validated() {
     let t = ToolList::read_and_compile(list).unwrap();
     let schema = t.schema("f").unwrap().unwrap();
     assert_eq!(schema.unknown_types(), ["str", "int"]);
-    assert!(t.check("f", r#"{"a":1,"b":"x","c":"y","type":1,"d":{"type":"str"}}"#).is_ok());
-    for wrong in ["{}", r#"{"a":"","c":1}"#, r#"{"a":"","type":"x"}"#, r#"{"a":"","d":{}}"#] {
-        assert!(matches!(t.check("f", wrong), Err(Unfit::Arguments(_))), "{wrong}");
+    assert!(
+        t.check(
+            "f",
+            r#"{"a":1,"b":"x","c":"y","type":1,"d":{"type":"str"}}"#
+        )
+        .is_ok()
+    );
+    for wrong in [
+        "{}",
+        r#"{"a":"","c":1}"#,
+        r#"{"a":"","type":"x"}"#,
+        r#"{"a":"","d":{}}"#,
+    ] {
+        assert!(
+            matches!(t.check("f", wrong), Err(Unfit::Arguments(_))),
+            "{wrong}"
+        );
     }
 }

@@ -1,9 +1,9 @@
 //! The shape of the deltas of calls, as the provider sent them.
 
 use super::table::{
-    ARGUMENTS_AGAIN, BRACES_FIRST, CUMULATIVE_ARGUMENTS, DOUBLE_ENCODED, Deviation, EMPTY_ARGUMENTS, EMPTY_DELTA,
-    ID_CHANGED, ID_MISSING, ID_REPEATED, INDEX_MISSING, INDEX_ODD, INDEX_REUSED, NAME_IN_PIECES, NAME_LATE,
-    NAME_MISSING, NAME_REPEATED, WHOLE_CALL_IN_ONE_CHUNK,
+    ARGUMENTS_AGAIN, BRACES_FIRST, CUMULATIVE_ARGUMENTS, DOUBLE_ENCODED, Deviation,
+    EMPTY_ARGUMENTS, EMPTY_DELTA, ID_CHANGED, ID_MISSING, ID_REPEATED, INDEX_MISSING, INDEX_ODD,
+    INDEX_REUSED, NAME_IN_PIECES, NAME_LATE, NAME_MISSING, NAME_REPEATED, WHOLE_CALL_IN_ONE_CHUNK,
 };
 use event::Text;
 use event::payload::ToolCallDelta;
@@ -32,15 +32,31 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Takes the next delta. `has_indexes` tells whether the API has an index in each delta; each deviation goes to `found`.
-    pub fn push(&mut self, delta: &ToolCallDelta<'_>, has_indexes: bool, found: &mut dyn FnMut(&'static Deviation)) {
-        let text = |text: Option<Text<'_>>| text.map(|t| t.str().into_owned()).filter(|t| !t.is_empty());
-        let (id, name, arguments) = (text(delta.tool_id), text(delta.tool_name), text(delta.arguments));
+    /// Takes the next delta. `has_indexes` tells whether the API has an index in each delta; each
+    /// deviation goes to `found`.
+    pub fn push(
+        &mut self,
+        delta: &ToolCallDelta<'_>,
+        has_indexes: bool,
+        found: &mut dyn FnMut(&'static Deviation),
+    ) {
+        let text =
+            |text: Option<Text<'_>>| text.map(|t| t.str().into_owned()).filter(|t| !t.is_empty());
+        let (id, name, arguments) = (
+            text(delta.tool_id),
+            text(delta.tool_name),
+            text(delta.arguments),
+        );
         if id.as_deref() == Some("null") {
             found(ID_CHANGED);
         }
         let id = id.filter(|id| id != "null");
-        if id.is_none() && name.is_none() && arguments.is_none() && !delta.done && delta.provider.is_none() {
+        if id.is_none()
+            && name.is_none()
+            && arguments.is_none()
+            && !delta.done
+            && delta.provider.is_none()
+        {
             // An index alone, or nothing.
             found(EMPTY_DELTA);
             return;
@@ -52,7 +68,9 @@ impl Calls {
             return;
         }
         let at = self.route(delta, id.as_deref(), name.as_deref(), has_indexes, found);
-        let Some(call) = self.calls.get_mut(at) else { return };
+        let Some(call) = self.calls.get_mut(at) else {
+            return;
+        };
         call.take(id, name, arguments, found);
     }
 
@@ -78,15 +96,21 @@ impl Calls {
             }
             return at;
         }
-        let at_index = index.and_then(|index| self.calls.iter().rposition(|c| c.index == Some(index)));
+        let at_index =
+            index.and_then(|index| self.calls.iter().rposition(|c| c.index == Some(index)));
         if let Some((at, call)) = at_index.and_then(|at| Some((at, self.calls.get(at)?))) {
             let is_over = call.scanner.is_balanced();
-            let is_copy = delta.arguments.is_some_and(|arguments| *arguments.str() == *call.text);
+            let is_copy = delta
+                .arguments
+                .is_some_and(|arguments| *arguments.str() == *call.text);
             // A call whose name has not come yet may get it now.
             let begins = call.name.is_some()
                 && !is_copy
                 && match id {
-                    Some(_) => call.id.is_some() && (is_over || name.is_some_and(|name| !call.is_named(name))),
+                    Some(_) => {
+                        call.id.is_some()
+                            && (is_over || name.is_some_and(|name| !call.is_named(name)))
+                    }
                     None => name.is_some() && is_over,
                 };
             if !begins {
@@ -95,10 +119,15 @@ impl Calls {
             found(INDEX_REUSED);
         } else if index.is_none() && id.is_none() && name.is_none() && !self.calls.is_empty() {
             return self.calls.len() - 1;
-        } else if has_indexes && index.is_some_and(|index| Some(index) != i64::try_from(self.calls.len()).ok()) {
+        } else if has_indexes
+            && index.is_some_and(|index| Some(index) != i64::try_from(self.calls.len()).ok())
+        {
             found(INDEX_ODD);
         }
-        self.calls.push(Call { index, ..Call::default() });
+        self.calls.push(Call {
+            index,
+            ..Call::default()
+        });
         self.calls.len() - 1
     }
 

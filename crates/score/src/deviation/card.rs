@@ -5,8 +5,8 @@ use super::table::{DEVIATIONS, deviation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One line of a saved card: a group of streams, and one deviation that they show. People may edit it: of the members that are
-/// compared (`--expect`) none counts anything.
+/// One line of a saved card: a group of streams, and one deviation that they show. People may edit
+/// it: of the members that are compared (`--expect`) none counts anything.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct CardLine {
@@ -96,8 +96,15 @@ impl Card {
         let group = self.groups.entry(key).or_default();
         group.streams += 1;
         for (code, place) in found {
-            let Some(at) = DEVIATIONS.iter().position(|d| d.code == *code) else { continue };
-            let example = || Example { file: file.to_owned(), part, event: place.event, offset: place.offset };
+            let Some(at) = DEVIATIONS.iter().position(|d| d.code == *code) else {
+                continue;
+            };
+            let example = || Example {
+                file: file.to_owned(),
+                part,
+                event: place.event,
+                offset: place.offset,
+            };
             group.seen.entry(at).or_insert_with(|| (0, example())).0 += 1;
         }
     }
@@ -122,7 +129,9 @@ impl Card {
                 CardLine {
                     deviation: deviation.map(|d| d.code.to_owned()),
                     seen: *seen,
-                    row: deviation.and_then(|d| d.row).map(|row| format!("row-{row:02}")),
+                    row: deviation
+                        .and_then(|d| d.row)
+                        .map(|row| format!("row-{row:02}")),
                     meaning: deviation.map(|d| d.meaning.to_owned()),
                     example: Some(example.clone()),
                     ..line.clone()
@@ -136,7 +145,11 @@ impl Card {
 impl CardLine {
     /// The group of the line.
     pub fn key(&self) -> GroupKey {
-        GroupKey { api: self.api.clone(), provider: self.provider.clone(), model: self.model.clone() }
+        GroupKey {
+            api: self.api.clone(),
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+        }
     }
 
     /// What the deviation is, in words; its code where this version has no such deviation.

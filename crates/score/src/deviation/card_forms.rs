@@ -22,7 +22,11 @@ pub fn json(lines: &[CardLine]) -> String {
 /// The names of a group that are known.
 pub fn group(key: &GroupKey) -> String {
     let names = [&key.api, &key.provider, &key.model];
-    let known: Vec<String> = names.into_iter().filter(|n| !n.is_empty()).map(|n| visible(n, NAME)).collect();
+    let known: Vec<String> = names
+        .into_iter()
+        .filter(|n| !n.is_empty())
+        .map(|n| visible(n, NAME))
+        .collect();
     known.join(" / ")
 }
 
@@ -44,7 +48,12 @@ pub fn place(example: &Example) -> String {
 pub fn text(lines: &[CardLine]) -> String {
     let mut out = String::new();
     let mut last = None;
-    let width = lines.iter().filter_map(|l| l.deviation.as_ref()).map(String::len).max().unwrap_or(0);
+    let width = lines
+        .iter()
+        .filter_map(|l| l.deviation.as_ref())
+        .map(String::len)
+        .max()
+        .unwrap_or(0);
     for line in lines {
         let key = line.key();
         if last.as_ref() != Some(&key) {
@@ -60,24 +69,43 @@ pub fn text(lines: &[CardLine]) -> String {
         };
         let row = line.row.as_deref().unwrap_or("");
         let seen = line.seen;
-        let _ = writeln!(out, "  {seen:>5}  {code:<width$}  {row:<6}  {}", line.words());
+        let _ = writeln!(
+            out,
+            "  {seen:>5}  {code:<width$}  {row:<6}  {}",
+            line.words()
+        );
         if let Some(example) = &line.example {
-            let _ = writeln!(out, "  {:>5}  {:<width$}  {:<6}  {}", "", "", "", place(example));
+            let _ = writeln!(
+                out,
+                "  {:>5}  {:<width$}  {:<6}  {}",
+                "",
+                "",
+                "",
+                place(example)
+            );
         }
     }
     out
 }
 
 fn streams(count: u64) -> String {
-    if count == 1 { "1 stream".to_owned() } else { format!("{count} streams") }
+    if count == 1 {
+        "1 stream".to_owned()
+    } else {
+        format!("{count} streams")
+    }
 }
 
 /// The card as a table of Markdown, such as the summary of a CI job shows.
 pub fn markdown(lines: &[CardLine]) -> String {
-    let mut out = String::from("| streams of | deviation | seen | row | first |\n| --- | --- | ---: | --- | --- |\n");
+    let mut out = String::from(
+        "| streams of | deviation | seen | row | first |\n| --- | --- | ---: | --- | --- |\n",
+    );
     for line in lines {
-        let code =
-            line.deviation.as_deref().map_or_else(|| "none".to_owned(), |code| format!("`{code}`: {}", line.words()));
+        let code = line.deviation.as_deref().map_or_else(
+            || "none".to_owned(),
+            |code| format!("`{code}`: {}", line.words()),
+        );
         let example = line.example.as_ref().map(place).unwrap_or_default();
         let _ = writeln!(
             out,

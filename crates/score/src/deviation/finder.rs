@@ -2,12 +2,13 @@
 
 use super::calls::Calls;
 use super::table::{
-    CONNECTION_CUT, Deviation, ERROR_IN_STREAM, FINISH_HIDES_CUT, FINISH_LIES, INVALID_ARGUMENTS, MESSAGE_RESTARTED,
-    NO_FINISH, REASONING_BEFORE_CALL, SERVER_ITEMS, SEVERAL_CHOICES, TEXT_AFTER_CALL, TEXT_BEFORE_CALL,
-    TOOL_USE_FAILED, WHITE_SPACE_BEFORE_CALL, of_warning,
+    CONNECTION_CUT, Deviation, ERROR_IN_STREAM, FINISH_HIDES_CUT, FINISH_LIES, INVALID_ARGUMENTS,
+    MESSAGE_RESTARTED, NO_FINISH, REASONING_BEFORE_CALL, SERVER_ITEMS, SEVERAL_CHOICES,
+    TEXT_AFTER_CALL, TEXT_BEFORE_CALL, TOOL_USE_FAILED, WHITE_SPACE_BEFORE_CALL, of_warning,
 };
 use event::payload::{
-    ContentDelta, Error, FinishReason, Retract, StreamEnd, StreamStart, Thinking, ToolCall, ToolCallDelta, Warning,
+    ContentDelta, Error, FinishReason, Retract, StreamEnd, StreamStart, Thinking, ToolCall,
+    ToolCallDelta, Warning,
 };
 use event::{Event, Kind, Text};
 use std::collections::BTreeMap;
@@ -21,8 +22,9 @@ pub struct DeviationPlace {
     pub offset: u64,
 }
 
-/// Finds the deviations of one stream. It takes each event twice: as the provider's stream gave it, in which calls are deltas, and as a
-/// full reading gives it, in which calls that were text are calls, and which has the warnings of all stages.
+/// Finds the deviations of one stream. It takes each event twice: as the provider's stream gave it,
+/// in which calls are deltas, and as a full reading gives it, in which calls that were text are
+/// calls, and which has the warnings of all stages.
 #[derive(Debug, Default)]
 pub struct DeviationFinder {
     found: BTreeMap<&'static str, DeviationPlace>,
@@ -58,9 +60,13 @@ impl DeviationFinder {
         Self::default()
     }
 
-    /// Takes the next event as the stream has it. `offset` counts the bytes of the recording up to its end.
+    /// Takes the next event as the stream has it. `offset` counts the bytes of the recording up to
+    /// its end.
     pub fn push(&mut self, event: &Event<'_>, offset: u64) {
-        self.place = DeviationPlace { event: self.place.event + 1, offset };
+        self.place = DeviationPlace {
+            event: self.place.event + 1,
+            offset,
+        };
         let choice = event.choice();
         if choice > 0 {
             self.find(SEVERAL_CHOICES);
@@ -85,7 +91,11 @@ impl DeviationFinder {
                 let retract = Retract::read(event);
                 let id = retract.tool_id.map(Text::str);
                 let index = retract.index;
-                self.choices.entry(choice).or_default().calls.retract(index, id.as_deref());
+                self.choices
+                    .entry(choice)
+                    .or_default()
+                    .calls
+                    .retract(index, id.as_deref());
             }
             Kind::ServerItem => self.find(SERVER_ITEMS),
             Kind::Error => {
@@ -100,7 +110,8 @@ impl DeviationFinder {
         }
     }
 
-    /// Takes the next event of the full reading; it belongs to the last event of [`DeviationFinder::push`].
+    /// Takes the next event of the full reading; it belongs to the last event of
+    /// [`DeviationFinder::push`].
     pub fn push_reading(&mut self, event: &Event<'_>) {
         let choice = event.choice();
         if self.choices.len() >= CHOICES && !self.choices.contains_key(&choice) {
@@ -164,7 +175,11 @@ impl DeviationFinder {
         if std::mem::replace(&mut reading.has_call, true) {
             return;
         }
-        let (text, white_space, reasoning) = (reading.has_text, reading.has_white_space, reading.has_reasoning);
+        let (text, white_space, reasoning) = (
+            reading.has_text,
+            reading.has_white_space,
+            reading.has_reasoning,
+        );
         if text {
             self.find(TEXT_BEFORE_CALL);
         } else if white_space {
@@ -178,7 +193,8 @@ impl DeviationFinder {
     /// Takes the end of choice 0, or of the whole stream.
     fn end(&mut self, choice: u32, end: &StreamEnd<'_>) {
         let provider = end.provider_finish_reason.map(Text::str);
-        let was_cut = end.finish_reason != FinishReason::Stop && end.finish_reason != FinishReason::ToolCalls;
+        let was_cut =
+            end.finish_reason != FinishReason::Stop && end.finish_reason != FinishReason::ToolCalls;
         let one = self.choices.entry(choice).or_default();
         let (place, found) = (self.place, &mut self.found);
         one.calls.finish(was_cut, &mut |deviation| {
@@ -195,9 +211,15 @@ impl DeviationFinder {
             return;
         };
         match provider.to_ascii_lowercase().as_str() {
-            "tool_calls" | "tool_use" | "tool_call" | "function_call" if !has_call => self.find(FINISH_LIES),
-            "tool_calls" | "tool_use" | "tool_call" | "function_call" if has_cut_call => self.find(FINISH_HIDES_CUT),
-            "stop" | "end_turn" | "complete" | "stop_sequence" if has_call => self.find(FINISH_LIES),
+            "tool_calls" | "tool_use" | "tool_call" | "function_call" if !has_call => {
+                self.find(FINISH_LIES)
+            }
+            "tool_calls" | "tool_use" | "tool_call" | "function_call" if has_cut_call => {
+                self.find(FINISH_HIDES_CUT)
+            }
+            "stop" | "end_turn" | "complete" | "stop_sequence" if has_call => {
+                self.find(FINISH_LIES)
+            }
             _ => {}
         }
     }
@@ -217,7 +239,11 @@ mod tests {
             finder.push(&event, n as u64 * 10);
             finder.push_reading(&event);
         }
-        finder.finish().into_iter().map(|(code, place)| (code, place.event)).collect()
+        finder
+            .finish()
+            .into_iter()
+            .map(|(code, place)| (code, place.event))
+            .collect()
     }
 
     const START: &str = r#"{"type":"stream_start","api":"openai-chat"}"#;
@@ -258,8 +284,9 @@ mod tests {
 
     #[test]
     fn choices_are_apart_and_their_number_is_bounded() {
-        let many: Vec<String> =
-            (0..3000).map(|n| format!(r#"{{"type":"content_delta","choice":{n},"text":"x"}}"#)).collect();
+        let many: Vec<String> = (0..3000)
+            .map(|n| format!(r#"{{"type":"content_delta","choice":{n},"text":"x"}}"#))
+            .collect();
         let mut lines = vec![START];
         lines.extend(many.iter().map(String::as_str));
         assert_eq!(found(&lines), [(SEVERAL_CHOICES.code, 3)]);

@@ -5,7 +5,8 @@
 pub struct Deviation {
     /// Its name in report cards.
     pub code: &'static str,
-    /// Its number in docs/deviations.md; `None` for one that is described there under "How often" alone.
+    /// Its number in docs/deviations.md; `None` for one that is described there under "How often"
+    /// alone.
     pub row: Option<u8>,
     /// What the stream shows, in words.
     pub meaning: &'static str,
@@ -83,7 +84,8 @@ pub fn deviation(code: &str) -> Option<&'static Deviation> {
     DEVIATIONS.iter().find(|d| d.code == code).copied()
 }
 
-/// The deviation that a `warning` with this code reports. `None` for warnings about lines that are not events, and about requests.
+/// The deviation that a `warning` with this code reports. `None` for warnings about lines that are
+/// not events, and about requests.
 pub(super) fn of_warning(code: &str) -> Option<&'static Deviation> {
     Some(match code {
         "index_inferred" => INDEX_MISSING,

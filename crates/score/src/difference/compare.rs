@@ -1,4 +1,5 @@
-//! The comparison: conversations, turns, choices and calls, each list aligned at its beginning and its end.
+//! The comparison: conversations, turns, choices and calls, each list aligned at its beginning and
+//! its end.
 
 use super::arguments;
 use super::found::{Side, What};
@@ -17,7 +18,10 @@ impl Walk<'_> {
             if self.is_full() {
                 return;
             }
-            let name = pair.0.or(pair.1).and_then(|conversation| conversation.name.clone());
+            let name = pair
+                .0
+                .or(pair.1)
+                .and_then(|conversation| conversation.name.clone());
             self.at.stream = name.filter(|_| are_several);
             match pair {
                 (Some(a), Some(b)) => self.conversations(a, b, results),
@@ -36,15 +40,18 @@ impl Walk<'_> {
 
     fn conversations(&mut self, a: &Conversation, b: &Conversation, results: bool) {
         let (a, b) = (&a.turns[..], &b.turns[..]);
-        let (head, tail) =
-            align(a.len(), b.len(), |at, bt| self.is_equal(|probe| probe.turns(&a[at], &b[bt], results)));
+        let (head, tail) = align(a.len(), b.len(), |at, bt| {
+            self.is_equal(|probe| probe.turns(&a[at], &b[bt], results))
+        });
         each(a, b, head, tail, |at, pair| {
             self.at.turn = at;
             match pair {
                 (Some(a), Some(b)) => self.turns(a, b, results),
                 (a, b) => {
                     let side = |turn: Option<&Turn>| {
-                        turn.map_or_else(Side::default, |turn| Side::of(summary(turn), Some(turn.line)))
+                        turn.map_or_else(Side::default, |turn| {
+                            Side::of(summary(turn), Some(turn.line))
+                        })
                     };
                     self.add(What::Turn, side(a), side(b));
                 }
@@ -63,23 +70,36 @@ impl Walk<'_> {
                 if a.0 == b.0 || a.1.is_empty() || b.1.is_empty() {
                     self.passage(What::Prompt(role), &a.1, &b.1);
                 } else {
-                    let side = |(role, text): &(String, Passage)| Side::of(text::name(role), text.line(0));
+                    let side =
+                        |(role, text): &(String, Passage)| Side::of(text::name(role), text.line(0));
                     self.add(What::Prompt(role), side(a), side(b));
                 }
                 !self.is_full()
             });
         }
-        let numbers: BTreeSet<u32> = a.choices.iter().chain(&b.choices).map(|choice| choice.number).collect();
+        let numbers: BTreeSet<u32> = a
+            .choices
+            .iter()
+            .chain(&b.choices)
+            .map(|choice| choice.number)
+            .collect();
         for number in numbers {
             self.at.choice = number;
-            let find = |turn: &'_ Turn| turn.choices.binary_search_by_key(&number, |choice| choice.number).ok();
+            let find = |turn: &'_ Turn| {
+                turn.choices
+                    .binary_search_by_key(&number, |choice| choice.number)
+                    .ok()
+            };
             match (find(a), find(b)) {
                 (Some(at), Some(bt)) => self.choices(&a.choices[at], &b.choices[bt], results),
                 (at, bt) => {
                     let side = |turn: &Turn, at: Option<usize>| {
                         at.map_or_else(Side::default, |at| {
                             let choice = &turn.choices[at];
-                            let line = choice.text.line(0).or(choice.calls.first().map(|call| call.line));
+                            let line = choice
+                                .text
+                                .line(0)
+                                .or(choice.calls.first().map(|call| call.line));
                             Side::of(sketch(choice), line.or(Some(turn.line)))
                         })
                     };
@@ -96,17 +116,30 @@ impl Walk<'_> {
         if results {
             each(&a.stray_results, &b.stray_results, 0, 0, |_, (a, b)| {
                 let tool = a.or(b).map_or_else(String::new, |(tool, _)| tool.clone());
-                self.results(a.map(|(_, result)| result), b.map(|(_, result)| result), &What::StrayResult(tool));
+                self.results(
+                    a.map(|(_, result)| result),
+                    b.map(|(_, result)| result),
+                    &What::StrayResult(tool),
+                );
                 !self.is_full()
             });
         }
         if self.settings.usage {
-            let count = |turn: &'_ Turn, name: &str| turn.usage.iter().position(|(known, _)| *known == name);
-            let names = a.usage.iter().chain(b.usage.iter().filter(|(name, _)| count(a, name).is_none()));
+            let count = |turn: &'_ Turn, name: &str| {
+                turn.usage.iter().position(|(known, _)| *known == name)
+            };
+            let names = a
+                .usage
+                .iter()
+                .chain(b.usage.iter().filter(|(name, _)| count(a, name).is_none()));
             for (name, _) in names {
                 let of = |turn: &'_ Turn| count(turn, name);
                 let (at, bt) = (of(a), of(b));
-                self.word(What::Usage((*name).to_owned()), at.map(|at| &a.usage[at].1), bt.map(|bt| &b.usage[bt].1));
+                self.word(
+                    What::Usage((*name).to_owned()),
+                    at.map(|at| &a.usage[at].1),
+                    bt.map(|bt| &b.usage[bt].1),
+                );
             }
         }
     }
@@ -123,7 +156,11 @@ impl Walk<'_> {
         self.answers(a, b, results);
         if a.message.is_some() || b.message.is_some() {
             self.at.in_message = true;
-            self.answers(a.message.as_deref().unwrap_or(a), b.message.as_deref().unwrap_or(b), false);
+            self.answers(
+                a.message.as_deref().unwrap_or(a),
+                b.message.as_deref().unwrap_or(b),
+                false,
+            );
             self.at.in_message = false;
         }
     }
@@ -136,15 +173,18 @@ impl Walk<'_> {
         self.passage(What::Text, &a.text, &b.text);
         self.passage(What::Refusal, &a.refusal, &b.refusal);
         let (a, b) = (&a.calls[..], &b.calls[..]);
-        let (head, tail) =
-            align(a.len(), b.len(), |at, bt| self.is_equal(|probe| probe.calls(&a[at], &b[bt], results)));
+        let (head, tail) = align(a.len(), b.len(), |at, bt| {
+            self.is_equal(|probe| probe.calls(&a[at], &b[bt], results))
+        });
         each(a, b, head, tail, |at, pair| {
             self.at.call = Some(at);
             match pair {
                 (Some(a), Some(b)) => self.calls(a, b, results),
                 (a, b) => {
                     let side = |call: Option<&Call>| {
-                        call.map_or_else(Side::default, |call| Side::of(call.request(), Some(call.line)))
+                        call.map_or_else(Side::default, |call| {
+                            Side::of(call.request(), Some(call.line))
+                        })
                     };
                     self.add(What::Call, side(a), side(b));
                 }
@@ -162,7 +202,8 @@ impl Walk<'_> {
             return self.add(What::Tool, side(a), side(b));
         }
         arguments::compare(self, &a.arguments, &b.arguments, lines);
-        let counts = |one: &Call, other: &Call| one.error.as_deref() != Some("schema") || other.has_schema;
+        let counts =
+            |one: &Call, other: &Call| one.error.as_deref() != Some("schema") || other.has_schema;
         if a.error != b.error && counts(a, b) && counts(b, a) {
             let side = |call: &Call| match &call.error {
                 Some(code) => Side::of(text::name(code), Some(call.line)),
@@ -182,14 +223,19 @@ impl Walk<'_> {
     }
 
     fn results(&mut self, a: Option<&ToolResult>, b: Option<&ToolResult>, what: &What) {
-        self.word(what.clone(), a.map(|result| &result.status), b.map(|result| &result.status));
+        self.word(
+            what.clone(),
+            a.map(|result| &result.status),
+            b.map(|result| &result.status),
+        );
         if let (Some(a), Some(b)) = (a, b) {
             self.passage(What::Output, &a.output, &b.output);
         }
     }
 }
 
-/// Conversations that belong together: those of one name, if both recordings have the same names; else in their order.
+/// Conversations that belong together: those of one name, if both recordings have the same names;
+/// else in their order.
 fn pairs<'r>(
     a: &'r [Conversation],
     b: &'r [Conversation],
@@ -198,14 +244,22 @@ fn pairs<'r>(
         list.iter().map(|one| (one.name.as_deref(), one)).collect()
     };
     let (left, right) = (names(a), names(b));
-    if left.len() == a.len() && left.len() == right.len() && left.keys().all(|name| right.contains_key(name)) {
-        return a.iter().map(|one| (Some(one), right.get(&one.name.as_deref()).copied())).collect();
+    if left.len() == a.len()
+        && left.len() == right.len()
+        && left.keys().all(|name| right.contains_key(name))
+    {
+        return a
+            .iter()
+            .map(|one| (Some(one), right.get(&one.name.as_deref()).copied()))
+            .collect();
     }
-    (0..a.len().max(b.len())).map(|at| (a.get(at), b.get(at))).collect()
+    (0..a.len().max(b.len()))
+        .map(|at| (a.get(at), b.get(at)))
+        .collect()
 }
 
-/// Calls `take` with each pair of two aligned lists that is not known to be equal, and with the place of its first item that is there,
-/// from 1 on; until it returns `false`.
+/// Calls `take` with each pair of two aligned lists that is not known to be equal, and with the
+/// place of its first item that is there, from 1 on; until it returns `false`.
 fn each<'l, T>(
     a: &'l [T],
     b: &'l [T],
@@ -223,12 +277,16 @@ fn each<'l, T>(
 
 /// A turn in a few words.
 fn summary(turn: &Turn) -> String {
-    turn.choices.first().map_or_else(|| "empty".to_owned(), sketch)
+    turn.choices
+        .first()
+        .map_or_else(|| "empty".to_owned(), sketch)
 }
 
 /// A choice in a few words: its text, and its calls.
 fn sketch(choice: &Choice) -> String {
-    let text = Some(&choice.text.text).filter(|text| !text.is_empty()).map(|text| text::beginning(text));
+    let text = Some(&choice.text.text)
+        .filter(|text| !text.is_empty())
+        .map(|text| text::beginning(text));
     let calls = match &choice.calls[..] {
         [] => None,
         [call] => Some(call.request()),

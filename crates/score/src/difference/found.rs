@@ -87,7 +87,8 @@ pub enum What {
 /// What one recording has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Side {
-    /// The value, ready to be shown: cut where it is long, and without hidden characters. `None` where the recording lacks it.
+    /// The value, ready to be shown: cut where it is long, and without hidden characters. `None`
+    /// where the recording lacks it.
     pub value: Option<String>,
     /// The line that it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +98,10 @@ pub struct Side {
 impl Side {
     /// A value and its line.
     pub(super) fn of(value: String, line: Option<u64>) -> Self {
-        Side { value: Some(value), line }
+        Side {
+            value: Some(value),
+            line,
+        }
     }
 }
 
@@ -116,8 +120,14 @@ impl Difference {
             let join = if letter == 'A' { "" } else { " and " };
             let _ = match (&side.value, side.line) {
                 (None, _) => write!(out, "{join}missing in {letter}"),
-                (Some(value), None) => write!(out, "{join}{value} in {letter} ({})", safe_name(name)),
-                (Some(value), Some(line)) => write!(out, "{join}{value} in {letter} ({}:{line})", safe_name(name)),
+                (Some(value), None) => {
+                    write!(out, "{join}{value} in {letter} ({})", safe_name(name))
+                }
+                (Some(value), Some(line)) => write!(
+                    out,
+                    "{join}{value} in {letter} ({}:{line})",
+                    safe_name(name)
+                ),
             };
         }
         out
@@ -140,7 +150,10 @@ impl Difference {
             What::Result => "the status of the result".to_owned(),
             What::Output => "the output".to_owned(),
             What::ToolMessage => "the tool message".to_owned(),
-            What::StrayResult(tool) => format!("a result of {} for a call that is not recorded", safe_name(tool)),
+            What::StrayResult(tool) => format!(
+                "a result of {} for a call that is not recorded",
+                safe_name(tool)
+            ),
             What::ServerItem => "what the provider ran itself".to_owned(),
             What::Error => "the error of the stream".to_owned(),
             What::Finish => "finish".to_owned(),
@@ -167,7 +180,11 @@ impl Locus {
         if let Some(call) = self.call {
             parts.push(format!("call {call}"));
         }
-        if parts.is_empty() { String::new() } else { parts.join(", ") + ": " }
+        if parts.is_empty() {
+            String::new()
+        } else {
+            parts.join(", ") + ": "
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! A recording by its meaning: texts, calls, results and the finish, without the ids, times and pieces in which it was recorded.
+//! A recording by its meaning: texts, calls, results and the finish, without the ids, times and
+//! pieces in which it was recorded.
 
 use super::text;
 use super::value::Value;
@@ -70,7 +71,8 @@ pub struct Call {
     pub arguments: Arguments,
     /// The code of the error for which the call must not run.
     pub error: Option<String>,
-    /// Whether the arguments were compared with the schema of the tool, so that the absence of an error means something.
+    /// Whether the arguments were compared with the schema of the tool, so that the absence of an
+    /// error means something.
     pub has_schema: bool,
     /// The result.
     pub result: Option<ToolResult>,
@@ -79,7 +81,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// The name of the tool and the arguments on one line: cut where they are long, and without hidden characters.
+    /// The name of the tool and the arguments on one line: cut where they are long, and without
+    /// hidden characters.
     pub fn request(&self) -> String {
         let arguments = match &self.arguments {
             Arguments::Json(value) => text::json(&value.json()),
@@ -109,7 +112,9 @@ impl Arguments {
     pub fn of(text: &str) -> Self {
         match text.trim_ascii() {
             "" => Arguments::Json(Value::Object(Default::default())),
-            json => Value::parse(json).map_or_else(|| Arguments::Text(text.to_owned()), Arguments::Json),
+            json => {
+                Value::parse(json).map_or_else(|| Arguments::Text(text.to_owned()), Arguments::Json)
+            }
         }
     }
 }
@@ -157,10 +162,14 @@ impl Passage {
         }
     }
 
-    /// The line that the byte at `at` comes from; of the end, that of the last piece. `None` without any text.
+    /// The line that the byte at `at` comes from; of the end, that of the last piece. `None`
+    /// without any text.
     pub fn line(&self, at: usize) -> Option<u64> {
         let piece = self.pieces.partition_point(|(end, _)| *end <= at);
-        self.pieces.get(piece).or(self.pieces.last()).map(|(_, line)| *line)
+        self.pieces
+            .get(piece)
+            .or(self.pieces.last())
+            .map(|(_, line)| *line)
     }
 
     /// Whether the text has no characters.

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-/// Finds the parts of a text that are to be ignored: their places in bytes, in order, which do not overlap.
+/// Finds the parts of a text that are to be ignored: their places in bytes, in order, which do not
+/// overlap.
 pub type Ignored<'s> = &'s dyn Fn(&str) -> Vec<Range<usize>>;
 
 /// What counts as a difference.
@@ -22,6 +23,8 @@ pub struct Settings<'s> {
 
 impl std::fmt::Debug for Settings<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("ignore_space", &self.ignore_space).finish_non_exhaustive()
+        f.debug_struct("Settings")
+            .field("ignore_space", &self.ignore_space)
+            .finish_non_exhaustive()
     }
 }

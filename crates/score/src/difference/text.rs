@@ -30,10 +30,24 @@ struct Units<'t> {
 
 impl<'t> Units<'t> {
     fn of(text: &'t str, settings: &Settings<'_>) -> Self {
-        let mut ignored = settings.ignored.map(|ignored| ignored(text)).unwrap_or_default().into_iter();
+        let mut ignored = settings
+            .ignored
+            .map(|ignored| ignored(text))
+            .unwrap_or_default()
+            .into_iter();
         let next_ignored = ignored.next();
-        let at = if settings.ignore_space { text.len() - text.trim_start().len() } else { 0 };
-        Units { text, at, ignored, next_ignored, ignore_space: settings.ignore_space }
+        let at = if settings.ignore_space {
+            text.len() - text.trim_start().len()
+        } else {
+            0
+        };
+        Units {
+            text,
+            at,
+            ignored,
+            next_ignored,
+            ignore_space: settings.ignore_space,
+        }
     }
 
     /// The next unit and its place; at the end, the length of the text.
@@ -47,11 +61,16 @@ impl<'t> Units<'t> {
             }
         }
         let rest = &self.text[at..];
-        let Some(first) = rest.chars().next() else { return (at, None) };
+        let Some(first) = rest.chars().next() else {
+            return (at, None);
+        };
         if self.ignore_space && first.is_whitespace() {
             let after = rest.trim_start();
             // White space is cut at an ignored part, which may lie in it.
-            let end = self.next_ignored.as_ref().map_or(self.text.len(), |range| range.start);
+            let end = self
+                .next_ignored
+                .as_ref()
+                .map_or(self.text.len(), |range| range.start);
             self.at = (self.text.len() - after.len()).min(end);
             return (at, (!after.is_empty()).then_some(Unit::Space));
         }
@@ -61,7 +80,11 @@ impl<'t> Units<'t> {
 }
 
 /// The first place at which two texts differ, in bytes of each; `None` if they are equal.
-pub(super) fn first_difference(a: &str, b: &str, settings: &Settings<'_>) -> Option<(usize, usize)> {
+pub(super) fn first_difference(
+    a: &str,
+    b: &str,
+    settings: &Settings<'_>,
+) -> Option<(usize, usize)> {
     if a == b {
         return None;
     }
@@ -77,8 +100,15 @@ pub(super) fn first_difference(a: &str, b: &str, settings: &Settings<'_>) -> Opt
 
 /// The part of `text` around the byte `at`, in quotes, with everything that is hidden escaped.
 pub(super) fn around(text: &str, at: usize) -> String {
-    let from = text[..at].char_indices().rev().nth(AROUND - 1).map_or(0, |(from, _)| from);
-    let to = text[at..].char_indices().nth(AROUND).map_or(text.len(), |(to, _)| at + to);
+    let from = text[..at]
+        .char_indices()
+        .rev()
+        .nth(AROUND - 1)
+        .map_or(0, |(from, _)| from);
+    let to = text[at..]
+        .char_indices()
+        .nth(AROUND)
+        .map_or(text.len(), |(to, _)| at + to);
     let [before, after] = [from > 0, to < text.len()].map(|is_cut| if is_cut { "…" } else { "" });
     shown(&format!("{before}{}{after}", &text[from..to]))
 }
@@ -96,7 +126,11 @@ pub(super) fn is_short(text: &str) -> bool {
 /// A name: as it is if it is one plain word, else as [`beginning`].
 pub(super) fn name(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
-    if !name.is_empty() && is_short(name) && name.chars().all(is_plain) { name.to_owned() } else { beginning(name) }
+    if !name.is_empty() && is_short(name) && name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        beginning(name)
+    }
 }
 
 /// The beginning of JSON on one line, with everything that is hidden escaped.
@@ -120,7 +154,10 @@ mod tests {
     use super::*;
 
     fn spaces() -> Settings<'static> {
-        Settings { ignore_space: true, ..Settings::default() }
+        Settings {
+            ignore_space: true,
+            ..Settings::default()
+        }
     }
 
     /// Digits are ignored.
@@ -139,8 +176,15 @@ mod tests {
     #[test]
     fn the_first_place_is_found_whatever_is_ignored() {
         let exact = Settings::default();
-        let masked = Settings { ignored: Some(&digits), ..Settings::default() };
-        let both = Settings { ignored: Some(&digits), ignore_space: true, ..Settings::default() };
+        let masked = Settings {
+            ignored: Some(&digits),
+            ..Settings::default()
+        };
+        let both = Settings {
+            ignored: Some(&digits),
+            ignore_space: true,
+            ..Settings::default()
+        };
         for (a, b, settings, place) in [
             ("", "", &exact, None),
             ("ab", "ab", &exact, None),
@@ -168,10 +212,16 @@ mod tests {
     fn hidden_characters_are_escaped_and_long_texts_are_cut() {
         let text = format!("{}\u{1b}[31m\u{202e}é\n{}", "x".repeat(50), "y".repeat(50));
         let shown = around(&text, 50);
-        assert!(shown.starts_with("\"…xxx") && shown.ends_with("y…\""), "{shown}");
+        assert!(
+            shown.starts_with("\"…xxx") && shown.ends_with("y…\""),
+            "{shown}"
+        );
         assert!(shown.contains("x\\u001b[31m\\u202eé\\ny"), "{shown}");
         assert_eq!(around("ab", 2), "\"ab\"");
-        assert_eq!(beginning(&"é".repeat(81)), format!("\"{}…\"", "é".repeat(80)));
+        assert_eq!(
+            beginning(&"é".repeat(81)),
+            format!("\"{}…\"", "é".repeat(80))
+        );
         assert_eq!(json("{\"a\":\"\u{202e}\"}"), "{\"a\":\"\\u202e\"}");
     }
 }

@@ -1,4 +1,5 @@
-//! A JSON value of which only the meaning counts: the order of keys and the spelling of numbers and strings are gone.
+//! A JSON value of which only the meaning counts: the order of keys and the spelling of numbers and
+//! strings are gone.
 
 use event::{Index, Raw, quoted};
 use std::collections::BTreeMap;
@@ -21,16 +22,23 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value that `json` holds; `None` if it is not JSON, or is nested deeper than the protocol allows.
+    /// The value that `json` holds; `None` if it is not JSON, or is nested deeper than the protocol
+    /// allows.
     pub fn parse(json: &str) -> Option<Self> {
-        Raw::indexed(json, &mut Index::default()).ok().map(Value::of)
+        Raw::indexed(json, &mut Index::default())
+            .ok()
+            .map(Value::of)
     }
 
     fn of(raw: Raw<'_>) -> Self {
         if let Some(text) = raw.str() {
             Value::String(text.into_owned())
         } else if raw.is_object() {
-            Value::Object(raw.entries().map(|(key, value)| (key.into_owned(), Value::of(value))).collect())
+            Value::Object(
+                raw.entries()
+                    .map(|(key, value)| (key.into_owned(), Value::of(value)))
+                    .collect(),
+            )
         } else if raw.is_array() {
             Value::Array(raw.items().map(Value::of).collect())
         } else if let Some(claim) = raw.bool() {
@@ -85,7 +93,8 @@ pub struct Number {
     value: Decimal,
 }
 
-/// A decimal number: its sign, its digits without zeros at either end, and the power of ten of the last digit.
+/// A decimal number: its sign, its digits without zeros at either end, and the power of ten of the
+/// last digit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Decimal {
     is_negative: bool,
@@ -110,7 +119,11 @@ impl Number {
         let digits = all.trim_start_matches('0').trim_end_matches('0');
         let zeros = all.len() - all.trim_end_matches('0').len();
         let value = if digits.is_empty() {
-            Decimal { is_negative: false, digits: String::new(), power: 0 }
+            Decimal {
+                is_negative: false,
+                digits: String::new(),
+                power: 0,
+            }
         } else {
             match exponent.parse::<i64>() {
                 Ok(exponent) => Decimal {
@@ -119,10 +132,17 @@ impl Number {
                     power: i128::from(exponent) + zeros as i128 - fraction.len() as i128,
                 },
                 // An exponent beyond all uses: such numbers are equal only as they are written.
-                Err(_) => Decimal { is_negative, digits: text.to_owned(), power: 0 },
+                Err(_) => Decimal {
+                    is_negative,
+                    digits: text.to_owned(),
+                    power: 0,
+                },
             }
         };
-        Number { text: text.to_owned(), value }
+        Number {
+            text: text.to_owned(),
+            value,
+        }
     }
 }
 
@@ -133,7 +153,11 @@ mod tests {
     #[test]
     fn values_are_equal_by_their_meaning() {
         for (a, b, are_equal) in [
-            (r#"{"a":1,"b":[true,null]}"#, " { \"b\" : [ true , null ] , \"a\" : 1.0 } ", true),
+            (
+                r#"{"a":1,"b":[true,null]}"#,
+                " { \"b\" : [ true , null ] , \"a\" : 1.0 } ",
+                true,
+            ),
             (r#"{"a":1,"a":2}"#, r#"{"a":2}"#, true),
             (r#""\u00e9\/""#, "\"é/\"", true),
             ("100", "1e2", true),
@@ -148,9 +172,18 @@ mod tests {
             ("{}", "[]", false),
             ("null", "false", false),
         ] {
-            assert_eq!(Value::parse(a).unwrap() == Value::parse(b).unwrap(), are_equal, "{a} {b}");
+            assert_eq!(
+                Value::parse(a).unwrap() == Value::parse(b).unwrap(),
+                are_equal,
+                "{a} {b}"
+            );
         }
         assert_eq!(Value::parse("{\"a\":"), None);
-        assert_eq!(Value::parse("{\"b\":1.50,\"a\":\"\\u0007\"}").unwrap().json(), "{\"a\":\"\\u0007\",\"b\":1.50}");
+        assert_eq!(
+            Value::parse("{\"b\":1.50,\"a\":\"\\u0007\"}")
+                .unwrap()
+                .json(),
+            "{\"a\":\"\\u0007\",\"b\":1.50}"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! A report as one page of HTML, with its plots.
 //!
-//! The page has no scripts and loads nothing, and its first line forbids both to the browser. Names and reasons come from files, so
-//! all of them are text (maud escapes them) whose hidden characters are written out, and the number of rows is bounded.
+//! The page has no scripts and loads nothing, and its first line forbids both to the browser. Names
+//! and reasons come from files, so all of them are text (maud escapes them) whose hidden characters
+//! are written out, and the number of rows is bounded.
 
 mod baseline;
 mod checker;
@@ -16,7 +17,8 @@ mod wrong;
 use crate::report::Report;
 use maud::{DOCTYPE, PreEscaped, html};
 
-/// What the page may do: apply its own style, and nothing else, so that even a name that escaped the escaping could load nothing.
+/// What the page may do: apply its own style, and nothing else, so that even a name that escaped
+/// the escaping could load nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// The page of a report.

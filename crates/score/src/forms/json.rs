@@ -2,7 +2,8 @@
 
 use crate::report::Report;
 
-/// The report as one object on indented lines, so that two reports can be compared by lines. Its fields are those of [`Report`].
+/// The report as one object on indented lines, so that two reports can be compared by lines. Its
+/// fields are those of [`Report`].
 ///
 /// # Errors
 /// None that a report can cause; the writer of JSON reports its own.

@@ -15,18 +15,25 @@ const NAME: usize = 80;
 /// Groups of a dimension.
 const GROUPS: usize = 100;
 
-/// The report as [GitHub Flavored Markdown](https://github.github.com/gfm/), split by the dimensions `by`. Names are escaped, so that
-/// none is read as Markdown or HTML.
+/// The report as [GitHub Flavored Markdown](https://github.github.com/gfm/), split by the
+/// dimensions `by`. Names are escaped, so that none is read as Markdown or HTML.
 #[must_use]
 pub fn markdown(report: &Report, by: &[Dimension]) -> String {
     let mut out = String::from("## Checkers of tool calls\n\n");
-    let missed: Vec<_> = report.verdicts.iter().filter(|verdict| !verdict.is_met).collect();
+    let missed: Vec<_> = report
+        .verdicts
+        .iter()
+        .filter(|verdict| !verdict.is_met)
+        .collect();
     if !report.verdicts.is_empty() {
         paragraph(
             &mut out,
             &match missed.len() {
                 0 => format!("✅ All {} requirements are met.", report.verdicts.len()),
-                number => format!("❌ {number} of {} requirements are missed.", report.verdicts.len()),
+                number => format!(
+                    "❌ {number} of {} requirements are missed.",
+                    report.verdicts.len()
+                ),
             },
         );
         for verdict in &report.verdicts {
@@ -47,49 +54,82 @@ pub fn markdown(report: &Report, by: &[Dimension]) -> String {
     for checker in &report.checkers {
         let wrong = words::wrong(checker);
         let [missed, false_yes] = [wrong[0].1, wrong[1].1];
-        details(&mut out, &format!("{}: {missed} missed, {false_yes} false yes", text(&checker.name, NAME)), |out| {
-            table(out, &sheet::confusion(checker));
-            table(out, &sheet::shares(checker));
-            paragraph(out, &sheet::scores(checker));
-            table(out, &sheet::places(checker));
-            for (kind, count, streams) in wrong {
-                list(out, kind, count, &streams, &checker.name);
-            }
-        });
+        details(
+            &mut out,
+            &format!(
+                "{}: {missed} missed, {false_yes} false yes",
+                text(&checker.name, NAME)
+            ),
+            |out| {
+                table(out, &sheet::confusion(checker));
+                table(out, &sheet::shares(checker));
+                paragraph(out, &sheet::scores(checker));
+                table(out, &sheet::places(checker));
+                for (kind, count, streams) in wrong {
+                    list(out, kind, count, &streams, &checker.name);
+                }
+            },
+        );
     }
     for by in by {
-        let (mut sheet, left_out) = sheet::groups(report, *by, 0..report.checkers.len(), NAME, NAME);
+        let (mut sheet, left_out) =
+            sheet::groups(report, *by, 0..report.checkers.len(), NAME, NAME);
         let more = left_out + sheet.rows.len().saturating_sub(GROUPS);
         sheet.rows.truncate(GROUPS);
         if !sheet.rows.is_empty() {
-            details(&mut out, &format!("By {by}: recall, and +N for N false yeses"), |out| {
-                table(out, &sheet);
-                if more > 0 {
-                    paragraph(out, &format!("{more} more groups."));
-                }
-            });
+            details(
+                &mut out,
+                &format!("By {by}: recall, and +N for N false yeses"),
+                |out| {
+                    table(out, &sheet);
+                    if more > 0 {
+                        paragraph(out, &format!("{more} more groups."));
+                    }
+                },
+            );
         }
     }
     out
 }
 
 fn baseline(out: &mut String, report: &Report) {
-    let Some(baseline) = &report.baseline else { return };
-    let mark = if baseline.has_regressions() { "❌" } else { "✅" };
-    paragraph(out, &format!("{mark} Compared with the baseline: {}", words::baseline(baseline)));
+    let Some(baseline) = &report.baseline else {
+        return;
+    };
+    let mark = if baseline.has_regressions() {
+        "❌"
+    } else {
+        "✅"
+    };
+    paragraph(
+        out,
+        &format!(
+            "{mark} Compared with the baseline: {}",
+            words::baseline(baseline)
+        ),
+    );
     for change in &baseline.checkers {
-        let _ = writeln!(out, "- {}: {}", item(&change.checker), words::change(change));
+        let _ = writeln!(
+            out,
+            "- {}: {}",
+            item(&change.checker),
+            words::change(change)
+        );
     }
     out.push('\n');
     for change in &baseline.checkers {
         if change.broken + change.fixed == 0 {
             continue;
         }
-        details(out, &format!("{}: what changed", text(&change.checker, NAME)), |out| {
-            for (kind, count, streams) in words::changed(change) {
-                list(out, kind, count, &streams, &change.checker);
-            }
-        });
+        details(
+            out,
+            &format!("{}: what changed", text(&change.checker, NAME)),
+            |out| {
+                for (kind, count, streams) in words::changed(change) {
+                    list(out, kind, count, &streams, &change.checker);
+                }
+            },
+        );
     }
 }
 
@@ -98,14 +138,28 @@ fn list(out: &mut String, kind: &str, count: u64, streams: &[Named<'_>], checker
     if count == 0 {
         return;
     }
-    let of = if (streams.len() as u64) < count { format!(", the first {}", streams.len()) } else { String::new() };
+    let of = if (streams.len() as u64) < count {
+        format!(", the first {}", streams.len())
+    } else {
+        String::new()
+    };
     paragraph(out, &format!("**{kind}: {count}{of}**"));
     for stream in streams {
-        let _ = writeln!(out, "- {}: {}: {}", item(stream.id), stream.answer, text(&stream.reason, 400));
+        let _ = writeln!(
+            out,
+            "- {}: {}: {}",
+            item(stream.id),
+            stream.answer,
+            text(&stream.reason, 400)
+        );
     }
     if let Some(first) = streams.first() {
         // An indented block has no end that a name could write.
-        let _ = writeln!(out, "\n<!-- -->\n\n    {}", explain(first.corpus, first.id, checker));
+        let _ = writeln!(
+            out,
+            "\n<!-- -->\n\n    {}",
+            explain(first.corpus, first.id, checker)
+        );
     }
     out.push('\n');
 }
@@ -131,26 +185,35 @@ fn table(out: &mut String, sheet: &Sheet) {
         format!("| {} |\n", cells.join(" | "))
     };
     out.push_str(&row(&sheet.head));
-    let _ = writeln!(out, "| --- |{}", " ---: |".repeat(sheet.head.len().saturating_sub(1)));
-    sheet.rows.iter().for_each(|cells| out.push_str(&row(cells)));
+    let _ = writeln!(
+        out,
+        "| --- |{}",
+        " ---: |".repeat(sheet.head.len().saturating_sub(1))
+    );
+    sheet
+        .rows
+        .iter()
+        .for_each(|cells| out.push_str(&row(cells)));
     out.push('\n');
 }
 
-/// Text without meaning in Markdown and HTML, on one line: hidden characters are written out, and each ASCII punctuation mark that may
-/// have a meaning becomes an entity, which also holds in HTML blocks, where a backslash would show.
+/// Text without meaning in Markdown and HTML, on one line: hidden characters are written out, and
+/// each ASCII punctuation mark that may have a meaning becomes an entity, which also holds in HTML
+/// blocks, where a backslash would show.
 fn text(text: &str, limit: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
     for c in visible(text, limit).chars() {
         match c {
-            '&' | '<' | '>' | '"' | '\'' | '|' | '`' | '*' | '_' | '~' | '[' | ']' | '\\' | '#' | '@' | '!' | '$' => {
+            '&' | '<' | '>' | '"' | '\'' | '|' | '`' | '*' | '_' | '~' | '[' | ']' | '\\' | '#'
+            | '@' | '!' | '$' => {
                 let _ = write!(out, "&#{};", u32::from(c));
             }
             c => out.push(c),
         }
         if matches!(c, '@' | '#') && !before.is_alphanumeric() {
-            // GitHub looks for people and issues after entities are read: a name in a file must not notify anybody. A space of no
-            // width keeps it from seeing one.
+            // GitHub looks for people and issues after entities are read: a name in a file must not
+            // notify anybody. A space of no width keeps it from seeing one.
             out.push_str("&#8203;");
         }
         before = c;
@@ -159,7 +222,8 @@ fn text(text: &str, limit: usize) -> String {
     out.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 
-/// The same at the beginning of an item of a list, where `-`, `+` or a number would begin a list within it.
+/// The same at the beginning of an item of a list, where `-`, `+` or a number would begin a list
+/// within it.
 fn item(name: &str) -> String {
     let mut out = text(name, NAME);
     let is_mark = |c: char| c == '-' || c == '+' || c.is_ascii_digit();
@@ -177,6 +241,10 @@ mod tests {
     fn no_name_notifies_a_person_or_links_an_issue() {
         assert_eq!(text("@octocat", 100), "&#64;&#8203;octocat");
         assert_eq!(text("see #1", 100), "see &#35;&#8203;1");
-        assert_eq!(text("sonnet@2025", 100), "sonnet&#64;2025", "a name that notifies nobody can be copied");
+        assert_eq!(
+            text("sonnet@2025", 100),
+            "sonnet&#64;2025",
+            "a name that notifies nobody can be copied"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
-/// What is written for a value that is not defined, such as the precision of a checker that never answers yes.
+/// What is written for a value that is not defined, such as the precision of a checker that never
+/// answers yes.
 const UNDEFINED: &str = "–";
 
 /// `1234567` as `1,234,567`.
@@ -16,10 +17,12 @@ pub fn count(count: u64) -> String {
     out
 }
 
-/// A share as percent with one digit: `93.1 %`. A share that is close to a whole, or to nothing, but is not, gets as many digits as
-/// show that.
+/// A share as percent with one digit: `93.1 %`. A share that is close to a whole, or to nothing,
+/// but is not, gets as many digits as show that.
 pub fn percent(share: Option<f64>) -> String {
-    let Some(share) = share.filter(|share| share.is_finite()) else { return UNDEFINED.to_owned() };
+    let Some(share) = share.filter(|share| share.is_finite()) else {
+        return UNDEFINED.to_owned();
+    };
     let percent = share * 100.0;
     for digits in 1..5 {
         let text = format!("{percent:.digits$}");
@@ -30,12 +33,20 @@ pub fn percent(share: Option<f64>) -> String {
         }
     }
     // Closer than any digit that people read.
-    if share < 0.5 { "< 0.0001\u{a0}%".to_owned() } else { "> 99.9999\u{a0}%".to_owned() }
+    if share < 0.5 {
+        "< 0.0001\u{a0}%".to_owned()
+    } else {
+        "> 99.9999\u{a0}%".to_owned()
+    }
 }
 
 /// Characters of text: `1 character`, `1,234 characters`.
 pub fn characters(number: u64) -> String {
-    format!("{} character{}", count(number), if number == 1 { "" } else { "s" })
+    format!(
+        "{} character{}",
+        count(number),
+        if number == 1 { "" } else { "s" }
+    )
 }
 
 /// A number from -1 to 1 with three digits.
@@ -98,9 +109,20 @@ mod tests {
 
     #[test]
     fn what_is_undefined_is_a_dash() {
-        assert_eq!([coefficient(None), maybe_count(None), milliseconds(Some(f64::INFINITY))], ["–", "–", "–"]);
         assert_eq!(
-            [coefficient(Some(-0.25)), milliseconds(Some(0.42)), milliseconds(Some(1_540.0))],
+            [
+                coefficient(None),
+                maybe_count(None),
+                milliseconds(Some(f64::INFINITY))
+            ],
+            ["–", "–", "–"]
+        );
+        assert_eq!(
+            [
+                coefficient(Some(-0.25)),
+                milliseconds(Some(0.42)),
+                milliseconds(Some(1_540.0))
+            ],
             ["−0.250", "0.4\u{a0}ms", "1.5\u{a0}s"]
         );
     }

@@ -33,17 +33,28 @@ const GROUP_COUNTS: usize = 20;
 /// See `GROUP`.
 const GROUP_CHECKER: usize = 15;
 
-/// The report as text for a terminal: one row for each checker, then the details of each, then groups in which they differ.
+/// The report as text for a terminal: one row for each checker, then the details of each, then
+/// groups in which they differ.
 #[must_use]
 pub fn table(report: &Report, layout: &Layout) -> String {
-    let mut page = Page { out: String::new(), width: layout.width.max(60), has_colour: layout.has_colour };
+    let mut page = Page {
+        out: String::new(),
+        width: layout.width.max(60),
+        has_colour: layout.has_colour,
+    };
     for line in sheet::streams(report) {
         page.wrapped("", &line);
     }
     page.line("");
     let numbers = numbers(&sheet::summary(report, 1));
-    page.sheet(&sheet::summary(report, page.width.saturating_sub(numbers).clamp(8, 40)), 0);
-    page.wrapped("", "p50, p90: characters of text before the decision. waited: of the text without calls.");
+    page.sheet(
+        &sheet::summary(report, page.width.saturating_sub(numbers).clamp(8, 40)),
+        0,
+    );
+    page.wrapped(
+        "",
+        "p50, p90: characters of text before the decision. waited: of the text without calls.",
+    );
     for checker in &report.checkers {
         page.heading(&sheet::name(&checker.name, 60));
         page.sheet(&sheet::confusion(checker), 2);
@@ -64,7 +75,11 @@ pub fn table(report: &Report, layout: &Layout) -> String {
     if !report.verdicts.is_empty() {
         page.heading("requirements");
         for verdict in &report.verdicts {
-            let (word, style) = if verdict.is_met { ("met   ", GOOD) } else { ("missed", BAD) };
+            let (word, style) = if verdict.is_met {
+                ("met   ", GOOD)
+            } else {
+                ("missed", BAD)
+            };
             let message = visible(&verdict.message(), 400);
             let word = page.styled(word, style);
             page.line(&format!("  {word}  {message}"));
@@ -75,8 +90,18 @@ pub fn table(report: &Report, layout: &Layout) -> String {
 
 /// The columns that all but the first of a sheet take.
 fn numbers(sheet: &Sheet) -> usize {
-    let width = |column: usize| sheet.rows.iter().chain([&sheet.head]).map(|row| row[column].chars().count()).max();
-    (1..sheet.head.len()).filter_map(width).map(|width| width + GAP).sum()
+    let width = |column: usize| {
+        sheet
+            .rows
+            .iter()
+            .chain([&sheet.head])
+            .map(|row| row[column].chars().count())
+            .max()
+    };
+    (1..sheet.head.len())
+        .filter_map(width)
+        .map(|width| width + GAP)
+        .sum()
 }
 
 /// Text that grows line by line.
@@ -93,7 +118,11 @@ impl Page {
     }
 
     fn styled(&self, text: &str, style: Style) -> String {
-        if self.has_colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.has_colour {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
     }
 
     fn heading(&mut self, text: &str) {
@@ -106,7 +135,9 @@ impl Page {
     fn wrapped(&mut self, indent: &str, text: &str) {
         let mut line = String::new();
         for word in text.split(' ') {
-            if !line.is_empty() && indent.len() + line.chars().count() + 1 + word.chars().count() > self.width {
+            if !line.is_empty()
+                && indent.len() + line.chars().count() + 1 + word.chars().count() > self.width
+            {
                 self.line(&format!("{indent}{line}"));
                 line.clear();
             }
@@ -120,7 +151,9 @@ impl Page {
 
     fn sheet(&mut self, sheet: &Sheet, indent: u16) {
         let mut table = Table::new();
-        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table
+            .load_preset(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(sheet.head.clone());
         table.add_rows(sheet.rows.clone());
         for (index, column) in table.column_iter_mut().enumerate() {
@@ -131,7 +164,11 @@ impl Page {
         }
         for (index, line) in table.lines().enumerate() {
             let line = line.trim_end_matches(' ').to_owned();
-            self.line(&if index == 0 { self.styled(&line, HEADING) } else { line });
+            self.line(&if index == 0 {
+                self.styled(&line, HEADING)
+            } else {
+                line
+            });
         }
     }
 
@@ -140,7 +177,11 @@ impl Page {
         if count == 0 {
             return;
         }
-        let of = if (streams.len() as u64) < count { format!(", the first {}", streams.len()) } else { String::new() };
+        let of = if (streams.len() as u64) < count {
+            format!(", the first {}", streams.len())
+        } else {
+            String::new()
+        };
         let heading = self.styled(&format!("{kind}: {count}{of}"), BAD);
         self.line(&format!("  {heading}"));
         for stream in streams {
@@ -158,9 +199,12 @@ impl Page {
         let mut start = 0;
         while start < report.checkers.len() {
             let end = (start + per_table).min(report.checkers.len());
-            let name =
-                self.width.saturating_sub(GROUP_COUNTS + GROUP_CHECKER * (end - start)).max(GROUP - GROUP_COUNTS);
-            let (sheet, left_out) = sheet::groups(report, by, start..end, name, GROUP_CHECKER - GAP);
+            let name = self
+                .width
+                .saturating_sub(GROUP_COUNTS + GROUP_CHECKER * (end - start))
+                .max(GROUP - GROUP_COUNTS);
+            let (sheet, left_out) =
+                sheet::groups(report, by, start..end, name, GROUP_CHECKER - GAP);
             start = end;
             if sheet.rows.is_empty() {
                 continue;
@@ -174,11 +218,20 @@ impl Page {
     }
 
     fn baseline(&mut self, report: &Report) {
-        let Some(baseline) = &report.baseline else { return };
+        let Some(baseline) = &report.baseline else {
+            return;
+        };
         self.heading("compared with the baseline");
         self.wrapped("  ", &words::baseline(baseline));
         for change in &baseline.checkers {
-            self.wrapped("  ", &format!("{}: {}", sheet::name(&change.checker, 60), words::change(change)));
+            self.wrapped(
+                "  ",
+                &format!(
+                    "{}: {}",
+                    sheet::name(&change.checker, 60),
+                    words::change(change)
+                ),
+            );
             for (kind, count, streams) in words::changed(change) {
                 self.streams(kind, count, &streams, &change.checker);
             }

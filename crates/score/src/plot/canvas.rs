@@ -4,8 +4,8 @@ use maud::{Markup, PreEscaped, html};
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::{
-    Cartesian2d, Circle, DrawingArea, IntoDrawingArea, PathElement, RGBColor, Ranged, Rectangle, SVGBackend,
-    ShapeStyle, Text,
+    Cartesian2d, Circle, DrawingArea, IntoDrawingArea, PathElement, RGBColor, Ranged, Rectangle,
+    SVGBackend, ShapeStyle, Text,
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, IntoFont, TextStyle};
@@ -28,7 +28,8 @@ pub enum Ink {
     Paper,
 }
 
-/// Each colour, as it is written in a plot, and the name of the property of a page's style that may replace it.
+/// Each colour, as it is written in a plot, and the name of the property of a page's style that may
+/// replace it.
 pub const INKS: [(Ink, &str, &str); 6] = [
     (Ink::Text, "#1F1F1F", "--ink"),
     (Ink::Faint, "#5C5C5C", "--faint"),
@@ -62,7 +63,8 @@ pub struct Description {
     pub text: String,
 }
 
-/// The size of a plot and of its margins in units (one is a CSS pixel at full size), and the values of its axes.
+/// The size of a plot and of its margins in units (one is a CSS pixel at full size), and the values
+/// of its axes.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub width: i32,
@@ -108,7 +110,11 @@ pub(super) struct Canvas<'a> {
 }
 
 /// The `<svg>` element that `draw` fills.
-pub(super) fn svg(frame: &Frame, description: &Description, draw: impl FnOnce(&Canvas<'_>)) -> Markup {
+pub(super) fn svg(
+    frame: &Frame,
+    description: &Description,
+    draw: impl FnOnce(&Canvas<'_>),
+) -> Markup {
     let mut drawn = String::new();
     {
         let size = (frame.width.unsigned_abs(), frame.height.unsigned_abs());
@@ -116,13 +122,24 @@ pub(super) fn svg(frame: &Frame, description: &Description, draw: impl FnOnce(&C
         let plane = Cartesian2d::<RangedCoordf64, RangedCoordf64>::new(
             frame.x.clone(),
             frame.y.clone(),
-            (frame.left..frame.width - frame.right, frame.height - frame.bottom..frame.top),
+            (
+                frame.left..frame.width - frame.right,
+                frame.height - frame.bottom..frame.top,
+            ),
         );
         draw(&Canvas { area, plane, frame });
     }
-    // The element itself is written here, so that it has a description and takes its size from the page.
-    let inside = drawn.split_once('\n').map_or("", |(_, rest)| rest).trim_end().trim_end_matches("</svg>");
-    let (title, text) = (format!("{}-title", description.id), format!("{}-text", description.id));
+    // The element itself is written here, so that it has a description and takes its size from the
+    // page.
+    let inside = drawn
+        .split_once('\n')
+        .map_or("", |(_, rest)| rest)
+        .trim_end()
+        .trim_end_matches("</svg>");
+    let (title, text) = (
+        format!("{}-title", description.id),
+        format!("{}-text", description.id),
+    );
     html! {
         svg viewBox=(format!("0 0 {} {}", frame.width, frame.height)) width=(frame.width) height=(frame.height) role="img"
             aria-labelledby=(format!("{title} {text}")) {
@@ -143,7 +160,11 @@ impl Canvas<'_> {
     pub fn line(&self, spots: &[Spot], ink: Ink, width: u32) {
         self.draw(&PathElement::new(
             spots,
-            ShapeStyle { color: ink.colour().into(), filled: false, stroke_width: width },
+            ShapeStyle {
+                color: ink.colour().into(),
+                filled: false,
+                stroke_width: width,
+            },
         ));
     }
 
@@ -151,8 +172,16 @@ impl Canvas<'_> {
     pub fn disc(&self, centre: Spot, radius: i32, ink: Ink, filled: bool) {
         // What lies below a mark does not show through it.
         self.draw(&Circle::new(centre, radius + 2, fill(Ink::Paper)));
-        let ring = ShapeStyle { color: ink.colour().into(), filled: false, stroke_width: 2 };
-        self.draw(&Circle::new(centre, radius, if filled { fill(ink) } else { ring }));
+        let ring = ShapeStyle {
+            color: ink.colour().into(),
+            filled: false,
+            stroke_width: 2,
+        };
+        self.draw(&Circle::new(
+            centre,
+            radius,
+            if filled { fill(ink) } else { ring },
+        ));
     }
 
     pub fn bar(&self, corners: [Spot; 2], ink: Ink) {
@@ -172,7 +201,9 @@ impl Canvas<'_> {
             font = font.style(FontStyle::Bold);
         }
         let colour = lettering.ink.colour();
-        let style = TextStyle::from(font).color(&colour).pos(Pos::new(side, VPos::Center));
+        let style = TextStyle::from(font)
+            .color(&colour)
+            .pos(Pos::new(side, VPos::Center));
         self.draw(&Text::new(text, at, style));
     }
 
@@ -187,7 +218,11 @@ impl Canvas<'_> {
 }
 
 fn fill(ink: Ink) -> ShapeStyle {
-    ShapeStyle { color: ink.colour().into(), filled: true, stroke_width: 0 }
+    ShapeStyle {
+        color: ink.colour().into(),
+        filled: true,
+        stroke_width: 0,
+    }
 }
 
 /// At most `most` round values in `range`, in order.
@@ -195,20 +230,24 @@ pub(super) fn ticks(range: Range<f64>, most: usize) -> Vec<f64> {
     RangedCoordf64::from(range).key_points(most)
 }
 
-/// How wide a text is at most, in units: the reader's fonts are not known here, so the widths are those of DejaVu Sans Bold, which is
-/// wider than most.
+/// How wide a text is at most, in units: the reader's fonts are not known here, so the widths are
+/// those of DejaVu Sans Bold, which is wider than most.
 pub(super) fn width_of(text: &str) -> i32 {
-    let ems: f64 = text
-        .chars()
-        .map(|c| match c {
-            'i' | 'j' | 'l' | 't' | 'f' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.45,
-            'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 1.1,
-            'A'..='Z' => 0.84,
-            '\0'..='\u{2fff}' => 0.72,
-            _ => 1.1,
-        })
-        .sum();
-    #[expect(clippy::cast_possible_truncation, reason = "texts in plots are short; a cast of a float saturates")]
+    let ems: f64 =
+        text.chars()
+            .map(|c| match c {
+                'i' | 'j' | 'l' | 't' | 'f' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!'
+                | ' ' => 0.45,
+                'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 1.1,
+                'A'..='Z' => 0.84,
+                '\0'..='\u{2fff}' => 0.72,
+                _ => 1.1,
+            })
+            .sum();
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "texts in plots are short; a cast of a float saturates"
+    )]
     let width = (ems * LETTERS).ceil() as i32;
     width
 }

@@ -7,7 +7,8 @@ use std::fmt::Write;
 /// One range of values.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// What is under the bar: in its middle for a single value, at its lower end for a range. May be empty.
+    /// What is under the bar: in its middle for a single value, at its lower end for a range. May
+    /// be empty.
     pub label: String,
     /// Whether it holds a single value, apart from the ranges beside it.
     pub is_single: bool,
@@ -19,7 +20,8 @@ pub struct Bar {
     pub below: u64,
 }
 
-/// A histogram whose bars go up for one kind of streams and down for another, so that no colour tells them apart.
+/// A histogram whose bars go up for one kind of streams and down for another, so that no colour
+/// tells them apart.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     /// What the plot is; its counts are added to its text.
@@ -37,10 +39,15 @@ pub struct Histogram {
 }
 
 const HALF: i32 = 70;
-const LETTERING: Lettering = Lettering { ink: Ink::Faint, bold: false, side: Side::Over };
+const LETTERING: Lettering = Lettering {
+    ink: Ink::Faint,
+    bold: false,
+    side: Side::Over,
+};
 
 impl Histogram {
-    /// The plot. Both directions have one scale; a bar of one stream can be seen however long the longest is.
+    /// The plot. Both directions have one scale; a bar of one stream can be seen however long the
+    /// longest is.
     pub fn svg(&self) -> Markup {
         let frame = Frame {
             width: 480,
@@ -54,8 +61,11 @@ impl Histogram {
         };
         let mut description = self.description.clone();
         for bar in self.bars.iter().filter(|bar| bar.above + bar.below > 0) {
-            let _ =
-                write!(description.text, " {}: {} {}, {} {}.", bar.range, bar.above, self.above, bar.below, self.below);
+            let _ = write!(
+                description.text,
+                " {}: {} {}, {} {}.",
+                bar.range, bar.above, self.above, bar.below, self.below
+            );
         }
         svg(&frame, &description, |canvas| self.draw(canvas))
     }
@@ -66,27 +76,47 @@ impl Histogram {
         let floor = frame.height - frame.bottom + 18;
         let count = i32::try_from(self.bars.len()).unwrap_or(i32::MAX).max(1);
         let width = (frame.width - frame.left - frame.right) / count;
-        let most = self.bars.iter().map(|bar| bar.above.max(bar.below)).max().unwrap_or(0).max(1);
+        let most = self
+            .bars
+            .iter()
+            .map(|bar| bar.above.max(bar.below))
+            .max()
+            .unwrap_or(0)
+            .max(1);
         for (bar, at) in self.bars.iter().zip(0..) {
             let left = frame.left + at * width;
-            // Bars of single values keep a distance, since they are not next to the ranges on the axis.
+            // Bars of single values keep a distance, since they are not next to the ranges on the
+            // axis.
             let inset = if bar.is_single { width / 6 } else { 1 };
             for (streams, sign) in [(bar.above, -1), (bar.below, 1)] {
                 if streams > 0 {
                     let end = zero + sign * height(streams, most);
                     let ink = if sign < 0 { Ink::Value } else { Ink::Other };
-                    canvas.bar([(left + inset, end.min(zero)), (left + width - inset, end.max(zero))], ink);
+                    canvas.bar(
+                        [
+                            (left + inset, end.min(zero)),
+                            (left + width - inset, end.max(zero)),
+                        ],
+                        ink,
+                    );
                     let label = short(streams);
                     if width_of(&label) <= width + 4 {
                         canvas.text(
                             &label,
                             (left + width / 2, end + sign * 10),
-                            Lettering { ink: Ink::Text, ..LETTERING },
+                            Lettering {
+                                ink: Ink::Text,
+                                ..LETTERING
+                            },
                         );
                     }
                 }
             }
-            let x = if bar.is_single { left + width / 2 } else { left };
+            let x = if bar.is_single {
+                left + width / 2
+            } else {
+                left
+            };
             if !bar.label.is_empty() {
                 if !bar.is_single {
                     canvas.line(&[(x, floor), (x, floor + 4)], Ink::Faint, 1);
@@ -101,10 +131,23 @@ impl Histogram {
         }
         canvas.line(&[(frame.left, zero), (right, zero)], Ink::Text, 1);
         canvas.line(&[(frame.left, floor), (right, floor)], Ink::Grid, 1);
-        let side = |name: &str, at: Spot| canvas.text(name, at, Lettering { side: Side::Before, ..LETTERING });
+        let side = |name: &str, at: Spot| {
+            canvas.text(
+                name,
+                at,
+                Lettering {
+                    side: Side::Before,
+                    ..LETTERING
+                },
+            )
+        };
         side(&self.above, (frame.left - 6, zero - 12));
         side(&self.below, (frame.left - 6, zero + 12));
-        canvas.text(&self.axis, (i32::midpoint(frame.left, right), frame.height - 12), LETTERING);
+        canvas.text(
+            &self.axis,
+            (i32::midpoint(frame.left, right), frame.height - 12),
+            LETTERING,
+        );
     }
 }
 
@@ -123,7 +166,11 @@ fn short(count: u64) -> String {
         _ => (1_000_000_000, "G"),
     };
     let (whole, tenth) = (count / unit, count % unit * 10 / unit);
-    if whole < 10 && tenth > 0 { format!("{whole}.{tenth}{suffix}") } else { format!("{whole}{suffix}") }
+    if whole < 10 && tenth > 0 {
+        format!("{whole}.{tenth}{suffix}")
+    } else {
+        format!("{whole}{suffix}")
+    }
 }
 
 #[cfg(test)]
@@ -131,13 +178,32 @@ mod tests {
     use super::*;
 
     fn bar(label: &str, above: u64, below: u64) -> Bar {
-        Bar { label: label.to_owned(), is_single: label == "0", range: format!("from {label}"), above, below }
+        Bar {
+            label: label.to_owned(),
+            is_single: label == "0",
+            range: format!("from {label}"),
+            above,
+            below,
+        }
     }
 
     fn histogram(bars: Vec<Bar>) -> String {
-        let description = Description { id: "bars".to_owned(), title: "Decisions".to_owned(), text: "All.".to_owned() };
+        let description = Description {
+            id: "bars".to_owned(),
+            title: "Decisions".to_owned(),
+            text: "All.".to_owned(),
+        };
         let (axis, above, below) = ("characters".to_owned(), "yes".to_owned(), "no".to_owned());
-        Histogram { description, axis, above, below, bars, end: "end".to_owned() }.svg().into_string()
+        Histogram {
+            description,
+            axis,
+            above,
+            below,
+            bars,
+            end: "end".to_owned(),
+        }
+        .svg()
+        .into_string()
     }
 
     #[test]
@@ -167,7 +233,9 @@ mod tests {
         let svg = histogram(vec![bar("0", 5, 0), bar("1", 0, 7), bar("10", 0, 0)]);
         assert_eq!(svg.matches("<rect").count(), 2, "{svg}");
         assert!(
-            svg.contains("from 0: 5 yes, 0 no.") && svg.contains("from 1: 0 yes, 7 no.") && !svg.contains("from 10:"),
+            svg.contains("from 0: 5 yes, 0 no.")
+                && svg.contains("from 1: 0 yes, 7 no.")
+                && !svg.contains("from 10:"),
             "{svg}"
         );
     }

@@ -13,7 +13,8 @@ pub(crate) struct ExpressionForm {
     pub open: char,
     /// Whether calls are in `[…]`, with commas between them.
     pub list: bool,
-    /// What may be between calls beside white space; the first is written. Without a list and separators there is one call.
+    /// What may be between calls beside white space; the first is written. Without a list and
+    /// separators there is one call.
     pub separators: &'static [char],
 }
 

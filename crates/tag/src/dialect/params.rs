@@ -1,11 +1,13 @@
-//! Columns of dialects that write arguments as tagged parameters: `<parameter=a>1</parameter>` and its many relatives.
+//! Columns of dialects that write arguments as tagged parameters: `<parameter=a>1</parameter>` and
+//! its many relatives.
 
 /// How one family of dialects spells the parameters of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ParamForm {
     /// The tags of one parameter.
     pub style: Style,
-    /// The markers that end the call, which may follow the last parameter. The next part reads them.
+    /// The markers that end the call, which may follow the last parameter. The next part reads
+    /// them.
     pub call_closers: &'static [&'static str],
     /// What is taken off a value.
     pub trim: Trim,
@@ -25,19 +27,31 @@ pub(crate) struct ParamForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// `<parameter=NAME>value</parameter>`: `open` is `<parameter=`, `end` is `>`.
-    Equals { open: &'static str, end: &'static str, close: &'static str },
-    /// `<parameter name="NAME" …>value</parameter>`: spellings of `open` up to the attributes and of `close`, in the same order
-    /// (the first is written), the tag's `end`, and the attribute that holds the name.
-    Attribute { open: &'static [&'static str], end: &'static str, close: &'static [&'static str], name: &'static str },
-    /// `<arg_key>NAME</arg_key>` white space `<arg_value>value</arg_value>`, each as its opening and closing tag. A
-    /// third element between the two may name the type; `gap` is the white space that is written between elements.
+    Equals {
+        open: &'static str,
+        end: &'static str,
+        close: &'static str,
+    },
+    /// `<parameter name="NAME" …>value</parameter>`: spellings of `open` up to the attributes and
+    /// of `close`, in the same order (the first is written), the tag's `end`, and the attribute
+    /// that holds the name.
+    Attribute {
+        open: &'static [&'static str],
+        end: &'static str,
+        close: &'static [&'static str],
+        name: &'static str,
+    },
+    /// `<arg_key>NAME</arg_key>` white space `<arg_value>value</arg_value>`, each as its opening
+    /// and closing tag. A third element between the two may name the type; `gap` is the white space
+    /// that is written between elements.
     Pair {
         key: (&'static str, &'static str),
         kind: Option<(&'static str, &'static str)>,
         value: (&'static str, &'static str),
         gap: &'static str,
     },
-    /// `<NAME>value</NAME>`, each tag with this before it. Elements inside a value are members and items where the schema has them.
+    /// `<NAME>value</NAME>`, each tag with this before it. Elements inside a value are members and
+    /// items where the schema has them.
     Element { prefix: &'static str },
 }
 

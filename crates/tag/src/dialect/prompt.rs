@@ -9,7 +9,8 @@ pub(crate) struct Prompt {
     pub close: &'static str,
     /// How the list is written.
     pub list: ToolListStyle,
-    /// A result: `{result}` is its text as a JSON string, `{name}` and `{id}` the call's, escaped as it is.
+    /// A result: `{result}` is its text as a JSON string, `{name}` and `{id}` the call's, escaped
+    /// as it is.
     pub result: &'static str,
     /// Text before and after all results of a turn.
     pub results: (&'static str, &'static str),

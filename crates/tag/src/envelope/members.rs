@@ -7,7 +7,8 @@ use json::Balance;
 
 /// The longest name, key or id, in bytes.
 const LONGEST: usize = 512;
-/// How much of arguments is held back that come before a name, where nothing marks them as a call's.
+/// How much of arguments is held back that come before a name, where nothing marks them as a
+/// call's.
 const KEPT: usize = 4096;
 const NOT_AN_OBJECT: &str = "the arguments are not an object";
 
@@ -46,15 +47,16 @@ pub(super) struct CallMembers {
     is_string: bool,
     /// A key, name, id or word so far, with its quotation marks.
     word: String,
-    /// Arguments that are held back: for a name, or for the end of the string that they are in, as Granite 4 writes them
-    /// (<https://github.com/vllm-project/vllm/pull/54964>).
+    /// Arguments that are held back: for a name, or for the end of the string that they are in, as
+    /// Granite 4 writes them (<https://github.com/vllm-project/vllm/pull/54964>).
     kept: String,
     name: Option<String>,
     id: Option<String>,
     /// The call was emitted.
     has_begun: bool,
     has_arguments: bool,
-    /// Arguments, or a value of some length, were read: what is inside them must not be read as something else.
+    /// Arguments, or a value of some length, were read: what is inside them must not be read as
+    /// something else.
     pub is_deep: bool,
 }
 
@@ -106,15 +108,25 @@ impl CallMembers {
     pub fn add_to_word(&mut self, piece: &str) -> Result<(), Failure> {
         let room = LONGEST.saturating_sub(self.word.len());
         if piece.len() > room {
-            return Err((cut(piece, room).len(), "a key, name or id in the JSON is too long"));
+            return Err((
+                cut(piece, room).len(),
+                "a key, name or id in the JSON is too long",
+            ));
         }
         self.word.push_str(piece);
         Ok(())
     }
 
     /// The key is complete.
-    pub fn end_key(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
-        let key = Raw::parse(&self.word).ok().and_then(|raw| raw.str()).ok_or("a key is not a JSON string")?;
+    pub fn end_key(
+        &mut self,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), &'static str> {
+        let key = Raw::parse(&self.word)
+            .ok()
+            .and_then(|raw| raw.str())
+            .ok_or("a key is not a JSON string")?;
         let key = key.as_ref();
         self.role = if self.is_single() {
             let name = key.to_owned();
@@ -124,7 +136,11 @@ impl CallMembers {
         } else if self.keys.name.contains(&key) {
             MemberRole::Name
         } else if self.keys.arguments.contains(&key) {
-            if self.has_arguments { MemberRole::Other } else { MemberRole::Arguments }
+            if self.has_arguments {
+                MemberRole::Other
+            } else {
+                MemberRole::Arguments
+            }
         } else if self.keys.id.contains(&key) {
             MemberRole::Id
         } else if key == "function" {
@@ -160,16 +176,24 @@ impl CallMembers {
             }
             // Some models write the name there.
             (MemberRole::Function, b'"') => self.role = MemberRole::Name,
-            (MemberRole::Function, _) => return Err("the member \"function\" is neither an object nor a name"),
+            (MemberRole::Function, _) => {
+                return Err("the member \"function\" is neither an object nor a name");
+            }
             (MemberRole::Name | MemberRole::Id, _) if !self.is_string && is_balanced => {
                 return Err("the name is not a string");
             }
-            (MemberRole::Arguments, _) if context.strict && !matches!(first, b'{' | b'"') => return Err(NOT_AN_OBJECT),
+            (MemberRole::Arguments, _) if context.strict && !matches!(first, b'{' | b'"') => {
+                return Err(NOT_AN_OBJECT);
+            }
             (MemberRole::Arguments, _) if !self.is_string => self.begin(context, calls)?,
             _ => {}
         }
         self.is_deep |= is_balanced && (self.role == MemberRole::Arguments || !self.is_string);
-        Ok(if is_balanced { ValueKind::Balanced } else { ValueKind::Word })
+        Ok(if is_balanced {
+            ValueKind::Balanced
+        } else {
+            ValueKind::Word
+        })
     }
 
     /// More of a string or a container, and whether it ends with this.
@@ -183,13 +207,23 @@ impl CallMembers {
         match self.role {
             MemberRole::Name | MemberRole::Id => self.add_to_word(piece),
             MemberRole::Arguments if self.is_streaming() => {
-                calls.arguments_until(piece, if ends { ArgumentsEnd::Here } else { ArgumentsEnd::Later });
+                calls.arguments_until(
+                    piece,
+                    if ends {
+                        ArgumentsEnd::Here
+                    } else {
+                        ArgumentsEnd::Later
+                    },
+                );
                 Ok(())
             }
             MemberRole::Arguments => {
                 let room = KEPT.saturating_sub(self.kept.len());
                 if context.strict && !self.has_begun && piece.len() > room {
-                    return Err((cut(piece, room).len(), "the name does not follow the arguments"));
+                    return Err((
+                        cut(piece, room).len(),
+                        "the name does not follow the arguments",
+                    ));
                 }
                 self.kept.push_str(piece);
                 Ok(())
@@ -199,10 +233,17 @@ impl CallMembers {
     }
 
     /// The value is complete.
-    pub fn end_value(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
+    pub fn end_value(
+        &mut self,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), &'static str> {
         match self.role {
             MemberRole::Name => {
-                let name = Raw::parse(&self.word).ok().and_then(|raw| raw.str()).ok_or("the name is not a string")?;
+                let name = Raw::parse(&self.word)
+                    .ok()
+                    .and_then(|raw| raw.str())
+                    .ok_or("the name is not a string")?;
                 if self.name.is_some() {
                     return Err("the call has two names");
                 }
@@ -211,10 +252,17 @@ impl CallMembers {
             }
             MemberRole::Id => {
                 let id = Raw::parse(&self.word).ok();
-                self.id = id.map(|raw| raw.str().map_or_else(|| raw.text().to_owned(), |s| s.into_owned()));
+                self.id = id.map(|raw| {
+                    raw.str()
+                        .map_or_else(|| raw.text().to_owned(), |s| s.into_owned())
+                });
                 self.id.take_if(|id| id.is_empty() || id == "null");
                 // After the arguments it would be taken for the id of another call.
-                if let Some(id) = self.id.as_deref().filter(|_| self.has_begun && !self.has_arguments) {
+                if let Some(id) = self
+                    .id
+                    .as_deref()
+                    .filter(|_| self.has_begun && !self.has_arguments)
+                {
                     calls.id(id);
                 }
                 Ok(())
@@ -224,7 +272,11 @@ impl CallMembers {
         }
     }
 
-    fn end_arguments(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
+    fn end_arguments(
+        &mut self,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), &'static str> {
         self.has_arguments = true;
         if !self.word.is_empty() {
             // `null` means no arguments; whoever checks the call judges any other word.
@@ -233,14 +285,24 @@ impl CallMembers {
                 // The value ends the call here, so that nothing after it could take it back.
                 return Err(NOT_AN_OBJECT);
             }
-            self.kept.push_str(if word == "null" { "{}" } else { &word });
+            self.kept
+                .push_str(if word == "null" { "{}" } else { &word });
         } else if self.is_string {
-            let text = Raw::parse(&self.kept).ok().and_then(|raw| raw.str()).map(|s| s.into_owned());
-            let Some(text) = text else { return Err("the arguments are a string that is not JSON") };
+            let text = Raw::parse(&self.kept)
+                .ok()
+                .and_then(|raw| raw.str())
+                .map(|s| s.into_owned());
+            let Some(text) = text else {
+                return Err("the arguments are a string that is not JSON");
+            };
             if context.strict && !text.trim_start().starts_with('{') {
                 return Err(NOT_AN_OBJECT);
             }
-            self.kept = if text.trim().is_empty() { "{}".to_owned() } else { text };
+            self.kept = if text.trim().is_empty() {
+                "{}".to_owned()
+            } else {
+                text
+            };
             self.begin(context, calls)?;
         }
         if self.has_begun && !self.kept.is_empty() {
@@ -256,10 +318,14 @@ impl CallMembers {
 
     /// Emits the call, once its name is known.
     fn begin(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
-        let Some(name) = self.name.as_deref() else { return Ok(()) };
+        let Some(name) = self.name.as_deref() else {
+            return Ok(());
+        };
         let name = context.known(name).ok_or_else(|| context.refusal(name))?;
         // A strict reading waits for the arguments: any data may have an object with a name.
-        if self.has_begun || (context.strict && self.role != MemberRole::Arguments && !self.has_arguments) {
+        if self.has_begun
+            || (context.strict && self.role != MemberRole::Arguments && !self.has_arguments)
+        {
             return Ok(());
         }
         calls.begin(name, self.id.as_deref());
@@ -272,9 +338,17 @@ impl CallMembers {
     }
 
     /// The object has ended, outside `function`.
-    pub fn end(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
+    pub fn end(
+        &mut self,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), &'static str> {
         if self.keys.shape == CallShape::Single {
-            return if self.has_arguments { Ok(()) } else { Err("an object contains no call") };
+            return if self.has_arguments {
+                Ok(())
+            } else {
+                Err("an object contains no call")
+            };
         }
         if !self.has_begun {
             return Err("the call has no name");

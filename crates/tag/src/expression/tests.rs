@@ -5,8 +5,14 @@ use json::ToolList;
 use proptest::prelude::*;
 use serde_json::Value;
 
-static PYTHONIC: ExpressionForm =
-    ExpressionForm { arguments: ArgumentStyle::Python, prefix: "", suffix: "", open: '(', list: true, separators: &[] };
+static PYTHONIC: ExpressionForm = ExpressionForm {
+    arguments: ArgumentStyle::Python,
+    prefix: "",
+    suffix: "",
+    open: '(',
+    list: true,
+    separators: &[],
+};
 static LINES: ExpressionForm = ExpressionForm {
     arguments: ArgumentStyle::Python,
     prefix: "",
@@ -40,15 +46,27 @@ static FUNCTION_GEMMA: ExpressionForm = ExpressionForm {
     separators: &[],
 };
 
-/// Reads a text: the calls (incomplete ones end in `…`), how the reader ended, and the text that is left.
-fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -> (Vec<String>, String) {
+/// Reads a text: the calls (incomplete ones end in `…`), how the reader ended, and the text that is
+/// left.
+fn feed(
+    form: &'static ExpressionForm,
+    context: &Context<'_>,
+    pieces: &[&str],
+) -> (Vec<String>, String) {
     let (mut expression, mut calls) = (Expression::new(form), FoundCalls::default());
     let (mut rest, mut left) = (String::new(), pieces.iter().copied());
     let mut more = true;
     let end = loop {
         if more {
             let Some(piece) = left.next() else {
-                break format!("{} {rest:?}", if expression.may_end() { "ends" } else { "is cut" });
+                break format!(
+                    "{} {rest:?}",
+                    if expression.may_end() {
+                        "ends"
+                    } else {
+                        "is cut"
+                    }
+                );
             };
             rest.push_str(piece);
         }
@@ -69,15 +87,28 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
     let (mut found, mut at) = (Vec::<String>::new(), 0);
     for op in &calls.ops {
         match *op {
-            Op::Name(to) => found.push(calls.text[std::mem::replace(&mut at, to)..to].to_owned() + " "),
-            Op::Arguments(to, _) => found.last_mut().unwrap().push_str(&calls.text[std::mem::replace(&mut at, to)..to]),
+            Op::Name(to) => {
+                found.push(calls.text[std::mem::replace(&mut at, to)..to].to_owned() + " ")
+            }
+            Op::Arguments(to, _) => found
+                .last_mut()
+                .unwrap()
+                .push_str(&calls.text[std::mem::replace(&mut at, to)..to]),
             Op::Done => found.last_mut().unwrap().push('\0'),
             Op::Id(_) | Op::Note(_) => panic!("{op:?}"),
         }
     }
-    assert_eq!(found.iter().filter(|call| call.ends_with('\0')).count(), expression.done);
-    let mut found: Vec<String> =
-        found.into_iter().map(|call| call.strip_suffix('\0').map_or(format!("{call}…"), str::to_owned)).collect();
+    assert_eq!(
+        found.iter().filter(|call| call.ends_with('\0')).count(),
+        expression.done
+    );
+    let mut found: Vec<String> = found
+        .into_iter()
+        .map(|call| {
+            call.strip_suffix('\0')
+                .map_or(format!("{call}…"), str::to_owned)
+        })
+        .collect();
     // How much of a failed call was emitted depends on the split.
     if end.starts_with('!') {
         for call in found.iter_mut().filter(|call| call.ends_with('…')) {
@@ -91,10 +122,22 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
 fn read(form: &'static ExpressionForm, context: &Context<'_>, text: &str) -> (Vec<String>, String) {
     let whole = feed(form, context, &[text]);
     for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
-        assert_eq!(feed(form, context, &[&text[..at], &text[at..]]), whole, "{text:?} cut at {at}");
+        assert_eq!(
+            feed(form, context, &[&text[..at], &text[at..]]),
+            whole,
+            "{text:?} cut at {at}"
+        );
     }
     let single: Vec<String> = text.chars().map(String::from).collect();
-    assert_eq!(feed(form, context, &single.iter().map(String::as_str).collect::<Vec<_>>()), whole, "{text:?}");
+    assert_eq!(
+        feed(
+            form,
+            context,
+            &single.iter().map(String::as_str).collect::<Vec<_>>()
+        ),
+        whole,
+        "{text:?}"
+    );
     whole
 }
 
@@ -108,27 +151,62 @@ fn tools() -> ToolList {
 
 fn table(form: &'static ExpressionForm, tools: Option<&ToolList>, rows: &[(&str, &[&str], &str)]) {
     // A strict reading refuses names that are not listed; otherwise the parser does.
-    let context = Context { tools, strict: tools.is_some() };
+    let context = Context {
+        tools,
+        strict: tools.is_some(),
+    };
     for (text, calls, end) in rows {
         let (found, ended) = read(form, &context, text);
-        assert_eq!((found, ended.as_str()), (calls.iter().map(|c| (*c).to_owned()).collect(), *end), "{text:?}");
+        assert_eq!(
+            (found, ended.as_str()),
+            (calls.iter().map(|c| (*c).to_owned()).collect(), *end),
+            "{text:?}"
+        );
     }
 }
 
 #[test]
 fn lists() {
     let rows: &[(&str, &[&str], &str)] = &[
-        ("[f(a=1, b='x'), g()] after", &[r#"f {"a":1,"b":"x"}"#, "g {}"], r#"done " after""#),
+        (
+            "[f(a=1, b='x'), g()] after",
+            &[r#"f {"a":1,"b":"x"}"#, "g {}"],
+            r#"done " after""#,
+        ),
         (" [ f ( a=1)]", &[], "! the tool is not in the list"),
-        ("[\n  f(a=']'),\n  g(b=[1, (2, 3)]),\n]", &[r#"f {"a":"]"}"#, r#"g {"b":[1,[2,3]]}"#], r#"done """#),
-        ("[Calendar.create(title='é 日😀')]", &[r#"Calendar.create {"title":"é 日😀"}"#], r#"done """#),
+        (
+            "[\n  f(a=']'),\n  g(b=[1, (2, 3)]),\n]",
+            &[r#"f {"a":"]"}"#, r#"g {"b":[1,[2,3]]}"#],
+            r#"done """#,
+        ),
+        (
+            "[Calendar.create(title='é 日😀')]",
+            &[r#"Calendar.create {"title":"é 日😀"}"#],
+            r#"done """#,
+        ),
         ("[functions.f(a=1)]", &[r#"f {"a":1}"#], r#"done """#),
-        ("[f('x', 2, by=None)]", &[r#"f {"zone":"x","at":2,"by":null}"#], r#"done """#),
+        (
+            "[f('x', 2, by=None)]",
+            &[r#"f {"zone":"x","at":2,"by":null}"#],
+            r#"done """#,
+        ),
         ("[f(1, 2, 3, 4)]", &["f …"], "! an argument has no name"),
         ("[g(1)]", &["g …"], "! an argument has no name"),
-        ("[f(a=1) g()]", &[r#"f {"a":1}"#], "! a call is followed by neither a comma nor the closing bracket"),
-        ("[f(a=1), h()]", &[r#"f {"a":1}"#], "! the tool is not in the list"),
-        ("[f(a=1), and]", &[r#"f {"a":1}"#], "! the tool is not in the list"),
+        (
+            "[f(a=1) g()]",
+            &[r#"f {"a":1}"#],
+            "! a call is followed by neither a comma nor the closing bracket",
+        ),
+        (
+            "[f(a=1), h()]",
+            &[r#"f {"a":1}"#],
+            "! the tool is not in the list",
+        ),
+        (
+            "[f(a=1), and]",
+            &[r#"f {"a":1}"#],
+            "! the tool is not in the list",
+        ),
         ("[]", &[], "! the list contains no call"),
         ("[,f()]", &[], "! the tool is not in the list"),
         ("[1, 2]", &[], "! the tool is not in the list"),
@@ -153,7 +231,11 @@ fn lists() {
 #[test]
 fn calls_without_a_list() {
     let rows: &[(&str, &[&str], &str)] = &[
-        ("\nf(a=1)\ng(b=true)\n</function_calls>", &[r#"f {"a":1}"#, r#"g {"b":true}"#], r#"done "</function_calls>""#),
+        (
+            "\nf(a=1)\ng(b=true)\n</function_calls>",
+            &[r#"f {"a":1}"#, r#"g {"b":true}"#],
+            r#"done "</function_calls>""#,
+        ),
         ("f(a=1)\n```", &[r#"f {"a":1}"#], r#"done "```""#),
         ("f(a=1), g()", &[r#"f {"a":1}"#, "g {}"], r#"ends """#),
         ("f()\n\n g()\n", &["f {}", "g {}"], r#"ends """#),
@@ -162,23 +244,43 @@ fn calls_without_a_list() {
         ("f()\ng is next", &["f {}"], r#"done "g is next""#),
         ("f()\ng", &["f {}"], r#"ends "g""#),
         ("f()\ng(", &["f {}", "g {…"], r#"is cut """#),
-        ("f()\ng(a=[}", &["f {}", "g …"], "! unexpected text where a value should begin"),
+        (
+            "f()\ng(a=[}",
+            &["f {}", "g …"],
+            "! unexpected text where a value should begin",
+        ),
         ("g is not called", &[], "! the tool is not in the list"),
     ];
     table(&LINES, Some(&tools()), rows);
-    table(&ONE, Some(&tools()), &[("f(a=1)\ng()", &[r#"f {"a":1}"#], r#"done "\ng()""#)]);
+    table(
+        &ONE,
+        Some(&tools()),
+        &[("f(a=1)\ng()", &[r#"f {"a":1}"#], r#"done "\ng()""#)],
+    );
 }
 
 #[test]
 fn calls_of_gemma() {
     let rows: &[(&str, &[&str], &str)] = &[
-        ("call:f{a:<|\"|>x<|\"|>,n:42}<tool_call|>", &[r#"f {"a":"x","n":42}"#], r#"done "<tool_call|>""#),
-        (":f{o:{k:true},l:[1,2]}", &[r#"f {"o":{"k":true},"l":[1,2]}"#], r#"ends """#),
+        (
+            "call:f{a:<|\"|>x<|\"|>,n:42}<tool_call|>",
+            &[r#"f {"a":"x","n":42}"#],
+            r#"done "<tool_call|>""#,
+        ),
+        (
+            ":f{o:{k:true},l:[1,2]}",
+            &[r#"f {"o":{"k":true},"l":[1,2]}"#],
+            r#"ends """#,
+        ),
         ("f{a:null}", &[r#"f {"a":null}"#], r#"ends """#),
         ("call:c{}", &["c {}"], r#"ends """#),
         ("c{}", &["c {}"], r#"ends """#),
         ("call:functions.f{}", &["f {}"], r#"ends """#),
-        ("call:c{}call:f{n:1}<tool_call|>", &["c {}", r#"f {"n":1}"#], r#"done "<tool_call|>""#),
+        (
+            "call:c{}call:f{n:1}<tool_call|>",
+            &["c {}", r#"f {"n":1}"#],
+            r#"done "<tool_call|>""#,
+        ),
         ("call:c{}, call:c{} So", &["c {}", "c {}"], r#"done "So""#),
         ("call:h{}", &[], "! the tool is not in the list"),
         ("call:f(a=1)", &[], "! the tool is not in the list"),
@@ -198,27 +300,49 @@ fn calls_of_gemma() {
 #[test]
 fn a_call_is_said_as_it_comes() {
     let tools = tools();
-    let context = Context { tools: Some(&tools), strict: true };
+    let context = Context {
+        tools: Some(&tools),
+        strict: true,
+    };
     let (mut expression, mut calls) = (Expression::new(&PYTHONIC), FoundCalls::default());
     assert_eq!(expression.push("[f", &context, &mut calls), Step::More(1));
     assert!(calls.ops.is_empty());
     assert_eq!(expression.push("f(", &context, &mut calls), Step::More(2));
     assert_eq!(
         (calls.ops.as_slice(), calls.text.as_str()),
-        ([Op::Name(1), Op::Arguments(2, ArgumentsEnd::Later)].as_slice(), "f{")
+        (
+            [Op::Name(1), Op::Arguments(2, ArgumentsEnd::Later)].as_slice(),
+            "f{"
+        )
     );
-    assert_eq!(expression.push("at='noo", &context, &mut calls), Step::More(7));
-    assert_eq!((calls.ops[1], calls.text.as_str()), (Op::Arguments(11, ArgumentsEnd::Later), r#"f{"at":"noo"#));
-    assert_eq!(expression.push("n'), g", &context, &mut calls), Step::Whole(3));
+    assert_eq!(
+        expression.push("at='noo", &context, &mut calls),
+        Step::More(7)
+    );
+    assert_eq!(
+        (calls.ops[1], calls.text.as_str()),
+        (Op::Arguments(11, ArgumentsEnd::Later), r#"f{"at":"noo"#)
+    );
+    assert_eq!(
+        expression.push("n'), g", &context, &mut calls),
+        Step::Whole(3)
+    );
     assert_eq!(calls.ops.last(), Some(&Op::Done));
     assert_eq!(expression.push("], x", &context, &mut calls), Step::Done(1));
 }
 
 #[test]
 fn the_text_of_calls() {
-    let call = |name, arguments| PromptCall { id: "", name, arguments };
+    let call = |name, arguments| PromptCall {
+        id: "",
+        name,
+        arguments,
+    };
     let calls = [
-        call("f", r#"{"a":"it's \"x\"\n","n":1.50,"b":[true,null,{"k":false}]}"#),
+        call(
+            "f",
+            r#"{"a":"it's \"x\"\n","n":1.50,"b":[true,null,{"k":false}]}"#,
+        ),
         call("Calendar.create", "{}"),
         call("g", r#"{"a b":"<|\"|>","":{"c:d":"日\u001b"},"<|\"|>":1}"#),
     ];
@@ -230,8 +354,14 @@ fn the_text_of_calls() {
         )
     );
     assert_eq!(LINES.write(&calls[1..2]), "Calendar.create()");
-    assert_eq!(LINES.write(&[calls[1], call("g", "no JSON")]), "Calendar.create()\ng()");
-    assert_eq!(GEMMA.write(&calls[..1]), "call:f{a:<|\"|>it's \"x\"\n<|\"|>,n:1.50,b:[true,null,{k:false}]}");
+    assert_eq!(
+        LINES.write(&[calls[1], call("g", "no JSON")]),
+        "Calendar.create()\ng()"
+    );
+    assert_eq!(
+        GEMMA.write(&calls[..1]),
+        "call:f{a:<|\"|>it's \"x\"\n<|\"|>,n:1.50,b:[true,null,{k:false}]}"
+    );
     assert_eq!(
         GEMMA.write(&calls[2..]),
         "call:g{<|\"|>a b<|\"|>:\"\\u003c|\\\"|>\",<|\"|><|\"|>:{<|\"|>c:d<|\"|>:<|\"|>日\u{1b}<|\"|>},\"\\u003c|\\\"|>\":1}"
@@ -240,8 +370,8 @@ fn the_text_of_calls() {
 
 fn text() -> impl Strategy<Value = String> {
     let parts = [
-        "<|\"|>", "<|\"", "<escape>", "<", "'", "\"\"\"", "\\", "\\n", "}", "]", ")", ",", ":", "=", " ", "\n",
-        "\u{1b}", "\u{9b}", "日", "😀", "a", "b c", "True", "1",
+        "<|\"|>", "<|\"", "<escape>", "<", "'", "\"\"\"", "\\", "\\n", "}", "]", ")", ",", ":",
+        "=", " ", "\n", "\u{1b}", "\u{9b}", "日", "😀", "a", "b c", "True", "1",
     ];
     prop_oneof![
         3 => prop::collection::vec(prop::sample::select(parts.to_vec()), 0..6).prop_map(|v| v.concat()),
@@ -250,8 +380,16 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn json() -> impl Strategy<Value = Value> {
-    let number =
-        prop::sample::select(vec!["0", "-0", "1", "-12", "1.50", "1e400", "-2.5E-3", "123456789012345678901234567890"]);
+    let number = prop::sample::select(vec![
+        "0",
+        "-0",
+        "1",
+        "-12",
+        "1.50",
+        "1e400",
+        "-2.5E-3",
+        "123456789012345678901234567890",
+    ]);
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),
@@ -261,7 +399,8 @@ fn json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 24, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
-            prop::collection::vec((text(), inner), 0..5).prop_map(|m| Value::Object(m.into_iter().collect())),
+            prop::collection::vec((text(), inner), 0..5)
+                .prop_map(|m| Value::Object(m.into_iter().collect())),
         ]
     })
 }
@@ -269,8 +408,8 @@ fn json() -> impl Strategy<Value = Value> {
 /// Texts of the parts of calls.
 fn soup() -> impl Strategy<Value = String> {
     let tokens = [
-        "[", "]", "f(", "g(", "f{", "call:", ":", "f", "a=", "a:", "1", "'x'", "<|\"|>", "<escape>", ")", "}", ",",
-        "\n", " ", "\\", "日", "<", "(", "{", "**", "None",
+        "[", "]", "f(", "g(", "f{", "call:", ":", "f", "a=", "a:", "1", "'x'", "<|\"|>",
+        "<escape>", ")", "}", ",", "\n", " ", "\\", "日", "<", "(", "{", "**", "None",
     ];
     prop::collection::vec(prop::sample::select(tokens.to_vec()), 0..24).prop_map(|v| v.concat())
 }

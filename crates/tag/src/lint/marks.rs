@@ -46,7 +46,9 @@ enum After {
 impl LintMark {
     /// Whether `rest` begins with it.
     pub fn begins(&self, rest: &str, line_start: bool) -> bool {
-        let Some(after) = rest.strip_prefix(self.text) else { return false };
+        let Some(after) = rest.strip_prefix(self.text) else {
+            return false;
+        };
         match self.after {
             After::Anything => true,
             After::Tag => after.starts_with(|c: char| c.is_whitespace() || c == '>'),
@@ -54,7 +56,9 @@ impl LintMark {
                 let tag = cut(after, ATTRIBUTE);
                 let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
                 tag.starts_with(char::is_whitespace)
-                    && tag.match_indices(name).any(|(at, _)| is_attribute(tag, at, name))
+                    && tag
+                        .match_indices(name)
+                        .any(|(at, _)| is_attribute(tag, at, name))
             }
             After::Colon => {
                 let number = |c: char| c.is_ascii_digit() || c == ' ';
@@ -85,21 +89,37 @@ pub(super) fn all(look: &Look) -> Vec<LintMark> {
                     marks.add(marker.text, After::Anything, None, REASONING)
                 }
                 MarkerMeaning::Message => marks.add(marker.text, After::Anything, None, CONTROL),
-                MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst if marker.text.contains(['|', '｜']) => {
+                MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst
+                    if marker.text.contains(['|', '｜']) =>
+                {
                     marks.add(marker.text, After::Anything, None, CONTROL);
                 }
-                MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst | MarkerMeaning::DroppedWord => {}
+                MarkerMeaning::Dropped
+                | MarkerMeaning::DroppedFirst
+                | MarkerMeaning::DroppedWord => {}
             }
         }
     }
-    // A model goes on with the turns and results that it expects, in the frame of any dialect that it was trained on.
+    // A model goes on with the turns and results that it expects, in the frame of any dialect that
+    // it was trained on.
     for dialect in Dialect::all().iter().chain(look.dialects.iter().copied()) {
-        dialect.framing.tokens.iter().for_each(|text| marks.add(text, After::Anything, None, CONTROL));
+        dialect
+            .framing
+            .tokens
+            .iter()
+            .for_each(|text| marks.add(text, After::Anything, None, CONTROL));
         marks.results(dialect.prompt);
     }
-    THOUGHTS.iter().for_each(|text| marks.add(text, After::Anything, None, REASONING));
+    THOUGHTS
+        .iter()
+        .for_each(|text| marks.add(text, After::Anything, None, REASONING));
     for dialect in &look.dialects {
-        for text in dialect.framing.dropped.iter().chain(dialect.framing.dropped_first) {
+        for text in dialect
+            .framing
+            .dropped
+            .iter()
+            .chain(dialect.framing.dropped_first)
+        {
             marks.add(text, After::Anything, Some(dialect.name), "");
         }
         for form in dialect.forms {
@@ -115,15 +135,27 @@ struct LintMarks {
 }
 
 impl LintMarks {
-    fn add(&mut self, text: &'static str, after: After, dialect: Option<&'static str>, what: &'static str) {
+    fn add(
+        &mut self,
+        text: &'static str,
+        after: After,
+        dialect: Option<&'static str>,
+        what: &'static str,
+    ) {
         let letters = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         // A marker of letters alone is a word, and one of a few bytes is found anywhere.
         if text.contains('`') || (after == After::Anything && (letters || text.len() < 4)) {
             return;
         }
-        match self.list.iter_mut().find(|(t, a, _, _)| *t == text && *a == after) {
+        match self
+            .list
+            .iter_mut()
+            .find(|(t, a, _, _)| *t == text && *a == after)
+        {
             Some((_, _, dialects, _)) => dialects.extend(dialect.filter(|d| !dialects.contains(d))),
-            None => self.list.push((text, after, dialect.into_iter().collect(), what)),
+            None => self
+                .list
+                .push((text, after, dialect.into_iter().collect(), what)),
         }
     }
 
@@ -135,10 +167,20 @@ impl LintMarks {
             while let Some(at) = rest.find(['<', '[', '✿']) {
                 rest = &rest[at..];
                 let first = rest.chars().next().map_or(1, char::len_utf8);
-                let end = rest[first..].find(|c: char| c.is_whitespace() || matches!(c, '>' | ']' | '✿'));
-                let Some(end) = end.map(|n| first + n) else { break };
-                let closed = rest[end..].chars().next().filter(|c| !c.is_whitespace()).map_or(0, char::len_utf8);
-                let (mark, name) = (&rest[..end + closed], rest[first..end].trim_start_matches('/'));
+                let end =
+                    rest[first..].find(|c: char| c.is_whitespace() || matches!(c, '>' | ']' | '✿'));
+                let Some(end) = end.map(|n| first + n) else {
+                    break;
+                };
+                let closed = rest[end..]
+                    .chars()
+                    .next()
+                    .filter(|c| !c.is_whitespace())
+                    .map_or(0, char::len_utf8);
+                let (mark, name) = (
+                    &rest[..end + closed],
+                    rest[first..end].trim_start_matches('/'),
+                );
                 match (closed, PLAIN.contains(&name)) {
                     (0, true) => self.add(mark, After::Attribute("name"), None, RESULT),
                     (0, false) => self.add(mark, After::Tag, None, RESULT),
@@ -158,26 +200,35 @@ impl LintMarks {
             return;
         }
         if let Some(section) = &form.section {
-            section.open.iter().chain(section.close).for_each(|text| self.add(text, After::Anything, name, ""));
+            section
+                .open
+                .iter()
+                .chain(section.close)
+                .for_each(|text| self.add(text, After::Anything, name, ""));
         }
         for (n, part) in form.call.iter().enumerate() {
             match part {
                 CallPart::Mark(texts) => {
-                    let next = form.call[n + 1..].iter().find(|part| !matches!(part, CallPart::Space(_)));
+                    let next = form.call[n + 1..]
+                        .iter()
+                        .find(|part| !matches!(part, CallPart::Space(_)));
                     let word = texts[0].starts_with(char::is_alphabetic);
                     let after = match next {
                         Some(CallPart::Calls(_)) if n == 0 && word => After::Array,
                         _ if word && texts[0].contains(' ') => After::Colon,
                         _ => After::Anything,
                     };
-                    texts.iter().for_each(|text| self.add(text, after, name, ""));
+                    texts
+                        .iter()
+                        .for_each(|text| self.add(text, after, name, ""));
                 }
-                CallPart::Maybe { marks, .. } => {
-                    marks.iter().for_each(|text| self.add(text, After::Anything, name, ""))
-                }
-                CallPart::Tag(tag) => {
-                    tag.open.iter().for_each(|text| self.add(text, After::Attribute(tag.name), name, ""))
-                }
+                CallPart::Maybe { marks, .. } => marks
+                    .iter()
+                    .for_each(|text| self.add(text, After::Anything, name, "")),
+                CallPart::Tag(tag) => tag
+                    .open
+                    .iter()
+                    .for_each(|text| self.add(text, After::Attribute(tag.name), name, "")),
                 _ => {}
             }
         }
@@ -191,7 +242,11 @@ impl LintMarks {
                 // The more names a dialect goes by, the more usual it is.
                 let names = |name: &&str| Dialect::named(name).map_or(0, |d| d.aliases.len());
                 dialects.sort_by_key(|name| std::cmp::Reverse(names(name)));
-                LintMark { text, after, meaning: meaning(&dialects, what) }
+                LintMark {
+                    text,
+                    after,
+                    meaning: meaning(&dialects, what),
+                }
             })
             .collect();
         marks.sort_by_key(|m| (m.text.bytes().next(), std::cmp::Reverse(m.text.len())));
@@ -204,11 +259,16 @@ fn meaning(dialects: &[&str], what: &str) -> String {
         _ if !what.is_empty() => what.to_owned(),
         [one] => format!("dialect {one}"),
         few if few.len() <= NAMED => format!("dialects {}", few.join(", ")),
-        many => format!("dialects {} and {} more", many[..NAMED].join(", "), many.len() - NAMED),
+        many => format!(
+            "dialects {} and {} more",
+            many[..NAMED].join(", "),
+            many.len() - NAMED
+        ),
     }
 }
 
-/// A token such as `<|im_end|>` or `<｜end▁of▁sentence｜>` at the beginning of `rest`, whatever its name is.
+/// A token such as `<|im_end|>` or `<｜end▁of▁sentence｜>` at the beginning of `rest`, whatever its
+/// name is.
 pub(super) fn control_token(rest: &str) -> Option<&str> {
     let (bar, inside) = match rest.strip_prefix("<|") {
         Some(inside) => ("|>", inside),
@@ -217,6 +277,7 @@ pub(super) fn control_token(rest: &str) -> Option<&str> {
     let inside = cut(inside, TOKEN);
     let end = inside.find(bar)?;
     let name = &inside[..end];
-    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | '\u{2581}');
+    let fits =
+        |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | '\u{2581}');
     (!name.is_empty() && name.chars().all(fits)).then(|| &rest[..bar.len() + end + bar.len()])
 }

@@ -16,7 +16,8 @@ pub struct Finding {
     pub at: usize,
     /// The markup as it is in the text; for a call that is written as JSON, `JSON call of NAME`.
     pub marker: String,
-    /// What it belongs to: `dialect NAME`, `dialects NAME, NAME`, `reasoning`, `tool result`, `control token` or `any dialect`.
+    /// What it belongs to: `dialect NAME`, `dialects NAME, NAME`, `reasoning`, `tool result`,
+    /// `control token` or `any dialect`.
     pub meaning: String,
     /// The text around it, its control characters escaped.
     pub excerpt: String,
@@ -31,11 +32,16 @@ pub struct Lint {
 }
 
 impl Lint {
-    /// Searches for the markers of these dialects; tags of reasoning, control tokens and JSON calls are found with any.
+    /// Searches for the markers of these dialects; tags of reasoning, control tokens and JSON calls
+    /// are found with any.
     pub fn new(look: &Look) -> Lint {
         let marks = marks::all(look);
         let mut stops = Box::new([false; 256]);
-        marks.iter().filter_map(|m| m.text.bytes().next()).chain(*b"`~<{[").for_each(|c| stops[c as usize] = true);
+        marks
+            .iter()
+            .filter_map(|m| m.text.bytes().next())
+            .chain(*b"`~<{[")
+            .for_each(|c| stops[c as usize] = true);
         Lint { marks, stops }
     }
 
@@ -47,7 +53,11 @@ impl Lint {
         // Where the last finding ended, and where JSON that was looked at does.
         let (mut last, mut json) = (0, 0);
         let mut i = 0;
-        while let Some(at) = b[i..].iter().position(|c| self.stops[*c as usize]).map(|n| n + i) {
+        while let Some(at) = b[i..]
+            .iter()
+            .position(|c| self.stops[*c as usize])
+            .map(|n| n + i)
+        {
             quote.plain(&text[i..at]);
             if let c @ (b'`' | b'~') = b[at] {
                 quote.tick(c);
@@ -70,7 +80,12 @@ impl Lint {
                     && !quote.is_quoted()
                     && (last == 0 || !text[last..at].trim_ascii().is_empty())
                 {
-                    found.push(finding(text, at, format!("JSON call of {name}"), "any dialect".to_owned()));
+                    found.push(finding(
+                        text,
+                        at,
+                        format!("JSON call of {name}"),
+                        "any dialect".to_owned(),
+                    ));
                 }
             }
             quote.plain(&text[at..at + length]);
@@ -83,7 +98,9 @@ impl Lint {
     fn marker<'t>(&self, rest: &'t str, line_start: bool) -> Option<(&'t str, String)> {
         let first = *rest.as_bytes().first()?;
         let from = self.marks.partition_point(|m| m.text.as_bytes()[0] < first);
-        let here = self.marks[from..].iter().take_while(|m| m.text.as_bytes()[0] == first);
+        let here = self.marks[from..]
+            .iter()
+            .take_while(|m| m.text.as_bytes()[0] == first);
         if let Some(mark) = here.into_iter().find(|m| m.begins(rest, line_start)) {
             return Some((&rest[..mark.text.len()], mark.meaning.clone()));
         }
@@ -91,30 +108,59 @@ impl Lint {
     }
 }
 
-/// The name of the tool, if this JSON is a call or begins with one: an object, or an array of objects, that names a tool and
-/// has arguments. The description of a tool has none.
+/// The name of the tool, if this JSON is a call or begins with one: an object, or an array of
+/// objects, that names a tool and has arguments. The description of a tool has none.
 fn call(value: Raw<'_>) -> Option<String> {
     if value.is_array() {
-        return value.items().next().filter(|first| first.is_object()).and_then(call);
+        return value
+            .items()
+            .next()
+            .filter(|first| first.is_object())
+            .and_then(call);
     }
-    let inner = value.get("function").filter(|f| f.is_object()).unwrap_or(value);
-    let name = ["name", "tool_name", "function"].iter().find_map(|key| inner.get_str(key))?;
-    let arguments = ["arguments", "parameters", "args", "input", "tool_input"].iter().find_map(|key| inner.get(key))?;
-    let schema = arguments.get("properties").is_some_and(|p| p.is_object()) || inner.get("description").is_some();
+    let inner = value
+        .get("function")
+        .filter(|f| f.is_object())
+        .unwrap_or(value);
+    let name = ["name", "tool_name", "function"]
+        .iter()
+        .find_map(|key| inner.get_str(key))?;
+    let arguments = ["arguments", "parameters", "args", "input", "tool_input"]
+        .iter()
+        .find_map(|key| inner.get(key))?;
+    let schema = arguments.get("properties").is_some_and(|p| p.is_object())
+        || inner.get("description").is_some();
     ((arguments.is_object() || arguments.is_str()) && !schema).then(|| name.into_owned())
 }
 
 fn finding(text: &str, at: usize, marker: String, meaning: String) -> Finding {
-    let from = text[..at].char_indices().rev().take(BEFORE).last().map_or(at, |(from, _)| from);
-    let to = text[at..].char_indices().nth(AFTER).map_or(text.len(), |(n, _)| at + n);
-    Finding { at, marker: escaped(&marker), meaning, excerpt: escaped(&text[from..to]) }
+    let from = text[..at]
+        .char_indices()
+        .rev()
+        .take(BEFORE)
+        .last()
+        .map_or(at, |(from, _)| from);
+    let to = text[at..]
+        .char_indices()
+        .nth(AFTER)
+        .map_or(text.len(), |(n, _)| at + n);
+    Finding {
+        at,
+        marker: escaped(&marker),
+        meaning,
+        excerpt: escaped(&text[from..to]),
+    }
 }
 
 /// The text on one line, without a character that a terminal obeys.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+        if c.is_control() {
+            out.extend(c.escape_default())
+        } else {
+            out.push(c)
+        }
     }
     out
 }
@@ -125,46 +171,107 @@ mod tests {
 
     fn found(dialects: &str, text: &str) -> Vec<String> {
         let look = Look::new(dialects).expect("dialects of the table");
-        Lint::new(&look).search(text).into_iter().map(|f| format!("{} {} {}", f.at, f.marker, f.meaning)).collect()
+        Lint::new(&look)
+            .search(text)
+            .into_iter()
+            .map(|f| format!("{} {} {}", f.at, f.marker, f.meaning))
+            .collect()
     }
 
     #[test]
     fn what_leaked_is_found_once_where_it_begins() {
         for (text, want) in [
             ("All is well: a < b, [1, 2], {x}, <b>bold</b>.", &[][..]),
-            ("Done.</think> Yes.<|im_end|>", &["5 </think> reasoning", "18 <|im_end|> control token"]),
-            ("a <|some_new_token|> b < | x |> <| no |>", &["2 <|some_new_token|> control token"]),
+            (
+                "Done.</think> Yes.<|im_end|>",
+                &["5 </think> reasoning", "18 <|im_end|> control token"],
+            ),
+            (
+                "a <|some_new_token|> b < | x |> <| no |>",
+                &["2 <|some_new_token|> control token"],
+            ),
             (
                 "So: <tool_response>\n\"4\"\n</tool_response>",
-                &["4 <tool_response> tool result", "24 </tool_response> tool result"],
+                &[
+                    "4 <tool_response> tool result",
+                    "24 </tool_response> tool result",
+                ],
             ),
             (
                 "<tool_result name=\"f\">4</tool_result> <tool_results>",
-                &["0 <tool_result tool result", "23 </tool_result> tool result"],
+                &[
+                    "0 <tool_result tool result",
+                    "23 </tool_result> tool result",
+                ],
             ),
-            ("[TOOL_RESULTS]4[/TOOL_RESULTS]", &["0 [TOOL_RESULTS] tool result", "15 [/TOOL_RESULTS] tool result"]),
+            (
+                "[TOOL_RESULTS]4[/TOOL_RESULTS]",
+                &[
+                    "0 [TOOL_RESULTS] tool result",
+                    "15 [/TOOL_RESULTS] tool result",
+                ],
+            ),
             ("<results>4</results> <result> <name>f</name>", &[]),
             ("<result name=\"f\">4", &["0 <result tool result"]),
             ("✿RESULT✿: 4", &["0 ✿RESULT✿ tool result"]),
-            ("<toolbar> <tool kit> <tool name=\"f\">", &["21 <tool dialect tool-name-tag"]),
+            (
+                "<toolbar> <tool kit> <tool name=\"f\">",
+                &["21 <tool dialect tool-name-tag"],
+            ),
             (
                 "[TOOL_REQUEST]{}[END_TOOL_REQUEST]",
-                &["0 [TOOL_REQUEST] dialect lmstudio", "16 [END_TOOL_REQUEST] dialect lmstudio"],
+                &[
+                    "0 [TOOL_REQUEST] dialect lmstudio",
+                    "16 [END_TOOL_REQUEST] dialect lmstudio",
+                ],
             ),
             ("Action: call the dentist\n", &[]),
-            ("Action: f\nAction Input: x\n", &["10 Action Input dialect react"]),
-            ("functools are fine, functools[{\"name\"", &["20 functools dialects phi4-mini, firefunction-v2"]),
-            ("Let me.\n{\"name\": \"f\", \"arguments\": {}}", &["8 JSON call of f any dialect"]),
-            ("[{\"tool_name\":\"f\",\"parameters\":{}}]", &["0 JSON call of f any dialect"]),
-            ("{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}", &["0 JSON call of f any dialect"]),
+            (
+                "Action: f\nAction Input: x\n",
+                &["10 Action Input dialect react"],
+            ),
+            (
+                "functools are fine, functools[{\"name\"",
+                &["20 functools dialects phi4-mini, firefunction-v2"],
+            ),
+            (
+                "Let me.\n{\"name\": \"f\", \"arguments\": {}}",
+                &["8 JSON call of f any dialect"],
+            ),
+            (
+                "[{\"tool_name\":\"f\",\"parameters\":{}}]",
+                &["0 JSON call of f any dialect"],
+            ),
+            (
+                "{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}",
+                &["0 JSON call of f any dialect"],
+            ),
             ("{\"name\": \"Ada\", \"age\": 36}", &[]),
-            ("{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}", &[]),
-            ("<|tool_call>call:f{}<tool_call|>", &["0 <|tool_call> dialect gemma4", "20 <tool_call|> dialect gemma4"]),
+            (
+                "{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}",
+                &[],
+            ),
+            (
+                "<|tool_call>call:f{}<tool_call|>",
+                &[
+                    "0 <|tool_call> dialect gemma4",
+                    "20 <tool_call|> dialect gemma4",
+                ],
+            ),
         ] {
             assert_eq!(found("auto", text), want, "{text:?}");
         }
-        let hermes = found("hermes", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n[THINK]");
-        assert_eq!(hermes, ["0 <tool_call> dialect hermes", "43 </tool_call> dialect hermes"]);
+        let hermes = found(
+            "hermes",
+            "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n[THINK]",
+        );
+        assert_eq!(
+            hermes,
+            [
+                "0 <tool_call> dialect hermes",
+                "43 </tool_call> dialect hermes"
+            ]
+        );
     }
 
     #[test]
@@ -194,7 +301,11 @@ mod tests {
         for dialect in crate::Dialect::all() {
             let example = dialect.example();
             let all = found("auto", &format!("Let me see.\n{example}"));
-            assert!(!all.is_empty() || unmarked.contains(&dialect.name), "{}: {example}", dialect.name);
+            assert!(
+                !all.is_empty() || unmarked.contains(&dialect.name),
+                "{}: {example}",
+                dialect.name
+            );
         }
     }
 
@@ -213,10 +324,20 @@ mod tests {
             "react",
             "tool-code",
         ];
-        for dialect in crate::Dialect::all().iter().filter(|d| !plain.contains(&d.name)) {
-            let results = dialect.results(&[crate::PromptResult { id: "1", name: "f", text: "4 huts" }]);
+        for dialect in crate::Dialect::all()
+            .iter()
+            .filter(|d| !plain.contains(&d.name))
+        {
+            let results = dialect.results(&[crate::PromptResult {
+                id: "1",
+                name: "f",
+                text: "4 huts",
+            }]);
             let all = found("hermes", &format!("So it is.\n{results}\nGood."));
-            wrong.extend(all.is_empty().then(|| format!("{}: {results}", dialect.name)));
+            wrong.extend(
+                all.is_empty()
+                    .then(|| format!("{}: {results}", dialect.name)),
+            );
         }
         assert_eq!(wrong, [""; 0]);
     }
@@ -227,11 +348,15 @@ mod tests {
         let text = format!("{}\n\u{1b}[2J<think>{}", "ä".repeat(99), "é".repeat(99));
         let found = Lint::new(&look).search(&text);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].excerpt, format!("{}\\n\\u{{1b}}[2J<think>{}", "ä".repeat(19), "é".repeat(41)));
+        assert_eq!(
+            found[0].excerpt,
+            format!("{}\\n\\u{{1b}}[2J<think>{}", "ä".repeat(19), "é".repeat(41))
+        );
     }
 
     proptest::proptest! {
-        /// For any text, findings are in order, are at the place that they name, and do not overlap.
+        /// For any text, findings are in order, are at the place that they name, and do not
+        /// overlap.
         #[test]
         fn findings_are_where_they_say(pieces in proptest::collection::vec(piece(), 0..24)) {
             let text = pieces.concat();
@@ -279,7 +404,12 @@ mod tests {
     fn brackets_without_end_take_linear_time() {
         let look = Look::new("auto").expect("all");
         let lint = Lint::new(&look);
-        for text in ["[1,\n".repeat(50_000), "{\"a\":\n".repeat(50_000), "<".repeat(200_000), "<|a".repeat(100_000)] {
+        for text in [
+            "[1,\n".repeat(50_000),
+            "{\"a\":\n".repeat(50_000),
+            "<".repeat(200_000),
+            "<|a".repeat(100_000),
+        ] {
             assert_eq!(lint.search(&text), []);
         }
     }

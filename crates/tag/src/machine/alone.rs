@@ -1,9 +1,10 @@
 //! Calls in forms that prose can have, too, of a model that is not known to write one of them.
 //!
-//! Such a call counts only where it is alone: nothing but white space and reasoning is beside it, it names a tool of the request, and
-//! its arguments fit the tool's schema. Whether it does shows at the end of the text, so that two parsers read the text side by
-//! side: one reads all forms, the other only those with markers that prose does not have. What the second one finds counts as soon as
-//! the first one finds other text.
+//! Such a call counts only where it is alone: nothing but white space and reasoning is beside it,
+//! it names a tool of the request, and its arguments fit the tool's schema. Whether it does shows
+//! at the end of the text, so that two parsers read the text side by side: one reads all forms, the
+//! other only those with markers that prose does not have. What the second one finds counts as soon
+//! as the first one finds other text.
 
 use crate::outlet::{CallPiece, Outlet};
 use crate::parser::{Kept, Parser};
@@ -11,8 +12,7 @@ use json::ToolList;
 use std::rc::Rc;
 
 /// Why such a call is text.
-const WHY: &str =
-    "not a call: prose can have this form, too, and the arguments do not fit the tool, or the text was cut";
+const WHY: &str = "not a call: prose can have this form, too, and the arguments do not fit the tool, or the text was cut";
 
 /// The parser of all forms, and what both have found so far; see the module.
 #[derive(Debug)]
@@ -42,11 +42,16 @@ struct WholeCall {
 impl AloneReading {
     /// A reading before the first text, by a parser of all forms.
     pub fn new(parser: Parser, tools: Option<Rc<ToolList>>) -> AloneReading {
-        AloneReading { parser, tools, found: AloneFound::default(), certain: Kept::default() }
+        AloneReading {
+            parser,
+            tools,
+            found: AloneFound::default(),
+            certain: Kept::default(),
+        }
     }
 
-    /// Takes the next piece of the text, which the other parser takes, too. Returns whether it is still not clear which of the two
-    /// counts; else `out` has all that the other one found.
+    /// Takes the next piece of the text, which the other parser takes, too. Returns whether it is
+    /// still not clear which of the two counts; else `out` has all that the other one found.
     pub fn push(&mut self, text: &str, certain: &mut Parser, out: &mut dyn Outlet) -> bool {
         self.parser.push(text, &mut self.found);
         certain.push(text, &mut self.certain);
@@ -62,7 +67,8 @@ impl AloneReading {
         true
     }
 
-    /// The bytes that are kept. Arguments are kept twice: as they came, and as those of a call that has to fit.
+    /// The bytes that are kept. Arguments are kept twice: as they came, and as those of a call that
+    /// has to fit.
     pub fn kept(&self) -> usize {
         self.parser.kept() + 2 * self.found.kept.kept() + self.certain.kept()
     }
@@ -81,13 +87,19 @@ impl AloneReading {
     pub fn finish(mut self, cut: bool, certain: &mut Parser, out: &mut dyn Outlet) {
         self.parser.finish(cut, &mut self.found);
         certain.finish(cut, &mut self.certain);
-        let AloneFound { kept, calls, is_text } = self.found;
+        let AloneFound {
+            kept,
+            calls,
+            is_text,
+        } = self.found;
         if is_text || calls.is_empty() || self.certain.has_calls() {
             return self.certain.replay(out);
         }
         let tools = self.tools.as_deref();
         let fits = |call: &WholeCall| {
-            let fits = |tools: &ToolList| tools.knows(&call.name) && tools.check(&call.name, &call.arguments).is_ok();
+            let fits = |tools: &ToolList| {
+                tools.knows(&call.name) && tools.check(&call.name, &call.arguments).is_ok()
+            };
             call.is_done && tools.is_some_and(fits)
         };
         if !cut && calls.iter().all(fits) {
@@ -110,9 +122,15 @@ impl Outlet for AloneFound {
 
     fn call(&mut self, piece: CallPiece<'_>) {
         if let Some(name) = piece.name {
-            self.calls.push(WholeCall { name: name.to_owned(), ..WholeCall::default() });
+            self.calls.push(WholeCall {
+                name: name.to_owned(),
+                ..WholeCall::default()
+            });
         }
-        if let Some(call) = usize::try_from(piece.index).ok().and_then(|at| self.calls.get_mut(at)) {
+        if let Some(call) = usize::try_from(piece.index)
+            .ok()
+            .and_then(|at| self.calls.get_mut(at))
+        {
             call.arguments.push_str(piece.arguments.unwrap_or_default());
             call.is_done |= piece.done;
         }

@@ -28,17 +28,29 @@ pub(super) struct TagChoice {
 impl TagChoice {
     /// A choice of this number, before its first text.
     pub fn new(number: u32, parser: Parser, alone: Option<Box<AloneReading>>) -> TagChoice {
-        TagChoice { number, parser, alone, is_native: false, has_text: false, calls: Vec::new(), counted: 0 }
+        TagChoice {
+            number,
+            parser,
+            alone,
+            is_native: false,
+            has_text: false,
+            calls: Vec::new(),
+            counted: 0,
+        }
     }
 
     /// Adds what has changed of the bytes that are kept to `bytes`.
     pub fn count(&mut self, bytes: &mut usize) {
         let alone = self.alone.as_ref().map_or(0, |alone| alone.kept());
-        let now = size_of::<TagChoice>() + self.parser.kept() + alone + self.calls.len() * size_of::<i64>();
+        let now = size_of::<TagChoice>()
+            + self.parser.kept()
+            + alone
+            + self.calls.len() * size_of::<i64>();
         *bytes = *bytes + now - std::mem::replace(&mut self.counted, now);
     }
 
-    /// Takes the next piece of the text. Passes the line on where the text is all that its parser finds.
+    /// Takes the next piece of the text. Passes the line on where the text is all that its parser
+    /// finds.
     #[inline]
     pub fn text(&mut self, text: &str, warned: &HashSet<String>, sink: &mut dyn Sink) {
         if self.is_native || text.is_empty() || (self.alone.is_none() && self.parser.passes(text)) {
@@ -77,8 +89,9 @@ impl TagChoice {
         });
     }
 
-    /// A call of the provider's own wins over what leaked of it into the text. The calls of the text are retracted before it goes
-    /// on, since it may take their indexes, and what follows in the text is text.
+    /// A call of the provider's own wins over what leaked of it into the text. The calls of the
+    /// text are retracted before it goes on, since it may take their indexes, and what follows in
+    /// the text is text.
     pub fn begin_native(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
         if std::mem::replace(&mut self.is_native, true) {
             return;
@@ -94,7 +107,14 @@ impl TagChoice {
             return;
         }
         for index in self.calls.drain(..) {
-            sink.emit(self.number, Retract { index: Some(index), tool_id: None, reason: "native_call".into() });
+            sink.emit(
+                self.number,
+                Retract {
+                    index: Some(index),
+                    tool_id: None,
+                    reason: "native_call".into(),
+                },
+            );
         }
         let message = "dropped the calls in the text before this point, since the provider sends calls of its own";
         Events::new(sink, self.number, &mut self.calls, warned).warning(DROPPED, message, "");
@@ -109,7 +129,12 @@ impl TagChoice {
         });
     }
 
-    fn emit(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink, feed: impl FnOnce(&mut Parser, &mut Events<'_>)) {
+    fn emit(
+        &mut self,
+        warned: &HashSet<String>,
+        sink: &mut dyn Sink,
+        feed: impl FnOnce(&mut Parser, &mut Events<'_>),
+    ) {
         let mut events = Events::new(sink, self.number, &mut self.calls, warned);
         feed(&mut self.parser, &mut events);
         events.flush();

@@ -10,7 +10,8 @@ pub(super) const SOURCE: &str = "tag-parse";
 /// How much of a text goes into a warning, in bytes.
 const SHOWN: usize = 64 * 1024;
 
-/// The outlet of one choice while its parser takes one piece of text. Texts that follow each other become one event.
+/// The outlet of one choice while its parser takes one piece of text. Texts that follow each other
+/// become one event.
 pub(super) struct Events<'e> {
     sink: &'e mut dyn Sink,
     choice: u32,
@@ -38,7 +39,15 @@ impl<'e> Events<'e> {
         calls: &'e mut Vec<i64>,
         warned: &'e HashSet<String>,
     ) -> Events<'e> {
-        Events { sink, choice, calls, warned, text: String::new(), is_reasoning: false, has_emitted: false }
+        Events {
+            sink,
+            choice,
+            calls,
+            warned,
+            text: String::new(),
+            is_reasoning: false,
+            has_emitted: false,
+        }
     }
 
     /// Whether this text of the answer is all that was found.
@@ -53,9 +62,21 @@ impl<'e> Events<'e> {
         }
         let text = Text::from(&self.text);
         if self.is_reasoning {
-            self.sink.emit(self.choice, Thinking { text, provider: None });
+            self.sink.emit(
+                self.choice,
+                Thinking {
+                    text,
+                    provider: None,
+                },
+            );
         } else {
-            self.sink.emit(self.choice, ContentDelta { text, with_call: false });
+            self.sink.emit(
+                self.choice,
+                ContentDelta {
+                    text,
+                    with_call: false,
+                },
+            );
         }
         self.text.clear();
         self.has_emitted = true;
@@ -106,10 +127,18 @@ impl Outlet for Events<'_> {
 
     fn retract(&mut self, index: i64, reason: &'static str) {
         self.interrupt();
-        // A call that was retracted before for another reason is not in the list. Most are the last one.
+        // A call that was retracted before for another reason is not in the list. Most are the last
+        // one.
         if let Some(at) = self.calls.iter().rposition(|call| *call == index) {
             self.calls.remove(at);
-            self.sink.emit(self.choice, Retract { index: Some(index), tool_id: None, reason: reason.into() });
+            self.sink.emit(
+                self.choice,
+                Retract {
+                    index: Some(index),
+                    tool_id: None,
+                    reason: reason.into(),
+                },
+            );
         }
     }
 
@@ -120,7 +149,16 @@ impl Outlet for Events<'_> {
             return;
         }
         let raw_bytes = (shown.len() < raw.len()).then_some(raw.len() as u64);
-        let raw = Some(shown).filter(|shown| !shown.is_empty()).map(Into::into);
-        self.sink.emit(self.choice, Warning { raw, raw_bytes, ..Warning::new(SOURCE, code, message) });
+        let raw = Some(shown)
+            .filter(|shown| !shown.is_empty())
+            .map(Into::into);
+        self.sink.emit(
+            self.choice,
+            Warning {
+                raw,
+                raw_bytes,
+                ..Warning::new(SOURCE, code, message)
+            },
+        );
     }
 }

@@ -19,7 +19,10 @@ pub(super) struct More<'a> {
 
 /// Reads the notation of a call.
 pub(super) fn read(text: &str, more: &More<'_>) -> Result<&'static [CallPart], String> {
-    let mut reader = CallReader { more, parts: Vec::new() };
+    let mut reader = CallReader {
+        more,
+        parts: Vec::new(),
+    };
     let tokens = scan(text)?;
     let mut rest = &tokens[..];
     while !rest.is_empty() {
@@ -42,23 +45,27 @@ impl CallReader<'_> {
     /// Takes the next part, and gives the tokens after it.
     fn next<'t>(&mut self, tokens: &'t [NotationToken]) -> Result<&'t [NotationToken], String> {
         match tokens {
-            [NotationToken::Text(open), NotationToken::Slot(slot), rest @ ..]
-                if slot == "name" && attribute(open).is_some() =>
-            {
-                self.tag(open, rest)
-            }
+            [
+                NotationToken::Text(open),
+                NotationToken::Slot(slot),
+                rest @ ..,
+            ] if slot == "name" && attribute(open).is_some() => self.tag(open, rest),
             [NotationToken::Text(text), NotationToken::Maybe, rest @ ..] => {
                 let marks = self.more.spellings.of(mark(text)?);
                 self.parts.push(CallPart::Maybe { marks, write: true });
                 Ok(rest)
             }
             [NotationToken::Text(text), rest @ ..] => {
-                self.parts.push(CallPart::Mark(self.more.spellings.of(mark(text)?)));
+                self.parts
+                    .push(CallPart::Mark(self.more.spellings.of(mark(text)?)));
                 Ok(rest)
             }
             [NotationToken::Unwritten(text), rest @ ..] => {
                 let marks = self.more.spellings.of(mark(text)?);
-                self.parts.push(CallPart::Maybe { marks, write: false });
+                self.parts.push(CallPart::Maybe {
+                    marks,
+                    write: false,
+                });
                 Ok(rest)
             }
             [NotationToken::Space(space), rest @ ..] => {
@@ -80,13 +87,20 @@ impl CallReader<'_> {
     }
 
     /// A start tag with the name in an attribute, whose beginning is `open`.
-    fn tag<'t>(&mut self, open: &str, tokens: &'t [NotationToken]) -> Result<&'t [NotationToken], String> {
+    fn tag<'t>(
+        &mut self,
+        open: &str,
+        tokens: &'t [NotationToken],
+    ) -> Result<&'t [NotationToken], String> {
         const WRONG: &str = "the start tag does not end; expected such as <f name=\"{name}\">";
         let (open, name) = attribute(open).ok_or(WRONG)?;
         let (text, rest) = match tokens {
-            [NotationToken::Text(a), NotationToken::Slot(n), NotationToken::Text(b), rest @ ..] if n == "n" => {
-                (format!("{a}{{n}}{b}"), rest)
-            }
+            [
+                NotationToken::Text(a),
+                NotationToken::Slot(n),
+                NotationToken::Text(b),
+                rest @ ..,
+            ] if n == "n" => (format!("{a}{{n}}{b}"), rest),
             [NotationToken::Text(text), rest @ ..] => (text.clone(), rest),
             _ => return Err(WRONG.to_owned()),
         };
@@ -103,7 +117,12 @@ impl CallReader<'_> {
         Ok(rest)
     }
 
-    fn slot<'t>(&mut self, slot: &str, list: bool, rest: &'t [NotationToken]) -> Result<&'t [NotationToken], String> {
+    fn slot<'t>(
+        &mut self,
+        slot: &str,
+        list: bool,
+        rest: &'t [NotationToken],
+    ) -> Result<&'t [NotationToken], String> {
         let part = match slot {
             "arguments" => CallPart::Arguments,
             "parameters" => {
@@ -111,8 +130,14 @@ impl CallReader<'_> {
                 CallPart::Params(one(self.more.parameter.ok_or(NONE)?))
             }
             "text" => self.free(false),
-            "name" => CallPart::Name { until: &[], header: NameForm::Name },
-            "functions.name:n" => CallPart::Name { until: &[], header: NameForm::Counted },
+            "name" => CallPart::Name {
+                until: &[],
+                header: NameForm::Name,
+            },
+            "functions.name:n" => CallPart::Name {
+                until: &[],
+                header: NameForm::Counted,
+            },
             "author" => CallPart::Author { until: &[] },
             "id" => CallPart::Id { until: &[] },
             "count" => CallPart::Count,
@@ -125,7 +150,12 @@ impl CallReader<'_> {
             CallPart::Params(_) => (false, true),
             _ => (false, false),
         };
-        if before && matches!(self.parts.last(), Some(CallPart::Mark(_) | CallPart::Tag(_) | CallPart::Maybe { .. })) {
+        if before
+            && matches!(
+                self.parts.last(),
+                Some(CallPart::Mark(_) | CallPart::Tag(_) | CallPart::Maybe { .. })
+            )
+        {
             self.parts.push(CallPart::Space(""));
         }
         self.parts.push(part);
@@ -137,7 +167,11 @@ impl CallReader<'_> {
 
     fn free(&self, optional: bool) -> CallPart {
         let until = self.more.text_ends.unwrap_or_default();
-        CallPart::Free(one(FreeText { until, optional, escapes: self.more.text_escapes }))
+        CallPart::Free(one(FreeText {
+            until,
+            optional,
+            escapes: self.more.text_escapes,
+        }))
     }
 }
 
@@ -158,20 +192,33 @@ fn follow(part: &mut CallPart, behind: &[CallPart]) -> Result<(), String> {
             let mut ends = Vec::new();
             beginnings(behind, &mut ends);
             if ends.is_empty() {
-                return Err("a name or id is followed by nothing that ends it; expected a marker or ⏎".to_owned());
+                return Err(
+                    "a name or id is followed by nothing that ends it; expected a marker or ⏎"
+                        .to_owned(),
+                );
             }
             *until = all(ends);
         }
         CallPart::Params(form) => {
             let Some(call_closers) = next_marks(behind) else {
-                return Err("{parameters} without a marker after it; expected the one that ends the call".to_owned());
+                return Err(
+                    "{parameters} without a marker after it; expected the one that ends the call"
+                        .to_owned(),
+                );
             };
-            *form = one(ParamForm { call_closers, ..**form });
+            *form = one(ParamForm {
+                call_closers,
+                ..**form
+            });
         }
         CallPart::Free(free) if free.until.is_empty() => {
             let until = match behind.first() {
                 Some(CallPart::Mark(marks) | CallPart::Maybe { marks, .. }) => *marks,
-                _ => return Err("{text} is followed by no marker; expected one, or 'text_ends'".to_owned()),
+                _ => {
+                    return Err(
+                        "{text} is followed by no marker; expected one, or 'text_ends'".to_owned(),
+                    );
+                }
             };
             *free = one(FreeText { until, ..**free });
         }
@@ -216,25 +263,57 @@ fn next_marks(parts: &[CallPart]) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The members of a JSON call: `name, arguments`, `id, name, arguments`, `name: arguments`. Other usual keys are read too.
+/// The members of a JSON call: `name, arguments`, `id, name, arguments`, `name: arguments`. Other
+/// usual keys are read too.
 fn keys(slot: &str, list: bool) -> Result<CallKeys, String> {
     const EXPECTED: &str = "{name}, {id}, {arguments}, {parameters}, {text}, {name, arguments}, {id, name, arguments}, \
         [{name: arguments}], [{'name', 'arguments'}], {name(a=1)} or {name{a:\"x\"}}";
     let wrong = || format!("the slot {{{slot}}} is unknown; expected {EXPECTED}");
     let members: Vec<&str> = slot.split(',').map(str::trim).collect();
-    let python = list && members.iter().all(|word| word.len() > 2 && word.starts_with('\'') && word.ends_with('\''));
+    let python = list
+        && members
+            .iter()
+            .all(|word| word.len() > 2 && word.starts_with('\'') && word.ends_with('\''));
     let (id, name, arguments, shape) = match members[..] {
         ["name: arguments"] if list => (None, "name", "arguments", CallShape::Single),
-        [name, arguments] if python => (None, name.trim_matches('\''), arguments.trim_matches('\''), CallShape::Python),
-        [name, arguments] => (None, name, arguments, if list { CallShape::Array } else { CallShape::Object }),
-        [id, name, arguments] => (Some(id), name, arguments, if list { CallShape::Array } else { CallShape::Object }),
+        [name, arguments] if python => (
+            None,
+            name.trim_matches('\''),
+            arguments.trim_matches('\''),
+            CallShape::Python,
+        ),
+        [name, arguments] => (
+            None,
+            name,
+            arguments,
+            if list {
+                CallShape::Array
+            } else {
+                CallShape::Object
+            },
+        ),
+        [id, name, arguments] => (
+            Some(id),
+            name,
+            arguments,
+            if list {
+                CallShape::Array
+            } else {
+                CallShape::Object
+            },
+        ),
         _ => return Err(wrong()),
     };
     let (id, write_id) = match id {
         Some(id) => (id.trim_end_matches('?'), !id.ends_with('?')),
         None => ("id", false),
     };
-    let is_key = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let is_key = |key: &str| {
+        !key.is_empty()
+            && key
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+    };
     if ![id, name, arguments].into_iter().all(is_key) {
         return Err(wrong());
     }
@@ -251,8 +330,8 @@ fn keys(slot: &str, list: bool) -> Result<CallKeys, String> {
     })
 }
 
-/// A call expression, by the example of one: `name(a=1)`, `call:name{a:<|"|>x<|"|>}`. In a list, `[{…}]`, or in lines, `{…⏎}`,
-/// several may follow.
+/// A call expression, by the example of one: `name(a=1)`, `call:name{a:<|"|>x<|"|>}`. In a list,
+/// `[{…}]`, or in lines, `{…⏎}`, several may follow.
 fn expression(slot: &str, list: bool) -> Result<ExpressionForm, String> {
     let wrong = || {
         format!(
@@ -261,13 +340,22 @@ fn expression(slot: &str, list: bool) -> Result<ExpressionForm, String> {
     };
     let one = slot.strip_suffix(['⏎', '\n']);
     let (prefix, rest) = one.unwrap_or(slot).split_once("name").ok_or_else(wrong)?;
-    let (at, open) = rest.char_indices().find(|(_, c)| matches!(c, '(' | '{')).ok_or_else(wrong)?;
+    let (at, open) = rest
+        .char_indices()
+        .find(|(_, c)| matches!(c, '(' | '{'))
+        .ok_or_else(wrong)?;
     let (suffix, arguments) = rest.split_at(at);
     let arguments = match arguments {
         "(a=1)" => ArgumentStyle::Python,
         _ => {
-            let value = arguments.strip_prefix("{a:").and_then(|a| a.strip_suffix('}')).ok_or_else(wrong)?;
-            let (quote, same) = value.split_once('x').filter(|(quote, same)| quote == same).ok_or_else(wrong)?;
+            let value = arguments
+                .strip_prefix("{a:")
+                .and_then(|a| a.strip_suffix('}'))
+                .ok_or_else(wrong)?;
+            let (quote, same) = value
+                .split_once('x')
+                .filter(|(quote, same)| quote == same)
+                .ok_or_else(wrong)?;
             marker(same)?;
             ArgumentStyle::Gemma { quote: keep(quote) }
         }
@@ -277,5 +365,12 @@ fn expression(slot: &str, list: bool) -> Result<ExpressionForm, String> {
         (false, Some(_)) => &['\n', ';', ','],
         (false, None) => &[],
     };
-    Ok(ExpressionForm { arguments, prefix: keep(prefix), suffix: keep(suffix), open, list, separators })
+    Ok(ExpressionForm {
+        arguments,
+        prefix: keep(prefix),
+        suffix: keep(suffix),
+        open,
+        list,
+        separators,
+    })
 }

@@ -5,7 +5,8 @@ use super::kept::all;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The most values of a list, and the longest string, so that no file makes more of a dialect than a table can hold.
+/// The most values of a list, and the longest string, so that no file makes more of a dialect than
+/// a table can hold.
 const MAX_LIST: usize = 64;
 const MAX_TEXT: usize = 4096;
 
@@ -19,23 +20,42 @@ pub(crate) struct Fault {
 
 impl Fault {
     pub fn new(at: usize, message: impl Into<String>) -> Fault {
-        Fault { at, message: message.into() }
+        Fault {
+            at,
+            message: message.into(),
+        }
     }
 
     /// The error of this file with this text.
     pub fn of(self, file: &str, text: &str) -> NotationError {
         let before = &text.as_bytes()[..self.at.min(text.len())];
         let line = 1 + before.iter().filter(|c| **c == b'\n').count();
-        NotationError { file: file.to_owned(), line, message: without_middle(self.message) }
+        NotationError {
+            file: file.to_owned(),
+            line,
+            message: without_middle(self.message),
+        }
     }
 }
 
-/// A message without its middle if it is long: it quotes a text of the file, and says what is wrong before and behind the text.
+/// A message without its middle if it is long: it quotes a text of the file, and says what is wrong
+/// before and behind the text.
 fn without_middle(message: String) -> String {
     const END: usize = 300;
-    let tail = message.char_indices().rev().nth(END - 1).map_or(0, |(at, _)| at);
-    let head = message.char_indices().nth(END).map_or(message.len(), |(at, _)| at);
-    if head < tail { format!("{}…{}", &message[..head], &message[tail..]) } else { message }
+    let tail = message
+        .char_indices()
+        .rev()
+        .nth(END - 1)
+        .map_or(0, |(at, _)| at);
+    let head = message
+        .char_indices()
+        .nth(END)
+        .map_or(message.len(), |(at, _)| at);
+    if head < tail {
+        format!("{}…{}", &message[..head], &message[tail..])
+    } else {
+        message
+    }
 }
 
 /// A value and its place.
@@ -62,7 +82,10 @@ pub(super) struct NotationRow<'t> {
 /// Parses a file of at most `most` bytes.
 pub(super) fn parse(text: &str, most: usize) -> Result<Spanned<DeTable<'_>>, Fault> {
     if text.len() > most {
-        return Err(Fault::new(0, format!("the file is too long; expected at most {most} bytes")));
+        return Err(Fault::new(
+            0,
+            format!("the file is too long; expected at most {most} bytes"),
+        ));
     }
     DeTable::parse(text).map_err(|e| {
         let at = e.span().map_or(0, |span| span.start);
@@ -77,14 +100,20 @@ pub(super) fn rows<'t>(
     key: &str,
     most: usize,
 ) -> Result<Vec<NotationRow<'t>>, Fault> {
-    let row = NotationRow { text, table: document.get_ref(), at: 0 };
+    let row = NotationRow {
+        text,
+        table: document.get_ref(),
+        at: 0,
+    };
     if !row.has(key) {
         return Ok(vec![row]);
     }
     row.expect(&[key])?;
     let rows = row.tables(key)?.unwrap_or_default();
     match rows.get(most) {
-        Some(over) => Err(over.fault(format!("the file has too many dialects; expected at most {most}"))),
+        Some(over) => Err(over.fault(format!(
+            "the file has too many dialects; expected at most {most}"
+        ))),
         None => Ok(rows),
     }
 }
@@ -100,53 +129,92 @@ impl<'t> NotationRow<'t> {
 
     fn value(&self, key: &str) -> Option<Entry<&'t DeValue<'t>>> {
         let (_, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
-        Some(Entry { at: value.span().start, value: value.get_ref() })
+        Some(Entry {
+            at: value.span().start,
+            value: value.get_ref(),
+        })
     }
 
     /// That the row has no other keys.
     pub fn expect(&self, keys: &[&str]) -> Result<(), Fault> {
-        match self.table.iter().find(|(key, _)| !keys.contains(&&**key.get_ref())) {
+        match self
+            .table
+            .iter()
+            .find(|(key, _)| !keys.contains(&&**key.get_ref()))
+        {
             None => Ok(()),
             Some((key, _)) => {
                 let known = keys.join(", ");
-                Err(Fault::new(key.span().start, format!("unknown key '{}'; expected one of {known}", key.get_ref())))
+                Err(Fault::new(
+                    key.span().start,
+                    format!("unknown key '{}'; expected one of {known}", key.get_ref()),
+                ))
             }
         }
     }
 
     /// A string.
     pub fn text(&self, key: &str) -> Result<Option<Entry<&'t str>>, Fault> {
-        let Some(entry) = self.value(key) else { return Ok(None) };
+        let Some(entry) = self.value(key) else {
+            return Ok(None);
+        };
         string(key, entry).map(Some)
     }
 
     /// What `parse` makes of a string.
-    pub fn read<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, Fault> {
-        let Some(text) = self.text(key)? else { return Ok(None) };
-        parse(text.value).map(Some).map_err(|why| text.fault(format!("{key}: {why}")))
+    pub fn read<T>(
+        &self,
+        key: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Fault> {
+        let Some(text) = self.text(key)? else {
+            return Ok(None);
+        };
+        parse(text.value)
+            .map(Some)
+            .map_err(|why| text.fault(format!("{key}: {why}")))
     }
 
     /// One of these words, and what it means.
     pub fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
         self.read(key, |text| {
-            let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+            let known = || {
+                words
+                    .iter()
+                    .map(|(word, _)| *word)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
             let found = words.iter().find(|(word, _)| *word == text);
-            found.map(|(_, value)| *value).ok_or_else(|| format!("'{text}' is unknown; expected one of {}", known()))
+            found
+                .map(|(_, value)| *value)
+                .ok_or_else(|| format!("'{text}' is unknown; expected one of {}", known()))
         })
     }
 
     /// `true` or `false`.
     pub fn flag(&self, key: &str) -> Result<Option<bool>, Fault> {
-        let Some(entry) = self.value(key) else { return Ok(None) };
+        let Some(entry) = self.value(key) else {
+            return Ok(None);
+        };
         match entry.value.as_bool() {
             Some(flag) => Ok(Some(flag)),
-            None => Err(entry.fault(format!("{key}: {}; expected true or false", entry.value.type_str()))),
+            None => Err(entry.fault(format!(
+                "{key}: {}; expected true or false",
+                entry.value.type_str()
+            ))),
         }
     }
 
     /// What `parse` makes of each string of an array.
-    pub fn list<T>(&self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<&'static [T]>, Fault> {
-        let Some(values) = self.array(key)? else { return Ok(None) };
+    pub fn list<T>(
+        &self,
+        key: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<&'static [T]>, Fault> {
+        let Some(values) = self.array(key)? else {
+            return Ok(None);
+        };
         let mut list = Vec::new();
         for entry in values {
             let text = string(key, entry)?;
@@ -156,52 +224,95 @@ impl<'t> NotationRow<'t> {
     }
 
     /// The same of an array of arrays.
-    pub fn lists<T>(&self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Vec<Entry<Vec<T>>>, Fault> {
+    pub fn lists<T>(
+        &self,
+        key: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Vec<Entry<Vec<T>>>, Fault> {
         let mut lists = Vec::new();
         for entry in self.array(key)?.unwrap_or_default() {
             let Some(values) = entry.value.as_array() else {
-                return Err(entry.fault(format!("{key}: {}; expected an array of strings", entry.value.type_str())));
+                return Err(entry.fault(format!(
+                    "{key}: {}; expected an array of strings",
+                    entry.value.type_str()
+                )));
             };
             let mut list = Vec::new();
             for value in values.iter().take(MAX_LIST) {
-                let entry = Entry { at: value.span().start, value: value.get_ref() };
+                let entry = Entry {
+                    at: value.span().start,
+                    value: value.get_ref(),
+                };
                 let text = string(key, entry)?;
                 list.push(parse(text.value).map_err(|why| text.fault(format!("{key}: {why}")))?);
             }
-            lists.push(Entry { at: entry.at, value: list });
+            lists.push(Entry {
+                at: entry.at,
+                value: list,
+            });
         }
         Ok(lists)
     }
 
     /// An array of tables.
     pub fn tables(&self, key: &str) -> Result<Option<Vec<NotationRow<'t>>>, Fault> {
-        let Some(entry) = self.value(key) else { return Ok(None) };
-        let wrong = || entry.fault(format!("{key}: {}; expected tables", entry.value.type_str()));
+        let Some(entry) = self.value(key) else {
+            return Ok(None);
+        };
+        let wrong = || {
+            entry.fault(format!(
+                "{key}: {}; expected tables",
+                entry.value.type_str()
+            ))
+        };
         let values = entry.value.as_array().ok_or_else(wrong)?;
         let row = |value: &'t Spanned<DeValue<'t>>| {
             let table = value.get_ref().as_table().ok_or_else(wrong)?;
-            Ok(NotationRow { text: self.text, table, at: value.span().start })
+            Ok(NotationRow {
+                text: self.text,
+                table,
+                at: value.span().start,
+            })
         };
         values.iter().map(row).collect::<Result<_, _>>().map(Some)
     }
 
     fn array(&self, key: &str) -> Result<Option<Vec<Entry<&'t DeValue<'t>>>>, Fault> {
-        let Some(entry) = self.value(key) else { return Ok(None) };
+        let Some(entry) = self.value(key) else {
+            return Ok(None);
+        };
         let Some(values) = entry.value.as_array() else {
-            return Err(entry.fault(format!("{key}: {}; expected an array", entry.value.type_str())));
+            return Err(entry.fault(format!(
+                "{key}: {}; expected an array",
+                entry.value.type_str()
+            )));
         };
         if values.len() > MAX_LIST {
-            return Err(entry.fault(format!("{key}: {} values; expected at most {MAX_LIST}", values.len())));
+            return Err(entry.fault(format!(
+                "{key}: {} values; expected at most {MAX_LIST}",
+                values.len()
+            )));
         }
-        let entries = values.iter().map(|v| Entry { at: v.span().start, value: v.get_ref() });
+        let entries = values.iter().map(|v| Entry {
+            at: v.span().start,
+            value: v.get_ref(),
+        });
         Ok(Some(entries.collect()))
     }
 }
 
 fn string<'t>(key: &str, entry: Entry<&'t DeValue<'t>>) -> Result<Entry<&'t str>, Fault> {
     match entry.value.as_str() {
-        Some(text) if text.len() <= MAX_TEXT => Ok(Entry { at: entry.at, value: text }),
-        Some(_) => Err(entry.fault(format!("{key}: the string is too long; expected at most {MAX_TEXT} bytes"))),
-        None => Err(entry.fault(format!("{key}: {}; expected a string", entry.value.type_str()))),
+        Some(text) if text.len() <= MAX_TEXT => Ok(Entry {
+            at: entry.at,
+            value: text,
+        }),
+        Some(_) => Err(entry.fault(format!(
+            "{key}: the string is too long; expected at most {MAX_TEXT} bytes"
+        ))),
+        None => Err(entry.fault(format!(
+            "{key}: {}; expected a string",
+            entry.value.type_str()
+        ))),
     }
 }

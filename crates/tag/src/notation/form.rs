@@ -8,27 +8,44 @@ use crate::dialect::params::ParamForm;
 use crate::dialect::{CallPart, Form, KnownTool, Scope, Section};
 
 /// The keys of a form.
-pub(super) const FORM_KEYS: &[&str] =
-    &["call", "calls", "parameter", "line_start", "known_tools", "text_ends", "text_escapes"];
+pub(super) const FORM_KEYS: &[&str] = &[
+    "call",
+    "calls",
+    "parameter",
+    "line_start",
+    "known_tools",
+    "text_ends",
+    "text_escapes",
+];
 /// The most forms of a dialect.
 const MAX_FORMS: usize = 16;
 
 /// What is before, between and after two calls.
 type Around = (&'static str, &'static str, &'static str);
 
-/// The forms of a dialect: its own, and those in `also`, which have its `calls` and `parameter` unless they give theirs. `None`
-/// where it gives none. `begins`: they count only where a message begins.
+/// The forms of a dialect: its own, and those in `also`, which have its `calls` and `parameter`
+/// unless they give theirs. `None` where it gives none. `begins`: they count only where a message
+/// begins.
 pub(super) fn read(row: &NotationRow<'_>, begins: bool) -> Result<Option<&'static [Form]>, Fault> {
     let spellings = MarkerSpellings::read(row)?;
     if row.text("call")?.is_none() {
-        let lone = FORM_KEYS.iter().chain(&["also", "spellings"]).find(|key| row.has(key));
-        return lone.map_or(Ok(None), |key| Err(row.fault(format!("'{key}' without 'call'; expected both"))));
+        let lone = FORM_KEYS
+            .iter()
+            .chain(&["also", "spellings"])
+            .find(|key| row.has(key));
+        return lone.map_or(Ok(None), |key| {
+            Err(row.fault(format!("'{key}' without 'call'; expected both")))
+        });
     }
     let first = form(row, &spellings, begins, None, None)?;
     let (calls, parameter) = (calls(row)?, parameters(row, &spellings)?);
     let also = row.tables("also")?.unwrap_or_default();
     if also.len() >= MAX_FORMS {
-        return Err(row.fault(format!("also: {} forms; expected at most {}", also.len(), MAX_FORMS - 1)));
+        return Err(row.fault(format!(
+            "also: {} forms; expected at most {}",
+            also.len(),
+            MAX_FORMS - 1
+        )));
     }
     let mut forms = vec![first];
     for row in &also {
@@ -43,7 +60,10 @@ fn calls(row: &NotationRow<'_>) -> Result<Option<Around>, Fault> {
     row.read("calls", |text| around(text, "{call}"))
 }
 
-fn parameters(row: &NotationRow<'_>, spellings: &MarkerSpellings) -> Result<Option<ParamForm>, Fault> {
+fn parameters(
+    row: &NotationRow<'_>,
+    spellings: &MarkerSpellings,
+) -> Result<Option<ParamForm>, Fault> {
     row.read("parameter", |text| parameter::read(text, spellings))
 }
 
@@ -64,8 +84,10 @@ fn form(
     let call = parts.ok_or_else(|| row.fault("it has no 'call'; expected one"))?;
     let marked = matches!(call.first(), Some(CallPart::Mark(_) | CallPart::Tag(_)));
     let (open, between, close) = calls(row)?.or(around).unwrap_or(("", "\n", ""));
-    let section = section(open, between, close, marked, spellings).map_err(|why| row.fault(format!("calls: {why}")))?;
-    // Without a marker a call can be distinguished from text only where a message begins, and by a known tool.
+    let section = section(open, between, close, marked, spellings)
+        .map_err(|why| row.fault(format!("calls: {why}")))?;
+    // Without a marker a call can be distinguished from text only where a message begins, and by a
+    // known tool.
     let bare = !marked && section.is_none();
     let scope = match row.flag("line_start")? {
         _ if bare || begins => Scope::Message,
@@ -78,11 +100,23 @@ fn form(
         section,
         call,
         scope,
-        needs: if known { KnownTool::Known } else { KnownTool::Listed },
+        needs: if known {
+            KnownTool::Known
+        } else {
+            KnownTool::Listed
+        },
     };
     // The header of a message marks a call.
     let is_message = form.body().is_some();
-    Ok(if is_message { Form { scope: Scope::Anywhere, needs: KnownTool::Listed, ..form } } else { form })
+    Ok(if is_message {
+        Form {
+            scope: Scope::Anywhere,
+            needs: KnownTool::Listed,
+            ..form
+        }
+    } else {
+        form
+    })
 }
 
 /// The markers around all calls, if there are any.
@@ -93,18 +127,38 @@ fn section(
     optional: bool,
     spellings: &MarkerSpellings,
 ) -> Result<Option<Section>, String> {
-    let (open, close) = (unspaced(open, str::trim_end), unspaced(close, str::trim_start));
+    let (open, close) = (
+        unspaced(open, str::trim_end),
+        unspaced(close, str::trim_start),
+    );
     let ((open, inside), (close, after)) = (open, close);
     match (open, close) {
         ("", "") => return Ok(None),
-        ("", _) => return Err("it has a closing marker and no opening one; expected both, or none".to_owned()),
+        ("", _) => {
+            return Err(
+                "it has a closing marker and no opening one; expected both, or none".to_owned(),
+            );
+        }
         _ if inside != after => {
-            return Err("expected the same white space after the first marker and before the last".to_owned());
+            return Err(
+                "expected the same white space after the first marker and before the last"
+                    .to_owned(),
+            );
         }
         _ => {}
     }
-    let close = if close.is_empty() { &[] } else { spellings.of(marker(close)?) };
-    Ok(Some(Section { open: spellings.of(marker(open)?), close, optional, inside: keep(inside), between }))
+    let close = if close.is_empty() {
+        &[]
+    } else {
+        spellings.of(marker(close)?)
+    };
+    Ok(Some(Section {
+        open: spellings.of(marker(open)?),
+        close,
+        optional,
+        inside: keep(inside),
+        between,
+    }))
 }
 
 /// A marker without the white space at one end, and that white space.

@@ -12,10 +12,15 @@ pub(super) fn marker(text: &str) -> Result<&'static str, String> {
 }
 
 /// What is before, between and after two of `slot`.
-pub(super) fn around(text: &str, slot: &str) -> Result<(&'static str, &'static str, &'static str), String> {
+pub(super) fn around(
+    text: &str,
+    slot: &str,
+) -> Result<(&'static str, &'static str, &'static str), String> {
     match text.split(slot).collect::<Vec<_>>()[..] {
         [open, between, close] => Ok((keep(lines(open)), keep(lines(between)), keep(lines(close)))),
-        _ => Err(format!("'{text}' does not have {slot} twice; expected what is before, between and after two")),
+        _ => Err(format!(
+            "'{text}' does not have {slot} twice; expected what is before, between and after two"
+        )),
     }
 }
 

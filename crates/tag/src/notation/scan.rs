@@ -1,8 +1,9 @@
 //! The pieces of a notation: markers, white space and slots.
 //!
-//! `⏎`, `␣` and `·` are white space: any is read there, and a newline, a space or nothing is written. `¦` ends a marker where
-//! the next one follows at once. `{…}` is a slot, `[{…}]` a list of them. `?` after a piece: it may be missing. `(…)` is a marker
-//! that is read if it is there and never written. `\` before a character: it is part of a marker.
+//! `⏎`, `␣` and `·` are white space: any is read there, and a newline, a space or nothing is
+//! written. `¦` ends a marker where the next one follows at once. `{…}` is a slot, `[{…}]` a list
+//! of them. `?` after a piece: it may be missing. `(…)` is a marker that is read if it is there and
+//! never written. `\` before a character: it is part of a marker.
 
 /// A piece of a notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,9 @@ pub(super) fn scan(text: &str) -> Result<Vec<NotationToken>, String> {
             '{' => {
                 let inside = inside(&mut rest, '{', '}')?;
                 match tokens.last_mut() {
-                    Some(NotationToken::Text(before)) if before.ends_with('[') && rest.starts_with(']') => {
+                    Some(NotationToken::Text(before))
+                        if before.ends_with('[') && rest.starts_with(']') =>
+                    {
                         rest = &rest[1..];
                         before.pop();
                         if before.is_empty() {
@@ -91,7 +94,9 @@ fn inside(rest: &mut &str, open: char, close: char) -> Result<String, String> {
             return Ok(inside);
         }
     }
-    Err(format!("'{open}' has no '{close}'; expected it, or '\\{open}' for the character itself"))
+    Err(format!(
+        "'{open}' has no '{close}'; expected it, or '\\{open}' for the character itself"
+    ))
 }
 
 #[cfg(test)]
@@ -115,10 +120,23 @@ mod tests {
                 NotationToken::Unwritten("<b>".to_owned())
             ])
         );
-        assert_eq!(scan("f[{x}]g[h]"), Ok(vec![text("f"), NotationToken::List("x".to_owned()), text("g[h]")]));
+        assert_eq!(
+            scan("f[{x}]g[h]"),
+            Ok(vec![
+                text("f"),
+                NotationToken::List("x".to_owned()),
+                text("g[h]")
+            ])
+        );
         assert_eq!(
             scan("Action¦:␣{call:name{a:x}}"),
-            Ok(vec![text("Action"), NotationToken::Cut, text(":"), space(" "), slot("call:name{a:x}")])
+            Ok(vec![
+                text("Action"),
+                NotationToken::Cut,
+                text(":"),
+                space(" "),
+                slot("call:name{a:x}")
+            ])
         );
         assert_eq!(scan("\\{\\?\\⏎"), Ok(vec![text("{?⏎")]));
         for wrong in ["{a", "(a", "a\\", "{{a}"] {

@@ -15,9 +15,17 @@ impl MarkerSpellings {
         let mut lists = Vec::new();
         for list in row.lists("spellings", marker)? {
             if list.value.len() < 2 {
-                return Err(list.fault("spellings: a list of fewer than two; expected all spellings of one marker"));
+                return Err(list.fault(
+                    "spellings: a list of fewer than two; expected all spellings of one marker",
+                ));
             }
-            lists.push((Entry { at: list.at, value: all(list.value) }, Cell::new(false)));
+            lists.push((
+                Entry {
+                    at: list.at,
+                    value: all(list.value),
+                },
+                Cell::new(false),
+            ));
         }
         Ok(MarkerSpellings { lists })
     }

@@ -4,8 +4,14 @@ use std::rc::Rc;
 
 /// The error of a file: its line and message.
 fn error(text: &str) -> String {
-    let error = Dialects::default().add("f.toml", text).expect_err(text).to_string();
-    error.strip_prefix("f.toml line ").expect("the file and the line").to_owned()
+    let error = Dialects::default()
+        .add("f.toml", text)
+        .expect_err(text)
+        .to_string();
+    error
+        .strip_prefix("f.toml line ")
+        .expect("the file and the line")
+        .to_owned()
 }
 
 #[test]
@@ -14,12 +20,24 @@ fn a_mistake_has_its_line_and_what_was_expected() {
     for (text, want) in [
         ("", "1: it has no 'name'; expected one"),
         ("name = 1", "1: name: integer; expected a string"),
-        ("name = 'A b'\n", "1: name: 'A b' is not a name; expected a-z"),
+        (
+            "name = 'A b'\n",
+            "1: name: 'A b' is not a name; expected a-z",
+        ),
         ("name = 'auto'\n", "1: name: 'auto' is not a name"),
-        ("name = 'x'", "1: it has neither 'call' nor 'extends'; expected one of them"),
+        (
+            "name = 'x'",
+            "1: it has neither 'call' nor 'extends'; expected one of them",
+        ),
         ("name = 'x'\nname = 'y'", "2: duplicate key"),
-        ("name = 'x'\n\nextends = 'nobody'", "3: extends: no dialect 'nobody' is known here"),
-        ("name = 'x'\nextends = 'x'", "2: extends: no dialect 'x' is known here, or it extends this one"),
+        (
+            "name = 'x'\n\nextends = 'nobody'",
+            "3: extends: no dialect 'nobody' is known here",
+        ),
+        (
+            "name = 'x'\nextends = 'x'",
+            "2: extends: no dialect 'x' is known here, or it extends this one",
+        ),
         (
             "[[dialect]]\nname = 'x'\nextends = 'y'\n[[dialect]]\nname = 'y'\nextends = 'x'\n",
             "3: extends: no dialect 'y' is known here, or it extends this one; expected a dialect of",
@@ -28,45 +46,123 @@ fn a_mistake_has_its_line_and_what_was_expected() {
             "[[dialect]]\nname = 'x'\nextends = 'hermes'\n[[dialect]]\nname = 'x'\nextends = 'hermes'",
             "4: 'x' is a name",
         ),
-        ("name = 'x'\naliases = ['qwen']\nextends = 'hermes'", "1: 'qwen' is a name of the dialect 'hermes' already"),
-        ("colour = 'red'", "1: unknown key 'colour'; expected one of name, aliases,"),
-        ("[[dialect]]\nname='x'\ncolour='red'", "3: unknown key 'colour'"),
-        ("name = 'x'\nextends = 'hermes'\ndropped = [1]", "3: dropped: integer; expected a string"),
-        ("name = 'x'\nextends = 'hermes'\ndropped = [\n 'a',\n '']", "5: dropped: a marker is empty"),
-        ("name = 'x'\nextends = 'hermes'\ndropped = '<a>'", "3: dropped: string; expected an array"),
-        ("name = 'x'\nextends = 'hermes'\ndropped = [' ']", "3: dropped: a marker is white space"),
-        ("name = 'x'\nextends = 'hermes'\nreasoning = ['<a>']", "3: reasoning: '<a>' is not a pair of markers"),
-        ("name = 'x'\nextends = 'hermes'\nreasoning = ['a…a']", "1: reasoning: 'a' both opens and closes it"),
+        (
+            "name = 'x'\naliases = ['qwen']\nextends = 'hermes'",
+            "1: 'qwen' is a name of the dialect 'hermes' already",
+        ),
+        (
+            "colour = 'red'",
+            "1: unknown key 'colour'; expected one of name, aliases,",
+        ),
+        (
+            "[[dialect]]\nname='x'\ncolour='red'",
+            "3: unknown key 'colour'",
+        ),
+        (
+            "name = 'x'\nextends = 'hermes'\ndropped = [1]",
+            "3: dropped: integer; expected a string",
+        ),
+        (
+            "name = 'x'\nextends = 'hermes'\ndropped = [\n 'a',\n '']",
+            "5: dropped: a marker is empty",
+        ),
+        (
+            "name = 'x'\nextends = 'hermes'\ndropped = '<a>'",
+            "3: dropped: string; expected an array",
+        ),
+        (
+            "name = 'x'\nextends = 'hermes'\ndropped = [' ']",
+            "3: dropped: a marker is white space",
+        ),
+        (
+            "name = 'x'\nextends = 'hermes'\nreasoning = ['<a>']",
+            "3: reasoning: '<a>' is not a pair of markers",
+        ),
+        (
+            "name = 'x'\nextends = 'hermes'\nreasoning = ['a…a']",
+            "1: reasoning: 'a' both opens and closes it",
+        ),
         (
             "name = 'x'\nextends = 'hermes'\nreasoning_opened = 'yes'",
             "3: reasoning_opened: 'yes' is unknown; expected one of no,",
         ),
-        ("name = 'x'\nextends = 'hermes'\ntools = '<tools>'", "3: tools: '<tools>' has no place for the tools"),
-        ("name = 'x'\nextends = 'hermes'\nresult = '<r>'", "3: result: '<r>' has no place for the result's text"),
+        (
+            "name = 'x'\nextends = 'hermes'\ntools = '<tools>'",
+            "3: tools: '<tools>' has no place for the tools",
+        ),
+        (
+            "name = 'x'\nextends = 'hermes'\nresult = '<r>'",
+            "3: result: '<r>' has no place for the result's text",
+        ),
         (
             "name = 'x'\nextends = 'hermes'\nresults = '<r>{result}'",
             "3: results: '<r>{result}' does not have {result} twice",
         ),
-        ("name = 'x'\nextends = 'hermes'\nparameter = '<p>'", "1: 'parameter' without 'call'; expected both"),
-        ("name = 'x'\nextends = 'hermes'\nmessages = 'no'", "3: messages: string; expected true or false"),
-        (&format!("{call}''"), "1: call: it has the arguments 0 times"),
-        (&format!("{call}'<a>{{arguments}}'"), "1: call: it has the name 0 times; expected one"),
-        (&format!("{call}'<a>{{name, arguments}}{{arguments}}'"), "1: call: it has the arguments 2 times"),
-        (&format!("{call}'<a>{{name'"), "2: call: '{' has no '}'; expected it, or '\\{' for the character itself"),
-        (&format!("{call}'<a>{{arguments}}<b>{{name}}<c>'"), "1: call: the name follows the arguments"),
-        (&format!("{call}'<a>{{name}}'"), "2: call: a name or id is followed by nothing that ends it"),
+        (
+            "name = 'x'\nextends = 'hermes'\nparameter = '<p>'",
+            "1: 'parameter' without 'call'; expected both",
+        ),
+        (
+            "name = 'x'\nextends = 'hermes'\nmessages = 'no'",
+            "3: messages: string; expected true or false",
+        ),
+        (
+            &format!("{call}''"),
+            "1: call: it has the arguments 0 times",
+        ),
+        (
+            &format!("{call}'<a>{{arguments}}'"),
+            "1: call: it has the name 0 times; expected one",
+        ),
+        (
+            &format!("{call}'<a>{{name, arguments}}{{arguments}}'"),
+            "1: call: it has the arguments 2 times",
+        ),
+        (
+            &format!("{call}'<a>{{name'"),
+            "2: call: '{' has no '}'; expected it, or '\\{' for the character itself",
+        ),
+        (
+            &format!("{call}'<a>{{arguments}}<b>{{name}}<c>'"),
+            "1: call: the name follows the arguments",
+        ),
+        (
+            &format!("{call}'<a>{{name}}'"),
+            "2: call: a name or id is followed by nothing that ends it",
+        ),
         (
             &format!("{call}'<a> {{name, arguments}}'"),
             "2: call: the marker '<a> ' has white space at an end; expected ⏎, ␣ or ·",
         ),
-        (&format!("{call}'<a>{{name}}⏎{{parameters}}<b>'"), "2: call: {parameters} without 'parameter'"),
-        (&format!("{call}'<a>{{nam}}'"), "2: call: the slot {nam} is unknown; expected {name}"),
-        (&format!("{call}'<a>{{f(a=1)}}'"), "2: call: the call {f(a=1)} is not understood"),
-        (&format!("{call}'?<a>{{name, arguments}}'"), "2: call: '?' follows no marker"),
-        (&format!("{call}'(<a>){{name, arguments}}'"), "1: call: it begins with nothing that marks it"),
+        (
+            &format!("{call}'<a>{{name}}⏎{{parameters}}<b>'"),
+            "2: call: {parameters} without 'parameter'",
+        ),
+        (
+            &format!("{call}'<a>{{nam}}'"),
+            "2: call: the slot {nam} is unknown; expected {name}",
+        ),
+        (
+            &format!("{call}'<a>{{f(a=1)}}'"),
+            "2: call: the call {f(a=1)} is not understood",
+        ),
+        (
+            &format!("{call}'?<a>{{name, arguments}}'"),
+            "2: call: '?' follows no marker",
+        ),
+        (
+            &format!("{call}'(<a>){{name, arguments}}'"),
+            "1: call: it begins with nothing that marks it",
+        ),
         (&format!("{call}'{{text}}<a>{{name}}<b>'"), "1: call: "),
-        (&format!("{call}'a{{name, arguments}}'"), "1: call: 'a' is found in any text; expected a longer marker"),
-        (&format!("{call}'<think>{{name, arguments}}'"), "1: '<think>' opens calls and is a marker of reasoning"),
+        (
+            &format!("{call}'a{{name, arguments}}'"),
+            "1: call: 'a' is found in any text; expected a longer marker",
+        ),
+        (
+            &format!("{call}'<think>{{name, arguments}}'"),
+            "1: '<think>' opens calls and is a marker of reasoning",
+        ),
         (
             &format!("{call}'<a>{{name, arguments}}'\nspellings = [['<b>', '<c>']]"),
             "3: spellings: no marker is written '<b>'",
@@ -75,7 +171,10 @@ fn a_mistake_has_its_line_and_what_was_expected() {
             &format!("{call}'<a>{{name, arguments}}'\nspellings = [['<a>', '<a>b']]"),
             "1: spellings: '<a>' begins another spelling",
         ),
-        (&format!("{call}'<a>{{name, arguments}}'\nspellings = [['<a>']]"), "3: spellings: a list of fewer than two"),
+        (
+            &format!("{call}'<a>{{name, arguments}}'\nspellings = [['<a>']]"),
+            "3: spellings: a list of fewer than two",
+        ),
         (
             &format!("{call}'<a>{{name, arguments}}'\ncalls = '<b>{{call}}'"),
             "3: calls: '<b>{call}' does not have {call} twice",
@@ -84,13 +183,18 @@ fn a_mistake_has_its_line_and_what_was_expected() {
             &format!("{call}'<a>{{name, arguments}}'\ncalls = '<b>{{call}}{{call}}<b>'"),
             "1: calls: the same marker opens",
         ),
-        (&format!("{call}'<a>{{name}}⏎{{parameters}}<b>'\nparameter = '<p>'"), "3: parameter: it has no {value}"),
+        (
+            &format!("{call}'<a>{{name}}⏎{{parameters}}<b>'\nparameter = '<p>'"),
+            "3: parameter: it has no {value}",
+        ),
         (
             &format!("{call}'<a>{{name}}⏎{{parameters}}<b>'\nparameter = '{{value}}'"),
             "3: parameter: '{value}' is not understood",
         ),
         (
-            &format!("{call}'<a>{{name}}⏎{{parameters}}<b>'\nparameter = '<p={{name}}>⏎{{value}}</p>'"),
+            &format!(
+                "{call}'<a>{{name}}⏎{{parameters}}<b>'\nparameter = '<p={{name}}>⏎{{value}}</p>'"
+            ),
             "3: parameter: expected ⏎ on both",
         ),
     ] {
@@ -106,13 +210,32 @@ fn what_is_too_much_is_refused() {
         (many(300_000, "#"), "1: the file is too long"),
         (
             format!("name = '{}'", many(4000, "x")),
-            &format!("1: name: '{}…{}' is not a name", many(293, "x"), many(238, "x")),
+            &format!(
+                "1: name: '{}…{}' is not a name",
+                many(293, "x"),
+                many(238, "x")
+            ),
         ),
-        (format!("name = '{}'", many(5000, "x")), "1: name: the string is too long"),
-        (many(101, "[[dialect]]\nname = 'x'\n"), "201: the file has too many dialects"),
-        (format!("name = 'x'\nextends = 'hermes'\ndropped = [{}]", many(65, "'<a>',")), "3: dropped: 65 values"),
         (
-            format!("name = 'x'\nextends = 'hermes'\ndropped = ['{}']", many(257, "<")),
+            format!("name = '{}'", many(5000, "x")),
+            "1: name: the string is too long",
+        ),
+        (
+            many(101, "[[dialect]]\nname = 'x'\n"),
+            "201: the file has too many dialects",
+        ),
+        (
+            format!(
+                "name = 'x'\nextends = 'hermes'\ndropped = [{}]",
+                many(65, "'<a>',")
+            ),
+            "3: dropped: 65 values",
+        ),
+        (
+            format!(
+                "name = 'x'\nextends = 'hermes'\ndropped = ['{}']",
+                many(257, "<")
+            ),
             "3: dropped: a marker has more than 256",
         ),
         (
@@ -123,7 +246,10 @@ fn what_is_too_much_is_refused() {
             "1: also: 16",
         ),
         (format!("a = {}{}", many(5000, "["), many(5000, "]")), "1: "),
-        (format!("name = 'x'\ncall = '{}'", many(2000, "{(")), "2: call: '{' has no '}'"),
+        (
+            format!("name = 'x'\ncall = '{}'", many(2000, "{(")),
+            "2: call: '{' has no '}'",
+        ),
     ] {
         let found = error(&text);
         assert!(found.starts_with(want), "{found}\nnot {want}");
@@ -136,9 +262,16 @@ fn what_is_not_given_is_as_in_the_dialect_that_is_extended() {
     let text = "[[dialect]]\nname = 'b'\nextends = 'a'\ndropped = []\n[[dialect]]\nname = 'a'\nextends = 'qwen'\nreasoning_opened = 'no'\n";
     dialects.add("f.toml", text).expect("no mistake");
     let hermes = Dialect::named("hermes").expect("a dialect of the table");
-    let [b, a] = dialects.own() else { panic!("{dialects:?}") };
-    assert_eq!((a.forms, a.prompt, a.framing.dropped), (hermes.forms, hermes.prompt, hermes.framing.dropped));
-    assert!(!a.may_begin_in_reasoning() && !b.may_begin_in_reasoning() && b.framing.dropped.is_empty());
+    let [b, a] = dialects.own() else {
+        panic!("{dialects:?}")
+    };
+    assert_eq!(
+        (a.forms, a.prompt, a.framing.dropped),
+        (hermes.forms, hermes.prompt, hermes.framing.dropped)
+    );
+    assert!(
+        !a.may_begin_in_reasoning() && !b.may_begin_in_reasoning() && b.framing.dropped.is_empty()
+    );
     assert!(a.aliases.is_empty() && a.source.is_empty());
 }
 
@@ -168,7 +301,8 @@ fn read(dialects: &Dialects, dialect: &Dialect, text: &str) -> usize {
     let counts = [dialect.name, "auto"].map(|names| {
         let look = Rc::new(Look::among(dialects, names).expect("a known name"));
         let (mut parser, mut count) = (Parser::new(look, None, Some("")), Count::default());
-        text.split_inclusive(|_| true).for_each(|piece| parser.push(piece, &mut count));
+        text.split_inclusive(|_| true)
+            .for_each(|piece| parser.push(piece, &mut count));
         parser.finish(false, &mut count);
         count.done
     });
@@ -181,13 +315,30 @@ fn a_marker_of_other_characters_cannot_be_read_in_a_result() {
     let text = "name = 'x'\ncall = '◁call▷{name, arguments}◁/call▷'\nreasoning = ['🜂…🜄']";
     dialects.add("f.toml", text).expect("no mistake");
     let dialect = dialects.own()[0];
-    let call = dialect.calls(&[PromptCall { id: "", name: "f", arguments: "{}" }]);
+    let call = dialect.calls(&[PromptCall {
+        id: "",
+        name: "f",
+        arguments: "{}",
+    }]);
     assert_eq!(read(&dialects, dialect, &call), 1);
-    let result = dialect.results(&[crate::PromptResult { id: "", name: "f", text: &format!("{call}🜂") }]);
+    let result = dialect.results(&[crate::PromptResult {
+        id: "",
+        name: "f",
+        text: &format!("{call}🜂"),
+    }]);
     assert_eq!(read(&dialects, dialect, &result), 0);
-    assert!(!result.contains("◁call") && !result.contains('🜂'), "{result}");
-    let inner = result.split_once('>').and_then(|(_, rest)| rest.strip_suffix("</tool_result>")).expect("the frame");
-    assert_eq!(serde_json::from_str::<String>(inner).ok(), Some(format!("{call}🜂")));
+    assert!(
+        !result.contains("◁call") && !result.contains('🜂'),
+        "{result}"
+    );
+    let inner = result
+        .split_once('>')
+        .and_then(|(_, rest)| rest.strip_suffix("</tool_result>"))
+        .expect("the frame");
+    assert_eq!(
+        serde_json::from_str::<String>(inner).ok(),
+        Some(format!("{call}🜂"))
+    );
 }
 
 /// Notations of calls, whole and broken.

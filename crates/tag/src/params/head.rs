@@ -33,13 +33,24 @@ pub(super) enum TypeHint {
 impl ParamForm {
     /// The head that `text` begins with.
     pub(super) fn head(&self, text: &str) -> Match<ParamHead> {
-        let mut from = HeadReader { text: cut(text, LONGEST), at: 0 };
+        let mut from = HeadReader {
+            text: cut(text, LONGEST),
+            at: 0,
+        };
         let head = match self.style {
             Style::Equals { open, end, close } => from.equals(open, end, close),
-            Style::Attribute { open, end, close, name } => {
+            Style::Attribute {
+                open,
+                end,
+                close,
+                name,
+            } => {
                 let mut best = Err(Match::No);
                 for (open, close) in open.iter().zip(close) {
-                    let mut from = HeadReader { text: from.text, at: 0 };
+                    let mut from = HeadReader {
+                        text: from.text,
+                        at: 0,
+                    };
                     match (from.attribute(open, end, close, name, self.typing), &best) {
                         (Ok(head), Err(_)) => best = Ok(head),
                         (Err(Match::Partial), Err(_)) => best = Err(Match::Partial),
@@ -48,7 +59,9 @@ impl ParamForm {
                 }
                 best
             }
-            Style::Pair { key, kind, value, .. } => from.pair(key, kind, value),
+            Style::Pair {
+                key, kind, value, ..
+            } => from.pair(key, kind, value),
             Style::Element { prefix } => from.element(prefix),
         };
         match head {
@@ -59,7 +72,8 @@ impl ParamForm {
     }
 }
 
-/// What was read; or, as the error, the result for the head as a whole: [`Match::Partial`] or [`Match::No`].
+/// What was read; or, as the error, the result for the head as a whole: [`Match::Partial`] or
+/// [`Match::No`].
 type Read<T> = Result<T, Match<ParamHead>>;
 
 /// A place in a text.
@@ -84,7 +98,11 @@ impl<'t> HeadReader<'t> {
 
     fn space(&mut self) -> Read<()> {
         self.at = self.text.len() - self.rest().trim_ascii_start().len();
-        if self.rest().is_empty() { Err(Match::Partial) } else { Ok(()) }
+        if self.rest().is_empty() {
+            Err(Match::Partial)
+        } else {
+            Ok(())
+        }
     }
 
     fn until(&mut self, end: &str) -> Read<&'t str> {
@@ -114,12 +132,27 @@ impl<'t> HeadReader<'t> {
             Err(Match::Partial) if line == self.rest().len() => return Err(Match::Partial),
             _ => return Err(Match::No),
         };
-        let quoted = ['"', '\''].iter().find_map(|q| name.strip_prefix(*q)?.strip_suffix(*q));
+        let quoted = ['"', '\'']
+            .iter()
+            .find_map(|q| name.strip_prefix(*q)?.strip_suffix(*q));
         let name = quoted.unwrap_or(name).to_owned();
-        Ok(ParamHead { length: self.at, name, hint: TypeHint::Unknown, closer: close.into(), is_empty: false })
+        Ok(ParamHead {
+            length: self.at,
+            name,
+            hint: TypeHint::Unknown,
+            closer: close.into(),
+            is_empty: false,
+        })
     }
 
-    fn attribute(&mut self, open: &str, end: &str, close: &'static str, name: &str, typing: Typing) -> Read<ParamHead> {
+    fn attribute(
+        &mut self,
+        open: &str,
+        end: &str,
+        close: &'static str,
+        name: &str,
+        typing: Typing,
+    ) -> Read<ParamHead> {
         self.take(open)?;
         let first = self.rest().chars().next().ok_or(Match::Partial)?;
         if !first.is_whitespace() {
@@ -127,28 +160,48 @@ impl<'t> HeadReader<'t> {
         }
         let length = start_tag::end(self.rest(), end);
         let attributes = &self.rest()[..length.unwrap_or(self.rest().len())];
-        // A second tag before the end of this one: the text is not a tag, and waiting for its end would hold back the call.
+        // A second tag before the end of this one: the text is not a tag, and waiting for its end
+        // would hold back the call.
         if attributes.contains(open) {
             return Err(Match::No);
         }
         let length = length.ok_or(Match::Partial)?;
         let short = attributes.strip_suffix('/');
         let attributes = short.unwrap_or(attributes);
-        let name = start_tag::attribute(attributes, name).ok_or(Match::No)?.trim().to_owned();
+        let name = start_tag::attribute(attributes, name)
+            .ok_or(Match::No)?
+            .trim()
+            .to_owned();
         let hint = match typing {
             Typing::Schema => TypeHint::Unknown,
-            Typing::Flag(flag) => match start_tag::attribute(attributes, flag).as_deref().map(str::trim) {
+            Typing::Flag(flag) => match start_tag::attribute(attributes, flag)
+                .as_deref()
+                .map(str::trim)
+            {
                 Some("true" | "True" | "1") => TypeHint::String,
                 Some("false" | "False" | "0") => TypeHint::Json,
                 _ => TypeHint::Unknown,
             },
-            Typing::Named(kind) => kind_hint(&start_tag::attribute(attributes, kind).unwrap_or_default()),
+            Typing::Named(kind) => {
+                kind_hint(&start_tag::attribute(attributes, kind).unwrap_or_default())
+            }
         };
         self.at += length + end.len();
-        Ok(ParamHead { length: self.at, name, hint, closer: close.into(), is_empty: short.is_some() })
+        Ok(ParamHead {
+            length: self.at,
+            name,
+            hint,
+            closer: close.into(),
+            is_empty: short.is_some(),
+        })
     }
 
-    fn pair(&mut self, key: (&str, &str), kind: Option<(&str, &str)>, value: (&str, &'static str)) -> Read<ParamHead> {
+    fn pair(
+        &mut self,
+        key: (&str, &str),
+        kind: Option<(&str, &str)>,
+        value: (&str, &'static str),
+    ) -> Read<ParamHead> {
         self.take(key.0)?;
         let name = self.word(key.1)?.trim().to_owned();
         self.space()?;
@@ -166,7 +219,13 @@ impl<'t> HeadReader<'t> {
             }
         }
         self.take(value.0)?;
-        Ok(ParamHead { length: self.at, name, hint, closer: value.1.into(), is_empty: false })
+        Ok(ParamHead {
+            length: self.at,
+            name,
+            hint,
+            closer: value.1.into(),
+            is_empty: false,
+        })
     }
 
     fn element(&mut self, prefix: &str) -> Read<ParamHead> {
@@ -182,7 +241,13 @@ impl<'t> HeadReader<'t> {
         self.at += usize::from(is_empty);
         self.take(">")?;
         let closer = format!("{prefix}</{name}>").into();
-        Ok(ParamHead { length: self.at, name: name.to_owned(), hint: TypeHint::Unknown, closer, is_empty })
+        Ok(ParamHead {
+            length: self.at,
+            name: name.to_owned(),
+            hint: TypeHint::Unknown,
+            closer,
+            is_empty,
+        })
     }
 }
 
@@ -191,7 +256,9 @@ pub(crate) fn element_name(text: &str) -> &str {
     if !text.starts_with(|c: char| c.is_alphabetic() || c == '_') {
         return "";
     }
-    let end = text.find(|c: char| !c.is_alphanumeric() && !"_-.:$@".contains(c)).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_alphanumeric() && !"_-.:$@".contains(c))
+        .unwrap_or(text.len());
     &text[..end]
 }
 
@@ -199,9 +266,8 @@ pub(crate) fn element_name(text: &str) -> &str {
 fn kind_hint(kind: &str) -> TypeHint {
     match kind.trim() {
         "string" | "str" => TypeHint::String,
-        "number" | "integer" | "int" | "float" | "boolean" | "bool" | "object" | "array" | "null" | "json" => {
-            TypeHint::Json
-        }
+        "number" | "integer" | "int" | "float" | "boolean" | "bool" | "object" | "array"
+        | "null" | "json" => TypeHint::Json,
         _ => TypeHint::Unknown,
     }
 }

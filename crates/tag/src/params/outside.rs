@@ -3,7 +3,8 @@
 use crate::dialect::{CallPart, Section};
 use crate::mark::{Match, find, find_last, starts};
 
-/// The markers of a form around its parameters: those that close the call and its section, and those that open another call.
+/// The markers of a form around its parameters: those that close the call and its section, and
+/// those that open another call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outside {
     /// The parts of the call before its parameters.
@@ -16,7 +17,8 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// The marker at the beginning of `text` that closes the call or its section. `last`: no text follows.
+    /// The marker at the beginning of `text` that closes the call or its section. `last`: no text
+    /// follows.
     pub fn closer(&self, text: &str, last: bool) -> Match {
         let find = if last { find_last } else { find };
         let parts = self.behind.iter().map(|part| match part {
@@ -30,7 +32,11 @@ impl Outside {
     pub fn opener(&self, text: &str) -> Match {
         let parts = self.before.iter().map(|part| match part {
             // A marker that is a word occurs in prose, too.
-            CallPart::Mark(marks) if !marks.iter().any(|mark| mark.starts_with(char::is_alphanumeric)) => {
+            CallPart::Mark(marks)
+                if !marks
+                    .iter()
+                    .any(|mark| mark.starts_with(char::is_alphanumeric)) =>
+            {
                 find(marks, text)
             }
             CallPart::Tag(tag) => first(tag.open.iter().map(|open| match starts(open, text) {
@@ -45,9 +51,16 @@ impl Outside {
             _ => Match::No,
         });
         // The markers after the name, such as `>`, do not open a call.
-        let named = self.before.iter().position(|part| matches!(part, CallPart::Name { .. } | CallPart::Tag(_)));
+        let named = self
+            .before
+            .iter()
+            .position(|part| matches!(part, CallPart::Name { .. } | CallPart::Tag(_)));
         let parts = parts.take(named.map_or(usize::MAX, |at| at + 1));
-        first(parts.chain(self.section.map(|section| find(section.open, text))).chain([find(self.headers, text)]))
+        first(
+            parts
+                .chain(self.section.map(|section| find(section.open, text)))
+                .chain([find(self.headers, text)]),
+        )
     }
 }
 

@@ -12,8 +12,13 @@ const LONGEST: usize = 10;
 
 /// The entity that `text` begins with: its length, and the text that it means.
 pub(super) fn entity(text: &str) -> Match<(usize, String)> {
-    let Some(rest) = text.strip_prefix('&') else { return Match::No };
-    let end = rest.bytes().take(LONGEST - 1).position(|c| !c.is_ascii_alphanumeric() && c != b'#');
+    let Some(rest) = text.strip_prefix('&') else {
+        return Match::No;
+    };
+    let end = rest
+        .bytes()
+        .take(LONGEST - 1)
+        .position(|c| !c.is_ascii_alphanumeric() && c != b'#');
     match end {
         Some(end) if rest.as_bytes()[end] == b';' => {
             let length = end + 2;
@@ -39,7 +44,9 @@ impl ParamForm {
             out.push_str(&rest[..at]);
             rest = &rest[at..];
             if self.cdata
-                && let Some((data, after)) = rest.strip_prefix(DATA.0).and_then(|data| data.split_once(DATA.1))
+                && let Some((data, after)) = rest
+                    .strip_prefix(DATA.0)
+                    .and_then(|data| data.split_once(DATA.1))
             {
                 out.push_str(data);
                 rest = after;

@@ -13,7 +13,8 @@ use crate::mark::{Match, find, space, starts};
 use state::{Follower, ParamsState};
 
 impl Params {
-    /// Takes the next piece. After [`Step::Done`] or [`Step::Back`] the end of the call follows, which is not taken.
+    /// Takes the next piece. After [`Step::Done`] or [`Step::Back`] the end of the call follows,
+    /// which is not taken.
     pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         self.read(text, false, context, calls)
     }
@@ -23,7 +24,13 @@ impl Params {
         self.read(text, true, context, calls)
     }
 
-    fn read(&mut self, text: &str, last: bool, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
+    fn read(
+        &mut self,
+        text: &str,
+        last: bool,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Step {
         let mut at = 0;
         loop {
             let rest = &text[at..];
@@ -38,7 +45,9 @@ impl Params {
                 ParamsState::Ending => self.ending(rest, last, context, calls),
             };
             let step = match step {
-                Step::More(n) if last && self.ends_here(n == rest.len()) => self.end_at_closers(context, calls),
+                Step::More(n) if last && self.ends_here(n == rest.len()) => {
+                    self.end_at_closers(context, calls)
+                }
                 Step::More(n) if last && n == rest.len() && self.has_ended() => {
                     self.end_value(context, calls);
                     self.close(n, calls)
@@ -170,7 +179,11 @@ impl Params {
 
     fn data(&mut self, text: &str, calls: &mut FoundCalls) -> Step {
         let found = text.find(DATA.1);
-        let open = if text.ends_with("]]") { 2 } else { usize::from(text.ends_with(']')) };
+        let open = if text.ends_with("]]") {
+            2
+        } else {
+            usize::from(text.ends_with(']'))
+        };
         let length = found.unwrap_or(text.len() - open);
         if let Some(value) = &mut self.value {
             value.data(&text[..length], calls);

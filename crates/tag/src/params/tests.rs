@@ -4,7 +4,11 @@ use crate::dialect::params::{ParamForm, Style, Trim, Typing};
 use json::ToolList;
 use serde_json::{Value, json};
 
-const EQUALS: Style = Style::Equals { open: "<parameter=", end: ">", close: "</parameter>" };
+const EQUALS: Style = Style::Equals {
+    open: "<parameter=",
+    end: ">",
+    close: "</parameter>",
+};
 
 const BASE: ParamForm = ParamForm {
     style: EQUALS,
@@ -17,7 +21,11 @@ const BASE: ParamForm = ParamForm {
     round: "",
 };
 
-static QWEN: ParamForm = ParamForm { trim: Trim::OneNewline, round: "\n", ..BASE };
+static QWEN: ParamForm = ParamForm {
+    trim: Trim::OneNewline,
+    round: "\n",
+    ..BASE
+};
 static MIMO: ParamForm = BASE;
 static INVOKE: ParamForm = ParamForm {
     style: Style::Attribute {
@@ -29,9 +37,18 @@ static INVOKE: ParamForm = ParamForm {
     call_closers: &["</invoke>", "</atem:invoke>"],
     ..BASE
 };
-static ENTITIES: ParamForm = ParamForm { entities: true, cdata: true, ..INVOKE };
+static ENTITIES: ParamForm = ParamForm {
+    entities: true,
+    cdata: true,
+    ..INVOKE
+};
 static MINICPM: ParamForm = ParamForm {
-    style: Style::Attribute { open: &["<param"], end: ">", close: &["</param>"], name: "name" },
+    style: Style::Attribute {
+        open: &["<param"],
+        end: ">",
+        close: &["</param>"],
+        name: "name",
+    },
     cdata: true,
     before: "",
     ..BASE
@@ -80,20 +97,31 @@ static IFM: ParamForm = ParamForm {
     before: "",
     ..BASE
 };
-static ELEMENTS: ParamForm =
-    ParamForm { style: Style::Element { prefix: "" }, call_closers: &["</parameters>"], ..BASE };
+static ELEMENTS: ParamForm = ParamForm {
+    style: Style::Element { prefix: "" },
+    call_closers: &["</parameters>"],
+    ..BASE
+};
 static MINIMAX: ParamForm = ParamForm {
-    style: Style::Element { prefix: "]<]minimax[>[" },
+    style: Style::Element {
+        prefix: "]<]minimax[>[",
+    },
     call_closers: &["]<]minimax[>[</invoke>"],
     before: "",
     ..BASE
 };
 
 /// Parameters alone: only the closers of their form follow them.
-const OUTSIDE: Outside = Outside { before: &[], behind: &[], section: None, headers: &[] };
+const OUTSIDE: Outside = Outside {
+    before: &[],
+    behind: &[],
+    section: None,
+    headers: &[],
+};
 
-const FORMS: [&ParamForm; 11] =
-    [&QWEN, &MIMO, &INVOKE, &ENTITIES, &MINICPM, &DSML, &XTML, &GLM, &IFM, &ELEMENTS, &MINIMAX];
+const FORMS: [&ParamForm; 11] = [
+    &QWEN, &MIMO, &INVOKE, &ENTITIES, &MINICPM, &DSML, &XTML, &GLM, &IFM, &ELEMENTS, &MINIMAX,
+];
 
 /// The tool of the tests: `s` is a string, `n` a number, and so on.
 fn tools() -> ToolList {
@@ -108,8 +136,16 @@ fn tools() -> ToolList {
 }
 
 /// Gives a text to a reader as the parser does, in pieces that end at these offsets.
-fn read(form: &'static ParamForm, tools: Option<&ToolList>, text: &str, cuts: impl Iterator<Item = usize>) -> String {
-    let context = Context { tools, strict: false };
+fn read(
+    form: &'static ParamForm,
+    tools: Option<&ToolList>,
+    text: &str,
+    cuts: impl Iterator<Item = usize>,
+) -> String {
+    let context = Context {
+        tools,
+        strict: false,
+    };
     let (mut params, mut calls) = (Params::new(form, OUTSIDE, "f"), FoundCalls::default());
     let (mut from, mut step) = (0, Step::More(0));
     for end in cuts.chain([text.len()]) {
@@ -146,7 +182,10 @@ fn read(form: &'static ParamForm, tools: Option<&ToolList>, text: &str, cuts: im
     }
     match step {
         Step::Done(_) => {
-            assert!(said.contains('<') || serde_json::from_str::<Value>(&said).is_ok(), "{said}");
+            assert!(
+                said.contains('<') || serde_json::from_str::<Value>(&said).is_ok(),
+                "{said}"
+            );
             format!("{said} | {}", &text[from..])
         }
         Step::Fail(_, why) => format!("{said} fails: {why}"),
@@ -159,9 +198,17 @@ fn outcome(form: &'static ParamForm, tools: Option<&ToolList>, text: &str) -> St
     let whole = read(form, tools, text, std::iter::empty());
     let inner = || text.char_indices().map(|(at, _)| at).skip(1);
     for cut in inner() {
-        assert_eq!(read(form, tools, text, [cut].into_iter()), whole, "{text} cut at {cut}");
+        assert_eq!(
+            read(form, tools, text, [cut].into_iter()),
+            whole,
+            "{text} cut at {cut}"
+        );
     }
-    assert_eq!(read(form, tools, text, inner()), whole, "{text} char by char");
+    assert_eq!(
+        read(form, tools, text, inner()),
+        whole,
+        "{text} char by char"
+    );
     whole
 }
 
@@ -314,11 +361,21 @@ fn what_is_read() {
 #[test]
 fn nothing_is_known_of_the_tool() {
     for (form, text, expected) in [
-        (&QWEN, "<parameter=a>\n1\n<parameter=b>\nnull\n</function>", r#"{"a":"1","b":"null"} | </function>"#),
-        (&DSML, "<｜DSML｜ parameter name=\"a\" string=\"false\">1</｜DSML｜ parameter></｜DSML｜ invoke>", {
-            r#"{"a":1} | </｜DSML｜ invoke>"#
-        }),
-        (&ELEMENTS, "<a>\n<b>1</b>\n</a><c>2</c></parameters>", r#"{"a":"\n<b>1</b>\n","c":"2"} | </parameters>"#),
+        (
+            &QWEN,
+            "<parameter=a>\n1\n<parameter=b>\nnull\n</function>",
+            r#"{"a":"1","b":"null"} | </function>"#,
+        ),
+        (
+            &DSML,
+            "<｜DSML｜ parameter name=\"a\" string=\"false\">1</｜DSML｜ parameter></｜DSML｜ invoke>",
+            { r#"{"a":1} | </｜DSML｜ invoke>"# },
+        ),
+        (
+            &ELEMENTS,
+            "<a>\n<b>1</b>\n</a><c>2</c></parameters>",
+            r#"{"a":"\n<b>1</b>\n","c":"2"} | </parameters>"#,
+        ),
     ] {
         assert_eq!(outcome(form, None, text), expected, "{text}");
     }
@@ -340,7 +397,9 @@ fn what_is_written_is_read_again() {
             let closer = form.call_closers[0];
             text.push_str(closer);
             let said = outcome(form, Some(&tools), &text);
-            let json = said.strip_suffix(&format!(" | {closer}")).unwrap_or_else(|| panic!("{text}: {said}"));
+            let json = said
+                .strip_suffix(&format!(" | {closer}"))
+                .unwrap_or_else(|| panic!("{text}: {said}"));
             let value: Value = serde_json::from_str(json).unwrap_or_else(|e| panic!("{said}: {e}"));
             assert_eq!(value, arguments, "{text}");
         }
@@ -350,8 +409,12 @@ fn what_is_written_is_read_again() {
 #[test]
 fn a_head_that_never_ends_is_text() {
     let long = "x".repeat(5000);
-    let text = format!("<parameter=s>a</parameter><parameter name=\"{long}\n<parameter={long}</parameter></function>");
-    let expected = format!("{{\"s\":\"a</parameter><parameter name=\\\"{long}\\n<parameter={long}\"}} | </function>");
+    let text = format!(
+        "<parameter=s>a</parameter><parameter name=\"{long}\n<parameter={long}</parameter></function>"
+    );
+    let expected = format!(
+        "{{\"s\":\"a</parameter><parameter name=\\\"{long}\\n<parameter={long}\"}} | </function>"
+    );
     let tools = tools();
     for pieces in [text.len(), 4096, 997, 64] {
         let cuts = (1..text.len() / pieces).map(|n| n * pieces);

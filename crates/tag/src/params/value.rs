@@ -1,4 +1,5 @@
-//! One value. It is emitted as it comes where it can only be a string, and held back until its end where its type depends on it.
+//! One value. It is emitted as it comes where it can only be a string, and held back until its end
+//! where its type depends on it.
 
 use super::head::TypeHint;
 use crate::calls::FoundCalls;
@@ -27,7 +28,12 @@ pub(super) struct ParamValue {
 
 impl ParamValue {
     /// The value of a parameter with this hint and this schema.
-    pub fn new(form: &'static ParamForm, hint: TypeHint, typed: &ValueType<'_>, calls: &mut FoundCalls) -> ParamValue {
+    pub fn new(
+        form: &'static ParamForm,
+        hint: TypeHint,
+        typed: &ValueType<'_>,
+        calls: &mut FoundCalls,
+    ) -> ParamValue {
         let is_streaming = match hint {
             TypeHint::String => true,
             TypeHint::Json => false,
@@ -47,7 +53,8 @@ impl ParamValue {
         }
     }
 
-    /// Whether the value is emitted as it comes: its entities and CDATA sections must be replaced before.
+    /// Whether the value is emitted as it comes: its entities and CDATA sections must be replaced
+    /// before.
     pub fn is_streaming(&self) -> bool {
         self.is_streaming
     }
@@ -94,14 +101,18 @@ impl ParamValue {
         } else if !piece.is_empty() {
             self.scratch.clear();
             event::push_string(&mut self.scratch, piece);
-            let inner = self.scratch.get(1..self.scratch.len() - 1).unwrap_or_default();
+            let inner = self
+                .scratch
+                .get(1..self.scratch.len() - 1)
+                .unwrap_or_default();
             calls.arguments(std::str::from_utf8(inner).unwrap_or_default());
         }
     }
 
     /// The value may have ended here: what follows is held back.
     pub fn suspend(&mut self) {
-        self.mark.get_or_insert_with(|| (self.held.len(), self.pending.clone()));
+        self.mark
+            .get_or_insert_with(|| (self.held.len(), self.pending.clone()));
     }
 
     /// Whether the value may have ended.

@@ -28,20 +28,38 @@ impl ParamForm {
                 out.extend([open, name, end]);
                 close.to_owned()
             }
-            Style::Attribute { open, end, close, name: attribute } => {
+            Style::Attribute {
+                open,
+                end,
+                close,
+                name: attribute,
+            } => {
                 let first = |all: &'static [&'static str]| all.first().copied().unwrap_or_default();
                 out.extend([first(open), " ", attribute, "=\"", &escape(name), "\""]);
                 match self.typing {
                     Typing::Schema => {}
                     Typing::Flag(flag) => {
-                        out.extend([" ", flag, "=\"", if value.is_string() { "true" } else { "false" }, "\""]);
+                        out.extend([
+                            " ",
+                            flag,
+                            "=\"",
+                            if value.is_string() { "true" } else { "false" },
+                            "\"",
+                        ]);
                     }
-                    Typing::Named(attribute) => out.extend([" ", attribute, "=\"", kind(value), "\""]),
+                    Typing::Named(attribute) => {
+                        out.extend([" ", attribute, "=\"", kind(value), "\""])
+                    }
                 }
                 out.push_str(end);
                 first(close).to_owned()
             }
-            Style::Pair { key, kind: typed, value: tags, gap } => {
+            Style::Pair {
+                key,
+                kind: typed,
+                value: tags,
+                gap,
+            } => {
                 out.extend([key.0, name, key.1, gap]);
                 if let Some((open, close)) = typed {
                     out.extend([open, kind(value), close, gap]);
@@ -64,7 +82,8 @@ impl ParamForm {
         }
     }
 
-    /// Appends objects and arrays as elements. An object with a key that cannot name an element is written as JSON.
+    /// Appends objects and arrays as elements. An object with a key that cannot name an element is
+    /// written as JSON.
     fn elements(&self, prefix: &str, value: &Value, out: &mut String) {
         let mut element = |name: &str, value: &Value| {
             out.extend([prefix, "<", name, ">"]);
@@ -72,8 +91,14 @@ impl ParamForm {
             out.extend([prefix, "</", name, ">"]);
         };
         match value {
-            Value::Object(members) if members.keys().all(|key| !key.is_empty() && element_name(key) == key) => {
-                members.iter().for_each(|(name, value)| element(name, value));
+            Value::Object(members)
+                if members
+                    .keys()
+                    .all(|key| !key.is_empty() && element_name(key) == key) =>
+            {
+                members
+                    .iter()
+                    .for_each(|(name, value)| element(name, value));
             }
             Value::Array(items) => items.iter().for_each(|item| element("item", item)),
             _ => self.text(value, out),

@@ -18,14 +18,22 @@ impl Router {
     pub fn answer(&mut self, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
         let look = Rc::clone(&self.look);
         // From the byte that decides what an unknown beginning is, other markers may count.
-        let limit = self.emitter.room().map_or(usize::MAX, |room| ceil(text, room));
+        let limit = self
+            .emitter
+            .room()
+            .map_or(usize::MAX, |room| ceil(text, room));
         let mut i = 0;
         while i < text.len() {
             if i >= limit {
                 return (self.emitter.text(&text[..i], out).into(), Step::On(i));
             }
-            // An exclusion is about the first byte of the text. The byte after white space is another one.
-            let mut exclusion = if i == 0 && space(text) == 0 { exclusion } else { Exclusion::Nothing };
+            // An exclusion is about the first byte of the text. The byte after white space is
+            // another one.
+            let mut exclusion = if i == 0 && space(text) == 0 {
+                exclusion
+            } else {
+                Exclusion::Nothing
+            };
             if self.position.is_first && exclusion == Exclusion::Nothing {
                 let at = i + space(&text[i..]);
                 self.position.quote.plain(&text[i..at]);
@@ -45,7 +53,9 @@ impl Router {
                     Match::No => exclusion = Exclusion::Unmarked,
                 }
             }
-            let stop = look.stop(&text.as_bytes()[i..]).map_or(text.len(), |n| i + n);
+            let stop = look
+                .stop(&text.as_bytes()[i..])
+                .map_or(text.len(), |n| i + n);
             let at = stop.min(limit);
             if at > i {
                 self.position.pass(&text[i..at]);
@@ -79,18 +89,37 @@ impl Router {
         rest: &str,
         exclusion: Exclusion,
     ) -> Match<(&'l Marker, Vec<MarkerMeaning>)> {
-        if look.partial(rest).any(|marker| marker.meanings.iter().any(|t| self.counts(*t, exclusion))) {
+        if look
+            .partial(rest)
+            .any(|marker| marker.meanings.iter().any(|t| self.counts(*t, exclusion)))
+        {
             return Match::Partial;
         }
-        let Some(marker) = look.longest(rest, |t| self.counts(t, exclusion)) else { return Match::No };
-        Match::Full((marker, marker.meanings.iter().copied().filter(|t| self.counts(*t, exclusion)).collect()))
+        let Some(marker) = look.longest(rest, |t| self.counts(t, exclusion)) else {
+            return Match::No;
+        };
+        Match::Full((
+            marker,
+            marker
+                .meanings
+                .iter()
+                .copied()
+                .filter(|t| self.counts(*t, exclusion))
+                .collect(),
+        ))
     }
 
     /// Whether a marker's meaning counts at this place.
     fn counts(&mut self, target: MarkerMeaning, exclusion: Exclusion) -> bool {
-        let Position { is_first, is_framed, quote, .. } = &mut self.position;
+        let Position {
+            is_first,
+            is_framed,
+            quote,
+            ..
+        } = &mut self.position;
         match target {
-            // A marker that does not begin a call here may still be left out: Inkling's calls begin like its other messages.
+            // A marker that does not begin a call here may still be left out: Inkling's calls begin
+            // like its other messages.
             MarkerMeaning::Dropped => !quote.is_quoted(),
             _ if exclusion == Exclusion::All => false,
             MarkerMeaning::Form(form) => self.may_begin(form),
@@ -111,17 +140,21 @@ impl Router {
     /// Whether a text is a marker that is left out here.
     pub fn drops(&mut self, text: &str) -> bool {
         let look = Rc::clone(&self.look);
-        let drops = |t: MarkerMeaning| matches!(t, MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst);
+        let drops =
+            |t: MarkerMeaning| matches!(t, MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst);
         let marker = look.longest(text, |t| drops(t) && self.counts(t, Exclusion::Nothing));
         marker.is_some_and(|marker| marker.text == text)
     }
 
-    /// Whether a form may begin here: as a call, or directly after a quotation mark as a quoted one.
+    /// Whether a form may begin here: as a call, or directly after a quotation mark as a quoted
+    /// one.
     fn may_begin(&mut self, form: &Form) -> bool {
         if !self.has_tools() {
             return false;
         }
-        let Position { is_first, quote, .. } = &mut self.position;
+        let Position {
+            is_first, quote, ..
+        } = &mut self.position;
         let is_cited = quote.is_cited() && ends_itself(form);
         match form.scope {
             Scope::Line if !quote.is_line_start() => is_cited,
@@ -141,14 +174,36 @@ impl Router {
         let is_quoted = self.position.quote.is_cited();
         let forms: Vec<&'static Form> = meanings
             .iter()
-            .filter_map(|t| if let MarkerMeaning::Form(form) = t { Some(*form) } else { None })
+            .filter_map(|t| {
+                if let MarkerMeaning::Form(form) = t {
+                    Some(*form)
+                } else {
+                    None
+                }
+            })
             .collect();
         if !forms.is_empty() {
             let contest = Contest::new(forms, self.last);
-            return (Mode::Call(OpenCall::new(contest, Prose::Answer, is_quoted, Exclusion::All)), 0);
+            return (
+                Mode::Call(OpenCall::new(
+                    contest,
+                    Prose::Answer,
+                    is_quoted,
+                    Exclusion::All,
+                )),
+                0,
+            );
         }
         let mode = match meanings.first() {
-            Some(MarkerMeaning::Message) => return (Mode::Header(OpenHeader { body: None, is_quoted }), 0),
+            Some(MarkerMeaning::Message) => {
+                return (
+                    Mode::Header(OpenHeader {
+                        body: None,
+                        is_quoted,
+                    }),
+                    0,
+                );
+            }
             Some(MarkerMeaning::Foreign(_)) => {
                 self.emitter.decide(Prose::Answer, out);
                 self.literal(Prose::Answer, marker, out);
@@ -156,7 +211,11 @@ impl Router {
             }
             Some(MarkerMeaning::Answer) => {
                 if !self.emitter.may_end_reasoning() {
-                    out.warning(DROPPED, "dropped the end of reasoning, since none was open", marker);
+                    out.warning(
+                        DROPPED,
+                        "dropped the end of reasoning, since none was open",
+                        marker,
+                    );
                 }
                 self.emitter.end_reasoning_late(self.position.is_first, out);
                 self.position.restart();
@@ -168,7 +227,11 @@ impl Router {
                 if let Some(MarkerMeaning::Reasoning) = target {
                     Prose::Reasoning.into()
                 } else {
-                    out.warning(DROPPED, &format!("dropped {}, a token of chat templates", marker.trim_end()), marker);
+                    out.warning(
+                        DROPPED,
+                        &format!("dropped {}, a token of chat templates", marker.trim_end()),
+                        marker,
+                    );
                     Mode::default()
                 }
             }
@@ -182,7 +245,10 @@ impl Router {
         if self.look.has_bare_headers {
             let start = rest.trim_start_matches(' ');
             if start.starts_with("to=") {
-                return Match::Full(Mode::Header(OpenHeader { body: None, is_quoted: false }));
+                return Match::Full(Mode::Header(OpenHeader {
+                    body: None,
+                    is_quoted: false,
+                }));
             }
             if start.len() < 3 && "to=".starts_with(start) {
                 return Match::Partial;
@@ -192,6 +258,11 @@ impl Router {
             return Match::No;
         }
         let contest = Contest::new(self.look.unmarked.clone(), self.last);
-        Match::Full(Mode::Call(OpenCall::new(contest, Prose::Answer, false, Exclusion::Unmarked)))
+        Match::Full(Mode::Call(OpenCall::new(
+            contest,
+            Prose::Answer,
+            false,
+            Exclusion::Unmarked,
+        )))
     }
 }

@@ -60,7 +60,9 @@ impl Beginning {
 
     /// Whether all that came is reasoning and markers.
     pub fn is_reasoning(&self) -> bool {
-        self.items.iter().all(|item| matches!(item, HeldItem::Reasoning(_) | HeldItem::LeftOut(_)))
+        self.items
+            .iter()
+            .all(|item| matches!(item, HeldItem::Reasoning(_) | HeldItem::LeftOut(_)))
     }
 
     /// Emits everything as it came.
@@ -73,7 +75,9 @@ impl Beginning {
         let is_reasoning = prose == Prose::Reasoning;
         for item in self.items {
             match item {
-                HeldItem::Text(text) | HeldItem::Reasoning(text) | HeldItem::LeftOut(text) if is_reasoning => {
+                HeldItem::Text(text) | HeldItem::Reasoning(text) | HeldItem::LeftOut(text)
+                    if is_reasoning =>
+                {
                     out.reasoning(&text)
                 }
                 _ if is_reasoning => {}
@@ -82,9 +86,21 @@ impl Beginning {
                 HeldItem::LeftOut(text) => out.left_out(&text),
                 HeldItem::Retract(index, reason) => out.retract(index, reason),
                 HeldItem::Warning(code, message, raw) => out.warning(code, &message, &raw),
-                HeldItem::Call { index, id, name, arguments, done } => {
+                HeldItem::Call {
+                    index,
+                    id,
+                    name,
+                    arguments,
+                    done,
+                } => {
                     let [id, name, arguments] = [&id, &name, &arguments].map(Option::as_deref);
-                    out.call(CallPiece { index, id, name, arguments, done });
+                    out.call(CallPiece {
+                        index,
+                        id,
+                        name,
+                        arguments,
+                        done,
+                    });
                 }
             }
         }
@@ -115,11 +131,30 @@ impl Outlet for Beginning {
     }
 
     fn call(&mut self, piece: CallPiece<'_>) {
-        let CallPiece { index, id, name, arguments, done } = piece;
-        let text = [id, name, arguments].iter().flatten().map(|text| text.len()).sum();
+        let CallPiece {
+            index,
+            id,
+            name,
+            arguments,
+            done,
+        } = piece;
+        let text = [id, name, arguments]
+            .iter()
+            .flatten()
+            .map(|text| text.len())
+            .sum();
         let [id, name, arguments] = [id, name, arguments].map(|text| text.map(str::to_owned));
         self.has_calls = true;
-        self.push(HeldItem::Call { index, id, name, arguments, done }, text);
+        self.push(
+            HeldItem::Call {
+                index,
+                id,
+                name,
+                arguments,
+                done,
+            },
+            text,
+        );
     }
 
     fn retract(&mut self, index: i64, reason: &'static str) {
@@ -127,7 +162,10 @@ impl Outlet for Beginning {
     }
 
     fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
-        self.push(HeldItem::Warning(code, message.to_owned(), raw.to_owned()), message.len() + raw.len());
+        self.push(
+            HeldItem::Warning(code, message.to_owned(), raw.to_owned()),
+            message.len() + raw.len(),
+        );
     }
 
     fn left_out(&mut self, text: &str) {

@@ -1,4 +1,5 @@
-//! An open call: what its contest finds is emitted, and text that turns out not to be a call is released.
+//! An open call: what its contest finds is emitted, and text that turns out not to be a call is
+//! released.
 
 use super::contest::Contest;
 use super::gate::Gate;
@@ -11,15 +12,27 @@ use crate::dialect::Form;
 use crate::outlet::{CallPiece, DROPPED, Outlet};
 use event::cut;
 
-/// An open call takes its text in steps of this many bytes, so that little is read again when it ends.
+/// An open call takes its text in steps of this many bytes, so that little is read again when it
+/// ends.
 const STEP: usize = 4096;
 
 impl Router {
-    /// An open call. While several forms compete, it takes one character at a time, so that the winner depends on the text and not on
-    /// its splits. After [`Step::Back`], `held` has the text before this piece that is to be read again.
-    pub fn call(&mut self, mut call: Box<OpenCall>, text: &str, held: &mut String, out: &mut dyn Outlet) -> Transition {
+    /// An open call. While several forms compete, it takes one character at a time, so that the
+    /// winner depends on the text and not on its splits. After [`Step::Back`], `held` has the text
+    /// before this piece that is to be read again.
+    pub fn call(
+        &mut self,
+        mut call: Box<OpenCall>,
+        text: &str,
+        held: &mut String,
+        out: &mut dyn Outlet,
+    ) -> Transition {
         let first = text.chars().next().map_or(1, char::len_utf8);
-        let take = if call.contest.is_alone() { cut(text, STEP).len().max(first) } else { first };
+        let take = if call.contest.is_alone() {
+            cut(text, STEP).len().max(first)
+        } else {
+            first
+        };
         call.contest.raw.push_str(&text[..take]);
         let (mode, mut rest) = loop {
             let was_alone = call.contest.is_alone();
@@ -55,7 +68,8 @@ impl Router {
         (mode, Step::Back(before))
     }
 
-    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads nothing. Most text of calls comes here.
+    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
+    /// nothing. Most text of calls comes here.
     #[inline]
     pub fn arguments(&mut self, call: &mut OpenCall, text: &str, out: &mut dyn Outlet) -> bool {
         let is_read = call.contest.push_arguments(text);
@@ -67,15 +81,30 @@ impl Router {
 
     /// Begins the call of a tool that was named by what came before the text.
     pub fn begin_named(&mut self, form: &'static Form, name: &str, out: &mut dyn Outlet) -> Mode {
-        let mut call = OpenCall::new(Contest::named(form, name), Prose::Answer, false, Exclusion::All);
+        let mut call = OpenCall::new(
+            Contest::named(form, name),
+            Prose::Answer,
+            false,
+            Exclusion::All,
+        );
         self.write(&mut call, out);
         Mode::Call(call)
     }
 
     /// The text ended in a call, in this way. Returns the text that is to be read again.
-    pub fn finish_call(&mut self, mut call: Box<OpenCall>, end: TextEnd, out: &mut dyn Outlet) -> (Mode, String) {
-        let is_bare = end == TextEnd::Cut && matches!(call.status, CallStatus::Nothing) && call.contest.is_bare();
-        match call.contest.finish(end != TextEnd::Whole, self.tools.as_deref()) {
+    pub fn finish_call(
+        &mut self,
+        mut call: Box<OpenCall>,
+        end: TextEnd,
+        out: &mut dyn Outlet,
+    ) -> (Mode, String) {
+        let is_bare = end == TextEnd::Cut
+            && matches!(call.status, CallStatus::Nothing)
+            && call.contest.is_bare();
+        match call
+            .contest
+            .finish(end != TextEnd::Whole, self.tools.as_deref())
+        {
             Ok(()) => {
                 self.write(&mut call, out);
                 self.end(*call, out)
@@ -97,13 +126,18 @@ impl Router {
 
     /// Emits what the first candidate has found.
     fn write(&mut self, call: &mut OpenCall, out: &mut dyn Outlet) {
-        let Some(winner) = call.contest.first().filter(|c| !c.calls.ops.is_empty()) else { return };
+        let Some(winner) = call.contest.first().filter(|c| !c.calls.ops.is_empty()) else {
+            return;
+        };
         // Most pieces are from the middle of the arguments.
         if let [Op::Arguments(_, ArgumentsEnd::Later)] = &winner.calls.ops[..]
             && call.status.is_direct()
             && !self.emitter.holds_beginning()
         {
-            out.call(CallPiece { arguments: Some(&winner.calls.text), ..self.emitter.piece() });
+            out.call(CallPiece {
+                arguments: Some(&winner.calls.text),
+                ..self.emitter.piece()
+            });
             return winner.calls.clear();
         }
         let form = winner.run.form();
@@ -112,7 +146,9 @@ impl Router {
         let mut piece: Option<CallPiece<'_>> = None;
         for (n, op) in calls.ops.iter().enumerate() {
             let text = match *op {
-                Op::Name(to) | Op::Id(to) | Op::Arguments(to, _) => &calls.text[std::mem::replace(&mut from, to)..to],
+                Op::Name(to) | Op::Id(to) | Op::Arguments(to, _) => {
+                    &calls.text[std::mem::replace(&mut from, to)..to]
+                }
                 Op::Done | Op::Note(_) => "",
             };
             if let Op::Name(_) | Op::Note(_) = op
@@ -146,7 +182,9 @@ impl Router {
                 (Op::Arguments(..), _) => piece.arguments = Some(text),
                 (Op::Done, status) => {
                     let status = std::mem::replace(status, CallStatus::Complete);
-                    let CallStatus::Open { gate, waits } = status else { continue };
+                    let CallStatus::Open { gate, waits } = status else {
+                        continue;
+                    };
                     let held = gate.into_held();
                     if waits {
                         self.emitter.keep_end(held);
@@ -157,7 +195,9 @@ impl Router {
                         self.emitter.call(last, out);
                         last = self.emitter.piece();
                     }
-                    last.arguments = last.arguments.or(Some(&held[..]).filter(|held| !held.is_empty()));
+                    last.arguments = last
+                        .arguments
+                        .or(Some(&held[..]).filter(|held| !held.is_empty()));
                     self.emitter.call(CallPiece { done: true, ..last }, out);
                     *piece = self.emitter.piece();
                 }
@@ -179,13 +219,21 @@ impl Router {
             return;
         }
         if !self.knows(name) {
-            let after_call = matches!(call.status, CallStatus::Complete | CallStatus::Unlisted { after_call: true });
+            let after_call = matches!(
+                call.status,
+                CallStatus::Complete | CallStatus::Unlisted { after_call: true }
+            );
             call.status = CallStatus::Unlisted { after_call };
             return;
         }
         let within = std::mem::replace(&mut call.within, Prose::Answer);
-        let waits = self.emitter.begin_call(self.look.ends(form) == Some(true), within, out);
-        call.status = CallStatus::Open { gate: Gate::default(), waits };
+        let waits = self
+            .emitter
+            .begin_call(self.look.ends(form) == Some(true), within, out);
+        call.status = CallStatus::Open {
+            gate: Gate::default(),
+            waits,
+        };
         if within == Prose::Reasoning {
             self.position.restart();
         }
@@ -194,7 +242,9 @@ impl Router {
 
     /// A call is complete: its text is not needed any more.
     fn settle(&mut self, call: &mut OpenCall, out: &mut dyn Outlet) {
-        let Some(winner) = call.contest.first() else { return };
+        let Some(winner) = call.contest.first() else {
+            return;
+        };
         let at = std::mem::take(&mut winner.at);
         winner.step = Step::More(0);
         let mut raw = std::mem::take(&mut call.contest.raw);
@@ -205,7 +255,9 @@ impl Router {
 
     /// The calls have ended. Returns the text after them.
     fn end(&mut self, mut call: OpenCall, out: &mut dyn Outlet) -> (Mode, String) {
-        let Some(winner) = call.contest.first() else { return (call.within.into(), call.contest.raw) };
+        let Some(winner) = call.contest.first() else {
+            return (call.within.into(), call.contest.raw);
+        };
         let at = winner.at;
         // After a section's marker and other text, the calls that follow are still that section's.
         self.last = Some(winner.run.form());
@@ -220,7 +272,8 @@ impl Router {
         (call.within.into(), rest)
     }
 
-    /// Passes text in which calls were read: it is left out, or released where its tool is not listed, with one warning.
+    /// Passes text in which calls were read: it is left out, or released where its tool is not
+    /// listed, with one warning.
     fn pass_call(&mut self, call: &mut OpenCall, text: &str, out: &mut dyn Outlet) {
         match call.status {
             CallStatus::Quoted => {
@@ -229,7 +282,8 @@ impl Router {
                 self.position.quote.restart();
             }
             CallStatus::Unlisted { after_call: false } => {
-                self.emitter.warn("tag_unparsed", &format!("not a call: {NO_TOOL}"), text, out);
+                self.emitter
+                    .warn("tag_unparsed", &format!("not a call: {NO_TOOL}"), text, out);
                 call.within = self.literal(call.within, text, out);
                 call.status = CallStatus::Released;
             }
@@ -240,8 +294,17 @@ impl Router {
                     self.emitter.decide(Prose::Answer, out);
                 }
                 if let CallStatus::Unlisted { .. } = call.status {
-                    self.emitter.warn(DROPPED, &format!("dropped a call beside others: {NO_TOOL}"), text, out);
-                } else if call.contest.first().is_some_and(|c| c.run.is_without_calls()) {
+                    self.emitter.warn(
+                        DROPPED,
+                        &format!("dropped a call beside others: {NO_TOOL}"),
+                        text,
+                        out,
+                    );
+                } else if call
+                    .contest
+                    .first()
+                    .is_some_and(|c| c.run.is_without_calls())
+                {
                     self.emitter.warn(
                         DROPPED,
                         "dropped markers of a section, since no call follows them at once",
@@ -259,9 +322,15 @@ impl Router {
         }
     }
 
-    /// After `at` bytes the text is not a call. Returns the text that is to be read again in another way: all of it, where only markers
-    /// and names were read.
-    fn fail(&mut self, mut call: OpenCall, at: usize, why: &'static str, out: &mut dyn Outlet) -> (Mode, String) {
+    /// After `at` bytes the text is not a call. Returns the text that is to be read again in
+    /// another way: all of it, where only markers and names were read.
+    fn fail(
+        &mut self,
+        mut call: OpenCall,
+        at: usize,
+        why: &'static str,
+        out: &mut dyn Outlet,
+    ) -> (Mode, String) {
         let is_open = matches!(call.status, CallStatus::Open { .. });
         if is_open {
             self.emitter.retract_last(at, out);
@@ -272,10 +341,25 @@ impl Router {
         let is_marked = is_open || run.is_some_and(|run| run.is_marked(why));
         let mut raw = call.contest.raw;
         if is_marked && !is_quoted {
-            self.emitter.warn("tag_unparsed", &format!("not a call: {why}"), &raw[..at], out);
+            self.emitter.warn(
+                "tag_unparsed",
+                &format!("not a call: {why}"),
+                &raw[..at],
+                out,
+            );
         }
         if is_shallow || at == 0 {
-            return (Mode::new(call.within, if is_shallow { call.exclusion } else { Exclusion::All }), raw);
+            return (
+                Mode::new(
+                    call.within,
+                    if is_shallow {
+                        call.exclusion
+                    } else {
+                        Exclusion::All
+                    },
+                ),
+                raw,
+            );
         }
         let rest = raw.split_off(at);
         (self.literal(call.within, &raw, out).into(), rest)

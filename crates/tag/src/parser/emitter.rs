@@ -1,8 +1,9 @@
-//! What a choice emits, and what is held back because reasoning may still end later: the beginning of a message, and the last bytes
-//! of calls.
+//! What a choice emits, and what is held back because reasoning may still end later: the beginning
+//! of a message, and the last bytes of calls.
 //!
-//! Many templates write the opening marker of reasoning into the prompt, so that a message begins inside reasoning without it
-//! (<https://github.com/vllm-project/vllm/issues/13125>). Where the prompt is not known, only the closing marker shows that.
+//! Many templates write the opening marker of reasoning into the prompt, so that a message begins
+//! inside reasoning without it (<https://github.com/vllm-project/vllm/issues/13125>). Where the
+//! prompt is not known, only the closing marker shows that.
 
 use super::beginning::Beginning;
 use super::prose::Prose;
@@ -23,19 +24,23 @@ pub(super) struct Emitter {
     unclosed: Unclosed,
     /// How many calls have begun.
     calls: i64,
-    /// The bytes of ids, names and arguments that were emitted since the last text was added to the beginning.
+    /// The bytes of ids, names and arguments that were emitted since the last text was added to the
+    /// beginning.
     emitted: usize,
     /// The ids that the model has written.
     ids: HashSet<String>,
-    /// Complete calls that may be retracted: their indexes, and the end of their arguments, which is held back.
+    /// Complete calls that may be retracted: their indexes, and the end of their arguments, which
+    /// is held back.
     whole: Vec<(i64, String)>,
 }
 
-/// What may have left reasoning open. Its closing marker may still come then, and retracts the calls before it.
+/// What may have left reasoning open. Its closing marker may still come then, and retracts the
+/// calls before it.
 #[derive(Debug)]
 enum Unclosed {
     Nothing,
-    /// The prompt, whose end is not known. The beginning of the message is held back until it is long enough to decide.
+    /// The prompt, whose end is not known. The beginning of the message is held back until it is
+    /// long enough to decide.
     Prompt(Option<Beginning>),
     /// The call of this index, which began inside reasoning and ended it.
     Call(i64),
@@ -45,17 +50,36 @@ impl Emitter {
     /// The way out of a message; `has_prompt`: the end of its prompt is known.
     pub fn new(prefilled: PromptReasoning, has_prompt: bool) -> Emitter {
         let beginning = (prefilled != PromptReasoning::No).then(Beginning::default);
-        let unclosed = if has_prompt { Unclosed::Nothing } else { Unclosed::Prompt(beginning) };
-        Emitter { prefilled, unclosed, calls: 0, emitted: 0, ids: HashSet::new(), whole: Vec::new() }
+        let unclosed = if has_prompt {
+            Unclosed::Nothing
+        } else {
+            Unclosed::Prompt(beginning)
+        };
+        Emitter {
+            prefilled,
+            unclosed,
+            calls: 0,
+            emitted: 0,
+            ids: HashSet::new(),
+            whole: Vec::new(),
+        }
     }
 
     fn beginning(&self) -> Option<&Beginning> {
-        if let Unclosed::Prompt(beginning) = &self.unclosed { beginning.as_ref() } else { None }
+        if let Unclosed::Prompt(beginning) = &self.unclosed {
+            beginning.as_ref()
+        } else {
+            None
+        }
     }
 
     /// What takes events now: the beginning while it is held back.
     fn outlet<'o>(&'o mut self, out: &'o mut dyn Outlet) -> &'o mut dyn Outlet {
-        if let Unclosed::Prompt(Some(beginning)) = &mut self.unclosed { beginning } else { out }
+        if let Unclosed::Prompt(Some(beginning)) = &mut self.unclosed {
+            beginning
+        } else {
+            out
+        }
     }
 
     /// How many bytes are kept of the beginning and of ids.
@@ -70,7 +94,8 @@ impl Emitter {
 
     /// How many bytes of text decide what the beginning is; `None` once that is decided.
     pub fn room(&self) -> Option<usize> {
-        self.beginning().map(|beginning| WINDOW + 1 - beginning.size())
+        self.beginning()
+            .map(|beginning| WINDOW + 1 - beginning.size())
     }
 
     pub fn has_calls(&self) -> bool {
@@ -82,18 +107,26 @@ impl Emitter {
         !matches!(self.unclosed, Unclosed::Nothing)
     }
 
-    /// Text of the answer, unless it may still turn out to be reasoning. Returns what the text after it is.
+    /// Text of the answer, unless it may still turn out to be reasoning. Returns what the text
+    /// after it is.
     pub fn text(&mut self, text: &str, out: &mut dyn Outlet) -> Prose {
         if text.is_empty() {
             return Prose::Answer;
         }
         self.emitted = 0;
         self.outlet(out).content(text);
-        let Some(beginning) = self.beginning().filter(|beginning| beginning.size() > WINDOW) else {
+        let Some(beginning) = self
+            .beginning()
+            .filter(|beginning| beginning.size() > WINDOW)
+        else {
             return Prose::Answer;
         };
         let is_reasoning = self.prefilled == PromptReasoning::Usually && !beginning.has_calls();
-        let prose = if is_reasoning { Prose::Reasoning } else { Prose::Answer };
+        let prose = if is_reasoning {
+            Prose::Reasoning
+        } else {
+            Prose::Answer
+        };
         self.decide(prose, out);
         prose
     }
@@ -105,14 +138,18 @@ impl Emitter {
         self.limit(0, out);
     }
 
-    /// A call begins within this text. `always`: its marker ends reasoning for good. Returns whether the end of reasoning may still
-    /// retract the call.
+    /// A call begins within this text. `always`: its marker ends reasoning for good. Returns
+    /// whether the end of reasoning may still retract the call.
     pub fn begin_call(&mut self, always: bool, within: Prose, out: &mut dyn Outlet) -> bool {
         if always {
             self.settle_prompt(out);
         }
         if within == Prose::Reasoning {
-            self.unclosed = if always { Unclosed::Nothing } else { Unclosed::Call(self.calls) };
+            self.unclosed = if always {
+                Unclosed::Nothing
+            } else {
+                Unclosed::Call(self.calls)
+            };
         }
         self.calls += 1;
         match self.unclosed {
@@ -124,18 +161,32 @@ impl Emitter {
 
     /// An empty piece of the last call.
     pub fn piece<'p>(&self) -> CallPiece<'p> {
-        CallPiece { index: self.calls - 1, ..CallPiece::default() }
+        CallPiece {
+            index: self.calls - 1,
+            ..CallPiece::default()
+        }
     }
 
     /// A piece of a call. A piece without a field is not emitted.
     pub fn call(&mut self, mut piece: CallPiece<'_>, out: &mut dyn Outlet) {
-        // Kimi K2 writes the id of an earlier call at times. `tc-accumulate` makes one for the second call.
+        // Kimi K2 writes the id of an earlier call at times. `tc-accumulate` makes one for the
+        // second call.
         piece.id = piece.id.filter(|id| self.ids.insert((*id).to_owned()));
-        if piece == (CallPiece { index: piece.index, ..CallPiece::default() }) {
+        if piece
+            == (CallPiece {
+                index: piece.index,
+                ..CallPiece::default()
+            })
+        {
             return;
         }
-        // How much of a call has been read depends on how the text was split. What is emitted does not.
-        self.emitted += [piece.id, piece.name, piece.arguments].iter().flatten().map(|text| text.len()).sum::<usize>();
+        // How much of a call has been read depends on how the text was split. What is emitted does
+        // not.
+        self.emitted += [piece.id, piece.name, piece.arguments]
+            .iter()
+            .flatten()
+            .map(|text| text.len())
+            .sum::<usize>();
         self.limit(self.emitted, out);
         self.outlet(out).call(piece);
     }
@@ -157,17 +208,25 @@ impl Emitter {
         self.outlet(out).warning(code, message, raw);
     }
 
-    /// Decides that the message begins with the answer, once the beginning with these bytes of a call is longer than the window.
+    /// Decides that the message begins with the answer, once the beginning with these bytes of a
+    /// call is longer than the window.
     fn limit(&mut self, bytes: usize, out: &mut dyn Outlet) {
-        if self.beginning().is_some_and(|beginning| beginning.size() + bytes > WINDOW) {
+        if self
+            .beginning()
+            .is_some_and(|beginning| beginning.size() + bytes > WINDOW)
+        {
             self.decide(Prose::Answer, out);
         }
     }
 
     /// Decides what the beginning is, if it is still held back. Calls in reasoning do not count.
     pub fn decide(&mut self, prose: Prose, out: &mut dyn Outlet) {
-        let Unclosed::Prompt(beginning) = &mut self.unclosed else { return };
-        let Some(beginning) = beginning.take() else { return };
+        let Unclosed::Prompt(beginning) = &mut self.unclosed else {
+            return;
+        };
+        let Some(beginning) = beginning.take() else {
+            return;
+        };
         if prose == Prose::Reasoning {
             self.calls = 0;
             self.whole.clear();
@@ -192,13 +251,16 @@ impl Emitter {
 
     /// Before the first text: holds no beginning back where the prompt seldom opens reasoning.
     pub fn emit_beginning(&mut self) {
-        if let (Unclosed::Prompt(beginning), PromptReasoning::Perhaps) = (&mut self.unclosed, self.prefilled) {
+        if let (Unclosed::Prompt(beginning), PromptReasoning::Perhaps) =
+            (&mut self.unclosed, self.prefilled)
+        {
             *beginning = None;
         }
     }
 
-    /// The marker that ends reasoning came where no reasoning was open; `is_first` says that no text of the message came before
-    /// it. What came before it was reasoning, and its calls do not count.
+    /// The marker that ends reasoning came where no reasoning was open; `is_first` says that no
+    /// text of the message came before it. What came before it was reasoning, and its calls do not
+    /// count.
     pub fn end_reasoning_late(&mut self, is_first: bool, out: &mut dyn Outlet) {
         match self.unclosed {
             Unclosed::Prompt(Some(_)) => self.decide(Prose::Reasoning, out),
@@ -218,7 +280,9 @@ impl Emitter {
 
     fn take_back(&mut self, from: i64, out: &mut dyn Outlet) {
         self.whole.retain(|(index, _)| *index < from);
-        (from..self.calls).rev().for_each(|index| out.retract(index, "reasoning"));
+        (from..self.calls)
+            .rev()
+            .for_each(|index| out.retract(index, "reasoning"));
         out.warning(
             "late_reasoning",
             "the text before this point was reasoning, and its calls do not count; if the prompt opens the reasoning, pass --prefill '<think>'",
@@ -229,15 +293,31 @@ impl Emitter {
     /// The text has ended; `cut`: before its own end.
     pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
         let is_reasoning = cut && self.prefilled == PromptReasoning::Usually && !self.has_calls();
-        self.decide(if is_reasoning { Prose::Reasoning } else { Prose::Answer }, out);
-        if cut { self.give_up(out) } else { self.release(out) }
+        self.decide(
+            if is_reasoning {
+                Prose::Reasoning
+            } else {
+                Prose::Answer
+            },
+            out,
+        );
+        if cut {
+            self.give_up(out)
+        } else {
+            self.release(out)
+        }
     }
 
     /// Emits the end of the calls that waited.
     fn release(&mut self, out: &mut dyn Outlet) {
         for (index, held) in std::mem::take(&mut self.whole) {
             let arguments = Some(&held[..]).filter(|held| !held.is_empty());
-            out.call(CallPiece { index, arguments, done: true, ..CallPiece::default() });
+            out.call(CallPiece {
+                index,
+                arguments,
+                done: true,
+                ..CallPiece::default()
+            });
         }
     }
 

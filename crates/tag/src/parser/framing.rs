@@ -1,7 +1,9 @@
-//! White space that belongs to the frame of a message and not to its text: templates write line breaks around calls and reasoning.
+//! White space that belongs to the frame of a message and not to its text: templates write line
+//! breaks around calls and reasoning.
 //!
-//! White space alone between two markers, calls or ends of the text is left out. So are the line breaks at both ends of reasoning and
-//! those between reasoning and the answer. All other white space is text.
+//! White space alone between two markers, calls or ends of the text is left out. So are the line
+//! breaks at both ends of reasoning and those between reasoning and the answer. All other white
+//! space is text.
 
 use super::prose::Prose;
 use crate::outlet::{CallPiece, Outlet};
@@ -42,7 +44,11 @@ impl Framing {
 
     /// Whatever is held back is decided, since another event comes or the text has ended.
     pub fn interrupt(&mut self, out: &mut dyn Outlet) {
-        if matches!(self.edge, Edge::Start | Edge::Text) { self.release(out) } else { self.leave_out(out) }
+        if matches!(self.edge, Edge::Start | Edge::Text) {
+            self.release(out)
+        } else {
+            self.leave_out(out)
+        }
     }
 
     fn release(&mut self, out: &mut dyn Outlet) {
@@ -91,7 +97,9 @@ impl Framing {
             self.is_reasoning = is_reasoning;
         }
         let is_trimmed = is_reasoning || self.edge == Edge::ReasoningEnd;
-        if self.edge == Edge::Text && !is_reasoning || self.held.is_empty() && !is_trimmed && !starts_with_space(text) {
+        if self.edge == Edge::Text && !is_reasoning
+            || self.held.is_empty() && !is_trimmed && !starts_with_space(text)
+        {
             self.edge = Edge::Text;
             return emit(is_reasoning, text, out);
         }
@@ -102,12 +110,18 @@ impl Framing {
         }
         if self.edge != Edge::Text && is_trimmed {
             // The rest of the last line may be an indentation.
-            let rest = self.held.split_off(self.held.rfind('\n').map_or(0, |at| at + 1));
+            let rest = self
+                .held
+                .split_off(self.held.rfind('\n').map_or(0, |at| at + 1));
             self.leave_out(out);
             self.held = rest;
         }
         (self.edge, self.run) = (Edge::Text, 0);
-        let (now, later) = body.split_at(if is_reasoning { body.trim_ascii_end().len() } else { body.len() });
+        let (now, later) = body.split_at(if is_reasoning {
+            body.trim_ascii_end().len()
+        } else {
+            body.len()
+        });
         if self.held.is_empty() {
             emit(is_reasoning, now, out);
         } else {
@@ -123,7 +137,11 @@ fn starts_with_space(text: &str) -> bool {
 }
 
 fn emit(is_reasoning: bool, text: &str, out: &mut dyn Outlet) {
-    if is_reasoning { out.reasoning(text) } else { out.content(text) }
+    if is_reasoning {
+        out.reasoning(text)
+    } else {
+        out.content(text)
+    }
 }
 
 /// An outlet that takes white space out of what frames a message.

@@ -1,10 +1,11 @@
-//! Holds back the end of a call that the text may still retract: what follows the arguments may show that it is not a call, or reasoning may end
-//! after it.
+//! Holds back the end of a call that the text may still retract: what follows the arguments may
+//! show that it is not a call, or reasoning may end after it.
 
 use crate::calls::ArgumentsEnd;
 use json::Balance;
 
-/// The arguments of one call. All pass but the bytes from the one that closes them, so that nobody takes the call for complete.
+/// The arguments of one call. All pass but the bytes from the one that closes them, so that nobody
+/// takes the call for complete.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     balance: Balance,
@@ -18,8 +19,8 @@ impl Gate {
         self.is_closed
     }
 
-    /// The part of this piece that may be emitted now. `end` comes from the engine, so that most pieces are not searched for the end
-    /// a second time.
+    /// The part of this piece that may be emitted now. `end` comes from the engine, so that most
+    /// pieces are not searched for the end a second time.
     pub fn pass<'t>(&mut self, text: &'t str, end: ArgumentsEnd) -> &'t str {
         if self.is_closed {
             self.held.push_str(text);

@@ -1,12 +1,15 @@
 //! Messages with headers: Harmony (gpt-oss) and Muse.
 //!
-//! `<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>`: the header decides whether its
-//! body is reasoning, the answer, or the arguments of a call. The beginning of the first header may be in the prompt.
+//! `<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>`:
+//! the header decides whether its body is reasoning, the answer, or the arguments of a call. The
+//! beginning of the first header may be in the prompt.
 //!
-//! Sources: [OpenAI's description](https://github.com/openai/harmony/blob/20cd04c17fa327f01f9f28240fb70183d4feb406/docs/format.md);
-//! the recipient follows the role or the channel (<https://github.com/openai/harmony/issues/40>); models write malformed headers
-//! (<https://github.com/ggml-org/llama.cpp/issues/27720>); vLLM's
-//! [parser for Muse](https://github.com/vllm-project/vllm/blob/9c13dbc473d2f247c7278a764d7c751af90e8111/vllm/tool_parsers/muse_glimmer_tool_parser.py).
+//! Sources: [OpenAI's
+//! description](https://github.com/openai/harmony/blob/20cd04c17fa327f01f9f28240fb70183d4feb406/docs/format.md);
+//! the recipient follows the role or the channel (<https://github.com/openai/harmony/issues/40>);
+//! models write malformed headers (<https://github.com/ggml-org/llama.cpp/issues/27720>); vLLM's
+//! [parser for
+//! Muse](https://github.com/vllm-project/vllm/blob/9c13dbc473d2f247c7278a764d7c751af90e8111/vllm/tool_parsers/muse_glimmer_tool_parser.py).
 
 use super::mode::{Mode, OpenHeader, TextEnd};
 use super::prose::{Exclusion, Prose};
@@ -32,7 +35,14 @@ const TOKENS: &[&str] = &["<|start|>", "<|channel|>", "<|constrain|>", MESSAGE];
 /// The body of a message to a tool.
 static BODY: Form = Form {
     section: None,
-    call: &[CallPart::Arguments, CallPart::Space(""), CallPart::Maybe { marks: ENDS, write: true }],
+    call: &[
+        CallPart::Arguments,
+        CallPart::Space(""),
+        CallPart::Maybe {
+            marks: ENDS,
+            write: true,
+        },
+    ],
     between: "",
     scope: Scope::Anywhere,
     needs: KnownTool::Listed,
@@ -51,7 +61,8 @@ enum Recipient {
 impl Router {
     /// A header, up to its end.
     pub fn header(&mut self, header: OpenHeader, text: &str, out: &mut dyn Outlet) -> Transition {
-        // No farther than the longest header reaches: text that looks like many headers is searched once.
+        // No farther than the longest header reaches: text that looks like many headers is searched
+        // once.
         let end = cut(text, LONGEST + MESSAGE.len()).find(MESSAGE);
         let fields = &text[..end.unwrap_or(text.len())];
         if !is_header(fields, end.is_some()) {
@@ -62,9 +73,12 @@ impl Router {
             };
             return (mode, Step::On(0));
         }
-        let Some(end) = end else { return (Mode::Header(header), Step::More(0)) };
+        let Some(end) = end else {
+            return (Mode::Header(header), Step::More(0));
+        };
         let length = end + MESSAGE.len();
-        // LLM-jp writes a space after each marker (<https://github.com/llm-jp/llm-jp-tokenizer/pull/32>).
+        // LLM-jp writes a space after each marker
+        // (<https://github.com/llm-jp/llm-jp-tokenizer/pull/32>).
         self.position.skips_space = fields.contains("|> ");
         if header.is_quoted {
             let prose = self.literal(Prose::Answer, &text[..length], out);
@@ -79,7 +93,9 @@ impl Router {
             Recipient::Tool(..) if !is_assistants(fields) => {
                 Some("not a call: the role of the message is not the assistant")
             }
-            Recipient::Tool(name, _) if !self.knows(&name) => Some("not a call: the tool is not in the list"),
+            Recipient::Tool(name, _) if !self.knows(&name) => {
+                Some("not a call: the tool is not in the list")
+            }
             _ => None,
         };
         if let Some(message) = refusal {
@@ -97,7 +113,13 @@ impl Router {
     }
 
     /// The body of a message for the user or for the model itself: just as it is, up to its end.
-    pub fn body(&mut self, prose: Prose, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
+    pub fn body(
+        &mut self,
+        prose: Prose,
+        exclusion: Exclusion,
+        text: &str,
+        out: &mut dyn Outlet,
+    ) -> Transition {
         if std::mem::take(&mut self.position.skips_space) && text.starts_with(' ') {
             out.left_out(" ");
             return (Mode::Body(prose, exclusion), Step::On(1));
@@ -133,7 +155,13 @@ impl Router {
                 // A quoted header is an example.
                 (Match::Full(_), _) if self.position.quote.is_quoted() => {}
                 (Match::Full(_), _) => {
-                    return (Mode::Header(OpenHeader { body: Some(prose), is_quoted: false }), Step::On(at));
+                    return (
+                        Mode::Header(OpenHeader {
+                            body: Some(prose),
+                            is_quoted: false,
+                        }),
+                        Step::On(at),
+                    );
                 }
                 _ => return (Mode::Body(prose, Exclusion::Nothing), Step::More(at)),
             }
@@ -150,7 +178,9 @@ impl Router {
             for (form, marks) in &look.bodies {
                 match find(marks, &text[at..]) {
                     Match::Full(_) => return (self.begin_named(form, &name, out), Step::On(0)),
-                    Match::Partial if at < text.len() => return (Mode::ToolBody(name), Step::More(0)),
+                    Match::Partial if at < text.len() => {
+                        return (Mode::ToolBody(name), Step::More(0));
+                    }
                     _ => {}
                 }
             }
@@ -168,13 +198,17 @@ impl Router {
     /// The text has ended outside calls, in this way; `held` was held back.
     pub fn finish_text(&mut self, mode: &Mode, held: &str, end: TextEnd, out: &mut dyn Outlet) {
         match mode {
-            Mode::Body(..) if matches!(find(ENDS, held), Match::Full(n) if held[n..].trim_ascii().is_empty()) => {
+            Mode::Body(..) if matches!(find(ENDS, held), Match::Full(n) if held[n..].trim_ascii().is_empty()) =>
+            {
                 self.emitter.decide(Prose::Answer, out);
                 return out.left_out(held);
             }
-            Mode::Header(OpenHeader { is_quoted: false, .. }) => {
+            Mode::Header(OpenHeader {
+                is_quoted: false, ..
+            }) => {
                 if end == TextEnd::Cut {
-                    let message = "dropped the header of a message, since the text was cut inside it";
+                    let message =
+                        "dropped the header of a message, since the text was cut inside it";
                     self.emitter.warn(DROPPED, message, held, out);
                     return self.emitter.left_out(held, out);
                 }
@@ -183,7 +217,12 @@ impl Router {
             }
             // The end decides that no longer marker comes.
             Mode::Answer(Exclusion::Nothing | Exclusion::Unmarked) if self.drops(held) => {
-                self.emitter.warn(DROPPED, &format!("dropped {held}, a token of chat templates"), held, out);
+                self.emitter.warn(
+                    DROPPED,
+                    &format!("dropped {held}, a token of chat templates"),
+                    held,
+                    out,
+                );
                 return self.emitter.left_out(held, out);
             }
             Mode::ToolBody(_) => {
@@ -196,9 +235,12 @@ impl Router {
     }
 }
 
-/// Whether the message with this header is reasoning; `None` where the text is not the header of a message to the user or the model.
+/// Whether the message with this header is reasoning; `None` where the text is not the header of a
+/// message to the user or the model.
 pub(crate) fn header_is_reasoning(header: &str) -> Option<bool> {
-    let header = header.strip_suffix(MESSAGE).filter(|header| is_header(header, true))?;
+    let header = header
+        .strip_suffix(MESSAGE)
+        .filter(|header| is_header(header, true))?;
     match recipient(header) {
         Recipient::Model => Some(true),
         Recipient::User => Some(false),
@@ -208,7 +250,9 @@ pub(crate) fn header_is_reasoning(header: &str) -> Option<bool> {
 
 /// The state that the end of the prompt leads to: a body, or none where it is not a header.
 pub(super) fn prefilled(prefill: &str) -> Option<Mode> {
-    let header = prefill[prefill.rfind(START[0])?..].strip_suffix(MESSAGE).filter(|header| is_header(header, true))?;
+    let header = prefill[prefill.rfind(START[0])?..]
+        .strip_suffix(MESSAGE)
+        .filter(|header| is_header(header, true))?;
     Some(match recipient(header) {
         Recipient::Model => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
         Recipient::User => Mode::Body(Prose::Answer, Exclusion::Nothing),
@@ -240,9 +284,12 @@ fn is_header(text: &str, is_complete: bool) -> bool {
     true
 }
 
-/// Whether the role of this header is the assistant's, or missing. A model may go on and write the user's message, too.
+/// Whether the role of this header is the assistant's, or missing. A model may go on and write the
+/// user's message, too.
 fn is_assistants(header: &str) -> bool {
-    let Some(at) = header.rfind(START[0]) else { return true };
+    let Some(at) = header.rfind(START[0]) else {
+        return true;
+    };
     let role = header[at + START[0].len()..].trim_start();
     let role = &role[..role.find([' ', '<']).unwrap_or(role.len())];
     matches!(role, "" | "assistant") || role.starts_with("to=")
@@ -254,10 +301,17 @@ fn recipient(header: &str) -> Recipient {
         let name = &header[at + 3..];
         &name[..name.find([' ', '<']).unwrap_or(name.len())]
     });
-    // The last of several channels counts: a model that begins its header anew does not end the first
-    // (<https://github.com/ggml-org/llama.cpp/issues/27720>).
-    let channel = header.rfind("<|channel|>").map(|at| &header[at + "<|channel|>".len()..]);
-    let channel = channel.map(|text| text.trim_start_matches(' ').split([' ', '<']).next().unwrap_or_default());
+    // The last of several channels counts: a model that begins its header anew does not end the
+    // first (<https://github.com/ggml-org/llama.cpp/issues/27720>).
+    let channel = header
+        .rfind("<|channel|>")
+        .map(|at| &header[at + "<|channel|>".len()..]);
+    let channel = channel.map(|text| {
+        text.trim_start_matches(' ')
+            .split([' ', '<'])
+            .next()
+            .unwrap_or_default()
+    });
     match to {
         Some("self") => Recipient::Model,
         None | Some("user" | "all" | "assistant" | "") => match channel {
@@ -281,30 +335,56 @@ mod tests {
             ("<|channel|>analysis", Recipient::Model),
             ("<|start|>assistant<|channel|>final", Recipient::User),
             ("<|channel|>commentary", Recipient::User),
-            ("<|channel|>commentary to=functions.f <|constrain|>json", Recipient::Tool("f".into(), true)),
-            (" to=functions.f<|channel|>analysis", Recipient::Tool("f".into(), true)),
+            (
+                "<|channel|>commentary to=functions.f <|constrain|>json",
+                Recipient::Tool("f".into(), true),
+            ),
+            (
+                " to=functions.f<|channel|>analysis",
+                Recipient::Tool("f".into(), true),
+            ),
             (" to=user", Recipient::User),
             ("<|start|>assistant to=self", Recipient::Model),
             (" to=f", Recipient::Tool("f".into(), false)),
             ("<|start|> assistant<|channel|> analysis", Recipient::Model),
-            ("<|channel|>commentary to=functions.f <", Recipient::Tool("f".into(), true)),
-            ("<|channel|>commentary to=functions.f <<|constrain|>json", Recipient::Tool("f".into(), true)),
-            ("<|channel|>commentary to=assistant<|channel|>analysis", Recipient::Model),
+            (
+                "<|channel|>commentary to=functions.f <",
+                Recipient::Tool("f".into(), true),
+            ),
+            (
+                "<|channel|>commentary to=functions.f <<|constrain|>json",
+                Recipient::Tool("f".into(), true),
+            ),
+            (
+                "<|channel|>commentary to=assistant<|channel|>analysis",
+                Recipient::Model,
+            ),
         ] {
             assert!(is_header(header, true) && is_header(header, false));
             assert_eq!(recipient(header), want, "{header}");
         }
         for (header, want) in [
-            ("<|start|>assistant<|channel|>commentary to=functions.f", true),
+            (
+                "<|start|>assistant<|channel|>commentary to=functions.f",
+                true,
+            ),
             ("<|start|> assistant to=functions.f", true),
             ("<|channel|>commentary to=functions.f", true),
             ("<|start|>user to=functions.f", false),
-            ("<|start|>functions.g to=functions.f<|channel|>commentary", false),
+            (
+                "<|start|>functions.g to=functions.f<|channel|>commentary",
+                false,
+            ),
         ] {
             assert_eq!(is_assistants(header), want, "{header}");
         }
         for is_complete in [true, false] {
-            for text in ["<|channel|>x\ny", "<|start|>a<|end|>", "<|start|>a< b", "<|start|>a<|cha<|"] {
+            for text in [
+                "<|channel|>x\ny",
+                "<|start|>a<|end|>",
+                "<|start|>a< b",
+                "<|start|>a<|cha<|",
+            ] {
                 assert!(!is_header(text, is_complete), "{text}");
             }
             assert_eq!(is_header("<|start|>a<|cha", is_complete), !is_complete);

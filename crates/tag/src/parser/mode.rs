@@ -23,7 +23,8 @@ pub(super) enum Mode {
 /// A header that is being read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenHeader {
-    /// The body that the header interrupts: a model may start a message without ending the one before. `None` in the answer.
+    /// The body that the header interrupts: a model may start a message without ending the one
+    /// before. `None` in the answer.
     pub body: Option<Prose>,
     /// It follows a quotation mark, so that its message is quoted, too.
     pub is_quoted: bool,
@@ -34,10 +35,12 @@ pub(super) struct OpenHeader {
 pub(super) enum TextEnd {
     /// At its own end.
     Whole,
-    /// Before its own end: the model meant to go on, so that a bare marker or the beginning of a header is left out.
+    /// Before its own end: the model meant to go on, so that a bare marker or the beginning of a
+    /// header is left out.
     Cut,
-    /// A call of the provider's own comes next, and all that was not read as a call is text. The call may be one that `tag-parse` has
-    /// found before, so that a second reading must pass what the first one passed.
+    /// A call of the provider's own comes next, and all that was not read as a call is text. The
+    /// call may be one that `tag-parse` has found before, so that a second reading must pass what
+    /// the first one passed.
     Native,
 }
 

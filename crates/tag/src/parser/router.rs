@@ -10,11 +10,12 @@ use crate::quote::Quote;
 use json::ToolList;
 use std::rc::Rc;
 
-/// A step of a parser's state machine: the next state, and how much of the text is read. Of the kinds of [`Step`] only `On`,
-/// `More` and `Back` occur.
+/// A step of a parser's state machine: the next state, and how much of the text is read. Of the
+/// kinds of [`Step`] only `On`, `More` and `Back` occur.
 pub(super) type Transition = (Mode, crate::calls::Step);
 
-/// What outlives a state. Each state is a method, in a file of its own: it takes its state and the text at hand.
+/// What outlives a state. Each state is a method, in a file of its own: it takes its state and the
+/// text at hand.
 #[derive(Debug)]
 pub(super) struct Router {
     pub look: Rc<Look>,
@@ -40,7 +41,12 @@ pub(super) struct Position {
 impl Position {
     /// At the beginning of a message.
     pub fn new() -> Position {
-        Position { is_first: true, is_framed: false, skips_space: false, quote: Quote::default() }
+        Position {
+            is_first: true,
+            is_framed: false,
+            skips_space: false,
+            quote: Quote::default(),
+        }
     }
 
     /// Another message begins: after reasoning, and after a header.
@@ -57,7 +63,11 @@ impl Position {
     /// Passes text of any kind.
     pub fn pass_all(&mut self, text: &str) {
         let mut from = 0;
-        for (at, c) in text.bytes().enumerate().filter(|(_, c)| matches!(c, b'`' | b'~')) {
+        for (at, c) in text
+            .bytes()
+            .enumerate()
+            .filter(|(_, c)| matches!(c, b'`' | b'~'))
+        {
             self.quote.plain(&text[from..at]);
             self.quote.tick(c);
             from = at + 1;
@@ -77,9 +87,12 @@ impl Position {
 }
 
 impl Router {
-    /// Whether any call counts. A list without tools makes all of them text, so that nothing is held back for them.
+    /// Whether any call counts. A list without tools makes all of them text, so that nothing is
+    /// held back for them.
     pub fn has_tools(&self) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.names().next().is_some())
+        self.tools
+            .as_ref()
+            .is_none_or(|tools| tools.names().next().is_some())
     }
 
     /// Whether a call of this name counts.
@@ -87,8 +100,8 @@ impl Router {
         self.tools.as_ref().is_none_or(|tools| tools.knows(tool))
     }
 
-    /// Emits text without a search for markers. Returns what the text after it is: the beginning of an answer may turn out to be
-    /// reasoning.
+    /// Emits text without a search for markers. Returns what the text after it is: the beginning of
+    /// an answer may turn out to be reasoning.
     pub fn literal(&mut self, prose: Prose, text: &str, out: &mut dyn Outlet) -> Prose {
         if text.is_empty() {
             return prose;

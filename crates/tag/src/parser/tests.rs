@@ -30,8 +30,8 @@ impl Outlet for Texts {
     fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
 }
 
-/// The prompts of MiniMax M2 end inside reasoning: a long beginning is reasoning, and stays it behind a quoted call in which that
-/// was decided.
+/// The prompts of MiniMax M2 end inside reasoning: a long beginning is reasoning, and stays it
+/// behind a quoted call in which that was decided.
 #[test]
 fn text_behind_a_quoted_call_that_decides_the_beginning_is_reasoning() {
     let call = "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">2</parameter>\n</invoke>\n</minimax:tool_call>";
@@ -40,7 +40,9 @@ fn text_behind_a_quoted_call_that_decides_the_beginning_is_reasoning() {
         for length in [1, 7, text.len()] {
             let mut parser = Parser::new(Rc::new(Look::new("minimax-m2").unwrap()), None, None);
             let mut texts = Texts::default();
-            text.as_bytes().chunks(length).for_each(|b| parser.push(std::str::from_utf8(b).unwrap(), &mut texts));
+            text.as_bytes()
+                .chunks(length)
+                .for_each(|b| parser.push(std::str::from_utf8(b).unwrap(), &mut texts));
             parser.finish(false, &mut texts);
             assert_eq!(texts.answer, "So.", "{words} words in pieces of {length}");
             assert_eq!(texts.reasoning, text[..text.len() - "</think>So.".len()]);

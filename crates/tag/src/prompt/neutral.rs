@@ -5,8 +5,9 @@ use crate::dialect::{CallPart, Form, Scope};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// The text as a JSON string in which no marker of any dialect of the table is found, continued or closed: every
-/// character that markers are made of is written as `\uXXXX`. Reading the JSON string gives the text back.
+/// The text as a JSON string in which no marker of any dialect of the table is found, continued or
+/// closed: every character that markers are made of is written as `\uXXXX`. Reading the JSON string
+/// gives the text back.
 pub fn neutral(text: &str) -> String {
     escaped(text, &[])
 }
@@ -16,10 +17,13 @@ pub(super) fn neutral_in(dialect: &Dialect, text: &str) -> String {
     escaped(text, &own_words(dialect))
 }
 
-/// The same for a name in the frame of a result, perhaps in an attribute: without quotes around it or in it.
+/// The same for a name in the frame of a result, perhaps in an attribute: without quotes around it
+/// or in it.
 pub(super) fn name_in(dialect: &Dialect, text: &str) -> String {
     let string = neutral_in(dialect, text);
-    string[1..string.len() - 1].replace("\\\"", "\\u0022").replace('\'', "\\u0027")
+    string[1..string.len() - 1]
+        .replace("\\\"", "\\u0022")
+        .replace('\'', "\\u0027")
 }
 
 fn escaped(text: &str, own: &[&str]) -> String {
@@ -54,7 +58,8 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '｜' | '＜' | '＞')
 }
 
-/// The markers of the table that have none of these characters: their first letter is written as `\uXXXX`.
+/// The markers of the table that have none of these characters: their first letter is written as
+/// `\uXXXX`.
 static WORDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let mut words: Vec<_> = Dialect::all().iter().flat_map(words).collect();
     words.sort_unstable();
@@ -68,20 +73,33 @@ fn words(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
 
 /// Such markers of a dialect that no dialect of the table has.
 fn own_words(dialect: &Dialect) -> Vec<&'static str> {
-    words(dialect).filter(|word| !WORDS.contains(word)).collect()
+    words(dialect)
+        .filter(|word| !WORDS.contains(word))
+        .collect()
 }
 
-/// Every marker of a dialect at which a parser may begin to read something else than text. A neutral text holds no line's
-/// beginning, so what counts only there is left out.
+/// Every marker of a dialect at which a parser may begin to read something else than text. A
+/// neutral text holds no line's beginning, so what counts only there is left out.
 fn markers(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
     let framing = dialect.framing;
-    let pairs = framing.reasoning.iter().flat_map(|(open, close)| [*open, *close]);
-    dialect.forms.iter().flat_map(openers).chain(pairs).chain(framing.dropped.iter().copied())
+    let pairs = framing
+        .reasoning
+        .iter()
+        .flat_map(|(open, close)| [*open, *close]);
+    dialect
+        .forms
+        .iter()
+        .flat_map(openers)
+        .chain(pairs)
+        .chain(framing.dropped.iter().copied())
 }
 
 /// The markers that a form may begin with.
 fn openers(form: &'static Form) -> impl Iterator<Item = &'static str> {
-    let section = form.section.iter().flat_map(|s| s.open.iter().chain(s.close));
+    let section = form
+        .section
+        .iter()
+        .flat_map(|s| s.open.iter().chain(s.close));
     let call = match form.call.first() {
         Some(CallPart::Mark(marks)) if form.scope != Scope::Line => marks,
         Some(CallPart::Tag(tag)) => tag.open,
@@ -99,35 +117,64 @@ mod tests {
     fn no_marker_of_the_table_stands_in_a_neutral_text() {
         for dialect in Dialect::all() {
             for mark in markers(dialect) {
-                for text in [mark.to_owned(), format!("x{mark}y"), format!("{mark}{mark}"), format!("a\n{mark} b")] {
+                for text in [
+                    mark.to_owned(),
+                    format!("x{mark}y"),
+                    format!("{mark}{mark}"),
+                    format!("a\n{mark} b"),
+                ] {
                     let safe = neutral(&text);
                     for other in Dialect::all().iter().flat_map(markers) {
                         assert!(!safe.contains(other), "{other:?} stands in {safe}");
                     }
                     assert!(!safe.contains('\n'), "{safe}");
-                    assert_eq!(serde_json::from_str::<String>(&safe).ok().as_deref(), Some(&text[..]));
+                    assert_eq!(
+                        serde_json::from_str::<String>(&safe).ok().as_deref(),
+                        Some(&text[..])
+                    );
                 }
             }
         }
     }
 
-    /// Markers without any character that is escaped count only after others, or at the beginning of a line.
+    /// Markers without any character that is escaped count only after others, or at the beginning
+    /// of a line.
     #[test]
     fn what_may_stand_there_opens_nothing() {
         let forms = Dialect::all().iter().flat_map(|d| d.forms);
-        let inner = forms.flat_map(|form| form.call).flat_map(|part| match part {
-            CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => *marks,
-            _ => &[],
-        });
-        let mut plain: Vec<&str> = inner.copied().filter(|mark| !neutral(mark).contains("\\u")).collect();
+        let inner = forms
+            .flat_map(|form| form.call)
+            .flat_map(|part| match part {
+                CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => *marks,
+                _ => &[],
+            });
+        let mut plain: Vec<&str> = inner
+            .copied()
+            .filter(|mark| !neutral(mark).contains("\\u"))
+            .collect();
         plain.sort_unstable();
         plain.dedup();
-        assert_eq!(plain, [":", "Action", "Action Input", "_call", "_code", "function", "json", "to="]);
+        assert_eq!(
+            plain,
+            [
+                ":",
+                "Action",
+                "Action Input",
+                "_call",
+                "_code",
+                "function",
+                "json",
+                "to="
+            ]
+        );
     }
 
     #[test]
     fn a_name_cannot_leave_its_attribute() {
-        assert_eq!(name_in(&Dialect::all()[0], "a\" b='c'><x>"), "a\\u0022 b=\\u0027c\\u0027\\u003e\\u003cx\\u003e");
+        assert_eq!(
+            name_in(&Dialect::all()[0], "a\" b='c'><x>"),
+            "a\\u0022 b=\\u0027c\\u0027\\u003e\\u003cx\\u003e"
+        );
     }
 
     proptest! {

@@ -13,9 +13,14 @@ pub(super) fn arguments(schema: &Value) -> String {
 /// JSON with a space after each comma and colon, as models' own templates write it.
 fn spaced(value: &Value) -> String {
     match value {
-        Value::Array(items) => format!("[{}]", items.iter().map(spaced).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(spaced).collect::<Vec<_>>().join(", ")
+        ),
         Value::Object(members) => {
-            let members = members.iter().map(|(key, value)| format!("{}: {}", Value::from(&key[..]), spaced(value)));
+            let members = members
+                .iter()
+                .map(|(key, value)| format!("{}: {}", Value::from(&key[..]), spaced(value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
         plain => plain.to_string(),
@@ -23,10 +28,20 @@ fn spaced(value: &Value) -> String {
 }
 
 fn members(schema: &Value, depth: usize) -> Value {
-    let Some(properties) = schema["properties"].as_object() else { return json!({}) };
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let Some(properties) = schema["properties"].as_object() else {
+        return json!({});
+    };
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let mut object = Map::new();
-    for (name, property) in properties.iter().filter(|(name, _)| required.contains(&&name[..])) {
+    for (name, property) in properties
+        .iter()
+        .filter(|(name, _)| required.contains(&&name[..]))
+    {
         object.insert(name.clone(), value(property, depth));
     }
     if object.is_empty()
@@ -41,15 +56,31 @@ fn value(schema: &Value, depth: usize) -> Value {
     if depth == 0 {
         return Value::Null;
     }
-    let first = |key: &str| schema[key].as_array().and_then(|list| list.first()).cloned();
-    let given = schema.get("const").or_else(|| schema.get("default")).cloned();
-    if let Some(value) = given.or_else(|| first("enum")).or_else(|| first("examples")) {
+    let first = |key: &str| {
+        schema[key]
+            .as_array()
+            .and_then(|list| list.first())
+            .cloned()
+    };
+    let given = schema
+        .get("const")
+        .or_else(|| schema.get("default"))
+        .cloned();
+    if let Some(value) = given
+        .or_else(|| first("enum"))
+        .or_else(|| first("examples"))
+    {
         return value;
     }
-    if let Some(schema) = ["anyOf", "oneOf", "allOf"].iter().find_map(|key| first(key)) {
+    if let Some(schema) = ["anyOf", "oneOf", "allOf"]
+        .iter()
+        .find_map(|key| first(key))
+    {
         return value(&schema, depth - 1);
     }
-    let kind = schema["type"].as_str().or_else(|| schema["type"].as_array()?.first()?.as_str());
+    let kind = schema["type"]
+        .as_str()
+        .or_else(|| schema["type"].as_array()?.first()?.as_str());
     match kind {
         Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
         Some("boolean") => json!(true),
@@ -70,12 +101,18 @@ mod tests {
             "city": {"type": "string"}, "n": {"type": "integer", "minimum": 3}, "unit": {"enum": ["c", "f"]},
             "list": {"type": "array", "items": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}}
         }});
-        assert_eq!(arguments(&schema), r#"{"n": 3, "unit": "c", "list": [true]}"#);
+        assert_eq!(
+            arguments(&schema),
+            r#"{"n": 3, "unit": "c", "list": [true]}"#
+        );
     }
 
     #[test]
     fn without_required_ones_the_first_is_shown() {
-        assert_eq!(arguments(&json!({"properties": {"a": {"type": "string"}, "b": {}}})), r#"{"a": "some text"}"#);
+        assert_eq!(
+            arguments(&json!({"properties": {"a": {"type": "string"}, "b": {}}})),
+            r#"{"a": "some text"}"#
+        );
         assert_eq!(arguments(&json!({})), "{}");
     }
 }

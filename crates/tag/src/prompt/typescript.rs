@@ -11,7 +11,10 @@ pub(super) fn tool(function: &Value) -> String {
     let comment = comment(function);
     match function["parameters"]["properties"].as_object() {
         Some(properties) if !properties.is_empty() => {
-            format!("{comment}type {name} = (_: {}) => any;", object(&function["parameters"], DEEPEST))
+            format!(
+                "{comment}type {name} = (_: {}) => any;",
+                object(&function["parameters"], DEEPEST)
+            )
         }
         _ => format!("{comment}type {name} = () => any;"),
     }
@@ -24,18 +27,36 @@ fn comment(schema: &Value) -> String {
 }
 
 fn object(schema: &Value, depth: usize) -> String {
-    let required = |name: &str| schema["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name));
-    let members = schema["properties"].as_object().into_iter().flatten().map(|(name, property)| {
-        let mark = if required(name) { "" } else { "?" };
-        format!("{}{}{mark}: {},\n", comment(property), key(name), kind(property, depth - 1))
-    });
+    let required = |name: &str| {
+        schema["required"]
+            .as_array()
+            .is_some_and(|r| r.iter().any(|n| n == name))
+    };
+    let members = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, property)| {
+            let mark = if required(name) { "" } else { "?" };
+            format!(
+                "{}{}{mark}: {},\n",
+                comment(property),
+                key(name),
+                kind(property, depth - 1)
+            )
+        });
     format!("{{\n{}}}", members.collect::<String>())
 }
 
 /// A member's name, in quotes where it is not an identifier.
 fn key(name: &str) -> String {
-    let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_numeric());
-    if plain && !name.is_empty() { name.to_owned() } else { Value::from(name).to_string() }
+    let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        && !name.starts_with(|c: char| c.is_numeric());
+    if plain && !name.is_empty() {
+        name.to_owned()
+    } else {
+        Value::from(name).to_string()
+    }
 }
 
 fn kind(schema: &Value, depth: usize) -> String {
@@ -49,11 +70,19 @@ fn kind(schema: &Value, depth: usize) -> String {
     if let Some(value) = schema.get("const") {
         return value.to_string();
     }
-    if let Some(choices) = schema["anyOf"].as_array().or_else(|| schema["oneOf"].as_array()) {
+    if let Some(choices) = schema["anyOf"]
+        .as_array()
+        .or_else(|| schema["oneOf"].as_array())
+    {
         return union(choices.iter().map(|s| kind(s, depth - 1)).collect());
     }
     match &schema["type"] {
-        Value::Array(names) => union(names.iter().map(|name| named(name.as_str(), schema, depth)).collect()),
+        Value::Array(names) => union(
+            names
+                .iter()
+                .map(|name| named(name.as_str(), schema, depth))
+                .collect(),
+        ),
         name => named(name.as_str(), schema, depth),
     }
 }

@@ -9,7 +9,8 @@ use crate::notation::Fault;
 /// The keys of a dialect that say how its calls are written.
 #[derive(Debug, Default)]
 pub(super) struct CallKeys {
-    /// The forms of one call, the usual one first. None where the headers of messages are all of it.
+    /// The forms of one call, the usual one first. None where the headers of messages are all of
+    /// it.
     pub calls: Vec<String>,
     pub around: Option<String>,
     pub parameter: Option<String>,
@@ -60,11 +61,18 @@ pub(super) fn read(field: &Member<'_>) -> Result<CallKeys, Fault> {
         _ => None,
     };
     let (name, id) = (group(Some(&shape.name)), group(shape.id.as_ref()));
-    let captures = Captures { name: name.as_deref(), id: id.as_deref() };
-    let Some(open) = field.delimiter("open", captures)? else {
-        return Err(field.refuse("it has neither 'open' nor 'open_pattern', so that nothing marks a call"));
+    let captures = Captures {
+        name: name.as_deref(),
+        id: id.as_deref(),
     };
-    let close = field.delimiter("close", Captures::default())?.unwrap_or_default();
+    let Some(open) = field.delimiter("open", captures)? else {
+        return Err(
+            field.refuse("it has neither 'open' nor 'open_pattern', so that nothing marks a call")
+        );
+    };
+    let close = field
+        .delimiter("close", Captures::default())?
+        .unwrap_or_default();
     if open.is_edge || open.spellings.is_empty() {
         return Err(field.refuse("a call may begin without a marker"));
     }
@@ -82,18 +90,30 @@ pub(super) fn read(field: &Member<'_>) -> Result<CallKeys, Fault> {
 fn is_header(spelling: &Spelling) -> bool {
     let name = spelling.iter().position(|token| *token == Token::Name);
     let before = name.and_then(|at| spelling.get(at.checked_sub(1)?));
-    let is_recipient =
-        matches!(before, Some(Token::Text(text)) if text.ends_with("to=") || text.ends_with("to=functions."));
-    is_recipient && matches!(trimmed(spelling).last(), Some(Token::Text(text)) if text.ends_with("<|message|>"))
+    let is_recipient = matches!(before, Some(Token::Text(text)) if text.ends_with("to=") || text.ends_with("to=functions."));
+    is_recipient
+        && matches!(trimmed(spelling).last(), Some(Token::Text(text)) if text.ends_with("<|message|>"))
 }
 
-/// Calls in messages with headers, which the parser reads itself: only the body of a message can differ.
+/// Calls in messages with headers, which the parser reads itself: only the body of a message can
+/// differ.
 fn message(body: Body, open: &Delimiter) -> CallKeys {
     const ENDS: [&str; 3] = ["<|call|>", "<|end|>", "<|return|>"];
-    let mut keys = CallKeys { messages: true, ..CallKeys::default() };
+    let mut keys = CallKeys {
+        messages: true,
+        ..CallKeys::default()
+    };
     if let Body::Parameters(parameter, before) = body {
-        let header = notation(open.spellings.first().map_or(&[][..], |spelling| trimmed(spelling)));
-        keys.calls.push(format!("␣{}{{parameters}}{before}{}", header.trim_start_matches('␣'), ENDS[0]));
+        let header = notation(
+            open.spellings
+                .first()
+                .map_or(&[][..], |spelling| trimmed(spelling)),
+        );
+        keys.calls.push(format!(
+            "␣{}{{parameters}}{before}{}",
+            header.trim_start_matches('␣'),
+            ENDS[0]
+        ));
         keys.around = Some("{call}<|end|><|start|>assistant{call}".to_owned());
         keys.spellings.push(ENDS.map(str::to_owned).to_vec());
         keys.parameter = Some(parameter);
@@ -102,20 +122,34 @@ fn message(body: Body, open: &Delimiter) -> CallKeys {
 }
 
 /// Calls between markers.
-fn marked(field: &Member<'_>, open: &Delimiter, close: &Delimiter, body: Body) -> Result<CallKeys, Fault> {
+fn marked(
+    field: &Member<'_>,
+    open: &Delimiter,
+    close: &Delimiter,
+    body: Body,
+) -> Result<CallKeys, Fault> {
     let mut keys = CallKeys::default();
     let mut spell = |texts: Vec<String>| {
         if texts.len() > 1 && !keys.spellings.contains(&texts) {
             keys.spellings.push(texts);
         }
     };
-    let owned = |texts: Vec<&str>| texts.into_iter().map(|text| text.trim().to_owned()).collect::<Vec<String>>();
+    let owned = |texts: Vec<&str>| {
+        texts
+            .into_iter()
+            .map(|text| text.trim().to_owned())
+            .collect::<Vec<String>>()
+    };
     // Markers that differ in their text alone are spellings of one; others are forms of their own.
     let openers: Vec<Spelling> = match open.texts() {
         Some(texts) => {
             let texts = owned(texts);
             spell(texts.clone());
-            texts.into_iter().take(1).map(|text| vec![Token::Text(text)]).collect()
+            texts
+                .into_iter()
+                .take(1)
+                .map(|text| vec![Token::Text(text)])
+                .collect()
         }
         None => open.spellings.clone(),
     };
@@ -125,23 +159,38 @@ fn marked(field: &Member<'_>, open: &Delimiter, close: &Delimiter, body: Body) -
             spell(texts.clone());
             texts.into_iter().take(1).collect()
         }
-        (None, [one]) if !one.iter().any(|token| matches!(token, Token::Open | Token::Name | Token::Id)) => {
-            let all = one.iter().filter_map(|token| if let Token::Text(text) = token { Some(text) } else { None });
+        (None, [one])
+            if !one
+                .iter()
+                .any(|token| matches!(token, Token::Open | Token::Name | Token::Id)) =>
+        {
+            let all = one.iter().filter_map(|token| {
+                if let Token::Text(text) = token {
+                    Some(text)
+                } else {
+                    None
+                }
+            });
             all.map(|text| text.trim().to_owned()).collect()
         }
         _ => return Err(field.refuse("the end of a call is more than a fixed text")),
     };
     for opener in &openers {
         let mut opener = opener.clone();
-        let from = opener.iter().position(|token| !matches!(token, Token::Space | Token::Open)).unwrap_or(0);
+        let from = opener
+            .iter()
+            .position(|token| !matches!(token, Token::Space | Token::Open))
+            .unwrap_or(0);
         opener.drain(..from);
         let mut ends = closers.clone();
         let (between, required) = match &body {
             Body::Slot(_) | Body::Expression(_) => ("", 0),
             Body::Parameters(_, before) => {
-                // The tag with the name has an end tag of its own, before the marker that ends the region.
+                // The tag with the name has an end tag of its own, before the marker that ends the
+                // region.
                 if let Some(tag) = end_tag(&opener).filter(|tag| !ends.contains(tag)) {
-                    let all = std::iter::once(tag.clone()).chain(close.texts().map(owned).unwrap_or(ends.clone()));
+                    let all = std::iter::once(tag.clone())
+                        .chain(close.texts().map(owned).unwrap_or(ends.clone()));
                     spell(all.collect());
                     ends.insert(0, tag);
                 } else if ends.len() > 1 {
@@ -170,11 +219,26 @@ fn marked(field: &Member<'_>, open: &Delimiter, close: &Delimiter, body: Body) -
         }
         keys.calls.push(call);
     }
-    spell(close.after.iter().map(|text| text.trim().to_owned()).collect());
+    spell(
+        close
+            .after
+            .iter()
+            .map(|text| text.trim().to_owned())
+            .collect(),
+    );
     if let Some(before) = open.before.first() {
-        spell(open.before.iter().map(|text| text.trim().to_owned()).collect());
+        spell(
+            open.before
+                .iter()
+                .map(|text| text.trim().to_owned())
+                .collect(),
+        );
         let after = close.after.first().map_or("", |text| text.trim());
-        keys.around = Some(format!("{}{{call}}⏎{{call}}{}", lines(before.trim()), lines(after)));
+        keys.around = Some(format!(
+            "{}{{call}}⏎{{call}}{}",
+            lines(before.trim()),
+            lines(after)
+        ));
     }
     if let Body::Parameters(parameter, _) = body {
         keys.parameter = Some(parameter);
@@ -182,29 +246,40 @@ fn marked(field: &Member<'_>, open: &Delimiter, close: &Delimiter, body: Body) -
     Ok(keys)
 }
 
-/// The end tag of the start tag that has the tool's name: `</function>` of `<function={name}>` and `<function name="{name}">`.
+/// The end tag of the start tag that has the tool's name: `</function>` of `<function={name}>` and
+/// `<function name="{name}">`.
 fn end_tag(opener: &[Token]) -> Option<String> {
     let at = opener.iter().position(|token| *token == Token::Name)?;
-    let (Token::Text(before), Token::Text(after)) = (opener.get(at.checked_sub(1)?)?, opener.get(at + 1)?) else {
+    let (Token::Text(before), Token::Text(after)) =
+        (opener.get(at.checked_sub(1)?)?, opener.get(at + 1)?)
+    else {
         return None;
     };
     let tag = &before[before.rfind('<')? + 1..];
     let name = &tag[..tag.find([' ', '='])?];
-    (after.trim_start_matches('"').starts_with('>') && !name.is_empty()).then(|| format!("</{name}>"))
+    (after.trim_start_matches('"').starts_with('>') && !name.is_empty())
+        .then(|| format!("</{name}>"))
 }
 
 /// A call expression after its marker, which ends before the words that precede the name.
 fn expression(field: &Member<'_>, opener: &mut Spelling, quote: &str) -> Result<String, Fault> {
     let (Some(Token::Name), Some(Token::Text(before))) = (opener.pop(), opener.pop()) else {
-        return Err(field.refuse("the tool's name does not end the marker of a call with quotation marks of its own"));
+        return Err(field.refuse(
+            "the tool's name does not end the marker of a call with quotation marks of its own",
+        ));
     };
-    let word = before.rfind(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, ':' | '_'))).map_or(0, |at| at + 1);
+    let word = before
+        .rfind(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, ':' | '_')))
+        .map_or(0, |at| at + 1);
     let (marker, prefix) = before.split_at(word);
     if marker.is_empty() || quote.contains(['x', '{', '}', '(', '⏎']) {
         return Err(field.refuse("its quotation marks"));
     }
     opener.push(Token::Text(marker.to_owned()));
-    Ok(format!("{}{{{prefix}name{{a:{quote}x{quote}}}}}", notation(opener)))
+    Ok(format!(
+        "{}{{{prefix}name{{a:{quote}x{quote}}}}}",
+        notation(opener)
+    ))
 }
 
 /// A delimiter in the notation of a call.
@@ -224,7 +299,9 @@ fn notation(tokens: &[Token]) -> String {
                 _ => out.push_str(&text(t)),
             },
             Token::Space => out.push('·'),
-            Token::Open if matches!(tokens.get(n.wrapping_sub(2)), Some(Token::Name)) && is_counted(tokens, n - 2) => {}
+            Token::Open
+                if matches!(tokens.get(n.wrapping_sub(2)), Some(Token::Name))
+                    && is_counted(tokens, n - 2) => {}
             Token::Open => out.push_str("{author}"),
         }
     }
@@ -241,17 +318,34 @@ fn is_counted(tokens: &[Token], n: usize) -> bool {
 
 /// Where the parts of a call are.
 fn shape(field: &Member<'_>, is_list: bool) -> Result<Shape, Fault> {
-    let usual =
-        || Shape { name: Place::Key("name".to_owned()), arguments: Place::Key("arguments".to_owned()), id: None };
-    let Some(transform) = field.get("transform") else { return Ok(usual()) };
+    let usual = || Shape {
+        name: Place::Key("name".to_owned()),
+        arguments: Place::Key("arguments".to_owned()),
+        id: None,
+    };
+    let Some(transform) = field.get("transform") else {
+        return Ok(usual());
+    };
     let function = transform.get("function");
-    if [Some(&transform), function.as_ref()].into_iter().flatten().any(|m| m.raw.plain() == Some("{content}")) {
+    if [Some(&transform), function.as_ref()]
+        .into_iter()
+        .flatten()
+        .any(|m| m.raw.plain() == Some("{content}"))
+    {
         return Ok(usual());
     }
     let function = function.unwrap_or_else(|| transform.clone());
-    let part = |member: Option<Member<'_>>| member.map(|member| place(&member, is_list)).transpose();
-    match (part(function.get("name"))?, part(function.get("arguments"))?) {
-        (Some(name), Some(arguments)) => Ok(Shape { name, arguments, id: part(transform.get("id"))? }),
+    let part =
+        |member: Option<Member<'_>>| member.map(|member| place(&member, is_list)).transpose();
+    match (
+        part(function.get("name"))?,
+        part(function.get("arguments"))?,
+    ) {
+        (Some(name), Some(arguments)) => Ok(Shape {
+            name,
+            arguments,
+            id: part(transform.get("id"))?,
+        }),
         _ => Err(transform.refuse("it gives no 'name' and 'arguments'")),
     }
 }
@@ -259,7 +353,10 @@ fn shape(field: &Member<'_>, is_list: bool) -> Result<Shape, Fault> {
 /// What a placeholder means: `{content}`, `{content.KEY}`, `{GROUP}`; in a list `{KEY}`.
 fn place(member: &Member<'_>, is_list: bool) -> Result<Place, Fault> {
     let text = member.text()?;
-    let Some(inner) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else {
+    let Some(inner) = text
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+    else {
         return Err(member.refuse("a fixed text in the place of what the model writes"));
     };
     match inner.split('.').collect::<Vec<_>>()[..] {
@@ -273,14 +370,18 @@ fn place(member: &Member<'_>, is_list: bool) -> Result<Place, Fault> {
 
 /// What the text between the delimiters is.
 fn body(field: &Member<'_>, shape: &Shape, is_list: bool) -> Result<Body, Fault> {
-    let kind = field.text_of("content")?.unwrap_or_else(|| "text".to_owned());
+    let kind = field
+        .text_of("content")?
+        .unwrap_or_else(|| "text".to_owned());
     let arguments = field.get("content_args");
     match &kind[..] {
         "json" => {
             let quote = arguments.as_ref().map(quote).transpose()?.flatten();
             match (&shape.name, &shape.arguments, quote) {
                 (Place::Group(_), Place::Content, Some(quote)) => Ok(Body::Expression(quote)),
-                (_, _, Some(_)) => Err(field.refuse("quotation marks of its own round the tool's name")),
+                (_, _, Some(_)) => {
+                    Err(field.refuse("quotation marks of its own round the tool's name"))
+                }
                 (Place::Group(_), Place::Content, None) => Ok(Body::Slot("{arguments}".to_owned())),
                 (Place::Key(name), Place::Key(arguments), None) => {
                     let id = match &shape.id {
@@ -288,9 +389,15 @@ fn body(field: &Member<'_>, shape: &Shape, is_list: bool) -> Result<Body, Fault>
                         _ => String::new(),
                     };
                     let object = format!("{{{id}{name}, {arguments}}}");
-                    Ok(Body::Slot(if is_list { format!("[{object}]") } else { object }))
+                    Ok(Body::Slot(if is_list {
+                        format!("[{object}]")
+                    } else {
+                        object
+                    }))
                 }
-                _ => Err(field.refuse("the tool's name and the arguments are in different places of the text")),
+                _ => Err(field.refuse(
+                    "the tool's name and the arguments are in different places of the text",
+                )),
             }
         }
         "xml-inline" => match (&shape.name, &shape.arguments, arguments) {
@@ -298,27 +405,36 @@ fn body(field: &Member<'_>, shape: &Shape, is_list: bool) -> Result<Body, Fault>
                 let (parameter, before) = parameter::read(&arguments)?;
                 Ok(Body::Parameters(parameter, before))
             }
-            (_, _, None) => {
-                Err(field.fault("content_args.tag_pattern is missing; expected the pattern of a parameter"))
-            }
+            (_, _, None) => Err(field
+                .fault("content_args.tag_pattern is missing; expected the pattern of a parameter")),
             _ => Err(field.refuse("the tool's name is among the parameters")),
         },
-        "text" | "int" | "float" | "bool" | "kv-lines" => Err(field.refuse(format!("content: arguments as '{kind}'"))),
+        "text" | "int" | "float" | "bool" | "kv-lines" => {
+            Err(field.refuse(format!("content: arguments as '{kind}'")))
+        }
         other => {
             let shown: String = other.chars().take(40).collect();
-            Err(field.fault(format!("content: '{shown}' is unknown; expected json or xml-inline")))
+            Err(field.fault(format!(
+                "content: '{shown}' is unknown; expected json or xml-inline"
+            )))
         }
     }
 }
 
-/// The quotation mark of a model that has one of its own. Keys without quotation marks are read and repaired as any JSON is.
+/// The quotation mark of a model that has one of its own. Keys without quotation marks are read and
+/// repaired as any JSON is.
 fn quote(arguments: &Member<'_>) -> Result<Option<String>, Fault> {
     arguments.expect(&["unquoted_keys", "string_delims", "allow_non_json"])?;
-    let Some(delims) = arguments.get("string_delims") else { return Ok(None) };
+    let Some(delims) = arguments.get("string_delims") else {
+        return Ok(None);
+    };
     let mut pairs = delims.raw.items();
     let (first, more) = (pairs.next(), pairs.next());
-    let pair: Vec<String> =
-        first.into_iter().flat_map(|pair| pair.items()).filter_map(|text| text.str().map(String::from)).collect();
+    let pair: Vec<String> = first
+        .into_iter()
+        .flat_map(|pair| pair.items())
+        .filter_map(|text| text.str().map(String::from))
+        .collect();
     match (&pair[..], more) {
         ([open, close], None) if open == close && !open.is_empty() => Ok(Some(open.clone())),
         _ => Err(delims.refuse("quotation marks that differ, or several kinds of them")),

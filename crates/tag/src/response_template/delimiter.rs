@@ -43,9 +43,14 @@ pub(super) struct Delimiter {
 }
 
 impl Delimiter {
-    /// A delimiter that is one of these texts. Of one that begins another, the rest of the other may be missing.
+    /// A delimiter that is one of these texts. Of one that begins another, the rest of the other
+    /// may be missing.
     pub fn of_texts(texts: &[String]) -> Delimiter {
-        let begins = |text: &str| texts.iter().find(|other| *other != text && text.starts_with(&***other));
+        let begins = |text: &str| {
+            texts
+                .iter()
+                .find(|other| *other != text && text.starts_with(&***other))
+        };
         let mut delimiter = Delimiter::default();
         let first = |(n, text): &(usize, &String)| !texts[..*n].contains(text);
         for (_, text) in texts.iter().enumerate().filter(first) {
@@ -86,7 +91,11 @@ impl Delimiter {
             [Token::Text(text)] => Some(text.clone()),
             _ => None,
         };
-        if self.spellings.iter().any(|spelling| text(spelling).is_none()) {
+        if self
+            .spellings
+            .iter()
+            .any(|spelling| text(spelling).is_none())
+        {
             return None;
         }
         Some(self.all_texts().collect())
@@ -94,25 +103,46 @@ impl Delimiter {
 
     /// All texts in it.
     pub fn all_texts(&self) -> impl Iterator<Item = &str> {
-        let inside = self.spellings.iter().flatten().filter_map(|token| match token {
-            Token::Text(text) => Some(&text[..]),
-            _ => None,
-        });
-        self.before.iter().chain(&self.after).map(|text| &text[..]).chain(inside)
+        let inside = self
+            .spellings
+            .iter()
+            .flatten()
+            .filter_map(|token| match token {
+                Token::Text(text) => Some(&text[..]),
+                _ => None,
+            });
+        self.before
+            .iter()
+            .chain(&self.after)
+            .map(|text| &text[..])
+            .chain(inside)
     }
 }
 
 /// A spelling without the white space and the open text at its ends.
 pub(super) fn trimmed(spelling: &[Token]) -> &[Token] {
     let is_edge = |token: &Token| matches!(token, Token::Space | Token::Open);
-    let from = spelling.iter().position(|token| !is_edge(token)).unwrap_or(spelling.len());
-    let to = spelling.iter().rposition(|token| !is_edge(token)).map_or(from, |at| at + 1);
+    let from = spelling
+        .iter()
+        .position(|token| !is_edge(token))
+        .unwrap_or(spelling.len());
+    let to = spelling
+        .iter()
+        .rposition(|token| !is_edge(token))
+        .map_or(from, |at| at + 1);
     &spelling[from..to]
 }
 
 /// The fixed texts of an optional group.
 fn optional(piece: &Piece) -> Option<Vec<String>> {
-    let Piece::Group { options, is_optional: true, .. } = piece else { return None };
+    let Piece::Group {
+        options,
+        is_optional: true,
+        ..
+    } = piece
+    else {
+        return None;
+    };
     let text = |option: &Vec<Piece>| match &option[..] {
         [Piece::Text(text)] => Some(text.clone()).filter(|text| !text.trim().is_empty()),
         _ => None,
@@ -120,11 +150,18 @@ fn optional(piece: &Piece) -> Option<Vec<String>> {
     options.iter().map(text).collect()
 }
 
-/// The optional marker that pieces begin with, where a marker follows it at once, and the pieces after it.
+/// The optional marker that pieces begin with, where a marker follows it at once, and the pieces
+/// after it.
 fn optional_first(pieces: &[Piece]) -> (Vec<String>, &[Piece]) {
-    let at = pieces.iter().take_while(|piece| matches!(piece, Piece::Space)).count();
+    let at = pieces
+        .iter()
+        .take_while(|piece| matches!(piece, Piece::Space))
+        .count();
     let rest = pieces.get(at + 1..).unwrap_or_default();
-    let is_marked = matches!(rest.iter().find(|piece| **piece != Piece::Space), Some(Piece::Text(_)));
+    let is_marked = matches!(
+        rest.iter().find(|piece| **piece != Piece::Space),
+        Some(Piece::Text(_))
+    );
     match pieces.get(at).and_then(optional) {
         Some(texts) if is_marked => (texts, rest),
         _ => (Vec::new(), pieces),
@@ -133,7 +170,9 @@ fn optional_first(pieces: &[Piece]) -> (Vec<String>, &[Piece]) {
 
 /// The optional marker that pieces end with, after another marker, and the pieces before it.
 fn optional_last(pieces: &[Piece]) -> (Vec<String>, &[Piece]) {
-    let Some((last, rest)) = pieces.split_last() else { return (Vec::new(), pieces) };
+    let Some((last, rest)) = pieces.split_last() else {
+        return (Vec::new(), pieces);
+    };
     match optional(last) {
         Some(texts) if rest.iter().any(|piece| matches!(piece, Piece::Text(_))) => (texts, rest),
         _ => (Vec::new(), pieces),
@@ -141,7 +180,11 @@ fn optional_last(pieces: &[Piece]) -> (Vec<String>, &[Piece]) {
 }
 
 /// Every spelling of these alternatives.
-fn expand(options: &[Vec<Piece>], captures: Captures<'_>, is_edge: &mut bool) -> Result<Vec<Spelling>, String> {
+fn expand(
+    options: &[Vec<Piece>],
+    captures: Captures<'_>,
+    is_edge: &mut bool,
+) -> Result<Vec<Spelling>, String> {
     const MANY: &str = "it has more than 16 spellings";
     let mut all: Vec<Spelling> = Vec::new();
     for option in options {
@@ -157,7 +200,11 @@ fn expand(options: &[Vec<Piece>], captures: Captures<'_>, is_edge: &mut bool) ->
                 Piece::Text(text) => vec![vec![Token::Text(text.clone())]],
                 Piece::Space => vec![vec![Token::Space]],
                 Piece::Open => vec![vec![Token::Open]],
-                Piece::Group { name, options, is_optional } => {
+                Piece::Group {
+                    name,
+                    options,
+                    is_optional,
+                } => {
                     let mut inner = group(name.as_deref(), options, captures, is_edge)?;
                     inner.extend(is_optional.then(Vec::new));
                     inner
@@ -166,7 +213,10 @@ fn expand(options: &[Vec<Piece>], captures: Captures<'_>, is_edge: &mut bool) ->
             if spellings.len() * next.len() > MAX_SPELLINGS {
                 return Err(MANY.to_owned());
             }
-            spellings = spellings.iter().flat_map(|a| next.iter().map(move |b| joined(a, b))).collect();
+            spellings = spellings
+                .iter()
+                .flat_map(|a| next.iter().map(move |b| joined(a, b)))
+                .collect();
         }
         all.extend(spellings);
         if all.len() > MAX_SPELLINGS {
@@ -186,7 +236,9 @@ fn group(
     let is_open = matches!(options, [option] if matches!(option[..], [Piece::Open]));
     match name {
         Some(_) if name == captures.name && is_open => Ok(vec![vec![Token::Name]]),
-        Some(name) if captures.name == Some(name) => Err(format!("the group '{name}' is more than the name")),
+        Some(name) if captures.name == Some(name) => {
+            Err(format!("the group '{name}' is more than the name"))
+        }
         Some(_) if name == captures.id && is_open => Ok(vec![vec![Token::Id]]),
         _ => expand(options, captures, is_edge),
     }

@@ -25,12 +25,24 @@ pub(super) struct Member<'t> {
 impl<'t> Member<'t> {
     /// The value of the whole file.
     pub fn new(file: &'t str, raw: Raw<'t>) -> Member<'t> {
-        Member { file, raw, path: String::new() }
+        Member {
+            file,
+            raw,
+            path: String::new(),
+        }
     }
 
     pub fn get(&self, key: &str) -> Option<Member<'t>> {
-        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-        Some(Member { file: self.file, raw: self.raw.get(key)?, path })
+        let path = if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        };
+        Some(Member {
+            file: self.file,
+            raw: self.raw.get(key)?,
+            path,
+        })
     }
 
     /// A mistake here.
@@ -54,7 +66,10 @@ impl<'t> Member<'t> {
             None => Ok(()),
             Some((key, _)) => {
                 let shown: String = key.chars().take(40).collect();
-                Err(self.refuse(format!("unknown key '{shown}'; expected one of {}", keys.join(", "))))
+                Err(self.refuse(format!(
+                    "unknown key '{shown}'; expected one of {}",
+                    keys.join(", ")
+                )))
             }
         }
     }
@@ -63,7 +78,9 @@ impl<'t> Member<'t> {
     pub fn text(&self) -> Result<String, Fault> {
         match self.raw.str() {
             Some(text) if text.len() <= MAX_TEXT => Ok(text.into_owned()),
-            Some(_) => Err(self.fault(format!("the string is too long; expected at most {MAX_TEXT} bytes"))),
+            Some(_) => Err(self.fault(format!(
+                "the string is too long; expected at most {MAX_TEXT} bytes"
+            ))),
             None => Err(self.fault("expected a string")),
         }
     }
@@ -77,7 +94,10 @@ impl<'t> Member<'t> {
     pub fn flag_of(&self, key: &str) -> Result<bool, Fault> {
         match self.get(key) {
             None => Ok(false),
-            Some(member) => member.raw.bool().ok_or_else(|| member.fault("expected true or false")),
+            Some(member) => member
+                .raw
+                .bool()
+                .ok_or_else(|| member.fault("expected true or false")),
         }
     }
 
@@ -88,7 +108,13 @@ impl<'t> Member<'t> {
         }
         let mut texts = Vec::new();
         for raw in self.raw.items() {
-            texts.push(Member { raw, ..self.clone() }.text()?);
+            texts.push(
+                Member {
+                    raw,
+                    ..self.clone()
+                }
+                .text()?,
+            );
             if texts.len() > MAX_TEXTS {
                 return Err(self.fault(format!("too many strings; expected at most {MAX_TEXTS}")));
             }
@@ -97,11 +123,17 @@ impl<'t> Member<'t> {
     }
 
     /// The delimiter in the member `open` or `open_pattern`, `close` or `close_pattern`.
-    pub fn delimiter(&self, word: &str, captures: Captures<'_>) -> Result<Option<Delimiter>, Fault> {
+    pub fn delimiter(
+        &self,
+        word: &str,
+        captures: Captures<'_>,
+    ) -> Result<Option<Delimiter>, Fault> {
         let pattern = format!("{word}_pattern");
         match (self.get(word), self.get(&pattern)) {
             (None, None) => Ok(None),
-            (Some(_), Some(both)) => Err(both.fault(format!("'{word}' is given too; expected one of them"))),
+            (Some(_), Some(both)) => {
+                Err(both.fault(format!("'{word}' is given too; expected one of them")))
+            }
             (Some(texts), None) => {
                 let all = texts.texts()?;
                 if all.is_empty() || all.iter().any(|text| text.trim().is_empty()) {
@@ -111,7 +143,8 @@ impl<'t> Member<'t> {
             }
             (None, Some(member)) => {
                 let options = pattern::read(&member.text()?).map_err(|why| member.refuse(why))?;
-                let delimiter = Delimiter::of_pattern(&options, captures).map_err(|why| member.refuse(why))?;
+                let delimiter =
+                    Delimiter::of_pattern(&options, captures).map_err(|why| member.refuse(why))?;
                 Ok(Some(delimiter))
             }
         }

@@ -1,7 +1,8 @@
 //! The regular expressions of a description, read as text with gaps.
 //!
-//! No text is matched with them: a pattern is read once, into pieces that a dialect's notation has too, so that no pattern can cost more
-//! than its own length. What has no such piece is refused. The patterns are those of Python's `regex`, with `.` for any character
+//! No text is matched with them: a pattern is read once, into pieces that a dialect's notation has
+//! too, so that no pattern can cost more than its own length. What has no such piece is refused.
+//! The patterns are those of Python's `regex`, with `.` for any character
 //! (<https://huggingface.co/docs/transformers/main/chat_response_parsing>).
 
 use std::iter::Peekable;
@@ -24,7 +25,11 @@ pub(super) enum Piece {
     /// The beginning or the end of all text.
     Edge,
     /// One of these, or nothing if `is_optional`; `name` is that of a named group.
-    Group { name: Option<String>, options: Vec<Vec<Piece>>, is_optional: bool },
+    Group {
+        name: Option<String>,
+        options: Vec<Vec<Piece>>,
+        is_optional: bool,
+    },
     /// What a group before it matched.
     Same,
     /// What must follow, but is not a part of the match.
@@ -37,9 +42,14 @@ pub(super) enum Piece {
 /// What in it has no piece.
 pub(super) fn read(pattern: &str) -> Result<Vec<Vec<Piece>>, String> {
     if pattern.len() > LONGEST {
-        return Err(format!("the pattern is too long; expected at most {LONGEST} bytes"));
+        return Err(format!(
+            "the pattern is too long; expected at most {LONGEST} bytes"
+        ));
     }
-    let mut reader = PatternReader { rest: pattern.chars().peekable(), depth: 0 };
+    let mut reader = PatternReader {
+        rest: pattern.chars().peekable(),
+        depth: 0,
+    };
     let options = reader.options()?;
     match reader.rest.next() {
         None => Ok(options),
@@ -109,7 +119,9 @@ impl PatternReader<'_> {
                 let _ = c;
                 Atom::Piece(Piece::Same)
             }
-            c if c.is_ascii_alphanumeric() => return Err(format!("'\\{c}' has no place in the notation of dialects")),
+            c if c.is_ascii_alphanumeric() => {
+                return Err(format!("'\\{c}' has no place in the notation of dialects"));
+            }
             c => Atom::Letter(c),
         })
     }
@@ -117,8 +129,12 @@ impl PatternReader<'_> {
     /// A character by its hexadecimal code.
     fn code(&mut self, digits: usize) -> Result<char, String> {
         let code: String = self.rest.by_ref().take(digits).collect();
-        let number = (code.len() == digits).then(|| u32::from_str_radix(&code, 16).ok()).flatten();
-        number.and_then(char::from_u32).ok_or_else(|| format!("'{code}' is not the code of a character"))
+        let number = (code.len() == digits)
+            .then(|| u32::from_str_radix(&code, 16).ok())
+            .flatten();
+        number
+            .and_then(char::from_u32)
+            .ok_or_else(|| format!("'{code}' is not the code of a character"))
     }
 
     /// A class of characters, after its `[`.
@@ -134,8 +150,9 @@ impl PatternReader<'_> {
             }
             is_first = false;
         }
-        let is_blank =
-            |atom: &Atom| matches!(atom, Atom::Blank) || matches!(atom, Atom::Letter(c) if c.is_whitespace());
+        let is_blank = |atom: &Atom| {
+            matches!(atom, Atom::Blank) || matches!(atom, Atom::Letter(c) if c.is_whitespace())
+        };
         Ok(match &atoms[..] {
             _ if is_negated => Atom::Any,
             [Atom::Letter(c)] => Atom::Letter(*c),
@@ -161,8 +178,12 @@ impl PatternReader<'_> {
                     return Ok(Piece::Same);
                 }
                 Some('P') if self.rest.next_if_eq(&'<').is_some() => name = Some(self.until('>')?),
-                Some('<') if !matches!(self.rest.peek(), Some('=' | '!')) => name = Some(self.until('>')?),
-                Some('!' | '<') => return Err("a look at what must not follow, or at what precedes".to_owned()),
+                Some('<') if !matches!(self.rest.peek(), Some('=' | '!')) => {
+                    name = Some(self.until('>')?)
+                }
+                Some('!' | '<') => {
+                    return Err("a look at what must not follow, or at what precedes".to_owned());
+                }
                 _ => return Err("flags, or another kind of group that is rarely used".to_owned()),
             }
         }
@@ -171,7 +192,15 @@ impl PatternReader<'_> {
             return Err("a '(' without its ')'".to_owned());
         }
         self.depth -= 1;
-        Ok(if is_ahead { Piece::Ahead } else { Piece::Group { name, options, is_optional: false } })
+        Ok(if is_ahead {
+            Piece::Ahead
+        } else {
+            Piece::Group {
+                name,
+                options,
+                is_optional: false,
+            }
+        })
     }
 
     fn until(&mut self, end: char) -> Result<String, String> {
@@ -201,13 +230,27 @@ impl PatternReader<'_> {
             Atom::Letter(c) if c.is_whitespace() => Piece::Space,
             Atom::Letter(c) if is_once => {
                 let options = vec![vec![Piece::Text(c.to_string())]];
-                Piece::Group { name: None, options, is_optional }
+                Piece::Group {
+                    name: None,
+                    options,
+                    is_optional,
+                }
             }
             Atom::Letter(c) => return Err(format!("'{c}' repeats")),
-            Atom::Piece(Piece::Group { name, options, is_optional: before }) if is_once => {
-                Piece::Group { name, options, is_optional: before || is_optional }
-            }
-            Atom::Piece(Piece::Group { name: None, options, .. }) => {
+            Atom::Piece(Piece::Group {
+                name,
+                options,
+                is_optional: before,
+            }) if is_once => Piece::Group {
+                name,
+                options,
+                is_optional: before || is_optional,
+            },
+            Atom::Piece(Piece::Group {
+                name: None,
+                options,
+                ..
+            }) => {
                 let all = |is: fn(&Piece) -> bool| options.iter().flatten().all(is);
                 if all(is_blank) {
                     Piece::Space
@@ -224,14 +267,21 @@ impl PatternReader<'_> {
         })
     }
 
-    /// What repeats the atom before: whether it may be missing, and whether it is there once at most.
+    /// What repeats the atom before: whether it may be missing, and whether it is there once at
+    /// most.
     fn repetition(&mut self) -> Option<(bool, bool)> {
         let found = match self.rest.peek()? {
             '?' => (true, true),
             '*' => (true, false),
             '+' => (false, false),
             '{' => {
-                let ahead: String = self.rest.clone().skip(1).take_while(|c| *c != '}').take(16).collect();
+                let ahead: String = self
+                    .rest
+                    .clone()
+                    .skip(1)
+                    .take_while(|c| *c != '}')
+                    .take(16)
+                    .collect();
                 let is_count = ahead.starts_with(|c: char| c.is_ascii_digit())
                     && ahead.chars().all(|c| c.is_ascii_digit() || c == ',');
                 if !is_count {

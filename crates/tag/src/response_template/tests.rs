@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 const TOOLS: &str = r#"[{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "integer"}}}},
     {"name": "g", "parameters": {"type": "object", "properties": {}}}]"#;
-const FUNCTION: &str = r#"{"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}"#;
+const FUNCTION: &str =
+    r#"{"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}"#;
 
 /// A description with these fields.
 fn described(fields: &str) -> String {
@@ -17,7 +18,9 @@ fn described(fields: &str) -> String {
 
 fn add(json: &str) -> Result<Dialects, String> {
     let mut dialects = Dialects::default();
-    dialects.add("models/Fjord 2/tokenizer_config.json", json).map_err(|e| e.to_string())?;
+    dialects
+        .add("models/Fjord 2/tokenizer_config.json", json)
+        .map_err(|e| e.to_string())?;
     Ok(dialects)
 }
 
@@ -65,16 +68,25 @@ impl Outlet for Found {
     }
 }
 
-/// What is found in a text that comes in pieces of this many characters. White space around texts is left out.
+/// What is found in a text that comes in pieces of this many characters. White space around texts
+/// is left out.
 fn read(dialects: &Dialects, text: &str, prefill: &str, length: usize) -> Vec<String> {
     let look = Look::among(dialects, dialects.own()[0].name).expect("the dialect's own name");
     let tools = ToolList::read(TOOLS).expect("tools");
-    let (mut parser, mut found) = (Parser::new(Rc::new(look), Some(Rc::new(tools)), Some(prefill)), Found::default());
+    let (mut parser, mut found) = (
+        Parser::new(Rc::new(look), Some(Rc::new(tools)), Some(prefill)),
+        Found::default(),
+    );
     let letters: Vec<char> = text.chars().collect();
-    letters.chunks(length).for_each(|piece| parser.push(&piece.iter().collect::<String>(), &mut found));
+    letters
+        .chunks(length)
+        .for_each(|piece| parser.push(&piece.iter().collect::<String>(), &mut found));
     parser.finish(false, &mut found);
     assert!(!found.is_open, "{text}: a call is open");
-    let parts = found.parts.iter().map(|part| format!("{}{}", &part[..1], part[1..].trim()));
+    let parts = found
+        .parts
+        .iter()
+        .map(|part| format!("{}{}", &part[..1], part[1..].trim()));
     parts.filter(|part| part.len() > 1).collect()
 }
 
@@ -197,7 +209,11 @@ fn texts_are_read_as_the_description_says() {
     for (what, fields, text, want) in READ {
         let dialects = add(&described(fields)).unwrap_or_else(|why| panic!("{what}: {why}"));
         for length in [1, 2, 7, text.len()] {
-            assert_eq!(read(&dialects, text, "", length), *want, "{what}, in pieces of {length}");
+            assert_eq!(
+                read(&dialects, text, "", length),
+                *want,
+                "{what}, in pieces of {length}"
+            );
         }
     }
 }
@@ -206,18 +222,41 @@ fn texts_are_read_as_the_description_says() {
 #[test]
 fn what_is_written_is_read_back() {
     let calls = [
-        PromptCall { id: "k1", name: "f", arguments: r#"{"a":"x","n":7}"# },
-        PromptCall { id: "k2", name: "g", arguments: "{}" },
+        PromptCall {
+            id: "k1",
+            name: "f",
+            arguments: r#"{"a":"x","n":7}"#,
+        },
+        PromptCall {
+            id: "k2",
+            name: "g",
+            arguments: "{}",
+        },
     ];
     for (what, fields, _, _) in READ {
         let dialects = add(&described(fields)).unwrap_or_else(|why| panic!("{what}: {why}"));
         let text = dialects.own()[0].calls(&calls);
         let found = read(&dialects, &text, "", text.len());
-        let bare: Vec<String> =
-            found.iter().map(|part| part.replace(['"', ' '], "").replace("#k1", "").replace("#k2", "")).collect();
-        let bare: Vec<String> =
-            bare.iter().map(|part| part.replace("#functions.f:0", "").replace("#functions.g:1", "")).collect();
-        let bare: Vec<&str> = bare.iter().map(|part| &part[..]).filter(|part| part.len() > 1).collect();
+        let bare: Vec<String> = found
+            .iter()
+            .map(|part| {
+                part.replace(['"', ' '], "")
+                    .replace("#k1", "")
+                    .replace("#k2", "")
+            })
+            .collect();
+        let bare: Vec<String> = bare
+            .iter()
+            .map(|part| {
+                part.replace("#functions.f:0", "")
+                    .replace("#functions.g:1", "")
+            })
+            .collect();
+        let bare: Vec<&str> = bare
+            .iter()
+            .map(|part| &part[..])
+            .filter(|part| part.len() > 1)
+            .collect();
         assert_eq!(bare, [">f{a:x,n:7}", ">g{}"], "{what}: {text}");
     }
 }
@@ -225,16 +264,25 @@ fn what_is_written_is_read_back() {
 #[test]
 fn the_prompt_may_open_reasoning() {
     let tools = r#""tool_calls": {"open": "<call>", "close": "</call>", "content": "json"}"#;
-    let fields = format!(r#""thinking": {{"open_pattern": "(?:^|<think>\\s*)", "close": "</think>"}}, {tools}"#);
+    let fields = format!(
+        r#""thinking": {{"open_pattern": "(?:^|<think>\\s*)", "close": "</think>"}}, {tools}"#
+    );
     let dialects = add(&described(&fields)).expect("no mistake");
-    assert_eq!(read(&dialects, "Hm.</think>Yes.", "<think>", 3), ["~Hm.", "=Yes."]);
-    assert_eq!(read(&dialects, "<think>Hm.</think>Yes.", "", 3), ["~Hm.", "=Yes."]);
+    assert_eq!(
+        read(&dialects, "Hm.</think>Yes.", "<think>", 3),
+        ["~Hm.", "=Yes."]
+    );
+    assert_eq!(
+        read(&dialects, "<think>Hm.</think>Yes.", "", 3),
+        ["~Hm.", "=Yes."]
+    );
     assert!(dialects.own()[0].may_begin_in_reasoning());
 }
 
 #[test]
 fn a_dialect_is_named_after_its_checkpoint() {
-    let json = described(r#""tool_calls": {"open": "<call>", "close": "</call>", "content": "json"}"#);
+    let json =
+        described(r#""tool_calls": {"open": "<call>", "close": "</call>", "content": "json"}"#);
     for (file, want) in [
         ("models/Fjord 2/tokenizer_config.json", "fjord-2"),
         ("tokenizer_config.json", "checkpoint"),
@@ -252,8 +300,15 @@ fn a_dialect_is_named_after_its_checkpoint() {
 fn the_end_of_a_turn_is_named_beside_the_description() {
     let fields = r#""tool_calls": {"open": "<call>", "close": "</call>", "content": "json"}"#;
     for end in [r#""<eos>""#, r#"{"content": "<eos>", "special": true}"#] {
-        let json = described(fields).replacen('{', &format!("{{\"eos_token\": {end}, \"chat_template\": \"x\", "), 1);
-        assert_eq!(read(&add(&json).expect("no mistake"), "Yes.<eos>", "", 1), ["=Yes."]);
+        let json = described(fields).replacen(
+            '{',
+            &format!("{{\"eos_token\": {end}, \"chat_template\": \"x\", "),
+            1,
+        );
+        assert_eq!(
+            read(&add(&json).expect("no mistake"), "Yes.<eos>", "", 1),
+            ["=Yes."]
+        );
     }
     let bare = r#"{"start_anchor": "<bot>", "fields": {"tool_calls": {"open": "<call>", "close": "</call>", "content": "json"}}}"#;
     assert!(add(bare).is_ok(), "a description by itself");
@@ -261,9 +316,12 @@ fn the_end_of_a_turn_is_named_beside_the_description() {
 
 #[test]
 fn what_the_notation_has_no_place_for_is_refused_in_one_line() {
-    let field = |more: &str| format!(r#""tool_calls": {{"open": "<call>", "close": "</call>", {more}}}"#);
+    let field =
+        |more: &str| format!(r#""tool_calls": {{"open": "<call>", "close": "</call>", {more}}}"#);
     let pattern = |open: &str, more: &str| {
-        format!(r#""tool_calls": {{"open_pattern": "{open}", "close": "</call>", "transform": {FUNCTION}, {more}}}"#)
+        format!(
+            r#""tool_calls": {{"open_pattern": "{open}", "close": "</call>", "transform": {FUNCTION}, {more}}}"#
+        )
     };
     let tags = |pattern: &str| {
         format!(
@@ -273,10 +331,22 @@ fn what_the_notation_has_no_place_for_is_refused_in_one_line() {
     };
     let json = r#""content": "json""#;
     for (fields, want) in [
-        (field(r#""content": "kv-lines""#), "tool_calls: content: arguments as 'kv-lines'; write the dialect as TOML"),
-        (field(r#""content": "yaml""#), "tool_calls: content: 'yaml' is unknown; expected json or xml-inline"),
-        (field(r#""content": "json", "colour": 1"#), "tool_calls: unknown key 'colour'; expected one of open,"),
-        (field(r#""content": "json", "open_pattern": "<c>""#), "tool_calls.open_pattern: 'open' is given too"),
+        (
+            field(r#""content": "kv-lines""#),
+            "tool_calls: content: arguments as 'kv-lines'; write the dialect as TOML",
+        ),
+        (
+            field(r#""content": "yaml""#),
+            "tool_calls: content: 'yaml' is unknown; expected json or xml-inline",
+        ),
+        (
+            field(r#""content": "json", "colour": 1"#),
+            "tool_calls: unknown key 'colour'; expected one of open,",
+        ),
+        (
+            field(r#""content": "json", "open_pattern": "<c>""#),
+            "tool_calls.open_pattern: 'open' is given too",
+        ),
         (
             field(r#""content": "json", "transform": {"name": "ping", "arguments": "{content}"}"#),
             "transform.name: a fixed text",
@@ -286,35 +356,87 @@ fn what_the_notation_has_no_place_for_is_refused_in_one_line() {
             "tool_calls.transform: it gives no 'name' and 'arguments'",
         ),
         (
-            field(r#""content": "json", "transform": {"name": "{content.a.b}", "arguments": "{content}"}"#),
+            field(
+                r#""content": "json", "transform": {"name": "{content.a.b}", "arguments": "{content}"}"#,
+            ),
             "transform.name: a value deep inside the text",
         ),
         (
-            field(r#""content": "json", "transform": {"name": "{content.a}", "arguments": "{content}"}"#),
+            field(
+                r#""content": "json", "transform": {"name": "{content.a}", "arguments": "{content}"}"#,
+            ),
             "tool_calls: the tool's name and the arguments are in different places",
         ),
-        (pattern(r"<f>(?!x)(?P<name>\\w+)", json), "open_pattern: a look at what must not follow"),
-        (pattern(r"(?i)<f>(?P<name>\\w+)", json), "open_pattern: flags"),
-        (pattern(r"<f>(?P<name>\\w+", json), "open_pattern: a '(' without its ')'"),
-        (pattern(r"<f>(?P<name>a|b)", json), "open_pattern: the group 'name' is more than the name"),
-        (pattern(r"<f>+(?P<name>\\w+)", json), "open_pattern: '>' repeats"),
-        (pattern(r"<f>\\bx(?P<name>\\w+)", json), "open_pattern: '\\b' has no place"),
-        (pattern(r"(?:^|<f>)(?P<name>\\w+)", json), "tool_calls: a call may begin without a marker"),
-        (pattern("<f>", json), "tool_calls: the group of the tool's name is missing"),
-        (tags("<p>(?P<value>.*?)</p>"), "tag_pattern: the pattern of a parameter is none"),
-        (tags("<p=(?P<key>a|b)>(?P<value>.*?)</p>"), "tag_pattern: the pattern of a parameter is none"),
-        (tags("<p=(?P<key>.*?)>(?P<value>.*?)(?:</p>|</q>)"), "tag_pattern: alternatives"),
-        (r#""content": {"close": "<end>"}"#.to_owned(), "fields: it has no 'tool_calls'"),
-        (format!("\"citations\": {{}}, {}", field(json)), "fields: unknown key 'citations'"),
+        (
+            pattern(r"<f>(?!x)(?P<name>\\w+)", json),
+            "open_pattern: a look at what must not follow",
+        ),
+        (
+            pattern(r"(?i)<f>(?P<name>\\w+)", json),
+            "open_pattern: flags",
+        ),
+        (
+            pattern(r"<f>(?P<name>\\w+", json),
+            "open_pattern: a '(' without its ')'",
+        ),
+        (
+            pattern(r"<f>(?P<name>a|b)", json),
+            "open_pattern: the group 'name' is more than the name",
+        ),
+        (
+            pattern(r"<f>+(?P<name>\\w+)", json),
+            "open_pattern: '>' repeats",
+        ),
+        (
+            pattern(r"<f>\\bx(?P<name>\\w+)", json),
+            "open_pattern: '\\b' has no place",
+        ),
+        (
+            pattern(r"(?:^|<f>)(?P<name>\\w+)", json),
+            "tool_calls: a call may begin without a marker",
+        ),
+        (
+            pattern("<f>", json),
+            "tool_calls: the group of the tool's name is missing",
+        ),
+        (
+            tags("<p>(?P<value>.*?)</p>"),
+            "tag_pattern: the pattern of a parameter is none",
+        ),
+        (
+            tags("<p=(?P<key>a|b)>(?P<value>.*?)</p>"),
+            "tag_pattern: the pattern of a parameter is none",
+        ),
+        (
+            tags("<p=(?P<key>.*?)>(?P<value>.*?)(?:</p>|</q>)"),
+            "tag_pattern: alternatives",
+        ),
+        (
+            r#""content": {"close": "<end>"}"#.to_owned(),
+            "fields: it has no 'tool_calls'",
+        ),
+        (
+            format!("\"citations\": {{}}, {}", field(json)),
+            "fields: unknown key 'citations'",
+        ),
         (
             format!("\"thinking\": {{\"close\": \"</t>\"}}, {}", field(json)),
             "fields.thinking: reasoning without a marker",
         ),
-        (format!("\"content\": {{\"content\": \"json\"}}, {}", field(json)), "fields.content: it is not text"),
+        (
+            format!("\"content\": {{\"content\": \"json\"}}, {}", field(json)),
+            "fields.content: it is not text",
+        ),
     ] {
         let why = add(&described(&fields)).map(|_| ()).expect_err(&fields);
-        assert!(why.contains(want) && why.lines().count() == 1, "{fields}\n{why}\nnot {want}");
-        assert!(why.starts_with("models/Fjord 2/tokenizer_config.json line "), "{why}");
+        assert!(
+            why.contains(want) && why.lines().count() == 1,
+            "{fields}\n{why}\nnot {want}"
+        );
+        assert!(
+            why.starts_with("models/Fjord 2/tokenizer_config.json line "),
+            "{why}"
+        );
     }
     for (json, want) in [
         ("{", "line 1: not JSON: "),
@@ -322,8 +444,14 @@ fn what_the_notation_has_no_place_for_is_refused_in_one_line() {
             r#"{"chat_template": "x"}"#,
             "line 1: it has no response_template; expected a tokenizer_config.json that has one",
         ),
-        (r#"{"response_schema": {"x-regex": "(.*)"}}"#, "line 1: it has a response_schema, which is the form before"),
-        ("{\n\"response_template\": 7}", "line 2: response_template: expected an object"),
+        (
+            r#"{"response_schema": {"x-regex": "(.*)"}}"#,
+            "line 1: it has a response_schema, which is the form before",
+        ),
+        (
+            "{\n\"response_template\": 7}",
+            "line 2: response_template: expected an object",
+        ),
         (
             "{\"response_template\": {\"version\": 2, \"fields\": {}}}",
             "response_template.version: a version that is not known",
@@ -334,7 +462,10 @@ fn what_the_notation_has_no_place_for_is_refused_in_one_line() {
         ),
     ] {
         let why = add(json).map(|_| ()).expect_err(json);
-        assert!(why.contains(want) && why.lines().count() == 1, "{json}\n{why}\nnot {want}");
+        assert!(
+            why.contains(want) && why.lines().count() == 1,
+            "{json}\n{why}\nnot {want}"
+        );
     }
 }
 
@@ -342,15 +473,32 @@ fn what_the_notation_has_no_place_for_is_refused_in_one_line() {
 fn hostile_files_are_refused_at_once() {
     let many = |n: usize, text: &str| text.repeat(n);
     let open = |pattern: &str| {
-        described(&format!(r#""tool_calls": {{"open_pattern": "{pattern}", "close": "</c>", "content": "json"}}"#))
+        described(&format!(
+            r#""tool_calls": {{"open_pattern": "{pattern}", "close": "</c>", "content": "json"}}"#
+        ))
     };
     for (json, want) in [
-        (format!("{{{}}}", many(17 << 20, " ")), "the file is too long"),
+        (
+            format!("{{{}}}", many(17 << 20, " ")),
+            "the file is too long",
+        ),
         (format!("{}{}", many(100_000, "{\"a\":"), "1"), "not JSON"),
-        (open(&many(5000, "x")), "the string is too long; expected at most 4096 bytes"),
-        (open(&format!("<c>{}x{}", many(40, "("), many(40, ")"))), "more than 16 groups inside each other"),
-        (open(&format!("<c>{}", many(20, "(?:a|b)"))), "it has more than 16 spellings"),
-        (open(&format!("<c>{}", many(20, "a?"))), "it has more than 16 spellings"),
+        (
+            open(&many(5000, "x")),
+            "the string is too long; expected at most 4096 bytes",
+        ),
+        (
+            open(&format!("<c>{}x{}", many(40, "("), many(40, ")"))),
+            "more than 16 groups inside each other",
+        ),
+        (
+            open(&format!("<c>{}", many(20, "(?:a|b)"))),
+            "it has more than 16 spellings",
+        ),
+        (
+            open(&format!("<c>{}", many(20, "a?"))),
+            "it has more than 16 spellings",
+        ),
         (open("<c>(?:a|b|(?:c|d|(?:e|f)*)*)*"), "a group repeats"),
         (open("<c>(a{9999}){9999}"), "'a' repeats"),
         (open("(a+)+$"), "'a' repeats"),
@@ -369,8 +517,14 @@ fn hostile_files_are_refused_at_once() {
             "a marker has more than 256 bytes",
         ),
     ] {
-        let why = add(&json).map(|_| ()).expect_err(&json[..json.len().min(80)]);
-        assert!(why.contains(want) && why.lines().count() == 1, "{}\n{why}\nnot {want}", &json[..json.len().min(200)]);
+        let why = add(&json)
+            .map(|_| ())
+            .expect_err(&json[..json.len().min(80)]);
+        assert!(
+            why.contains(want) && why.lines().count() == 1,
+            "{}\n{why}\nnot {want}",
+            &json[..json.len().min(200)]
+        );
     }
     // A pattern with every kind of repetition is read once, and nothing is matched with it.
     let json = open(&format!("<c>{}<d>", many(200, "(?:.|\\\\n)*?[^x]*")));

@@ -1,6 +1,7 @@
 //! Texts as the notation of dialects has them, and keys as TOML has them.
 
-/// A marker in the notation of a call: white space at its ends is any white space, and what has a meaning there is escaped.
+/// A marker in the notation of a call: white space at its ends is any white space, and what has a
+/// meaning there is escaped.
 pub(super) fn text(marker: &str) -> String {
     let mut out = String::new();
     for c in marker.chars() {

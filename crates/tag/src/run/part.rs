@@ -24,7 +24,8 @@ impl Run {
         let form = self.form;
         match &form.call[n] {
             CallPart::Mark(marks) => match self.find(marks, text) {
-                // The call is complete at its last required marker; what may follow does not change that.
+                // The call is complete at its last required marker; what may follow does not change
+                // that.
                 Match::Full(length) if self.has_begun && may_end(&form.call[n + 1..]) => {
                     self.whole(calls);
                     self.place = Place::Tail(n + 1);
@@ -51,13 +52,22 @@ impl Run {
                     None => self.on(n + 1, at),
                 }
             }
-            CallPart::Name { until, header } => self.name(n, until, *header, text, context, is_alone, calls),
+            CallPart::Name { until, header } => {
+                self.name(n, until, *header, text, context, is_alone, calls)
+            }
             CallPart::Author { until } => {
-                let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')));
+                let at = text.find(|c: char| {
+                    !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/'))
+                });
                 let word = &text[..at.unwrap_or(text.len())];
-                // Without a marker before it, the name of a listed tool is the one word that is not prose.
-                let may =
-                    !context.strict || if at.is_none() { context.may_become(word) } else { context.accepts(word) };
+                // Without a marker before it, the name of a listed tool is the one word that is not
+                // prose.
+                let may = !context.strict
+                    || if at.is_none() {
+                        context.may_become(word)
+                    } else {
+                        context.accepts(word)
+                    };
                 match at.map(|at| self.find(until, &text[at..])) {
                     _ if !may || word.len() > LONGEST => fail(NO_CALL),
                     None | Some(Match::Partial) => Step::More(0),
@@ -72,7 +82,9 @@ impl Run {
                 if let Engine::None = self.engine {
                     self.engine = match part {
                         CallPart::Calls(keys) => Engine::Envelope(Box::new(Envelope::new(keys))),
-                        CallPart::Expression(form) => Engine::Expression(Box::new(Expression::new(form))),
+                        CallPart::Expression(form) => {
+                            Engine::Expression(Box::new(Expression::new(form)))
+                        }
                         _ => Engine::None,
                     };
                 }
@@ -83,7 +95,9 @@ impl Run {
                     _ => fail("no engine"),
                 };
                 self.follow(&calls.ops[before..]);
-                let Step::Done(length) = step else { return step };
+                let Step::Done(length) = step else {
+                    return step;
+                };
                 (self.place, self.engine) = (Place::Tail(n + 1), Engine::None);
                 Step::On(length)
             }
@@ -97,9 +111,14 @@ impl Run {
                                 before: &form.call[..n],
                                 behind: &form.call[n + 1..],
                                 section: form.section.as_ref(),
-                                headers: if form.body().is_some() { &["<|start|>"] } else { &[] },
+                                headers: if form.body().is_some() {
+                                    &["<|start|>"]
+                                } else {
+                                    &[]
+                                },
                             };
-                            self.engine = Engine::Params(Box::new(Params::new(params, outside, &self.name)));
+                            self.engine =
+                                Engine::Params(Box::new(Params::new(params, outside, &self.name)));
                         }
                         None => return Step::More(text.len()),
                     }
@@ -138,7 +157,10 @@ impl Run {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what the part says, and what is known")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what the part says, and what is known"
+    )]
     fn name(
         &mut self,
         n: usize,
@@ -149,7 +171,9 @@ impl Run {
         is_alone: bool,
         calls: &mut FoundCalls,
     ) -> Step {
-        let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | ' ')));
+        let at = text.find(|c: char| {
+            !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | ' '))
+        });
         let at = at.unwrap_or(text.len());
         if at > LONGEST {
             return fail(NO_END);
@@ -159,23 +183,37 @@ impl Run {
             return Step::Fail(0, context.refusal_of_start(word));
         }
         // The marker after the name may have begun, so that the name is complete.
-        let ends = text[at..].chars().next().is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
-        if ends && is_alone && header == NameForm::Name && !self.has_begun && !self.has_id_after(n) {
-            let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
+        let ends = text[at..]
+            .chars()
+            .next()
+            .is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
+        if ends && is_alone && header == NameForm::Name && !self.has_begun && !self.has_id_after(n)
+        {
+            let Some(name) = context.known(word) else {
+                return fail(context.refusal(word));
+            };
             self.begin(name, None, calls);
         }
         if at == text.len() || self.find(until, &text[at..]) == Match::Partial {
             return Step::More(0);
         }
-        let Match::Full(_) = self.find(until, &text[at..]) else { return fail(NO_END) };
-        if header == NameForm::Counted && is_counter(word) && context.tools.is_some() && !context.lists(word) {
+        let Match::Full(_) = self.find(until, &text[at..]) else {
+            return fail(NO_END);
+        };
+        if header == NameForm::Counted
+            && is_counter(word)
+            && context.tools.is_some()
+            && !context.lists(word)
+        {
             self.nameless = Some((word.to_owned(), String::new()));
         } else if !self.has_begun {
             let (word, id) = match header {
                 NameForm::Name => (word, None),
                 NameForm::Counted => (counted(word, context), Some(word)),
             };
-            let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
+            let Some(name) = context.known(word) else {
+                return fail(context.refusal(word));
+            };
             if !self.has_id_after(n) {
                 self.begin(name, id, calls);
             } else {
@@ -185,9 +223,12 @@ impl Run {
         self.on(n + 1, at)
     }
 
-    /// Whether the form has the id after its part `n`, the name. The call is emitted once the id is known.
+    /// Whether the form has the id after its part `n`, the name. The call is emitted once the id is
+    /// known.
     fn has_id_after(&self, n: usize) -> bool {
-        self.form.call[n..].iter().any(|part| matches!(part, CallPart::Id { .. }))
+        self.form.call[n..]
+            .iter()
+            .any(|part| matches!(part, CallPart::Id { .. }))
     }
 
     fn begin(&mut self, name: &str, id: Option<&str>, calls: &mut FoundCalls) {
@@ -197,8 +238,15 @@ impl Run {
         self.has_begun = true;
     }
 
-    fn id(&mut self, n: usize, until: &'static [&'static str], text: &str, calls: &mut FoundCalls) -> Step {
-        let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | ' ')));
+    fn id(
+        &mut self,
+        n: usize,
+        until: &'static [&'static str],
+        text: &str,
+        calls: &mut FoundCalls,
+    ) -> Step {
+        let at =
+            text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | ' ')));
         let at = at.unwrap_or(text.len());
         if at > 256 {
             return fail("the id is too long");
@@ -209,7 +257,10 @@ impl Run {
             Match::No => fail("the id is not followed by its marker"),
             Match::Full(_) => {
                 let id = text[..at].trim_matches(' ');
-                if self.form.call[..n].iter().any(|part| matches!(part, CallPart::Name { .. })) {
+                if self.form.call[..n]
+                    .iter()
+                    .any(|part| matches!(part, CallPart::Name { .. }))
+                {
                     let name = std::mem::take(&mut self.name);
                     self.begin(&name, Some(id), calls);
                 } else {
@@ -220,7 +271,14 @@ impl Run {
         }
     }
 
-    fn tag(&mut self, n: usize, tag: &StartTag, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
+    fn tag(
+        &mut self,
+        n: usize,
+        tag: &StartTag,
+        text: &str,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Step {
         let open = match self.find(tag.open, text) {
             Match::Full(length) => length,
             Match::Partial => return Step::More(0),
@@ -229,9 +287,14 @@ impl Run {
         let inner = &text[open..];
         let Some(end) = start_tag::end(inner, tag.end).filter(|end| *end <= LONGEST) else {
             let wait = inner.len() <= LONGEST && start_tag::may_begin(inner, tag.end);
-            return if wait { Step::More(0) } else { Step::Fail(0, "the start tag is invalid") };
+            return if wait {
+                Step::More(0)
+            } else {
+                Step::Fail(0, "the start tag is invalid")
+            };
         };
-        // `<toolbox` does not begin with `<tool`. What would be refused while the marker of the end comes is refused with it, too.
+        // `<toolbox` does not begin with `<tool`. What would be refused while the marker of the end
+        // comes is refused with it, too.
         let is_tag = |(more, _)| start_tag::may_begin(&inner[..end + more], tag.end);
         if !tag.end.char_indices().all(is_tag) {
             return fail("the start tag is invalid");
@@ -241,7 +304,9 @@ impl Run {
             Some(short) => (short, true),
             None => (attributes, false),
         };
-        let Some(name) = start_tag::attribute(attributes, tag.name) else { return fail("the tag has no name") };
+        let Some(name) = start_tag::attribute(attributes, tag.name) else {
+            return fail("the tag has no name");
+        };
         let after = open + end + tag.end.len();
         let Some(name) = context.known(name.trim()) else {
             return Step::Fail(after, context.refusal(name.trim()));
@@ -258,13 +323,21 @@ impl Run {
     }
 
     /// The arguments as one JSON object, or nothing before the next marker.
-    fn json_arguments(&mut self, n: usize, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
+    fn json_arguments(
+        &mut self,
+        n: usize,
+        text: &str,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Step {
         if !matches!(self.engine, Engine::Json(Some(_))) {
             let at = space(text);
             if let Some(failed) = self.gap(at, LONGEST) {
                 return failed;
             }
-            let Some(first) = text.as_bytes().get(at) else { return Step::More(at) };
+            let Some(first) = text.as_bytes().get(at) else {
+                return Step::More(at);
+            };
             if *first != b'{' {
                 let mark = self.form.call[n + 1..].iter().find_map(|part| match part {
                     CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => Some(*marks),
@@ -286,13 +359,22 @@ impl Run {
             self.engine = Engine::Json(Some(Balance::default()));
             return Step::On(at);
         }
-        let Engine::Json(Some(balance)) = &mut self.engine else { return fail("no engine") };
+        let Engine::Json(Some(balance)) = &mut self.engine else {
+            return fail("no engine");
+        };
         let end = balance.push(text.as_bytes());
         let piece = &text[..end.unwrap_or(text.len())];
         match &mut self.nameless {
             Some((_, kept)) => kept.push_str(piece),
             None => {
-                calls.arguments_until(piece, if end.is_some() { ArgumentsEnd::Here } else { ArgumentsEnd::Later });
+                calls.arguments_until(
+                    piece,
+                    if end.is_some() {
+                        ArgumentsEnd::Here
+                    } else {
+                        ArgumentsEnd::Later
+                    },
+                );
             }
         }
         match end {
@@ -324,7 +406,9 @@ impl Run {
             self.engine = Engine::Free(Box::new(Free::new(free)));
         }
         self.is_deep = true;
-        let Engine::Free(engine) = &mut self.engine else { return fail("no engine") };
+        let Engine::Free(engine) = &mut self.engine else {
+            return fail("no engine");
+        };
         match engine.push(text, &self.name, context, calls) {
             Step::Done(length) => {
                 self.whole(calls);
@@ -338,17 +422,23 @@ impl Run {
 
 /// Whether a call may end before these parts.
 fn may_end(parts: &[CallPart]) -> bool {
-    parts.iter().all(|part| matches!(part, CallPart::Space(_) | CallPart::Maybe { .. }))
+    parts
+        .iter()
+        .all(|part| matches!(part, CallPart::Space(_) | CallPart::Maybe { .. }))
 }
 
 /// The header has an id alone, and the arguments fit several tools or none.
 const NO_NAME: &str = "the call has no name, and not exactly one tool takes its arguments";
 
-/// Whether a header is an id without a name. Kimi K2 writes bare numbers (<https://github.com/vllm-project/vllm/pull/46127>), and
-/// copies ids that clients made up: `call_3`, `call00003`, `toolu_…` (<https://github.com/vllm-project/vllm/pull/32146>).
+/// Whether a header is an id without a name. Kimi K2 writes bare numbers
+/// (<https://github.com/vllm-project/vllm/pull/46127>), and copies ids that clients made up:
+/// `call_3`, `call00003`, `toolu_…` (<https://github.com/vllm-project/vllm/pull/32146>).
 fn is_counter(word: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    match ["call", "toolu"].iter().find_map(|start| word.strip_prefix(start)) {
+    match ["call", "toolu"]
+        .iter()
+        .find_map(|start| word.strip_prefix(start))
+    {
         Some(rest) => rest.starts_with('_') || is_number(rest),
         None => is_number(word),
     }
@@ -359,7 +449,8 @@ fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
     let (tools, object) = (context.tools?, Raw::parse(arguments).ok()?);
     let mut takers = tools.names().filter(|name| {
         let parameters = tools.parameters(name);
-        object.entries().all(|(key, _)| parameters.declares(&key)) && tools.check(name, arguments).is_ok()
+        object.entries().all(|(key, _)| parameters.declares(&key))
+            && tools.check(name, arguments).is_ok()
     });
     takers.next().filter(|_| takers.next().is_none())
 }
@@ -369,5 +460,9 @@ fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
 fn counted<'t>(word: &'t str, context: &Context<'_>) -> &'t str {
     let name = word.rsplit_once(':').map_or(word, |(name, _)| name);
     let short = name.rsplit_once('.').map_or(name, |(_, short)| short);
-    if context.lists(name) || (context.tools.is_none() && context.known(name).is_some()) { name } else { short }
+    if context.lists(name) || (context.tools.is_none() && context.known(name).is_some()) {
+        name
+    } else {
+        short
+    }
 }

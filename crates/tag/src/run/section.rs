@@ -44,7 +44,11 @@ impl Run {
                 self.place = match self.find(marks, &text[at..]) {
                     Match::Partial => return Step::More(at),
                     // After the same marker another dialect writes JSON, in which no call begins.
-                    Match::No if marks.is_empty() || self.whole > 0 || text[at..].starts_with(['{', '[']) => {
+                    Match::No
+                        if marks.is_empty()
+                            || self.whole > 0
+                            || text[at..].starts_with(['{', '[']) =>
+                    {
                         Place::Part(0)
                     }
                     Match::No => Place::Noise,
@@ -55,13 +59,16 @@ impl Run {
         }
     }
 
-    /// After the section's opening marker and before its first call: text of the answer. If it is short, the call after it counts, in
-    /// a run of its own.
+    /// After the section's opening marker and before its first call: text of the answer. If it is
+    /// short, the call after it counts, in a run of its own.
     pub(super) fn noise(&mut self, text: &str) -> Step {
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
         for (at, _) in text.char_indices() {
             let rest = &text[at..];
-            match (self.find(first(self.form.call), rest), self.find(close, rest)) {
+            match (
+                self.find(first(self.form.call), rest),
+                self.find(close, rest),
+            ) {
                 _ if self.waited + at > GAP => return Step::Fail(at, NO_MARK),
                 (Match::Full(_), _) => {
                     self.place = Place::Over;
@@ -86,8 +93,10 @@ impl Run {
             self.place = Place::Between;
             return Step::On(0);
         }
-        let marks =
-            self.form.call[n.min(self.form.call.len())..].iter().enumerate().filter_map(|(k, part)| match part {
+        let marks = self.form.call[n.min(self.form.call.len())..]
+            .iter()
+            .enumerate()
+            .filter_map(|(k, part)| match part {
                 CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => Some((n + k + 1, *marks)),
                 _ => None,
             });
@@ -162,6 +171,10 @@ impl Run {
                 Match::No => {}
             }
         }
-        if perhaps { Step::More(0) } else { Step::Done(0) }
+        if perhaps {
+            Step::More(0)
+        } else {
+            Step::Done(0)
+        }
     }
 }

@@ -109,9 +109,12 @@ impl Run {
         self.form
     }
 
-    /// Whether the text so far is names and markers alone, so that it can be read again as something else.
+    /// Whether the text so far is names and markers alone, so that it can be read again as
+    /// something else.
     pub fn is_shallow(&self) -> bool {
-        !self.has_begun && !self.is_deep && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
+        !self.has_begun
+            && !self.is_deep
+            && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
     /// Whether it has read no call so far.
@@ -134,17 +137,22 @@ impl Run {
         matches!(self.place, Place::Noise | Place::Over)
     }
 
-    /// Whether a failure deserves a warning, since the text looks like a call: its tool is listed, or it has an opening marker that
-    /// does not occur in ordinary text.
+    /// Whether a failure deserves a warning, since the text looks like a call: its tool is listed,
+    /// or it has an opening marker that does not occur in ordinary text.
     pub fn is_marked(&self, why: &str) -> bool {
         let marked = self.in_section || !first(self.form.call).is_empty();
-        let past = self.in_section || is_about_name(why) || !matches!(self.place, Place::Open | Place::Part(0));
+        let past = self.in_section
+            || is_about_name(why)
+            || !matches!(self.place, Place::Open | Place::Part(0));
         self.has_begun || (self.form.needs == KnownTool::Listed && marked && past && why != NO_CALL)
     }
 
     /// What the engines of this form need of the request.
     pub fn context<'a>(form: &Form, tools: Option<&'a ToolList>) -> Context<'a> {
-        Context { tools, strict: form.needs == KnownTool::Known }
+        Context {
+            tools,
+            strict: form.needs == KnownTool::Known,
+        }
     }
 
     /// The longest of the markers that `text` begins with.
@@ -155,7 +163,8 @@ impl Run {
         }
     }
 
-    /// Takes `at` bytes of white space. Returns the failure, at the first byte that is too many, where it is longer than `most`.
+    /// Takes `at` bytes of white space. Returns the failure, at the first byte that is too many,
+    /// where it is longer than `most`.
     pub(super) fn gap(&mut self, at: usize, most: usize) -> Option<Step> {
         let room = most.saturating_sub(self.waited);
         self.waited += at;

@@ -42,7 +42,10 @@ impl File {
             let case = file.cases.last_mut();
             match (line.strip_prefix("== "), case, &place) {
                 (Some(name), _, In::Head | In::Want) => {
-                    file.cases.push(Case { name: name.to_owned(), ..Case::default() });
+                    file.cases.push(Case {
+                        name: name.to_owned(),
+                        ..Case::default()
+                    });
                     place = In::Head;
                 }
                 (None, None, _) => file.head.push(line.to_owned()),
@@ -54,11 +57,19 @@ impl File {
                 _ => {}
             }
         }
-        assert!(!matches!(place, In::Text), "{}: the last case has no =>", path.display());
+        assert!(
+            !matches!(place, In::Text),
+            "{}: the last case has no =>",
+            path.display()
+        );
         for case in &mut file.cases {
             let raw = case.raw.join("\n");
             let escapes = value(&case.head, "escapes").or(value(&file.head, "escapes"));
-            case.text = if escapes == Some("yes") { unescape(&raw) } else { raw };
+            case.text = if escapes == Some("yes") {
+                unescape(&raw)
+            } else {
+                raw
+            };
         }
         file
     }
@@ -78,7 +89,13 @@ impl File {
             let before = if n > 0 { "\n" } else { "" };
             let _ = writeln!(out, "{before}== {}", case.name);
             let lines = outcome.lines();
-            for line in case.head.iter().map(String::as_str).chain(["---"]).chain(case.raw.iter().map(String::as_str)) {
+            for line in case
+                .head
+                .iter()
+                .map(String::as_str)
+                .chain(["---"])
+                .chain(case.raw.iter().map(String::as_str))
+            {
                 let _ = writeln!(out, "{line}");
             }
             for line in ["=>"].into_iter().chain(lines.iter().map(String::as_str)) {
@@ -90,10 +107,13 @@ impl File {
 }
 
 fn value<'a>(head: &'a [String], key: &str) -> Option<&'a str> {
-    head.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim_start)
+    head.iter()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
+        .map(str::trim_start)
 }
 
-/// `\n`, `\r`, `\t`, `\s` (a space), `\\` and `\u{HEX}`; a line that ends in `\` goes on in the next.
+/// `\n`, `\r`, `\t`, `\s` (a space), `\\` and `\u{HEX}`; a line that ends in `\` goes on in the
+/// next.
 fn unescape(text: &str) -> String {
     let mut out = String::new();
     let mut letters = text.chars();
@@ -110,7 +130,11 @@ fn unescape(text: &str) -> String {
             Some('\n') => {}
             Some('\\') => out.push('\\'),
             Some('u') => {
-                let hex: String = letters.by_ref().take_while(|c| *c != '}').filter(|c| *c != '{').collect();
+                let hex: String = letters
+                    .by_ref()
+                    .take_while(|c| *c != '}')
+                    .filter(|c| *c != '{')
+                    .collect();
                 let c = u32::from_str_radix(&hex, 16).ok().and_then(char::from_u32);
                 out.push(c.unwrap_or_else(|| panic!("no character: \\u{{{hex}}}")));
             }

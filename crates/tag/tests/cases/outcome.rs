@@ -9,7 +9,14 @@ use toolpipe_tag::{CallPiece, Outlet};
 pub enum Item {
     Content(String),
     Reasoning(String),
-    Call { index: i64, name: String, arguments: String, id: Option<String>, done: bool, retracted: Option<String> },
+    Call {
+        index: i64,
+        name: String,
+        arguments: String,
+        id: Option<String>,
+        done: bool,
+        retracted: Option<String>,
+    },
     Warning(String),
 }
 
@@ -20,11 +27,29 @@ impl Display for Item {
             Item::Content(t) => write!(f, "content {}", text(t)),
             Item::Reasoning(t) => write!(f, "reasoning {}", text(t)),
             Item::Warning(code) => write!(f, "warning {code}"),
-            Item::Call { name, retracted: Some(why), .. } => write!(f, "retract {name} {why}"),
-            Item::Call { name, arguments, id, done, .. } => {
+            Item::Call {
+                name,
+                retracted: Some(why),
+                ..
+            } => write!(f, "retract {name} {why}"),
+            Item::Call {
+                name,
+                arguments,
+                id,
+                done,
+                ..
+            } => {
                 // A line a call, so that arguments of several lines are shown as a string.
-                let arguments = if arguments.contains('\n') { text(arguments) } else { arguments.clone() };
-                write!(f, "{} {name} {arguments}", if *done { "call" } else { "OPEN" })?;
+                let arguments = if arguments.contains('\n') {
+                    text(arguments)
+                } else {
+                    arguments.clone()
+                };
+                write!(
+                    f,
+                    "{} {name} {arguments}",
+                    if *done { "call" } else { "OPEN" }
+                )?;
                 id.as_ref().map_or(Ok(()), |id| write!(f, " #{id}"))
             }
         }
@@ -55,7 +80,9 @@ impl Outcome {
                 }),
                 "retract" => {
                     let at = event["index"].as_i64().expect("an index");
-                    let Some(Item::Call { retracted, .. }) = out.at(at) else { panic!("a call to take back: {line}") };
+                    let Some(Item::Call { retracted, .. }) = out.at(at) else {
+                        panic!("a call to take back: {line}")
+                    };
                     *retracted = text("reason");
                 }
                 _ => {}
@@ -66,7 +93,9 @@ impl Outcome {
 
     /// The call of this index.
     fn at(&mut self, at: i64) -> Option<&mut Item> {
-        self.0.iter_mut().find(|item| matches!(item, Item::Call { index, .. } if *index == at))
+        self.0
+            .iter_mut()
+            .find(|item| matches!(item, Item::Call { index, .. } if *index == at))
     }
 
     fn add(&mut self, item: Item) {
@@ -82,20 +111,35 @@ impl Outcome {
         self.0
             .iter()
             .filter_map(|item| match item {
-                Item::Call { name, arguments, id, done: true, .. } => Some((&name[..], &arguments[..], id.as_deref())),
+                Item::Call {
+                    name,
+                    arguments,
+                    id,
+                    done: true,
+                    ..
+                } => Some((&name[..], &arguments[..], id.as_deref())),
                 _ => None,
             })
             .collect()
     }
 
-    /// What holds at the end, however the text was cut: calls that were taken back are not there, and no call has a number.
+    /// What holds at the end, however the text was cut: calls that were taken back are not there,
+    /// and no call has a number.
     pub fn lasting(&self, warnings: bool) -> Outcome {
         let mut out = Outcome::default();
         for item in &self.0 {
             match item {
-                Item::Call { retracted: Some(_), .. } => {}
+                Item::Call {
+                    retracted: Some(_), ..
+                } => {}
                 Item::Warning(_) if !warnings => {}
-                Item::Call { name, arguments, id, done, .. } => out.add(Item::Call {
+                Item::Call {
+                    name,
+                    arguments,
+                    id,
+                    done,
+                    ..
+                } => out.add(Item::Call {
                     index: 0,
                     name: name.clone(),
                     arguments: arguments.clone(),
@@ -121,7 +165,10 @@ impl Outcome {
 
     /// How often this warning came.
     pub fn warned(&self, code: &str) -> usize {
-        self.0.iter().filter(|item| matches!(item, Item::Warning(c) if c == code)).count()
+        self.0
+            .iter()
+            .filter(|item| matches!(item, Item::Warning(c) if c == code))
+            .count()
     }
 
     /// The lines of a case file.
@@ -144,9 +191,24 @@ impl Outlet for Outcome {
         if self.at(index).is_none() {
             let name = piece.name.expect("a name with the first piece").to_owned();
             let (arguments, id, done, retracted) = (String::new(), None, false, None);
-            self.add(Item::Call { index, name, arguments, id, done, retracted });
+            self.add(Item::Call {
+                index,
+                name,
+                arguments,
+                id,
+                done,
+                retracted,
+            });
         }
-        let Some(Item::Call { arguments, id, done, .. }) = self.at(index) else { return };
+        let Some(Item::Call {
+            arguments,
+            id,
+            done,
+            ..
+        }) = self.at(index)
+        else {
+            return;
+        };
         assert!(!*done, "a piece after the call was done: {piece:?}");
         arguments.push_str(piece.arguments.unwrap_or_default());
         *id = id.take().or(piece.id.map(str::to_owned));

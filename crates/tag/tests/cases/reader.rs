@@ -1,4 +1,5 @@
-//! Reads one text in every way that it may come: whole, cut anywhere, character by character, and broken off anywhere.
+//! Reads one text in every way that it may come: whole, cut anywhere, character by character, and
+//! broken off anywhere.
 
 use crate::outcome::{Item, Outcome};
 use event::{Collect, Scanner};
@@ -30,30 +31,49 @@ pub struct Reader {
 
 impl Reader {
     pub fn new() -> Reader {
-        Reader { streams: Streams::new(Options::default()), ..Reader::default() }
+        Reader {
+            streams: Streams::new(Options::default()),
+            ..Reader::default()
+        }
     }
 
-    /// Reads the text in these pieces through the machine of the command; `start` is its first event.
+    /// Reads the text in these pieces through the machine of the command; `start` is its first
+    /// event.
     fn read(&self, start: &str, pieces: &[&str], finish: &str) -> Outcome {
-        let delta = |text: &&str| json!({"type": "content_delta", "stream": "s", "text": text}).to_string();
+        let delta =
+            |text: &&str| json!({"type": "content_delta", "stream": "s", "text": text}).to_string();
         let mut lines = vec![start.to_owned()];
         lines.extend(pieces.iter().filter(|piece| !piece.is_empty()).map(delta));
-        lines.push(json!({"type": "stream_end", "stream": "s", "finish_reason": finish}).to_string());
+        lines.push(
+            json!({"type": "stream_end", "stream": "s", "finish_reason": finish}).to_string(),
+        );
         let mut scanner = Scanner::default();
-        let mut machine = self.streams.begin(&scanner.read(&lines[0]).expect("an event"));
+        let mut machine = self
+            .streams
+            .begin(&scanner.read(&lines[0]).expect("an event"));
         Outcome::read(&Collect::run(&mut machine, &lines)[1..])
     }
 
-    /// Reads the text in all ways. Gives the outcome of the text that comes character by character, which shows the most, and
-    /// what does not agree: no cut may show, and a text that is broken off loses nothing and has no call that is not whole. The
-    /// whole text and its characters go through the machine of the command, and with `through_machine` all else does too.
+    /// Reads the text in all ways. Gives the outcome of the text that comes character by character,
+    /// which shows the most, and what does not agree: no cut may show, and a text that is broken
+    /// off loses nothing and has no call that is not whole. The whole text and its characters go
+    /// through the machine of the command, and with `through_machine` all else does too.
     pub fn every(&mut self, text: &Text<'_>, through_machine: bool) -> (Outcome, Vec<String>) {
         let mut wrong = Vec::new();
-        let all: Vec<&str> = text.text.char_indices().map(|(at, c)| &text.text[at..at + c.len_utf8()]).collect();
+        let all: Vec<&str> = text
+            .text
+            .char_indices()
+            .map(|(at, c)| &text.text[at..at + c.len_utf8()])
+            .collect();
         let start = start(text);
         let one_by_one = self.read(&start, &all, text.finish);
         for item in &one_by_one.0 {
-            if let Item::Call { done: false, retracted: None, .. } = item {
+            if let Item::Call {
+                done: false,
+                retracted: None,
+                ..
+            } = item
+            {
                 wrong.push(format!("a call is neither whole nor taken back: {item}"));
             }
         }
@@ -69,7 +89,11 @@ impl Reader {
             };
             let cut = cut.lasting(true);
             if cut != lasting {
-                wrong.push(format!("cut at {at}: {:#?}\nbut one by one {:#?}", cut.lines(), lasting.lines()));
+                wrong.push(format!(
+                    "cut at {at}: {:#?}\nbut one by one {:#?}",
+                    cut.lines(),
+                    lasting.lines()
+                ));
                 break;
             }
         }
@@ -84,15 +108,28 @@ impl Reader {
         let mut found = Found::default();
         self.parse(text, &letters, text.finish != "stop", &mut found);
         if !found.retracted.is_empty() {
-            wrong.push(format!("calls that could run were taken back: {:?}", found.retracted));
+            wrong.push(format!(
+                "calls that could run were taken back: {:?}",
+                found.retracted
+            ));
         }
-        let ends = text.text.char_indices().map(|(at, _)| at).chain([text.text.len()]);
-        for (at, cut) in ends.map(|at| (at, true)).chain([(text.text.len(), text.finish == "length")]) {
+        let ends = text
+            .text
+            .char_indices()
+            .map(|(at, _)| at)
+            .chain([text.text.len()]);
+        for (at, cut) in ends
+            .map(|at| (at, true))
+            .chain([(text.text.len(), text.finish == "length")])
+        {
             let part = &text.text[..at];
             let mut found = Found::default();
             self.parse(text, &[part], cut, &mut found);
             if found.all != part {
-                wrong.push(format!("ended at {at} (cut: {cut}), not all came out: {:?}, not {part:?}", found.all));
+                wrong.push(format!(
+                    "ended at {at} (cut: {cut}), not all came out: {:?}, not {part:?}",
+                    found.all
+                ));
                 break;
             }
             if !found.retracted.is_empty() {
@@ -104,9 +141,14 @@ impl Reader {
             }
             let calls: Vec<_> = found.calls.iter().filter(|c| c.done).collect();
             let same = calls.len() <= full.len()
-                && calls.iter().zip(&full).all(|(a, b)| (&a.name[..], &a.arguments[..], a.id.as_deref()) == *b);
+                && calls
+                    .iter()
+                    .zip(&full)
+                    .all(|(a, b)| (&a.name[..], &a.arguments[..], a.id.as_deref()) == *b);
             if cut && !same {
-                wrong.push(format!("broken off at {at} a call is done that is none of the text's: {calls:?}"));
+                wrong.push(format!(
+                    "broken off at {at} a call is done that is none of the text's: {calls:?}"
+                ));
                 break;
             }
         }
@@ -135,8 +177,7 @@ impl Reader {
 
 /// The event that begins the stream.
 fn start(text: &Text<'_>) -> String {
-    let mut start =
-        json!({"type": "stream_start", "stream": "s", "v": 1, "tools_mode": "tag", "dialect": text.dialect});
+    let mut start = json!({"type": "stream_start", "stream": "s", "v": 1, "tools_mode": "tag", "dialect": text.dialect});
     if let Some(tools) = text.tools {
         start["tools"] = serde_json::from_str(tools).expect("a list of tools");
     }
@@ -166,9 +207,12 @@ pub struct Written {
 }
 
 impl Written {
-    /// Whether whoever reads the call so far may run it: `tc-accumulate` emits a call with the byte that closes its arguments.
+    /// Whether whoever reads the call so far may run it: `tc-accumulate` emits a call with the byte
+    /// that closes its arguments.
     pub fn may_run(&self) -> bool {
-        self.done || serde_json::from_str::<serde_json::Value>(&self.arguments).is_ok_and(|value| value.is_object())
+        self.done
+            || serde_json::from_str::<serde_json::Value>(&self.arguments)
+                .is_ok_and(|value| value.is_object())
     }
 }
 
@@ -187,9 +231,19 @@ impl Outlet for Found {
 
     fn call(&mut self, piece: CallPiece<'_>) {
         if let Some(name) = piece.name {
-            self.calls.push(Written { index: piece.index, name: name.to_owned(), ..Written::default() });
+            self.calls.push(Written {
+                index: piece.index,
+                name: name.to_owned(),
+                ..Written::default()
+            });
         }
-        let Some(call) = self.calls.iter_mut().rfind(|call| call.index == piece.index) else { return };
+        let Some(call) = self
+            .calls
+            .iter_mut()
+            .rfind(|call| call.index == piece.index)
+        else {
+            return;
+        };
         call.arguments.push_str(piece.arguments.unwrap_or_default());
         call.id = call.id.take().or(piece.id.map(str::to_owned));
         call.done |= piece.done;
@@ -197,7 +251,8 @@ impl Outlet for Found {
 
     fn retract(&mut self, index: i64, _reason: &'static str) {
         let call = self.calls.iter().rfind(|call| call.index == index);
-        self.retracted.extend(call.filter(|call| call.may_run()).cloned());
+        self.retracted
+            .extend(call.filter(|call| call.may_run()).cloned());
     }
 
     fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}

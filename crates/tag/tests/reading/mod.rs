@@ -34,7 +34,8 @@ pub struct Found {
     pub passed: String,
     /// The part of it that the parser drops.
     pub left_out: String,
-    /// What was dropped although it frames neither a call nor reasoning nor a message, and no warning names it.
+    /// What was dropped although it frames neither a call nor reasoning nor a message, and no
+    /// warning names it.
     pub lost: Vec<String>,
     /// How many calls were announced when text was left out the last time.
     framed: usize,
@@ -45,20 +46,41 @@ impl Found {
         match (self.items.last_mut(), &item) {
             (Some(Item::Content(last)), Item::Content(text)) => last.push_str(text),
             (Some(Item::Reasoning(last)), Item::Reasoning(text)) => last.push_str(text),
-            (Some(Item::Arguments(index, last)), Item::Arguments(of, text)) if index == of => last.push_str(text),
+            (Some(Item::Arguments(index, last)), Item::Arguments(of, text)) if index == of => {
+                last.push_str(text)
+            }
             _ => self.items.push(item),
         }
     }
 
     pub fn content(&self) -> String {
-        self.items.iter().filter_map(|i| if let Item::Content(text) = i { Some(&text[..]) } else { None }).collect()
+        self.items
+            .iter()
+            .filter_map(|i| {
+                if let Item::Content(text) = i {
+                    Some(&text[..])
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     pub fn reasoning(&self) -> String {
-        self.items.iter().filter_map(|i| if let Item::Reasoning(text) = i { Some(&text[..]) } else { None }).collect()
+        self.items
+            .iter()
+            .filter_map(|i| {
+                if let Item::Reasoning(text) = i {
+                    Some(&text[..])
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
-    /// The calls that were begun: name, arguments, and whether they are whole and were not taken back.
+    /// The calls that were begun: name, arguments, and whether they are whole and were not taken
+    /// back.
     pub fn calls(&self) -> Vec<(String, String, bool)> {
         let mut calls: Vec<(i64, String, String, bool)> = Vec::new();
         for item in &self.items {
@@ -66,14 +88,34 @@ impl Found {
             match item {
                 Item::Name(index, name) => calls.push((*index, name.clone(), String::new(), false)),
                 Item::Arguments(index, text) => {
-                    calls.iter_mut().find(of(*index)).expect("a call that has begun").2.push_str(text);
+                    calls
+                        .iter_mut()
+                        .find(of(*index))
+                        .expect("a call that has begun")
+                        .2
+                        .push_str(text);
                 }
-                Item::Done(index) => calls.iter_mut().find(of(*index)).expect("a call that has begun").3 = true,
-                Item::Retract(index, _) => calls.iter_mut().find(of(*index)).expect("a call that has begun").3 = false,
+                Item::Done(index) => {
+                    calls
+                        .iter_mut()
+                        .find(of(*index))
+                        .expect("a call that has begun")
+                        .3 = true
+                }
+                Item::Retract(index, _) => {
+                    calls
+                        .iter_mut()
+                        .find(of(*index))
+                        .expect("a call that has begun")
+                        .3 = false
+                }
                 _ => {}
             }
         }
-        calls.into_iter().map(|(_, name, arguments, whole)| (name, arguments, whole)).collect()
+        calls
+            .into_iter()
+            .map(|(_, name, arguments, whole)| (name, arguments, whole))
+            .collect()
     }
 }
 
@@ -109,36 +151,60 @@ impl Outlet for Found {
     fn left_out(&mut self, text: &str) {
         self.passed.push_str(text);
         self.left_out.push_str(text);
-        let calls = self.items.iter().filter(|i| matches!(i, Item::Name(..))).count();
+        let calls = self
+            .items
+            .iter()
+            .filter(|i| matches!(i, Item::Name(..)))
+            .count();
         let has_call = std::mem::replace(&mut self.framed, calls) < calls;
         // The note of a closing marker that came twice has no text.
         let is_named = |i: &Item| matches!(i, Item::Warning(code, _, raw) if raw.contains(text) || *code == "tag_note");
-        // What ends a section comes after its last call, in a piece of its own. The end of a turn is not of a section.
-        let is_call = |i: &Item| matches!(i, Item::Name(..) | Item::Id(..) | Item::Arguments(..) | Item::Done(_));
+        // What ends a section comes after its last call, in a piece of its own. The end of a turn
+        // is not of a section.
+        let is_call = |i: &Item| {
+            matches!(
+                i,
+                Item::Name(..) | Item::Id(..) | Item::Arguments(..) | Item::Done(_)
+            )
+        };
         // GigaChat's templates end a call with it.
-        let ends_gigachat = text == "</s>" && GIGACHAT.iter().any(|mark| self.left_out.contains(mark));
+        let ends_gigachat =
+            text == "</s>" && GIGACHAT.iter().any(|mark| self.left_out.contains(mark));
         let ends_turn = TURN_ENDS.contains(&text) && !ends_gigachat;
         let ends_calls = self.items.last().is_some_and(is_call) && !ends_turn;
-        if !has_call && !ends_calls && !is_framing(text) && !self.items.last().is_some_and(is_named) {
+        if !has_call && !ends_calls && !is_framing(text) && !self.items.last().is_some_and(is_named)
+        {
             self.lost.push(text.to_owned());
         }
     }
 }
 
 /// Tokens that end a turn in the templates of many families.
-const TURN_ENDS: &[&str] = &["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<end_of_turn>", "</s>"];
+const TURN_ENDS: &[&str] = &[
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<end_of_turn>",
+    "</s>",
+];
 
 /// What GigaChat's calls begin with.
 const GIGACHAT: &[&str] = &["function call<|role_sep|>", "<|function_call|>"];
 
-/// Whether a text is framing by itself: markers around reasoning, the header of a message or its end, and white space.
+/// Whether a text is framing by itself: markers around reasoning, the header of a message or its
+/// end, and white space.
 fn is_framing(text: &str) -> bool {
     let is_message = |text: &str| {
         let header = text.trim_start().strip_suffix("<|message|>");
-        header.is_some_and(|h| ["<|start|>", "<|channel|>", "to="].iter().any(|start| h.starts_with(start)))
-            || ["<|end|>", "<|return|>", "<|call|>", "<|eom|>", "<|eot|>"].contains(&text.trim_end())
+        header.is_some_and(|h| {
+            ["<|start|>", "<|channel|>", "to="]
+                .iter()
+                .any(|start| h.starts_with(start))
+        }) || ["<|end|>", "<|return|>", "<|call|>", "<|eom|>", "<|eot|>"].contains(&text.trim_end())
     };
-    text.trim().is_empty() || is_message(text) || look("auto").reasoning_marks().any(|mark| mark == text)
+    text.trim().is_empty()
+        || is_message(text)
+        || look("auto").reasoning_marks().any(|mark| mark == text)
 }
 
 /// What is known when a text is read.
@@ -153,11 +219,24 @@ pub struct Known {
 }
 
 /// A text that began outside reasoning and has ended, with known tools.
-pub const PLAIN: Known = Known { tools: true, prefill: Some(""), cut: false };
+pub const PLAIN: Known = Known {
+    tools: true,
+    prefill: Some(""),
+    cut: false,
+};
 
 pub fn known() -> impl Strategy<Value = Known> {
-    let prefill = select(vec![None, Some(""), Some("<think>\n"), Some("<|im_start|>assistant\n")]);
-    (any::<bool>(), prefill, any::<bool>()).prop_map(|(tools, prefill, cut)| Known { tools, prefill, cut })
+    let prefill = select(vec![
+        None,
+        Some(""),
+        Some("<think>\n"),
+        Some("<|im_start|>assistant\n"),
+    ]);
+    (any::<bool>(), prefill, any::<bool>()).prop_map(|(tools, prefill, cut)| Known {
+        tools,
+        prefill,
+        cut,
+    })
 }
 
 thread_local! {
@@ -172,8 +251,7 @@ pub fn tools() -> String {
         "a": {"type": "integer"}, "s": text, "o": {"type": "object", "properties": {"k": text}, "additionalProperties": true},
         "l": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "boolean"}, "n": {"type": ["null", "string"]}
     }});
-    let tool =
-        |name: &str, parameters| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
+    let tool = |name: &str, parameters| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
     let one = json!({"type": "object", "properties": {"q": {"type": "string"}}});
     json!([
         tool("f", anything.clone()),
@@ -186,11 +264,20 @@ pub fn tools() -> String {
 
 pub fn look(dialects: &str) -> Rc<Look> {
     let new = || Rc::new(Look::new(dialects).expect("dialects of the table"));
-    BUILT.with(|(looks, _)| Rc::clone(looks.borrow_mut().entry(dialects.to_owned()).or_insert_with(new)))
+    BUILT.with(|(looks, _)| {
+        Rc::clone(
+            looks
+                .borrow_mut()
+                .entry(dialects.to_owned())
+                .or_insert_with(new),
+        )
+    })
 }
 
 pub fn parser(dialects: &str, known: Known) -> Parser {
-    let tools = known.tools.then(|| BUILT.with(|(_, tools)| Rc::clone(tools)));
+    let tools = known
+        .tools
+        .then(|| BUILT.with(|(_, tools)| Rc::clone(tools)));
     Parser::new(look(dialects), tools, known.prefill)
 }
 
@@ -198,19 +285,25 @@ pub fn parser(dialects: &str, known: Known) -> Parser {
 pub fn read<'t>(dialects: &str, known: Known, pieces: impl IntoIterator<Item = &'t str>) -> Found {
     let mut parser = parser(dialects, known);
     let mut found = Found::default();
-    pieces.into_iter().for_each(|piece| parser.push(piece, &mut found));
+    pieces
+        .into_iter()
+        .for_each(|piece| parser.push(piece, &mut found));
     parser.finish(known.cut, &mut found);
     found
 }
 
 /// The last place between two characters that is not after `at`.
 pub fn floor(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
 }
 
 /// A text in single characters.
 pub fn letters(text: &str) -> impl Iterator<Item = &str> {
-    text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()])
+    text.char_indices()
+        .map(|(at, c)| &text[at..at + c.len_utf8()])
 }
 
 /// A text in pieces of lengths that `seed` decides: many short ones, some long.
@@ -229,14 +322,48 @@ pub fn pieces(text: &str, seed: u64) -> Vec<&str> {
     out
 }
 
-const NONE: PromptCall<'_> = PromptCall { id: "call_1", name: "g", arguments: "{}" };
+const NONE: PromptCall<'_> = PromptCall {
+    id: "call_1",
+    name: "g",
+    arguments: "{}",
+};
 /// Calls that are written to be read: one, several, none of it simple.
 pub const CALLS: &[&[PromptCall<'_>]] = &[
-    &[PromptCall { id: "call_0", name: "f", arguments: r#"{"a": 1, "s": "x y"}"# }],
-    &[PromptCall { id: "0", name: "f", arguments: r#"{"s": "é ☕ </s> `x`", "o": {"k": "v"}, "l": [1, -2]}"# }, NONE],
-    &[NONE, PromptCall { id: "call_2", name: "f", arguments: r#"{"b": true, "n": null, "s": "a\nb \"q\" 'p' \\ ]"}"# }],
-    &[PromptCall { id: "", name: "get_time", arguments: r#"{"q": "Action: f\n</tool_call>"}"# }],
-    &[PromptCall { id: "7", name: "nobody.knows", arguments: r#"{"a": {"b": [{}]}}"# }, NONE, NONE],
+    &[PromptCall {
+        id: "call_0",
+        name: "f",
+        arguments: r#"{"a": 1, "s": "x y"}"#,
+    }],
+    &[
+        PromptCall {
+            id: "0",
+            name: "f",
+            arguments: r#"{"s": "é ☕ </s> `x`", "o": {"k": "v"}, "l": [1, -2]}"#,
+        },
+        NONE,
+    ],
+    &[
+        NONE,
+        PromptCall {
+            id: "call_2",
+            name: "f",
+            arguments: r#"{"b": true, "n": null, "s": "a\nb \"q\" 'p' \\ ]"}"#,
+        },
+    ],
+    &[PromptCall {
+        id: "",
+        name: "get_time",
+        arguments: r#"{"q": "Action: f\n</tool_call>"}"#,
+    }],
+    &[
+        PromptCall {
+            id: "7",
+            name: "nobody.knows",
+            arguments: r#"{"a": {"b": [{}]}}"#,
+        },
+        NONE,
+        NONE,
+    ],
 ];
 
 /// Everything that [`CALLS`] look like in a dialect.
@@ -267,7 +394,8 @@ fn tokens(dialect: &Dialect) -> Vec<String> {
     tokens
 }
 
-static TOKENS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| Dialect::all().iter().map(tokens).collect());
+static TOKENS: LazyLock<Vec<Vec<String>>> =
+    LazyLock::new(|| Dialect::all().iter().map(tokens).collect());
 static MARKERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| look("auto").texts().collect());
 
 const PIECES: &[&str] = &[
@@ -384,12 +512,18 @@ fn mixed(dialect: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(fragment(dialect), 0..20).prop_map(|all| all.concat())
 }
 
-/// A written call with mistakes: characters that are missing, doubled, swapped or too many, or an end that is missing.
+/// A written call with mistakes: characters that are missing, doubled, swapped or too many, or an
+/// end that is missing.
 fn mistaken(dialect: usize) -> impl Strategy<Value = String> {
     let mistake = (0..5_u8, any::<prop::sample::Index>(), fragment(dialect));
     let texts = written(&Dialect::all()[dialect]);
-    (fragment(dialect), select(texts), prop::collection::vec(mistake, 0..4), fragment(dialect)).prop_map(
-        |(before, text, mistakes, after)| {
+    (
+        fragment(dialect),
+        select(texts),
+        prop::collection::vec(mistake, 0..4),
+        fragment(dialect),
+    )
+        .prop_map(|(before, text, mistakes, after)| {
             let mut letters: Vec<char> = text.chars().collect();
             for (kind, at, piece) in mistakes {
                 if letters.is_empty() {
@@ -405,21 +539,38 @@ fn mistaken(dialect: usize) -> impl Strategy<Value = String> {
                 }
             }
             let text: String = letters.into_iter().collect();
-            if after.len() % 2 == 0 { text + &after } else { before + &text + &after }
-        },
-    )
+            if after.len() % 2 == 0 {
+                text + &after
+            } else {
+                before + &text + &after
+            }
+        })
 }
 
 /// A dialect's name and a text to read by it.
 pub fn texts() -> impl Strategy<Value = (&'static str, String)> {
-    (0..Dialect::all().len())
-        .prop_flat_map(|n| prop_oneof![mixed(n), mistaken(n)].prop_map(move |text| (Dialect::all()[n].name, text)))
+    (0..Dialect::all().len()).prop_flat_map(|n| {
+        prop_oneof![mixed(n), mistaken(n)].prop_map(move |text| (Dialect::all()[n].name, text))
+    })
 }
 
-/// How many cases a property is tried with: `PROPTEST_CASES`, other ones with each run, or this many, always the same.
+/// How many cases a property is tried with: `PROPTEST_CASES`, other ones with each run, or this
+/// many, always the same.
 pub fn cases(few: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
-    let rng_seed = if asked.is_some() { RngSeed::Random } else { RngSeed::Fixed(7) };
+    let asked = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|n| n.parse().ok());
+    let rng_seed = if asked.is_some() {
+        RngSeed::Random
+    } else {
+        RngSeed::Fixed(7)
+    };
     let cases = asked.unwrap_or(few);
-    ProptestConfig { cases, rng_seed, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        rng_seed,
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    }
 }

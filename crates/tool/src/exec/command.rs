@@ -1,4 +1,5 @@
-//! A tool that runs a command: the members `command`, `env`, `cwd`, `limits` and `sandbox` of `exec`.
+//! A tool that runs a command: the members `command`, `env`, `cwd`, `limits` and `sandbox` of
+//! `exec`.
 
 use super::members::{bytes, count, strings, take, time};
 use super::sandbox::Sandbox;
@@ -42,21 +43,33 @@ pub struct CommandRun {
 }
 
 impl CommandRun {
-    /// Reads the members of a command and takes them out of `exec`. `declared` returns whether the schema declares an argument of that name.
+    /// Reads the members of a command and takes them out of `exec`. `declared` returns whether the
+    /// schema declares an argument of that name.
     ///
     /// # Errors
     /// The first mistake, with the remedy.
-    pub(crate) fn read(exec: &mut Map<String, Value>, declared: &dyn Fn(&str) -> bool) -> Result<Self, String> {
+    pub(crate) fn read(
+        exec: &mut Map<String, Value>,
+        declared: &dyn Fn(&str) -> bool,
+    ) -> Result<Self, String> {
         let command = match exec.remove("command") {
-            Some(Value::Array(items)) => strings(items).ok_or("exec.command must hold strings only")?,
+            Some(Value::Array(items)) => {
+                strings(items).ok_or("exec.command must hold strings only")?
+            }
             Some(Value::String(_)) => {
                 return Err("exec.command is one string, write a list: [\"program\",\"argument\"] (there is no shell)"
                     .to_owned());
             }
-            _ => return Err("exec has no command, write \"command\":[\"program\",\"argument\"]".to_owned()),
+            _ => {
+                return Err(
+                    "exec has no command, write \"command\":[\"program\",\"argument\"]".to_owned(),
+                );
+            }
         };
         let env = match exec.remove("env") {
-            Some(Value::Array(names)) => strings(names).filter(|names| names.iter().all(|name| is_variable(name))),
+            Some(Value::Array(names)) => {
+                strings(names).filter(|names| names.iter().all(|name| is_variable(name)))
+            }
             None => Some(Vec::new()),
             _ => None,
         };
@@ -77,21 +90,37 @@ impl CommandRun {
 fn read_limits(mut limits: Map<String, Value>) -> Result<Limits, String> {
     let found = Limits {
         cpu: take(&mut limits, "cpu", "a time above 0, such as \"10s\"", time)?,
-        memory: take(&mut limits, "memory", "a number of bytes, such as \"1G\"", bytes)?,
+        memory: take(
+            &mut limits,
+            "memory",
+            "a number of bytes, such as \"1G\"",
+            bytes,
+        )?,
         files: take(&mut limits, "files", "a number above 0", count)?,
         processes: take(&mut limits, "processes", "a number above 0", count)?,
-        file_size: take(&mut limits, "file_size", "a number of bytes, such as \"1G\"", bytes)?,
-        home: take(&mut limits, "home", "a number of bytes, such as \"1G\"", bytes)?,
+        file_size: take(
+            &mut limits,
+            "file_size",
+            "a number of bytes, such as \"1G\"",
+            bytes,
+        )?,
+        home: take(
+            &mut limits,
+            "home",
+            "a number of bytes, such as \"1G\"",
+            bytes,
+        )?,
     };
     match limits.keys().next() {
-        Some(key) => {
-            Err(format!("exec.limits.{key} is unknown, there are cpu, memory, files, processes, file_size and home"))
-        }
+        Some(key) => Err(format!(
+            "exec.limits.{key} is unknown, there are cpu, memory, files, processes, file_size and home"
+        )),
         None => Ok(found),
     }
 }
 
-/// Whether a tools file may pass on an environment variable of this name. `TOOL_ARGUMENTS` holds the arguments.
+/// Whether a tools file may pass on an environment variable of this name. `TOOL_ARGUMENTS` holds
+/// the arguments.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

@@ -1,5 +1,6 @@
-//! A tool that sends a request: the member `http` of `exec`. Everything of the request is fixed in the tools file but the values that
-//! arguments have in its address and its body: a model chooses no server, no method and no header.
+//! A tool that sends a request: the member `http` of `exec`. Everything of the request is fixed in
+//! the tools file but the values that arguments have in its address and its body: a model chooses
+//! no server, no method and no header.
 
 mod allow;
 mod url;
@@ -21,16 +22,32 @@ use url::UrlTemplate;
 pub(crate) const MEMBER: &str = "http";
 
 /// The members of `exec.http`.
-const MEMBERS: [&str; 9] = ["method", "url", "query", "headers", "body", "redirects", "proxy", "allow", "insecure"];
+const MEMBERS: [&str; 9] = [
+    "method",
+    "url",
+    "query",
+    "headers",
+    "body",
+    "redirects",
+    "proxy",
+    "allow",
+    "insecure",
+];
 
 /// The methods, and whether a request has a body unless `body` is set.
-const METHODS: [(&str, bool); 5] = [("GET", false), ("POST", true), ("PUT", true), ("PATCH", true), ("DELETE", false)];
+const METHODS: [(&str, bool); 5] = [
+    ("GET", false),
+    ("POST", true),
+    ("PUT", true),
+    ("PATCH", true),
+    ("DELETE", false),
+];
 
 /// The most redirects that a tool may follow.
 const MAX_REDIRECTS: u64 = 10;
 
-/// Headers that the HTTP client writes itself. Another value would lead to another server, or end the request elsewhere than the server
-/// expects it.
+/// Headers that the HTTP client writes itself. Another value would lead to another server, or end
+/// the request elsewhere than the server expects it.
 const OWN_HEADERS: [&str; 9] = [
     "host",
     "content-length",
@@ -50,7 +67,8 @@ pub struct HttpRun {
     method: &'static str,
     /// Its address.
     url: UrlTemplate,
-    /// Parameters of the query that come from the environment: their names, percent-encoded, and values.
+    /// Parameters of the query that come from the environment: their names, percent-encoded, and
+    /// values.
     pub query: Vec<(String, VariableText)>,
     /// Its headers, names in lower case.
     pub headers: Vec<(String, VariableText)>,
@@ -77,8 +95,8 @@ enum RequestBody {
     Form,
 }
 
-/// One request, with the arguments of its call. What comes from the environment is not in it: see [`HttpRun::query`] and
-/// [`HttpRun::headers`].
+/// One request, with the arguments of its call. What comes from the environment is not in it: see
+/// [`HttpRun::query`] and [`HttpRun::headers`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
     /// Its method, in capitals.
@@ -93,7 +111,8 @@ impl HttpRun {
     /// Reads the member. `declared` returns whether the schema declares an argument of that name.
     ///
     /// # Errors
-    /// The first mistake, with the remedy. No value of a header or of the query is repeated: it may be a secret.
+    /// The first mistake, with the remedy. No value of a header or of the query is repeated: it may
+    /// be a secret.
     pub(crate) fn read(member: Value, declared: &dyn Fn(&str) -> bool) -> Result<HttpRun, String> {
         let Value::Object(mut http) = member else {
             return Err(
@@ -101,12 +120,24 @@ impl HttpRun {
             );
         };
         if let Some(key) = http.keys().find(|key| !MEMBERS.contains(&key.as_str())) {
-            return Err(format!("exec.http.{key} is unknown, exec.http may have {}", MEMBERS.join(", ")));
+            return Err(format!(
+                "exec.http.{key} is unknown, exec.http may have {}",
+                MEMBERS.join(", ")
+            ));
         }
         http.retain(|_, value| !value.is_null());
-        let known = |value: &Value| METHODS.into_iter().find(|(name, _)| value.as_str() == Some(name));
-        let (method, has_body) =
-            take(&mut http, "method", "GET, POST, PUT, PATCH or DELETE", known)?.unwrap_or(METHODS[0]);
+        let known = |value: &Value| {
+            METHODS
+                .into_iter()
+                .find(|(name, _)| value.as_str() == Some(name))
+        };
+        let (method, has_body) = take(
+            &mut http,
+            "method",
+            "GET, POST, PUT, PATCH or DELETE",
+            known,
+        )?
+        .unwrap_or(METHODS[0]);
         let Some(Value::String(url)) = http.remove("url") else {
             return Err("exec.http has no url, write \"url\":\"https://HOST/PATH\"".to_owned());
         };
@@ -129,18 +160,32 @@ impl HttpRun {
             Some(Value::Bool(true)) if method != "GET" => RequestBody::Json,
             Some(Value::String(form)) if form == "form" && method != "GET" => RequestBody::Form,
             Some(_) if method == "GET" => {
-                return Err("exec.http: GET has no body, put the arguments into the url, or use POST".to_owned());
+                return Err(
+                    "exec.http: GET has no body, put the arguments into the url, or use POST"
+                        .to_owned(),
+                );
             }
-            Some(_) => return Err("exec.http: body must be true (JSON), \"form\" or false".to_owned()),
+            Some(_) => {
+                return Err("exec.http: body must be true (JSON), \"form\" or false".to_owned());
+            }
         };
         let headers = headers(&mut http)?;
         let redirects = |value: &Value| {
-            value.as_u64().or((*value == Value::Bool(false)).then_some(0)).filter(|n| *n <= MAX_REDIRECTS)
+            value
+                .as_u64()
+                .or((*value == Value::Bool(false)).then_some(0))
+                .filter(|n| *n <= MAX_REDIRECTS)
         };
         let allow = match http.remove("allow") {
             None => Vec::new(),
-            Some(Value::Array(entries)) => strings(entries).ok_or("exec.http.allow must hold strings only")?,
-            Some(_) => return Err("exec.http.allow must be a list, such as [\"127.0.0.1:8080\"]".to_owned()),
+            Some(Value::Array(entries)) => {
+                strings(entries).ok_or("exec.http.allow must hold strings only")?
+            }
+            Some(_) => {
+                return Err(
+                    "exec.http.allow must be a list, such as [\"127.0.0.1:8080\"]".to_owned(),
+                );
+            }
         };
         let allow = AllowedAddresses::read(&allow).map_err(|entry| {
             format!("exec.http.allow: {entry:?} is not an address, write it as \"127.0.0.1:8080\", \"10.0.0.0/8\" or \"localhost:8080\"")
@@ -151,12 +196,18 @@ impl HttpRun {
             query,
             headers,
             body,
-            redirects: take(&mut http, "redirects", "a number from 0 to 10, or false", redirects)?
-                .and_then(|n| u32::try_from(n).ok())
-                .unwrap_or(0),
+            redirects: take(
+                &mut http,
+                "redirects",
+                "a number from 0 to 10, or false",
+                redirects,
+            )?
+            .and_then(|n| u32::try_from(n).ok())
+            .unwrap_or(0),
             proxy: http.remove("proxy").map(proxy).transpose()?,
             allow,
-            insecure: take(&mut http, "insecure", "true or false", Value::as_bool)?.unwrap_or(false),
+            insecure: take(&mut http, "insecure", "true or false", Value::as_bool)?
+                .unwrap_or(false),
         };
         if run.is_exposed() {
             return Err("exec.http sends a secret over http, where anybody on the way can read it: use https, \
@@ -182,18 +233,32 @@ impl HttpRun {
                     object.raw(&name, value.text());
                 });
                 object.close();
-                Some(("application/json", String::from_utf8(json).unwrap_or_default()))
+                Some((
+                    "application/json",
+                    String::from_utf8(json).unwrap_or_default(),
+                ))
             }
             RequestBody::Form => {
                 let pair = |(name, value): (_, event::Raw<'_>)| {
                     let name: std::borrow::Cow<'_, str> = name;
-                    format!("{}={}", percent_encoded(&name), percent_encoded(&plain(value)))
+                    format!(
+                        "{}={}",
+                        percent_encoded(&name),
+                        percent_encoded(&plain(value))
+                    )
                 };
-                let pairs: Vec<_> = rest().filter(|(_, value)| !value.is_null()).map(pair).collect();
+                let pairs: Vec<_> = rest()
+                    .filter(|(_, value)| !value.is_null())
+                    .map(pair)
+                    .collect();
                 Some(("application/x-www-form-urlencoded", pairs.join("&")))
             }
         };
-        Ok(HttpRequest { method: self.method, url, body })
+        Ok(HttpRequest {
+            method: self.method,
+            url,
+            body,
+        })
     }
 
     /// The scheme, host and port of its server.
@@ -208,15 +273,27 @@ impl HttpRun {
 
     /// The names of the variables of the environment that it needs.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.query.iter().chain(&self.headers).flat_map(|(_, text)| text.variables())
+        self.query
+            .iter()
+            .chain(&self.headers)
+            .flat_map(|(_, text)| text.variables())
     }
 
-    /// Whether a variable, which is a secret, would go over http to another machine, although the file does not allow that.
+    /// Whether a variable, which is a secret, would go over http to another machine, although the
+    /// file does not allow that.
     fn is_exposed(&self) -> bool {
         let host = self.url.host();
-        let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<core::net::IpAddr>();
-        let is_local = host == "localhost" || host.ends_with(".localhost") || ip.is_ok_and(|ip| ip.is_loopback());
-        self.url.origin.starts_with("http:") && !is_local && !self.insecure && self.variables().next().is_some()
+        let ip = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<core::net::IpAddr>();
+        let is_local = host == "localhost"
+            || host.ends_with(".localhost")
+            || ip.is_ok_and(|ip| ip.is_loopback());
+        self.url.origin.starts_with("http:")
+            && !is_local
+            && !self.insecure
+            && self.variables().next().is_some()
     }
 }
 
@@ -228,7 +305,10 @@ fn texts(http: &mut Map<String, Value>, key: &str) -> Result<Vec<(String, String
         Some(Value::Object(members)) => members,
         Some(_) => return Err(wrong()),
     };
-    members.into_iter().map(|(name, value)| Ok((name, value.as_str().ok_or_else(wrong)?.to_owned()))).collect()
+    members
+        .into_iter()
+        .map(|(name, value)| Ok((name, value.as_str().ok_or_else(wrong)?.to_owned())))
+        .collect()
 }
 
 fn headers(http: &mut Map<String, Value>) -> Result<Vec<(String, VariableText)>, String> {
@@ -242,7 +322,9 @@ fn headers(http: &mut Map<String, Value>) -> Result<Vec<(String, VariableText)>,
             ));
         }
         if OWN_HEADERS.contains(&lower.as_str()) {
-            return Err(format!("exec.http.headers.{name} cannot be set, leave it out"));
+            return Err(format!(
+                "exec.http.headers.{name} cannot be set, leave it out"
+            ));
         }
         if headers.iter().any(|(other, _)| *other == lower) {
             return Err(format!("exec.http.headers.{name} is there twice, keep one"));
@@ -264,13 +346,17 @@ fn headers(http: &mut Map<String, Value>) -> Result<Vec<(String, VariableText)>,
 fn proxy(value: Value) -> Result<String, String> {
     match value {
         Value::String(url) if url.starts_with("http://") || url.starts_with("https://") => Ok(url),
-        _ => Err("exec.http.proxy must be an address, such as \"http://proxy.example:3128\"".to_owned()),
+        _ => Err(
+            "exec.http.proxy must be an address, such as \"http://proxy.example:3128\"".to_owned(),
+        ),
     }
 }
 
 fn has_argument(text: &str) -> bool {
     // The braces of `${NAME}` are not a place.
-    parts(&text.replace("${", "$")).iter().any(|part| matches!(part, ItemPart::Argument(_)))
+    parts(&text.replace("${", "$"))
+        .iter()
+        .any(|part| matches!(part, ItemPart::Argument(_)))
 }
 
 #[cfg(test)]
@@ -283,35 +369,61 @@ mod tests {
     }
 
     fn fill(http: Value, arguments: &str) -> HttpRequest {
-        read(http).unwrap().fill(&Arguments::read(arguments).unwrap()).unwrap()
+        read(http)
+            .unwrap()
+            .fill(&Arguments::read(arguments).unwrap())
+            .unwrap()
     }
 
     #[test]
     fn arguments_go_into_the_address_and_what_is_left_into_the_body() {
         let arguments = r#"{"city":"São Paulo","n":1.50,"unit":null}"#;
-        let get =
-            fill(json!({"url": "https://h/{city}", "query": {"n": "{n}", "u": "{unit}", "v": "a b$$"}}), arguments);
+        let get = fill(
+            json!({"url": "https://h/{city}", "query": {"n": "{n}", "u": "{unit}", "v": "a b$$"}}),
+            arguments,
+        );
         assert_eq!(
             (get.method, get.url.as_str(), get.body),
             ("GET", "https://h/S%C3%A3o%20Paulo?n=1.50&v=a%20b%24", None)
         );
         let post = |more: Value| {
             let mut http = json!({"method": "POST", "url": "https://h/{city}"});
-            http.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            http.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             fill(http, arguments).body
         };
-        assert_eq!(post(json!({})), Some(("application/json", r#"{"n":1.50,"unit":null}"#.to_owned())));
-        assert_eq!(post(json!({"body": "form"})), Some(("application/x-www-form-urlencoded", "n=1.50".to_owned())));
+        assert_eq!(
+            post(json!({})),
+            Some(("application/json", r#"{"n":1.50,"unit":null}"#.to_owned()))
+        );
+        assert_eq!(
+            post(json!({"body": "form"})),
+            Some(("application/x-www-form-urlencoded", "n=1.50".to_owned()))
+        );
         assert_eq!(post(json!({"body": false})), None);
-        assert_eq!(fill(json!({"method": "DELETE", "url": "https://h/{city}"}), arguments).body, None);
+        assert_eq!(
+            fill(
+                json!({"method": "DELETE", "url": "https://h/{city}"}),
+                arguments
+            )
+            .body,
+            None
+        );
     }
 
     #[test]
     fn what_comes_from_the_environment_is_not_in_the_request() {
         let http = json!({"url": "https://h/", "query": {"app id": "$KEY"}, "headers": {"Authorization": "Bearer ${TOKEN}", "X-A": "1"}});
         let run = read(http).unwrap();
-        assert_eq!(run.fill(&Arguments::read("{}").unwrap()).unwrap().url, "https://h/");
-        assert_eq!((run.query[0].0.as_str(), run.headers[0].0.as_str()), ("app%20id", "authorization"));
+        assert_eq!(
+            run.fill(&Arguments::read("{}").unwrap()).unwrap().url,
+            "https://h/"
+        );
+        assert_eq!(
+            (run.query[0].0.as_str(), run.headers[0].0.as_str()),
+            ("app%20id", "authorization")
+        );
         assert_eq!(run.variables().collect::<Vec<_>>(), ["KEY", "TOKEN"]);
     }
 
@@ -320,34 +432,109 @@ mod tests {
         for (http, says) in [
             (json!("https://h/"), "exec.http is not an object"),
             (json!({}), "exec.http has no url"),
-            (json!({"url": "https://h/", "verb": "GET"}), "exec.http.verb is unknown, exec.http may have method, url"),
-            (json!({"url": "https://h/", "method": "get"}), "GET, POST, PUT, PATCH or DELETE"),
-            (json!({"url": "https://h/", "method": "{n}"}), "GET, POST, PUT, PATCH or DELETE"),
-            (json!({"url": "https://h/", "body": true}), "GET has no body"),
-            (json!({"url": "https://h/", "method": "POST", "body": {}}), "body must be true"),
-            (json!({"url": "https://h/", "headers": []}), "must be an object of strings"),
-            (json!({"url": "https://h/", "headers": {"a": 1}}), "must be an object of strings"),
-            (json!({"url": "https://h/", "headers": {"a b": "1"}}), "is not the name of a header"),
-            (json!({"url": "https://h/", "headers": {"a\r\nb": "1"}}), "is not the name of a header"),
-            (json!({"url": "https://h/", "headers": {"X-City": "{city}"}}), "no header comes from a model"),
-            (json!({"url": "https://h/", "headers": {"X": "k3y-canary\r\nB: 1"}}), "holds a line break"),
-            (json!({"url": "https://h/", "headers": {"Host": "other"}}), "cannot be set"),
-            (json!({"url": "https://h/", "headers": {"content-length": "0"}}), "cannot be set"),
-            (json!({"url": "https://h/", "headers": {"X-A": "1", "x-a": "2"}}), "is there twice"),
-            (json!({"url": "https://h/", "query": {"k": "{city}$KEY"}}), "an argument and a variable"),
-            (json!({"url": "https://h/", "query": {"k": "{town}"}}), "not a declared argument"),
-            (json!({"url": "https://h/?key=k3y-canary&{city}"}), "must be a value"),
+            (
+                json!({"url": "https://h/", "verb": "GET"}),
+                "exec.http.verb is unknown, exec.http may have method, url",
+            ),
+            (
+                json!({"url": "https://h/", "method": "get"}),
+                "GET, POST, PUT, PATCH or DELETE",
+            ),
+            (
+                json!({"url": "https://h/", "method": "{n}"}),
+                "GET, POST, PUT, PATCH or DELETE",
+            ),
+            (
+                json!({"url": "https://h/", "body": true}),
+                "GET has no body",
+            ),
+            (
+                json!({"url": "https://h/", "method": "POST", "body": {}}),
+                "body must be true",
+            ),
+            (
+                json!({"url": "https://h/", "headers": []}),
+                "must be an object of strings",
+            ),
+            (
+                json!({"url": "https://h/", "headers": {"a": 1}}),
+                "must be an object of strings",
+            ),
+            (
+                json!({"url": "https://h/", "headers": {"a b": "1"}}),
+                "is not the name of a header",
+            ),
+            (
+                json!({"url": "https://h/", "headers": {"a\r\nb": "1"}}),
+                "is not the name of a header",
+            ),
+            (
+                json!({"url": "https://h/", "headers": {"X-City": "{city}"}}),
+                "no header comes from a model",
+            ),
+            (
+                json!({"url": "https://h/", "headers": {"X": "k3y-canary\r\nB: 1"}}),
+                "holds a line break",
+            ),
+            (
+                json!({"url": "https://h/", "headers": {"Host": "other"}}),
+                "cannot be set",
+            ),
+            (
+                json!({"url": "https://h/", "headers": {"content-length": "0"}}),
+                "cannot be set",
+            ),
+            (
+                json!({"url": "https://h/", "headers": {"X-A": "1", "x-a": "2"}}),
+                "is there twice",
+            ),
+            (
+                json!({"url": "https://h/", "query": {"k": "{city}$KEY"}}),
+                "an argument and a variable",
+            ),
+            (
+                json!({"url": "https://h/", "query": {"k": "{town}"}}),
+                "not a declared argument",
+            ),
+            (
+                json!({"url": "https://h/?key=k3y-canary&{city}"}),
+                "must be a value",
+            ),
             (json!({"url": "https://me:k3y-canary@h/"}), "holds a user"),
-            (json!({"url": "https://h/", "redirects": 11}), "a number from 0 to 10"),
-            (json!({"url": "https://h/", "redirects": true}), "a number from 0 to 10"),
-            (json!({"url": "https://h/", "proxy": "socks5://p"}), "exec.http.proxy must be an address"),
-            (json!({"url": "https://h/", "allow": "10.0.0.1"}), "exec.http.allow must be a list"),
-            (json!({"url": "https://h/", "allow": ["*"]}), "\"*\" is not an address"),
-            (json!({"url": "http://h/", "headers": {"X": "$KEY"}}), "a secret over http"),
-            (json!({"url": "http://h/", "query": {"x": "$KEY"}}), "a secret over http"),
+            (
+                json!({"url": "https://h/", "redirects": 11}),
+                "a number from 0 to 10",
+            ),
+            (
+                json!({"url": "https://h/", "redirects": true}),
+                "a number from 0 to 10",
+            ),
+            (
+                json!({"url": "https://h/", "proxy": "socks5://p"}),
+                "exec.http.proxy must be an address",
+            ),
+            (
+                json!({"url": "https://h/", "allow": "10.0.0.1"}),
+                "exec.http.allow must be a list",
+            ),
+            (
+                json!({"url": "https://h/", "allow": ["*"]}),
+                "\"*\" is not an address",
+            ),
+            (
+                json!({"url": "http://h/", "headers": {"X": "$KEY"}}),
+                "a secret over http",
+            ),
+            (
+                json!({"url": "http://h/", "query": {"x": "$KEY"}}),
+                "a secret over http",
+            ),
         ] {
             let said = read(http.clone()).unwrap_err();
-            assert!(said.contains(says) && !said.contains("canary") && !said.contains('\n'), "{http}: {said}");
+            assert!(
+                said.contains(says) && !said.contains("canary") && !said.contains('\n'),
+                "{http}: {said}"
+            );
         }
         for http in [
             json!({"url": "http://h/", "headers": {"X": "$KEY"}, "insecure": true}),

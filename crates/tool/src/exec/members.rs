@@ -4,7 +4,8 @@ use event::unit;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// Takes the member `key`, if there is one, and reads it with `read`. `wanted` describes what it should be, for the error.
+/// Takes the member `key`, if there is one, and reads it with `read`. `wanted` describes what it
+/// should be, for the error.
 ///
 /// # Errors
 /// What the member is and should be, if `read` returns `None`.
@@ -16,13 +17,24 @@ pub(crate) fn take<T>(
 ) -> Result<Option<T>, String> {
     match exec.remove(key) {
         None => Ok(None),
-        Some(value) => read(&value).map(Some).ok_or_else(|| format!("exec: {key} must be {wanted}, not {value}")),
+        Some(value) => read(&value)
+            .map(Some)
+            .ok_or_else(|| format!("exec: {key} must be {wanted}, not {value}")),
     }
 }
 
 /// The items of a list of strings; `None` if one is not a string.
 pub(crate) fn strings(items: Vec<Value>) -> Option<Vec<String>> {
-    items.into_iter().map(|item| if let Value::String(text) = item { Some(text) } else { None }).collect()
+    items
+        .into_iter()
+        .map(|item| {
+            if let Value::String(text) = item {
+                Some(text)
+            } else {
+                None
+            }
+        })
+        .collect()
 }
 
 /// A time above 0, as a number of seconds or as a text with a unit.
@@ -41,5 +53,7 @@ pub(crate) fn count(value: &Value) -> Option<u64> {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -6,8 +6,8 @@ use event::Raw;
 use json::ToolEntry;
 use serde_json::Value;
 
-/// What a server says of one of its tools. All of it is a stranger's: the description and the schema go to the model, the annotations are
-/// hints that grant nothing.
+/// What a server says of one of its tools. All of it is a stranger's: the description and the
+/// schema go to the model, the annotations are hints that grant nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// The server's name in the tools file.
@@ -29,27 +29,41 @@ impl Definition {
     /// What is wrong with it.
     pub fn read(server: &str, tool: &Value) -> Result<Definition, String> {
         let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
-        let name = text("name").filter(|name| !name.is_empty()).ok_or("a tool without a name")?;
+        let name = text("name")
+            .filter(|name| !name.is_empty())
+            .ok_or("a tool without a name")?;
         let schema = tool.get("inputSchema").filter(|schema| schema.is_object());
         let definition = Definition {
             server: server.to_owned(),
             description: text("description"),
-            schema: schema.ok_or_else(|| format!("the tool {name:?} has no inputSchema"))?.to_string(),
-            annotations: tool.get("annotations").filter(|hints| !hints.is_null()).map(Value::to_string),
+            schema: schema
+                .ok_or_else(|| format!("the tool {name:?} has no inputSchema"))?
+                .to_string(),
+            annotations: tool
+                .get("annotations")
+                .filter(|hints| !hints.is_null())
+                .map(Value::to_string),
             tool: name,
         };
         let is_readable = |text: &str| Raw::parse(text).is_ok();
-        if !is_readable(&definition.schema) || !definition.annotations.as_deref().is_none_or(is_readable) {
-            return Err(format!("the tool {:?} has a definition that nests too deep", definition.tool));
+        if !is_readable(&definition.schema)
+            || !definition.annotations.as_deref().is_none_or(is_readable)
+        {
+            return Err(format!(
+                "the tool {:?} has a definition that nests too deep",
+                definition.tool
+            ));
         }
         Ok(definition)
     }
 
-    /// The digest of all that a person has to have seen: the server, the tool, the description, the schema and the annotations.
+    /// The digest of all that a person has to have seen: the server, the tool, the description, the
+    /// schema and the annotations.
     pub fn hash(&self) -> Hash {
         let json = |text: &str| Raw::parse(text).map(canonical).unwrap_or_default();
         // A missing text and an empty one differ.
-        let optional = |text: Option<String>| text.map(|text| format!("={text}")).unwrap_or_default();
+        let optional =
+            |text: Option<String>| text.map(|text| format!("={text}")).unwrap_or_default();
         digest([
             self.server.as_bytes(),
             self.tool.as_bytes(),
@@ -85,9 +99,12 @@ impl Definition {
         all.into()
     }
 
-    /// Whether a person who reads the definition on a screen would miss a part of it; see [`hidden`].
+    /// Whether a person who reads the definition on a screen would miss a part of it; see
+    /// [`hidden`].
     pub fn has_hidden(&self) -> bool {
-        let json = |text: &str| serde_json::from_str::<Value>(text).is_ok_and(|value| any_text(&value, &hidden));
+        let json = |text: &str| {
+            serde_json::from_str::<Value>(text).is_ok_and(|value| any_text(&value, &hidden))
+        };
         hidden(&self.tool)
             || self.description.as_deref().is_some_and(hidden)
             || json(&self.schema)
@@ -95,10 +112,12 @@ impl Definition {
     }
 }
 
-/// Whether a text has characters that a screen does not show: control characters, marks that reverse or hide text, characters with an empty picture, and Unicode's tag characters
-/// (U+E0000), in which words for a machine can be written that no person sees.
+/// Whether a text has characters that a screen does not show: control characters, marks that
+/// reverse or hide text, characters with an empty picture, and Unicode's tag characters (U+E0000),
+/// in which words for a machine can be written that no person sees.
 pub fn hidden(text: &str) -> bool {
-    text.chars().any(|c| (event::is_hidden(c) || is_blank(c)) && c != '\r')
+    text.chars()
+        .any(|c| (event::is_hidden(c) || is_blank(c)) && c != '\r')
 }
 
 /// Whether any text in the value, or any key, is one that `test` returns true for.
@@ -106,7 +125,9 @@ fn any_text(value: &Value, test: &impl Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => test(text),
         Value::Array(items) => items.iter().any(|item| any_text(item, test)),
-        Value::Object(members) => members.iter().any(|(key, member)| test(key) || any_text(member, test)),
+        Value::Object(members) => members
+            .iter()
+            .any(|(key, member)| test(key) || any_text(member, test)),
         _ => false,
     }
 }
@@ -139,7 +160,14 @@ mod tests {
         ] {
             assert_ne!(one.hash(), tool(other.clone()).hash(), "{other}");
         }
-        assert_ne!(one.hash(), Definition { server: "t".to_owned(), ..one.clone() }.hash());
+        assert_ne!(
+            one.hash(),
+            Definition {
+                server: "t".to_owned(),
+                ..one.clone()
+            }
+            .hash()
+        );
         assert_ne!(
             tool(json!({"name":"a","description":"","inputSchema":{}})).hash(),
             tool(json!({"name":"a","inputSchema":{}})).hash()
@@ -159,14 +187,20 @@ mod tests {
         ] {
             assert!(tool(value.clone()).has_hidden(), "{value}");
         }
-        assert!(!tool(json!({"name":"a","description":"é\r\n\t👨\u{200d}👩","inputSchema":{}})).has_hidden());
+        assert!(
+            !tool(json!({"name":"a","description":"é\r\n\t👨\u{200d}👩","inputSchema":{}}))
+                .has_hidden()
+        );
     }
 
     #[test]
     fn what_is_no_tool_is_refused() {
-        for value in
-            [json!({}), json!({"name":"","inputSchema":{}}), json!({"name":"a"}), json!({"name":"a","inputSchema":[]})]
-        {
+        for value in [
+            json!({}),
+            json!({"name":"","inputSchema":{}}),
+            json!({"name":"a"}),
+            json!({"name":"a","inputSchema":[]}),
+        ] {
             assert!(Definition::read("s", &value).is_err(), "{value}");
         }
     }

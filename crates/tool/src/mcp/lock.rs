@@ -30,7 +30,9 @@ pub enum LockError {
     #[error("not a lock file of this version ({0}), write it anew with --update-lock")]
     Form(String),
     /// A digest does not belong to its definition.
-    #[error("the tool {1:?} of the server {0:?} was edited in the lock file, write the file anew with --update-lock")]
+    #[error(
+        "the tool {1:?} of the server {0:?} was edited in the lock file, write the file anew with --update-lock"
+    )]
     Edited(String, String),
 }
 
@@ -46,11 +48,20 @@ impl Lock {
         if root.get("version").and_then(Value::as_u64) != Some(LOCK_VERSION) {
             return Err(form("its version is not 1"));
         }
-        let servers = root.get("servers").and_then(Value::as_object).ok_or_else(|| form("it has no servers"))?;
+        let servers = root
+            .get("servers")
+            .and_then(Value::as_object)
+            .ok_or_else(|| form("it has no servers"))?;
         let mut lock = Lock::default();
         for (name, server) in servers {
-            let tools = server.get("tools").and_then(Value::as_array).ok_or_else(|| form("a server has no tools"))?;
-            let mut locked = LockedServer { name: name.clone(), tools: Vec::new() };
+            let tools = server
+                .get("tools")
+                .and_then(Value::as_array)
+                .ok_or_else(|| form("a server has no tools"))?;
+            let mut locked = LockedServer {
+                name: name.clone(),
+                tools: Vec::new(),
+            };
             for tool in tools {
                 let definition = Definition::read(name, tool).map_err(LockError::Form)?;
                 if tool.get("sha256").and_then(Value::as_str) != Some(&hex(&definition.hash())) {
@@ -100,23 +111,45 @@ mod tests {
             ),
             tool(json!({"name":"diff","inputSchema":{}})),
         ];
-        Lock { servers: vec![LockedServer { name: "git".to_owned(), tools }] }
+        Lock {
+            servers: vec![LockedServer {
+                name: "git".to_owned(),
+                tools,
+            }],
+        }
     }
 
     #[test]
     fn a_lock_reads_back_as_it_was_written() {
         let text = lock().text();
         assert_eq!(Lock::read(&text).unwrap(), lock());
-        assert!(text.contains("\\udb40\\udc41\\u001b") && !text.contains('\u{e0041}'), "{text}");
+        assert!(
+            text.contains("\\udb40\\udc41\\u001b") && !text.contains('\u{e0041}'),
+            "{text}"
+        );
     }
 
     #[test]
     fn an_edited_or_foreign_file_is_refused() {
         let text = lock().text();
-        let edited = Lock::read(&text.replace("\"title\": \"t\"", "\"title\": \"u\"")).unwrap_err().to_string();
-        assert!(edited.contains("\"log\" of the server \"git\" was edited"), "{edited}");
-        for text in ["", "[]", "{}", r#"{"version":2,"servers":{}}"#, r#"{"version":1,"servers":{"a":{}}}"#] {
-            assert!(matches!(Lock::read(text), Err(LockError::Form(_))), "{text}");
+        let edited = Lock::read(&text.replace("\"title\": \"t\"", "\"title\": \"u\""))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            edited.contains("\"log\" of the server \"git\" was edited"),
+            "{edited}"
+        );
+        for text in [
+            "",
+            "[]",
+            "{}",
+            r#"{"version":2,"servers":{}}"#,
+            r#"{"version":1,"servers":{"a":{}}}"#,
+        ] {
+            assert!(
+                matches!(Lock::read(text), Err(LockError::Form(_))),
+                "{text}"
+            );
         }
         let twice = text.replacen("\"version\": 1", "\"version\": 1, \"version\": 1", 1);
         assert!(matches!(Lock::read(&twice), Err(LockError::Form(_))));

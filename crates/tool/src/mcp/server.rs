@@ -1,4 +1,5 @@
-//! The member `mcpServers` of a tools file, in the form of other clients of MCP, with members of ours.
+//! The member `mcpServers` of a tools file, in the form of other clients of MCP, with members of
+//! ours.
 
 use crate::canonical::{Hash, canonical, digest};
 use crate::class::Class;
@@ -46,7 +47,8 @@ pub enum Link {
 pub struct Program {
     /// Its command line; the program is the first item.
     pub command: Vec<String>,
-    /// The variables of its environment, and their values, which may name variables of ours (see [`super::fill`]).
+    /// The variables of its environment, and their values, which may name variables of ours (see
+    /// [`super::fill`]).
     pub env: Vec<(String, String)>,
     /// Its working folder, relative to the folder of the tools file; `None`: the caller's own.
     pub cwd: Option<String>,
@@ -65,15 +67,18 @@ pub struct Endpoint {
     pub allow: Vec<String>,
 }
 
-/// The class of the tools of a server: the first pattern that matches a tool's name counts. Without one a tool is `danger`, whatever the
-/// server says of it.
+/// The class of the tools of a server: the first pattern that matches a tool's name counts. Without
+/// one a tool is `danger`, whatever the server says of it.
 #[derive(Clone, Debug, Default)]
 pub struct ClassRule(Vec<(Glob, Class)>);
 
 impl ClassRule {
     /// The class of the tool of this name (the server's own).
     pub fn of(&self, tool: &str) -> Class {
-        self.0.iter().find(|(glob, _)| glob.matches(tool)).map_or(Class::Danger, |(_, class)| *class)
+        self.0
+            .iter()
+            .find(|(glob, _)| glob.matches(tool))
+            .map_or(Class::Danger, |(_, class)| *class)
     }
 
     fn read(value: &Value) -> Option<ClassRule> {
@@ -90,8 +95,18 @@ impl ClassRule {
     }
 }
 
-/// Members of other clients that change nothing here. None of them may grant what only `class` grants.
-const IGNORED: [&str; 8] = ["autoApprove", "alwaysAllow", "trust", "description", "icon", "gallery", "version", "note"];
+/// Members of other clients that change nothing here. None of them may grant what only `class`
+/// grants.
+const IGNORED: [&str; 8] = [
+    "autoApprove",
+    "alwaysAllow",
+    "trust",
+    "description",
+    "icon",
+    "gallery",
+    "version",
+    "note",
+];
 
 impl Servers {
     /// Reads the value of `mcpServers`, as JSON.
@@ -106,26 +121,38 @@ impl Servers {
         let mut list = Vec::new();
         for (name, server) in members {
             list.extend(Server::read(&name, server).map_err(|e| {
-                let what = e.trim_start_matches("exec: ").replace("exec.sandbox", "sandbox");
+                let what = e
+                    .trim_start_matches("exec: ")
+                    .replace("exec.sandbox", "sandbox");
                 format!("mcpServers: {name:?}: {what}")
             })?);
         }
-        Ok(Servers { list, text: text.to_owned() })
+        Ok(Servers {
+            list,
+            text: text.to_owned(),
+        })
     }
 
     /// A digest of the servers and all that the file says of them.
     pub fn hash(&self) -> Hash {
-        digest([Raw::parse(&self.text).map(canonical).unwrap_or_default().as_bytes()])
+        digest([Raw::parse(&self.text)
+            .map(canonical)
+            .unwrap_or_default()
+            .as_bytes()])
     }
 
     /// Replaces the working folder of each program by the one that `settle` returns for it.
     ///
     /// # Errors
     /// The first error of `settle`, with its server.
-    pub fn settle_folders(&mut self, settle: impl Fn(&str) -> Result<String, String>) -> Result<(), String> {
+    pub fn settle_folders(
+        &mut self,
+        settle: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<(), String> {
         for server in &mut self.list {
             if let Link::Stdio(Program { cwd: Some(cwd), .. }) = &mut server.link {
-                *cwd = settle(cwd).map_err(|e| format!("mcpServers: {:?}: cwd: {e}", server.name))?;
+                *cwd =
+                    settle(cwd).map_err(|e| format!("mcpServers: {:?}: cwd: {e}", server.name))?;
             }
         }
         Ok(())
@@ -138,7 +165,8 @@ impl Servers {
 }
 
 impl Server {
-    /// The working folder of its program, relative to the folder of the tools file; `None`: the caller's own.
+    /// The working folder of its program, relative to the folder of the tools file; `None`: the
+    /// caller's own.
     pub fn cwd(&self) -> Option<&str> {
         match &self.link {
             Link::Stdio(program) => program.cwd.as_deref(),
@@ -152,15 +180,29 @@ impl Server {
             return Err("it must be an object, such as {\"command\":\"…\"}".to_owned());
         };
         members.retain(|key, value| !value.is_null() && !IGNORED.contains(&key.as_str()));
-        let is_disabled = take(&mut members, "disabled", "true or false", Value::as_bool)?.unwrap_or(false);
-        let is_name = |name: &str| !name.is_empty() && name.len() <= 128 && !name.chars().any(event::is_hidden);
+        let is_disabled =
+            take(&mut members, "disabled", "true or false", Value::as_bool)?.unwrap_or(false);
+        let is_name = |name: &str| {
+            !name.is_empty() && name.len() <= 128 && !name.chars().any(event::is_hidden)
+        };
         if !is_name(name) {
-            return Err("the name must be 1 to 128 characters that can be seen, rename it".to_owned());
+            return Err(
+                "the name must be 1 to 128 characters that can be seen, rename it".to_owned(),
+            );
         }
-        let kind = take(&mut members, "type", "a text", |v| v.as_str().map(str::to_owned))?;
-        let link = match (kind.as_deref(), members.contains_key("command"), members.contains_key("url")) {
+        let kind = take(&mut members, "type", "a text", |v| {
+            v.as_str().map(str::to_owned)
+        })?;
+        let link = match (
+            kind.as_deref(),
+            members.contains_key("command"),
+            members.contains_key("url"),
+        ) {
             (Some("sse"), ..) => {
-                return Err("the transport sse was replaced by another in 2025, use \"type\":\"http\"".to_owned());
+                return Err(
+                    "the transport sse was replaced by another in 2025, use \"type\":\"http\""
+                        .to_owned(),
+                );
             }
             (None | Some("stdio"), true, false) => Link::Stdio(Program::read(&mut members)?),
             (None | Some("http" | "streamable-http" | "streamableHttp"), false, true) => {
@@ -173,14 +215,33 @@ impl Server {
             }
             (Some(_), ..) => return Err("type must be \"stdio\" or \"http\"".to_owned()),
         };
-        let words = "\"read\", \"write\" or \"danger\", or one of them for each name: {\"get_*\":\"read\"}";
-        let globs = |v: &Value| Some(strings(v.as_array()?.clone())?.iter().map(|glob| Glob::new(glob)).collect());
+        let words =
+            "\"read\", \"write\" or \"danger\", or one of them for each name: {\"get_*\":\"read\"}";
+        let globs = |v: &Value| {
+            Some(
+                strings(v.as_array()?.clone())?
+                    .iter()
+                    .map(|glob| Glob::new(glob))
+                    .collect(),
+            )
+        };
         let server = Server {
             name: name.to_owned(),
             link,
             class: take(&mut members, "class", words, ClassRule::read)?.unwrap_or_default(),
-            timeout: take(&mut members, "timeout", "a time above 0, such as \"30s\" or 30", time)?,
-            offered: take(&mut members, "tools", "a list of names, such as [\"get_*\"]", globs)?.unwrap_or_default(),
+            timeout: take(
+                &mut members,
+                "timeout",
+                "a time above 0, such as \"30s\" or 30",
+                time,
+            )?,
+            offered: take(
+                &mut members,
+                "tools",
+                "a list of names, such as [\"get_*\"]",
+                globs,
+            )?
+            .unwrap_or_default(),
         };
         match members.keys().next() {
             Some(key) => Err(format!(
@@ -210,7 +271,9 @@ impl Server {
 impl Program {
     fn read(members: &mut Map<String, Value>) -> Result<Program, String> {
         let text = |v: &Value| v.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
-        let mut command: Vec<String> = take(members, "command", "the path of a program", text)?.into_iter().collect();
+        let mut command: Vec<String> = take(members, "command", "the path of a program", text)?
+            .into_iter()
+            .collect();
         let args = |v: &Value| strings(v.as_array()?.clone());
         command.extend(take(members, "args", "a list of strings", args)?.unwrap_or_default());
         if command.iter().any(|item| item.contains("${")) {
@@ -229,7 +292,12 @@ impl Program {
         )?;
         let cwd = take(members, "cwd", "a folder", text)?;
         let sandbox = members.remove("sandbox").map(Sandbox::read).transpose()?;
-        Ok(Program { command, env: env.unwrap_or_default(), cwd, sandbox })
+        Ok(Program {
+            command,
+            env: env.unwrap_or_default(),
+            cwd,
+            sandbox,
+        })
     }
 }
 
@@ -240,24 +308,45 @@ impl Endpoint {
         if url.contains("${") {
             return Err("variables are filled in for env and headers only".to_owned());
         }
-        let headers = take(members, "headers", "an object of texts, {\"Authorization\":\"Bearer $NAME\"}", texts)?;
-        let list =
-            |v: &Value| strings(v.as_array()?.clone()).filter(|list| list.iter().all(|entry| entry.contains(':')));
-        let allow = take(members, "allow", "a list of addresses, such as [\"10.0.0.5:8080\"]", list)?;
-        Ok(Endpoint { url, headers: headers.unwrap_or_default(), allow: allow.unwrap_or_default() })
+        let headers = take(
+            members,
+            "headers",
+            "an object of texts, {\"Authorization\":\"Bearer $NAME\"}",
+            texts,
+        )?;
+        let list = |v: &Value| {
+            strings(v.as_array()?.clone())
+                .filter(|list| list.iter().all(|entry| entry.contains(':')))
+        };
+        let allow = take(
+            members,
+            "allow",
+            "a list of addresses, such as [\"10.0.0.5:8080\"]",
+            list,
+        )?;
+        Ok(Endpoint {
+            url,
+            headers: headers.unwrap_or_default(),
+            allow: allow.unwrap_or_default(),
+        })
     }
 }
 
-/// The environment of a program: names with values, or names alone, whose values are those of our own environment.
+/// The environment of a program: names with values, or names alone, whose values are those of our
+/// own environment.
 fn variables(value: &Value) -> Option<Vec<(String, String)>> {
     let variables = match value {
-        Value::Array(names) => {
-            strings(names.clone())?.into_iter().map(|name| (name.clone(), format!("${{{name}}}"))).collect()
-        }
+        Value::Array(names) => strings(names.clone())?
+            .into_iter()
+            .map(|name| (name.clone(), format!("${{{name}}}")))
+            .collect(),
         _ => texts(value)?,
     };
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
-    variables.iter().all(|(name, value)| is_name(name) && !value.contains('\0')).then_some(variables)
+    variables
+        .iter()
+        .all(|(name, value)| is_name(name) && !value.contains('\0'))
+        .then_some(variables)
 }
 
 /// The members of an object of texts; numbers and truth values become their JSON.
@@ -267,7 +356,11 @@ fn texts(value: &Value) -> Option<Vec<(String, String)>> {
         Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
         _ => None,
     };
-    value.as_object()?.iter().map(|(key, value)| Some((key.clone(), text(value)?))).collect()
+    value
+        .as_object()?
+        .iter()
+        .map(|(key, value)| Some((key.clone(), text(value)?)))
+        .collect()
 }
 
 /// A word of a command line as a shell would need it.
@@ -284,7 +377,10 @@ mod tests {
     use super::*;
 
     fn server(text: &str) -> Server {
-        Servers::read(&format!("{{\"s\":{text}}}")).unwrap().list.remove(0)
+        Servers::read(&format!("{{\"s\":{text}}}"))
+            .unwrap()
+            .list
+            .remove(0)
     }
 
     #[test]
@@ -296,18 +392,38 @@ mod tests {
             one.link,
             Link::Stdio(Program {
                 command: vec!["npx".to_owned(), "-y".to_owned(), "x y".to_owned()],
-                env: vec![("A".to_owned(), "$B".to_owned()), ("N".to_owned(), "5".to_owned())],
+                env: vec![
+                    ("A".to_owned(), "$B".to_owned()),
+                    ("N".to_owned(), "5".to_owned())
+                ],
                 cwd: Some("d".to_owned()),
                 sandbox: None,
             })
         );
-        assert_eq!((one.target().as_str(), one.class.of("x"), one.offers("x")), ("npx -y 'x y'", Class::Danger, true));
+        assert_eq!(
+            (one.target().as_str(), one.class.of("x"), one.offers("x")),
+            ("npx -y 'x y'", Class::Danger, true)
+        );
         for kind in [r#""type":"http","#, r#""type":"streamable-http","#, ""] {
-            let http = server(&format!(r#"{{{kind}"url":"https://h/mcp","headers":{{"A":"Bearer $B"}}}}"#));
+            let http = server(&format!(
+                r#"{{{kind}"url":"https://h/mcp","headers":{{"A":"Bearer $B"}}}}"#
+            ));
             let headers = vec![("A".to_owned(), "Bearer $B".to_owned())];
-            assert_eq!(http.link, Link::Http(Endpoint { url: "https://h/mcp".to_owned(), headers, allow: vec![] }));
+            assert_eq!(
+                http.link,
+                Link::Http(Endpoint {
+                    url: "https://h/mcp".to_owned(),
+                    headers,
+                    allow: vec![]
+                })
+            );
         }
-        assert!(Servers::read(r#"{"s":{"command":"x","disabled":true}}"#).unwrap().list.is_empty());
+        assert!(
+            Servers::read(r#"{"s":{"command":"x","disabled":true}}"#)
+                .unwrap()
+                .list
+                .is_empty()
+        );
         let let_through = server(r#"{"command":"x","env":["A_TOKEN"]}"#);
         assert!(
             matches!(let_through.link, Link::Stdio(p) if p.env == [("A_TOKEN".to_owned(), "${A_TOKEN}".to_owned())])
@@ -316,14 +432,24 @@ mod tests {
 
     #[test]
     fn only_the_file_grants_a_class_and_the_first_pattern_counts() {
-        let rules =
-            server(r#"{"command":"x","class":{"get_*":"read","*":"write"},"tools":["get_*","put"],"timeout":"5s"}"#);
-        assert_eq!((rules.class.of("get_a"), rules.class.of("put")), (Class::Read, Class::Write));
+        let rules = server(
+            r#"{"command":"x","class":{"get_*":"read","*":"write"},"tools":["get_*","put"],"timeout":"5s"}"#,
+        );
+        assert_eq!(
+            (rules.class.of("get_a"), rules.class.of("put")),
+            (Class::Read, Class::Write)
+        );
         assert!(rules.offers("get_x") && rules.offers("put") && !rules.offers("del"));
         assert_eq!(rules.timeout, Some(Duration::from_secs(5)));
         let some = server(r#"{"command":"x","class":{"get_*":"read"}}"#);
-        assert_eq!((some.class.of("get_a"), some.class.of("rm")), (Class::Read, Class::Danger));
-        assert_eq!(server(r#"{"command":"x","class":"read"}"#).class.of("rm"), Class::Read);
+        assert_eq!(
+            (some.class.of("get_a"), some.class.of("rm")),
+            (Class::Read, Class::Danger)
+        );
+        assert_eq!(
+            server(r#"{"command":"x","class":"read"}"#).class.of("rm"),
+            Class::Read
+        );
     }
 
     #[test]
@@ -332,19 +458,46 @@ mod tests {
             ("[]", "mcpServers must be an object"),
             (r#"{"git":1}"#, r#"mcpServers: "git": it must be an object"#),
             (r#"{"git":{}}"#, "give it either a command"),
-            (r#"{"git":{"command":"a","url":"b"}}"#, "give it either a command"),
-            (r#"{"git":{"type":"http","command":"a"}}"#, "give it either a command"),
-            (r#"{"git":{"type":"sse","url":"b"}}"#, "use \"type\":\"http\""),
+            (
+                r#"{"git":{"command":"a","url":"b"}}"#,
+                "give it either a command",
+            ),
+            (
+                r#"{"git":{"type":"http","command":"a"}}"#,
+                "give it either a command",
+            ),
+            (
+                r#"{"git":{"type":"sse","url":"b"}}"#,
+                "use \"type\":\"http\"",
+            ),
             (r#"{"git":{"type":"ws","url":"b"}}"#, "type must be"),
-            (r#"{"git":{"command":"a","args":"b"}}"#, "args must be a list of strings"),
-            (r#"{"git":{"command":"a","args":["${KEY}"]}}"#, "variables are filled in for env and headers only"),
-            (r#"{"git":{"command":"a","env":{"A=b":"c"}}}"#, "env must be"),
+            (
+                r#"{"git":{"command":"a","args":"b"}}"#,
+                "args must be a list of strings",
+            ),
+            (
+                r#"{"git":{"command":"a","args":["${KEY}"]}}"#,
+                "variables are filled in for env and headers only",
+            ),
+            (
+                r#"{"git":{"command":"a","env":{"A=b":"c"}}}"#,
+                "env must be",
+            ),
             (r#"{"git":{"command":"a","class":"safe"}}"#, "class must be"),
-            (r#"{"git":{"command":"a","clas":"read"}}"#, "clas is unknown"),
-            (r#"{"g\u202e":{"command":"a"}}"#, "characters that can be seen"),
+            (
+                r#"{"git":{"command":"a","clas":"read"}}"#,
+                "clas is unknown",
+            ),
+            (
+                r#"{"g\u202e":{"command":"a"}}"#,
+                "characters that can be seen",
+            ),
         ] {
             let said = Servers::read(text).unwrap_err();
-            assert!(said.contains(want) && !said.contains('\n'), "{text}: {said}");
+            assert!(
+                said.contains(want) && !said.contains('\n'),
+                "{text}: {said}"
+            );
         }
     }
 }

@@ -16,7 +16,8 @@ pub enum Condition {
     Regex(Regex),
 }
 
-/// How many of the texts of a value must fit: a rule that permits needs all, a rule that holds back any.
+/// How many of the texts of a value must fit: a rule that permits needs all, a rule that holds back
+/// any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// All of them, and at least one.
@@ -33,14 +34,19 @@ impl Condition {
     pub fn regex(pattern: &str) -> Result<Condition, String> {
         // Apart from what is put around it: `a)|(b` is wrong by itself.
         Regex::new(pattern).map_err(|e| reason(&e))?;
-        Ok(Condition::Regex(Regex::new(&format!(r"\A(?:{pattern})\z")).map_err(|e| reason(&e))?))
+        Ok(Condition::Regex(
+            Regex::new(&format!(r"\A(?:{pattern})\z")).map_err(|e| reason(&e))?,
+        ))
     }
 
-    /// Whether the value fits. A value that is missing or `null` never does. The items of a list, and for [`Quantity::Any`] the members of an
-    /// object with their names, are texts of the value; an object never fits [`Quantity::All`]. A number has a text for each way in which a program may read it.
-    /// `folder` is what paths are relative to.
+    /// Whether the value fits. A value that is missing or `null` never does. The items of a list,
+    /// and for [`Quantity::Any`] the members of an object with their names, are texts of the value;
+    /// an object never fits [`Quantity::All`]. A number has a text for each way in which a program
+    /// may read it. `folder` is what paths are relative to.
     pub fn holds(&self, value: Option<Raw<'_>>, quantity: Quantity, folder: &str) -> bool {
-        let Some(value) = value.filter(|value| !value.is_null()) else { return false };
+        let Some(value) = value.filter(|value| !value.is_null()) else {
+            return false;
+        };
         let mut found = Found::default();
         self.look(value, quantity, folder, &mut found);
         match quantity {
@@ -52,7 +58,9 @@ impl Condition {
     /// Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the recursion is bounded.
     fn look(&self, value: Raw<'_>, quantity: Quantity, folder: &str, found: &mut Found) {
         if value.is_array() {
-            value.items().for_each(|item| self.look(item, quantity, folder, found));
+            value
+                .items()
+                .for_each(|item| self.look(item, quantity, folder, found));
         } else if value.is_object() {
             found.others += 1;
             if quantity == Quantity::Any {
@@ -65,17 +73,27 @@ impl Condition {
             let text = value.text();
             found.take(self.fits(text, quantity, folder));
             found.take(self.fits(&number::by_value(text), quantity, folder));
-            number::as_double(text).iter().for_each(|double| found.take(self.fits(double, quantity, folder)));
+            number::as_double(text)
+                .iter()
+                .for_each(|double| found.take(self.fits(double, quantity, folder)));
         } else {
-            found.take(self.fits(&value.str().unwrap_or_else(|| value.text().into()), quantity, folder));
+            found.take(self.fits(
+                &value.str().unwrap_or_else(|| value.text().into()),
+                quantity,
+                folder,
+            ));
         }
     }
 
     /// Whether one text fits.
     fn fits(&self, text: &str, quantity: Quantity, folder: &str) -> bool {
         match (self, quantity) {
-            (Condition::Glob(glob), Quantity::All) => glob.matches(text) && glob.matches(&resolved(text)),
-            (Condition::Glob(glob), Quantity::Any) => glob.matches(text) || glob.matches(&resolved(text)),
+            (Condition::Glob(glob), Quantity::All) => {
+                glob.matches(text) && glob.matches(&resolved(text))
+            }
+            (Condition::Glob(glob), Quantity::Any) => {
+                glob.matches(text) || glob.matches(&resolved(text))
+            }
             (Condition::Path(path), Quantity::All) => path.matches_path(text, folder),
             (Condition::Path(path), Quantity::Any) => {
                 path.matches_path(text, folder) || path.matches_anywhere(text, folder)
@@ -94,7 +112,11 @@ struct Found {
 
 impl Found {
     fn take(&mut self, fits: bool) {
-        *(if fits { &mut self.fitting } else { &mut self.others }) += 1;
+        *(if fits {
+            &mut self.fitting
+        } else {
+            &mut self.others
+        }) += 1;
     }
 }
 
@@ -102,7 +124,10 @@ impl Found {
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
-    format!("the expression cannot be used: {}", last.strip_prefix("error: ").unwrap_or(last))
+    format!(
+        "the expression cannot be used: {}",
+        last.strip_prefix("error: ").unwrap_or(last)
+    )
 }
 
 #[cfg(test)]
@@ -142,9 +167,13 @@ mod tests {
     #[test]
     fn an_expression_matches_the_whole_text() {
         let regex = Condition::regex("[a-z]+|x y").unwrap();
-        for (value, fits) in
-            [(r#""abc""#, true), (r#""abc\n""#, false), (r#""abc;rm""#, false), (r#""x y""#, true), ("7", false)]
-        {
+        for (value, fits) in [
+            (r#""abc""#, true),
+            (r#""abc\n""#, false),
+            (r#""abc;rm""#, false),
+            (r#""x y""#, true),
+            ("7", false),
+        ] {
             assert_eq!(holds(&regex, value)[0], fits, "{value}");
         }
         assert!(holds(&Condition::regex("[0-9]+").unwrap(), "12")[0]);
@@ -157,14 +186,26 @@ mod tests {
             ("-?0", "-0.0", [false, true]),
             ("0", "-0", [false, true]),
             ("9007199254740992", "9007199254740993", [false, true]),
-            ("23456789012345678901234", "2.3456789012345678901234e22", [false, true]),
+            (
+                "23456789012345678901234",
+                "2.3456789012345678901234e22",
+                [false, true],
+            ),
             ("[0-9.]+", "1000.0", [true, true]),
             ("1000", "\"1e3\"", [false, false]),
             ("1000", "1000.5", [false, false]),
         ] {
-            assert_eq!(holds(&Condition::regex(pattern).unwrap(), value), want, "{pattern} {value}");
+            assert_eq!(
+                holds(&Condition::regex(pattern).unwrap(), value),
+                want,
+                "{pattern} {value}"
+            );
         }
-        assert!(Condition::regex("a)|(b").unwrap_err().contains("unopened group"));
+        assert!(
+            Condition::regex("a)|(b")
+                .unwrap_err()
+                .contains("unopened group")
+        );
         assert!(Condition::regex("(").is_err() && Condition::regex(r"(a)\1").is_err());
     }
 }

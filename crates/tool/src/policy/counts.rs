@@ -26,11 +26,13 @@ struct RuleStarts {
     calls: u64,
     /// When they were, for a rule with a rate; those that are too old to count are taken out.
     times: Vec<u64>,
-    /// How many have no time: a log under `--no-time`. They count as if they were made when the first further call is looked at.
+    /// How many have no time: a log under `--no-time`. They count as if they were made when the
+    /// first further call is looked at.
     untimed: u64,
 }
 
-/// How far a clock may fall behind the latest time that is known, in milliseconds: clocks are corrected by less.
+/// How far a clock may fall behind the latest time that is known, in milliseconds: clocks are
+/// corrected by less.
 const CORRECTION: u64 = 2000;
 
 impl Counts {
@@ -44,16 +46,25 @@ impl Counts {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
-    /// Counts the start of a call of the tool `name`. `arguments` are those of the call, `None` if its log lacks them: then each rule that is
-    /// about the tool counts it.
-    pub fn start(&mut self, policy: &Policy, name: &str, arguments: Option<&Arguments>, time: Option<u64>) {
+    /// Counts the start of a call of the tool `name`. `arguments` are those of the call, `None` if
+    /// its log lacks them: then each rule that is about the tool counts it.
+    pub fn start(
+        &mut self,
+        policy: &Policy,
+        name: &str,
+        arguments: Option<&Arguments>,
+        time: Option<u64>,
+    ) {
         self.calls += 1;
         time.into_iter().for_each(|time| self.at(time));
         self.begun = self.begun.min(time).or(self.begun).or(time);
-        self.rules.resize_with(policy.rules.len(), RuleStarts::default);
+        self.rules
+            .resize_with(policy.rules.len(), RuleStarts::default);
         for (rule, starts) in policy.rules.iter().zip(&mut self.rules) {
-            let matches =
-                arguments.map_or_else(|| rule.tool.matches(name), |arguments| policy.is_of(rule, name, arguments));
+            let matches = arguments.map_or_else(
+                || rule.tool.matches(name),
+                |arguments| policy.is_of(rule, name, arguments),
+            );
             if !matches {
                 continue;
             }
@@ -67,13 +78,24 @@ impl Counts {
     }
 
     /// Why a call may not start now, if it may not; a sentence for the model.
-    pub fn over(&mut self, policy: &Policy, name: &str, arguments: &Arguments, now: u64) -> Option<String> {
+    pub fn over(
+        &mut self,
+        policy: &Policy,
+        name: &str,
+        arguments: &Arguments,
+        now: u64,
+    ) -> Option<String> {
         let limits = &policy.limits;
         if let Some(most) = limits.calls.filter(|most| self.calls >= *most) {
-            return Some(format!("the conversation may run {most} calls, and has run them"));
+            return Some(format!(
+                "the conversation may run {most} calls, and has run them"
+            ));
         }
         if let Some(most) = limits.tokens.filter(|most| self.tokens >= *most) {
-            return Some(format!("the conversation may use {most} tokens, and has used {}", self.tokens));
+            return Some(format!(
+                "the conversation may use {most} tokens, and has used {}",
+                self.tokens
+            ));
         }
         let behind = self.latest.saturating_sub(now);
         self.at(now);
@@ -85,34 +107,54 @@ impl Counts {
                 ));
             }
             if Duration::from_millis(self.latest.saturating_sub(begun)) > most {
-                return Some(format!("the conversation may run calls for {limit}, which has passed"));
+                return Some(format!(
+                    "the conversation may run calls for {limit}, which has passed"
+                ));
             }
         }
-        self.rules.resize_with(policy.rules.len(), RuleStarts::default);
-        policy.rules.iter().zip(&mut self.rules).find_map(|(rule, starts)| {
-            if !policy.is_of(rule, name, arguments) {
-                return None;
-            }
-            if let Some(most) = rule.limit.filter(|most| starts.calls >= *most) {
-                return Some(format!("only {most} such calls may run in a conversation ({})", rule.why()));
-            }
-            let wait = rule.rate.and_then(|rate| starts.wait(rate, now))?;
-            let Rate { calls, time } = rule.rate?;
-            let (time, wait) = (seconds(time), seconds(wait));
-            Some(format!("only {calls} such calls may run in {time} ({}); the next one may in {wait}", rule.why()))
-        })
+        self.rules
+            .resize_with(policy.rules.len(), RuleStarts::default);
+        policy
+            .rules
+            .iter()
+            .zip(&mut self.rules)
+            .find_map(|(rule, starts)| {
+                if !policy.is_of(rule, name, arguments) {
+                    return None;
+                }
+                if let Some(most) = rule.limit.filter(|most| starts.calls >= *most) {
+                    return Some(format!(
+                        "only {most} such calls may run in a conversation ({})",
+                        rule.why()
+                    ));
+                }
+                let wait = rule.rate.and_then(|rate| starts.wait(rate, now))?;
+                let Rate { calls, time } = rule.rate?;
+                let (time, wait) = (seconds(time), seconds(wait));
+                Some(format!(
+                    "only {calls} such calls may run in {time} ({}); the next one may in {wait}",
+                    rule.why()
+                ))
+            })
     }
 }
 
 impl RuleStarts {
-    /// How long another start has to wait, if it has to. A start in the future (a clock was set back) counts until its time has passed.
+    /// How long another start has to wait, if it has to. A start in the future (a clock was set
+    /// back) counts until its time has passed.
     fn wait(&mut self, rate: Rate, now: u64) -> Option<Duration> {
         let window = u64::try_from(rate.time.as_millis()).unwrap_or(u64::MAX);
-        self.times.extend((0..std::mem::take(&mut self.untimed)).map(|_| now));
+        self.times
+            .extend((0..std::mem::take(&mut self.untimed)).map(|_| now));
         self.times.retain(|time| time.saturating_add(window) > now);
         self.times.sort_unstable();
-        let over = self.times.len().checked_sub(usize::try_from(rate.calls).ok()?)?;
-        self.times.get(over).map(|time| Duration::from_millis(time.saturating_add(window) - now))
+        let over = self
+            .times
+            .len()
+            .checked_sub(usize::try_from(rate.calls).ok()?)?;
+        self.times
+            .get(over)
+            .map(|time| Duration::from_millis(time.saturating_add(window) - now))
     }
 }
 
@@ -152,7 +194,11 @@ mod tests {
             "only 2 such calls may run in 1 s (the rule in line 1 of the policy); the next one may in 1 s"
         );
         assert!(run.call("b", 500).is_none(), "another tool");
-        assert!(run.call("a", 999).is_some() && run.call("a", 1000).is_none() && run.call("a", 1050).is_some());
+        assert!(
+            run.call("a", 999).is_some()
+                && run.call("a", 1000).is_none()
+                && run.call("a", 1050).is_some()
+        );
         // A clock that is set back, or has stopped, lets nothing through.
         assert!(run.call("a", 0).is_some() && run.call("a", 0).is_some());
         assert!(run.call("a", 10_000).is_none());
@@ -162,33 +208,59 @@ mod tests {
     fn starts_without_a_time_count_from_now_on() {
         let mut run = Run::new("rule = [{ tool = \"a\", rate = \"1/1s\" }]");
         run.1.start(&run.0, "a", None, None);
-        assert!(run.call("a", 50_000).is_some() && run.call("a", 50_999).is_some() && run.call("a", 51_000).is_none());
+        assert!(
+            run.call("a", 50_000).is_some()
+                && run.call("a", 50_999).is_some()
+                && run.call("a", 51_000).is_none()
+        );
     }
 
     #[test]
     fn limits_of_a_conversation() {
-        let mut run = Run::new("limits = { calls = 2 }\nrule = [{ tool = \"a\", limit = 1, reason = \"once\" }]");
+        let mut run = Run::new(
+            "limits = { calls = 2 }\nrule = [{ tool = \"a\", limit = 1, reason = \"once\" }]",
+        );
         assert!(run.call("a", 0).is_none());
-        assert_eq!(run.call("a", 0).unwrap(), "only 1 such calls may run in a conversation (once)");
+        assert_eq!(
+            run.call("a", 0).unwrap(),
+            "only 1 such calls may run in a conversation (once)"
+        );
         assert!(run.call("b", 0).is_none());
-        assert_eq!(run.call("b", 0).unwrap(), "the conversation may run 2 calls, and has run them");
+        assert_eq!(
+            run.call("b", 0).unwrap(),
+            "the conversation may run 2 calls, and has run them"
+        );
 
         let mut run = Run::new("limits = { tokens = 100, time = \"1s\" }");
         assert!(run.call("a", 5000).is_none() && run.call("a", 6000).is_none());
-        assert_eq!(run.call("a", 6001).unwrap(), "the conversation may run calls for 1 s, which has passed");
+        assert_eq!(
+            run.call("a", 6001).unwrap(),
+            "the conversation may run calls for 1 s, which has passed"
+        );
         // A clock that is set back makes the time no longer.
         assert!(run.call("a", 5500).unwrap().ends_with("which has passed"));
         for (at, now) in [(3000, 999), (9_000_000, 6000)] {
             let mut run = Run::new("limits = { time = \"10h\" }");
             assert!(run.call("a", 3000).is_none());
             run.1.at(at);
-            assert!(run.call("a", now).unwrap().contains("the clock was set back"), "{at} {now}");
-            assert!(run.call("b", at).is_none() && run.call("b", at - 2000).is_none(), "{at}");
+            assert!(
+                run.call("a", now)
+                    .unwrap()
+                    .contains("the clock was set back"),
+                "{at} {now}"
+            );
+            assert!(
+                run.call("b", at).is_none() && run.call("b", at - 2000).is_none(),
+                "{at}"
+            );
         }
         let mut run = Run::new("limits = { tokens = 100 }");
         run.1.tokens(99);
         assert!(run.call("a", 5500).is_none());
         run.1.tokens(1);
-        assert_eq!(run.call("a", 5500).unwrap(), "the conversation may use 100 tokens, and has used 100");
+        assert_eq!(
+            run.call("a", 5500).unwrap(),
+            "the conversation may use 100 tokens, and has used 100"
+        );
     }
 }

@@ -45,20 +45,39 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Fits the policy to its tools. `tools_folder` is the folder of the tools file, `folder` that of this process, both absolute.
+    /// Fits the policy to its tools. `tools_folder` is the folder of the tools file, `folder` that
+    /// of this process, both absolute.
     ///
     /// # Errors
     /// A rule has a condition on an argument that no tool of the rule has: it would never hold.
-    pub fn fit(&mut self, tools: &Tools, tools_folder: &str, folder: &str) -> Result<(), PolicyError> {
+    pub fn fit(
+        &mut self,
+        tools: &Tools,
+        tools_folder: &str,
+        folder: &str,
+    ) -> Result<(), PolicyError> {
         for rule in &self.rules {
-            let mut concerned = tools.iter().filter(|tool| rule.tool.matches(&tool.name)).peekable();
+            let mut concerned = tools
+                .iter()
+                .filter(|tool| rule.tool.matches(&tool.name))
+                .peekable();
             if concerned.peek().is_none() {
                 continue;
             }
             let concerned: Vec<_> = concerned.collect();
-            if let Some((key, _)) = rule.when.iter().find(|(key, _)| !concerned.iter().any(|tool| tool.declares(key))) {
-                let what = format!("no tool that the rule matches has an argument {}, check its name", quoted(key));
-                return Err(PolicyError { line: rule.line, what });
+            if let Some((key, _)) = rule
+                .when
+                .iter()
+                .find(|(key, _)| !concerned.iter().any(|tool| tool.declares(key)))
+            {
+                let what = format!(
+                    "no tool that the rule matches has an argument {}, check its name",
+                    quoted(key)
+                );
+                return Err(PolicyError {
+                    line: rule.line,
+                    what,
+                });
             }
         }
         for tool in tools.iter() {
@@ -72,7 +91,10 @@ impl Policy {
                 Run::Mcp(tool) => of(&tool.cwd),
                 Run::Http(_) => tools_folder.to_owned(),
             });
-            self.folders.insert(tool.name.clone(), cwd.unwrap_or_else(|| tools_folder.to_owned()));
+            self.folders.insert(
+                tool.name.clone(),
+                cwd.unwrap_or_else(|| tools_folder.to_owned()),
+            );
         }
         Ok(())
     }
@@ -83,17 +105,26 @@ impl Policy {
             && (self.allow.is_empty() || self.allow.iter().any(|glob| glob.matches(name)))
     }
 
-    /// The rule that decides on a call, and its effect: a denial before a question before a permission, whatever their order in the file.
+    /// The rule that decides on a call, and its effect: a denial before a question before a
+    /// permission, whatever their order in the file.
     pub fn decide(&self, name: &str, arguments: &Arguments) -> Option<(Effect, &Rule)> {
-        [Effect::Deny, Effect::Ask, Effect::Allow].into_iter().find_map(|effect| {
-            let mut rules = self.rules.iter().filter(|rule| rule.then == Some(effect));
-            rules.find(|rule| self.is_of(rule, name, arguments)).map(|rule| (effect, rule))
-        })
+        [Effect::Deny, Effect::Ask, Effect::Allow]
+            .into_iter()
+            .find_map(|effect| {
+                let mut rules = self.rules.iter().filter(|rule| rule.then == Some(effect));
+                rules
+                    .find(|rule| self.is_of(rule, name, arguments))
+                    .map(|rule| (effect, rule))
+            })
     }
 
     /// Whether a rule matches a call.
     pub(crate) fn is_of(&self, rule: &Rule, name: &str, arguments: &Arguments) -> bool {
-        rule.matches(name, arguments, self.folders.get(name).map_or("/", String::as_str))
+        rule.matches(
+            name,
+            arguments,
+            self.folders.get(name).map_or("/", String::as_str),
+        )
     }
 }
 
@@ -106,7 +137,9 @@ mod tests {
         let tools = r#"[{"name":"read_a","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"exec":{"command":["r"],"cwd":"sub"}},
             {"name":"rm","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"exec":{"command":["rm"],"class":"danger"}}]"#;
         let mut policy = Policy::read(rules).unwrap();
-        policy.fit(&Tools::read(tools).unwrap(), "/tools", "/work").unwrap();
+        policy
+            .fit(&Tools::read(tools).unwrap(), "/tools", "/work")
+            .unwrap();
         policy
     }
 
@@ -124,16 +157,27 @@ mod tests {
         );
         assert_eq!(decide(&policy, "rm", "x"), Some(Effect::Allow));
         assert_eq!(decide(&policy, "rm", "data/x"), Some(Effect::Ask));
-        assert_eq!(decide(&policy, "rm", "data/x/../secret/key"), Some(Effect::Deny));
+        assert_eq!(
+            decide(&policy, "rm", "data/x/../secret/key"),
+            Some(Effect::Deny)
+        );
         assert_eq!(decide(&policy, "rm", "../x"), None, "nothing permits it");
         let none = Arguments::read("{}").unwrap();
-        assert!(policy.decide("rm", &none).is_none(), "a missing argument fits no condition");
+        assert!(
+            policy.decide("rm", &none).is_none(),
+            "a missing argument fits no condition"
+        );
     }
 
     #[test]
     fn paths_are_relative_to_the_folder_of_their_tool() {
-        let policy = policy(r#"rule = [{ tool = "*", then = "allow", when.path = { path = "/tools/sub/**" } }]"#);
-        assert_eq!((decide(&policy, "read_a", "x"), decide(&policy, "rm", "x")), (Some(Effect::Allow), None));
+        let policy = policy(
+            r#"rule = [{ tool = "*", then = "allow", when.path = { path = "/tools/sub/**" } }]"#,
+        );
+        assert_eq!(
+            (decide(&policy, "read_a", "x"), decide(&policy, "rm", "x")),
+            (Some(Effect::Allow), None)
+        );
         assert_eq!(decide(&policy, "rm", "../tools/sub/x"), Some(Effect::Allow));
     }
 
@@ -141,26 +185,43 @@ mod tests {
     fn paths_of_a_tool_of_a_server_are_relative_to_the_folder_of_the_server() {
         let text = r#"{"tools":[],"mcpServers":{"in":{"command":"s","cwd":"sub"},"at":{"command":"s","cwd":"/else"},"here":{"command":"s"}}}"#;
         let (mut tools, servers) = Tools::read_beside_servers(text).unwrap();
-        let listed =
-            serde_json::json!({"name":"a","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}});
+        let listed = serde_json::json!({"name":"a","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}});
         for server in &servers.list {
-            tools.add(&Definition::read(&server.name, &listed).unwrap(), server).unwrap();
+            tools
+                .add(&Definition::read(&server.name, &listed).unwrap(), server)
+                .unwrap();
         }
-        for (pattern, name) in [("/tools/sub/x", "in__a"), ("/else/x", "at__a"), ("/work/x", "here__a")] {
-            let rule =
-                format!("rule = [{{ tool = \"*\", then = \"deny\", when.path = {{ path = {} }} }}]", quoted(pattern));
+        for (pattern, name) in [
+            ("/tools/sub/x", "in__a"),
+            ("/else/x", "at__a"),
+            ("/work/x", "here__a"),
+        ] {
+            let rule = format!(
+                "rule = [{{ tool = \"*\", then = \"deny\", when.path = {{ path = {} }} }}]",
+                quoted(pattern)
+            );
             let mut policy = Policy::read(&rule).unwrap();
             policy.fit(&tools, "/tools", "/work").unwrap();
-            let denied = ["in__a", "at__a", "here__a"].into_iter().filter(|name| decide(&policy, name, "x").is_some());
+            let denied = ["in__a", "at__a", "here__a"]
+                .into_iter()
+                .filter(|name| decide(&policy, name, "x").is_some());
             assert_eq!(denied.collect::<Vec<_>>(), [name], "{pattern}");
         }
     }
 
     #[test]
     fn a_condition_on_an_argument_that_no_tool_has_is_a_mistake() {
-        let mut policy = Policy::read("[[rule]]\ntool = \"r*\"\nwhen.pth = { path = \"x\" }\nthen = \"deny\"").unwrap();
-        let tools = Tools::read(r#"[{"name":"rm","parameters":{"type":"object","properties":{"path":{}}}}]"#).unwrap();
+        let mut policy =
+            Policy::read("[[rule]]\ntool = \"r*\"\nwhen.pth = { path = \"x\" }\nthen = \"deny\"")
+                .unwrap();
+        let tools = Tools::read(
+            r#"[{"name":"rm","parameters":{"type":"object","properties":{"path":{}}}}]"#,
+        )
+        .unwrap();
         let wrong = policy.fit(&tools, "/", "/").unwrap_err().to_string();
-        assert!(wrong.starts_with("line 1: no tool that the rule matches has an argument \"pth\""), "{wrong}");
+        assert!(
+            wrong.starts_with("line 1: no tool that the rule matches has an argument \"pth\""),
+            "{wrong}"
+        );
     }
 }

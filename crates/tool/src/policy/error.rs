@@ -1,6 +1,7 @@
 //! What is wrong with a policy.
 
-/// What is wrong with a policy: one line with the remedy. The caller puts the name of the file before it.
+/// What is wrong with a policy: one line with the remedy. The caller puts the name of the file
+/// before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct PolicyError {

@@ -3,8 +3,8 @@
 use regex::Regex;
 use std::borrow::Cow;
 
-/// A pattern: `*` is any run of characters but `/`, `**` any run, `?` one character but `/`; `X/**` matches `X` too, and `**/X` matches `X`
-/// at any depth. Matching takes time linear in the text.
+/// A pattern: `*` is any run of characters but `/`, `**` any run, `?` one character but `/`; `X/**`
+/// matches `X` too, and `**/X` matches `X` at any depth. Matching takes time linear in the text.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
     regex: Regex,
@@ -25,7 +25,9 @@ impl PathPattern {
             rest = rest.strip_suffix('/').unwrap_or(rest);
         }
         let mut segments = rest.strip_prefix('/').unwrap_or(rest).split('/');
-        if rest.is_empty() || (rest != "/" && segments.any(|segment| matches!(segment, "" | "." | ".."))) {
+        if rest.is_empty()
+            || (rest != "/" && segments.any(|segment| matches!(segment, "" | "." | "..")))
+        {
             return Err(
                 "the pattern has an empty part, `.` or `..`, which no path has after it was resolved".to_owned()
             );
@@ -47,9 +49,17 @@ impl PathPattern {
                 c => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
             }
         }
-        out.push_str(if below.is_some() { r"(?:/.*)?)\z" } else { r")\z" });
+        out.push_str(if below.is_some() {
+            r"(?:/.*)?)\z"
+        } else {
+            r")\z"
+        });
         let regex = Regex::new(&out).map_err(|_| "the pattern is too long".to_owned())?;
-        Ok(PathPattern { regex, is_absolute, is_at_any_depth })
+        Ok(PathPattern {
+            regex,
+            is_absolute,
+            is_at_any_depth,
+        })
     }
 
     /// Whether it matches a text as it is.
@@ -57,8 +67,8 @@ impl PathPattern {
         self.regex.is_match(text)
     }
 
-    /// Whether it matches the path `text`, which is relative to the absolute path `folder` unless it begins with `/`. A pattern that does not
-    /// begin with `/` is relative to that folder, too.
+    /// Whether it matches the path `text`, which is relative to the absolute path `folder` unless
+    /// it begins with `/`. A pattern that does not begin with `/` is relative to that folder, too.
     pub fn matches_path(&self, text: &str, folder: &str) -> bool {
         let joined = joined(text, folder);
         let whole = resolved(&joined);
@@ -74,23 +84,33 @@ impl PathPattern {
         below.is_some_and(|below| self.matches(below))
     }
 
-    /// Whether a pattern that begins with `**/` matches the path `text` wherever it is, also outside of `folder`: a rule that keeps a
-    /// tool from `**/.env` also keeps it from `../.env`.
+    /// Whether a pattern that begins with `**/` matches the path `text` wherever it is, also
+    /// outside of `folder`: a rule that keeps a tool from `**/.env` also keeps it from `../.env`.
     pub fn matches_anywhere(&self, text: &str, folder: &str) -> bool {
-        self.is_at_any_depth && self.matches(resolved(&joined(text, folder)).trim_start_matches('/'))
+        self.is_at_any_depth
+            && self.matches(resolved(&joined(text, folder)).trim_start_matches('/'))
     }
 }
 
 /// The path `text`, which is relative to `folder` unless it begins with `/`.
 fn joined<'a>(text: &'a str, folder: &str) -> Cow<'a, str> {
-    if text.starts_with('/') { Cow::Borrowed(text) } else { Cow::Owned(format!("{folder}/{text}")) }
+    if text.starts_with('/') {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{folder}/{text}"))
+    }
 }
 
-/// `path` without `.`, `..`, and empty parts, as far as its text says: links are not followed. `..` above `/` is `/`; above the beginning
-/// of a relative path it stays.
+/// `path` without `.`, `..`, and empty parts, as far as its text says: links are not followed. `..`
+/// above `/` is `/`; above the beginning of a relative path it stays.
 pub fn resolved(path: &str) -> Cow<'_, str> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
-    if path.strip_prefix('/').unwrap_or(path).split('/').all(is_plain) {
+    if path
+        .strip_prefix('/')
+        .unwrap_or(path)
+        .split('/')
+        .all(is_plain)
+    {
         return Cow::Borrowed(path);
     }
     let is_absolute = path.starts_with('/');
@@ -107,7 +127,11 @@ pub fn resolved(path: &str) -> Cow<'_, str> {
             part => parts.push(part),
         }
     }
-    Cow::Owned(format!("{}{}", if is_absolute { "/" } else { "" }, parts.join("/")))
+    Cow::Owned(format!(
+        "{}{}",
+        if is_absolute { "/" } else { "" },
+        parts.join("/")
+    ))
 }
 
 #[cfg(test)]
@@ -148,7 +172,11 @@ mod tests {
             ("(a|b)", "a", false),
             ("**", "", true),
         ] {
-            assert_eq!(PathPattern::read(pattern).unwrap().matches(text), fits, "{pattern} {text}");
+            assert_eq!(
+                PathPattern::read(pattern).unwrap().matches(text),
+                fits,
+                "{pattern} {text}"
+            );
         }
         for bad in ["", "a//b", "../a", "/a/./b", "a/.."] {
             assert!(PathPattern::read(bad).is_err(), "{bad}");
@@ -170,8 +198,16 @@ mod tests {
             ("/etc/**", "/w/../etc", true),
             ("/w/data/**", "data", true),
         ] {
-            assert_eq!(PathPattern::read(pattern).unwrap().matches_path(text, "/w"), fits, "{pattern} {text}");
+            assert_eq!(
+                PathPattern::read(pattern).unwrap().matches_path(text, "/w"),
+                fits,
+                "{pattern} {text}"
+            );
         }
-        assert!(PathPattern::read("etc/**").unwrap().matches_path("etc/x", "/"));
+        assert!(
+            PathPattern::read("etc/**")
+                .unwrap()
+                .matches_path("etc/x", "/")
+        );
     }
 }

@@ -42,7 +42,12 @@ impl Rate {
     pub fn read(text: &str) -> Option<Rate> {
         let (calls, time) = text.split_once('/')?;
         let calls = calls.parse().ok().filter(|calls| *calls > 0)?;
-        Some(Rate { calls, time: event::unit::time(time).ok().filter(|time| !time.is_zero())? })
+        Some(Rate {
+            calls,
+            time: event::unit::time(time)
+                .ok()
+                .filter(|time| !time.is_zero())?,
+        })
     }
 }
 
@@ -68,14 +73,22 @@ pub struct Rule {
 impl Rule {
     /// Whether it matches a call of the tool `name`, whose paths are relative to `folder`.
     pub fn matches(&self, name: &str, arguments: &Arguments, folder: &str) -> bool {
-        let quantity = if self.then == Some(Effect::Allow) { Quantity::All } else { Quantity::Any };
-        let holds = |(key, condition): &(String, Condition)| condition.holds(arguments.get(key), quantity, folder);
+        let quantity = if self.then == Some(Effect::Allow) {
+            Quantity::All
+        } else {
+            Quantity::Any
+        };
+        let holds = |(key, condition): &(String, Condition)| {
+            condition.holds(arguments.get(key), quantity, folder)
+        };
         self.tool.matches(name) && self.when.iter().all(holds)
     }
 
     /// Its reason, or its place.
     pub fn why(&self) -> String {
-        self.reason.clone().unwrap_or_else(|| format!("the rule in line {} of the policy", self.line))
+        self.reason
+            .clone()
+            .unwrap_or_else(|| format!("the rule in line {} of the policy", self.line))
     }
 }
 
@@ -85,8 +98,16 @@ mod tests {
 
     #[test]
     fn rates() {
-        assert_eq!(Rate::read("10/1m"), Some(Rate { calls: 10, time: Duration::from_secs(60) }));
-        for bad in ["10", "0/1m", "10/0s", "10/", "/1m", "10/m", "-1/1m", "1/1m/1m"] {
+        assert_eq!(
+            Rate::read("10/1m"),
+            Some(Rate {
+                calls: 10,
+                time: Duration::from_secs(60)
+            })
+        );
+        for bad in [
+            "10", "0/1m", "10/0s", "10/", "/1m", "10/m", "-1/1m", "1/1m/1m",
+        ] {
             assert_eq!(Rate::read(bad), None, "{bad}");
         }
     }

@@ -4,12 +4,17 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     /// A server-sent event.
-    Event { name: Option<&'a str>, data: &'a str },
-    /// A JSON value of a body that is a value, an array or a sequence of values. Only its brackets are checked.
+    Event {
+        name: Option<&'a str>,
+        data: &'a str,
+    },
+    /// A JSON value of a body that is a value, an array or a sequence of values. Only its brackets
+    /// are checked.
     Value(&'a str),
     /// Text between values, or a value that did not end.
     Broken(&'a str),
-    /// The body is not of any provider's API: its beginning, and whether it looks like an HTML page.
+    /// The body is not of any provider's API: its beginning, and whether it looks like an HTML
+    /// page.
     Foreign { text: &'a str, html: bool },
     /// The body is compressed, and cannot be decompressed to its end, for this reason.
     Damaged(&'a str),

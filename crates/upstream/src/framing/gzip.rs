@@ -1,4 +1,5 @@
-//! A body that is compressed with gzip ([RFC 1952](https://www.rfc-editor.org/rfc/rfc1952)), as some recorders write what they received.
+//! A body that is compressed with gzip ([RFC 1952](https://www.rfc-editor.org/rfc/rfc1952)), as
+//! some recorders write what they received.
 
 use flate2::write::MultiGzDecoder;
 use std::io::{Error, Write};
@@ -6,7 +7,8 @@ use std::io::{Error, Write};
 /// The first bytes of such a body: the magic number, and deflate, which is the only method.
 pub(super) const MAGIC: &[u8] = b"\x1f\x8b\x08";
 
-/// How many bytes are decompressed at once. One byte gives at most 1,032 others, so that no body makes more than about a megabyte of a step.
+/// How many bytes are decompressed at once. One byte gives at most 1,032 others, so that no body
+/// makes more than about a megabyte of a step.
 const STEP: usize = 1024;
 
 /// Decompresses a body while it comes.
@@ -19,11 +21,19 @@ pub(super) struct Gzip {
 impl Gzip {
     /// A body before its first byte.
     pub(super) fn new() -> Gzip {
-        Gzip { decoder: MultiGzDecoder::new(Vec::new()), is_damaged: false }
+        Gzip {
+            decoder: MultiGzDecoder::new(Vec::new()),
+            is_damaged: false,
+        }
     }
 
-    /// Takes the next bytes. Gives what they mean to `on` piece by piece, until `on` returns `false`.
-    pub(super) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
+    /// Takes the next bytes. Gives what they mean to `on` piece by piece, until `on` returns
+    /// `false`.
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        on: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(), Error> {
         for step in bytes.chunks(STEP) {
             if self.is_damaged {
                 return Ok(());

@@ -1,12 +1,14 @@
-//! A body that is one JSON value, a sequence of values (one a line, or not), or an array of them, cut at the values.
+//! A body that is one JSON value, a sequence of values (one a line, or not), or an array of them,
+//! cut at the values.
 
 use super::frame::Frame;
 
 /// Finds where each value begins and ends by its brackets and quotes; sees each byte once.
 ///
-/// Inside a top-level array the items are the values, so that Gemini's array arrives item by item. Where text cannot be
-/// JSON (a line feed inside a string, an object that begins where none is allowed), what came so far is broken and reading goes on
-/// from there: one bad line costs itself only.
+/// Inside a top-level array the items are the values, so that Gemini's array arrives item by item.
+/// Where text cannot be JSON (a line feed inside a string, an object that begins where none is
+/// allowed), what came so far is broken and reading goes on from there: one bad line costs itself
+/// only.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     /// The value, or the text between values, that has begun.
@@ -41,10 +43,14 @@ enum ValuesState {
 impl Values {
     /// Values of at most `limit` bytes, and at most so many between two.
     pub(super) fn limited(limit: usize) -> Values {
-        Values { limit, ..Values::default() }
+        Values {
+            limit,
+            ..Values::default()
+        }
     }
 
-    /// Whether a value was longer than the limit. Nothing is given any more. How the bytes were cut does not show.
+    /// Whether a value was longer than the limit. Nothing is given any more. How the bytes were cut
+    /// does not show.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
@@ -152,7 +158,11 @@ impl Values {
             String::from_utf8_lossy(&self.kept)
         };
         if !whole.trim().is_empty() {
-            on(if broken { Frame::Broken(&whole) } else { Frame::Value(&whole) });
+            on(if broken {
+                Frame::Broken(&whole)
+            } else {
+                Frame::Value(&whole)
+            });
         }
         self.kept.clear();
         self.state = ValuesState::Between;
@@ -196,20 +206,41 @@ mod tests {
         for limit in 0..30 {
             let whole = read(limit, 1000);
             assert!((1..20).all(|step| read(limit, step) == whole), "{limit}");
-            let expected = [(7, 0), (9, 1), (11, 2), (18, 3)].into_iter().find(|(least, _)| limit < *least);
-            assert_eq!((whole.0.len(), whole.1), expected.map_or((5, false), |(_, values)| (values, true)), "{limit}");
+            let expected = [(7, 0), (9, 1), (11, 2), (18, 3)]
+                .into_iter()
+                .find(|(least, _)| limit < *least);
+            assert_eq!(
+                (whole.0.len(), whole.1),
+                expected.map_or((5, false), |(_, values)| (values, true)),
+                "{limit}"
+            );
         }
     }
 
     #[test]
     fn values_are_found_however_they_are_laid_out() {
         for (body, want) in [
-            ("{\"a\":\"}\\\"\"}\n{\"b\":[1,{}]}", vec!["{\"a\":\"}\\\"\"}", "{\"b\":[1,{}]}"]),
-            ("[{\n \"a\": 1\n}\n,\r\n{\"é\":2}\n]\n", vec!["{\n \"a\": 1\n}", "{\"é\":2}"]),
+            (
+                "{\"a\":\"}\\\"\"}\n{\"b\":[1,{}]}",
+                vec!["{\"a\":\"}\\\"\"}", "{\"b\":[1,{}]}"],
+            ),
+            (
+                "[{\n \"a\": 1\n}\n,\r\n{\"é\":2}\n]\n",
+                vec!["{\n \"a\": 1\n}", "{\"é\":2}"],
+            ),
             ("{\"a\":{\n", vec!["broken {\"a\":{\n"]),
-            ("{\"a\":\"x\n{\"b\":1}", vec!["broken {\"a\":\"x", "{\"b\":1}"]),
-            ("{\"a\":{\"x\":1}\n{\"b\":1}\n", vec!["broken {\"a\":{\"x\":1}\n", "{\"b\":1}"]),
-            ("{\"a\":1}\nnonsense {\n{\"b\":1}", vec!["{\"a\":1}", "broken nonsense {", "{\"b\":1}"]),
+            (
+                "{\"a\":\"x\n{\"b\":1}",
+                vec!["broken {\"a\":\"x", "{\"b\":1}"],
+            ),
+            (
+                "{\"a\":{\"x\":1}\n{\"b\":1}\n",
+                vec!["broken {\"a\":{\"x\":1}\n", "{\"b\":1}"],
+            ),
+            (
+                "{\"a\":1}\nnonsense {\n{\"b\":1}",
+                vec!["{\"a\":1}", "broken nonsense {", "{\"b\":1}"],
+            ),
             ("[]", vec![]),
         ] {
             for step in [1, 2, 3, 100] {

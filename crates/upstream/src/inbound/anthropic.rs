@@ -1,6 +1,8 @@
 //! A client's request of the Messages API (<https://platform.claude.com/docs/en/api/messages>).
 
-use super::draft::{AssistantDraft, ConversationDraft, file, foreign_reasoning, image, message, result, text};
+use super::draft::{
+    AssistantDraft, ConversationDraft, file, foreign_reasoning, image, message, result, text,
+};
 use super::notes::{Notes, quoted};
 use super::references;
 use super::request::{InboundError, InboundRequest};
@@ -21,13 +23,21 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     request.set_tools(members.get("tools"), choice, &mut notes);
     // The choice holds a setting besides, which `parameters_for` reads.
     let has_tools = request.tools.is_some() || !request.provider_tools.is_empty();
-    if let Some(choice) = choice.filter(|choice| has_tools && choice.get("disable_parallel_tool_use").is_some()) {
-        request.params.insert("tool_choice".to_owned(), choice.clone());
+    if let Some(choice) =
+        choice.filter(|choice| has_tools && choice.get("disable_parallel_tool_use").is_some())
+    {
+        request
+            .params
+            .insert("tool_choice".to_owned(), choice.clone());
     }
     let mut talk = ConversationDraft::default();
     system(members.get("system"), &mut talk, &mut notes);
     let before = talk.len();
-    let messages = members.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let messages = members
+        .get("messages")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     for (at, message) in messages.iter().enumerate() {
         let content = message.get("content");
         match message.get("role").and_then(Value::as_str) {
@@ -38,13 +48,18 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
                 }
             }
             Some("system" | "developer") => system(content, &mut talk, &mut notes),
-            Some(role) => {
-                notes.add(format!("messages[{at}]: the role {} is not known, the message is skipped", quoted(role)))
-            }
-            None => notes.add(format!("messages[{at}]: not a message with a role, it is skipped")),
+            Some(role) => notes.add(format!(
+                "messages[{at}]: the role {} is not known, the message is skipped",
+                quoted(role)
+            )),
+            None => notes.add(format!(
+                "messages[{at}]: not a message with a role, it is skipped"
+            )),
         }
     }
-    request.references.extend(references::of_messages(&request.params));
+    request
+        .references
+        .extend(references::of_messages(&request.params));
     let is_empty = talk.len() == before;
     let mut request = request.end(talk.into_messages(), "messages", is_empty, notes)?;
     request.keep(Api::Anthropic, members);
@@ -56,8 +71,12 @@ fn system(content: Option<&Value>, talk: &mut ConversationDraft, notes: &mut Not
     match content {
         Some(Value::String(words)) => talk.system(words),
         Some(Value::Array(blocks)) => {
-            blocks.iter().for_each(|block| notes.unread("a block of the system prompt", block, &["type", "text"]));
-            let texts = blocks.iter().filter_map(|block| block.as_str().or_else(|| block.get("text")?.as_str()));
+            blocks.iter().for_each(|block| {
+                notes.unread("a block of the system prompt", block, &["type", "text"])
+            });
+            let texts = blocks
+                .iter()
+                .filter_map(|block| block.as_str().or_else(|| block.get("text")?.as_str()));
             let texts: Vec<&str> = texts.filter(|words| !words.trim().is_empty()).collect();
             talk.system(&texts.join("\n\n"));
         }
@@ -92,7 +111,9 @@ fn blocks(content: Option<&Value>, at: usize, notes: &mut Notes) -> Vec<Value> {
         Some(block @ Value::Object(_)) => vec![block.clone()],
         Some(Value::Null) | None => Vec::new(),
         Some(_) => {
-            notes.add(format!("messages[{at}].content: neither a text nor blocks, it is skipped"));
+            notes.add(format!(
+                "messages[{at}].content: neither a text nor blocks, it is skipped"
+            ));
             Vec::new()
         }
     }
@@ -100,11 +121,18 @@ fn blocks(content: Option<&Value>, at: usize, notes: &mut Notes) -> Vec<Value> {
 
 fn tool_result(block: &Value, at: usize, notes: &mut Notes) -> Message {
     let mut parts = Vec::new();
-    notes.unread("a tool_result block", block, &["type", "tool_use_id", "content", "is_error"]);
+    notes.unread(
+        "a tool_result block",
+        block,
+        &["type", "tool_use_id", "content", "is_error"],
+    );
     for block in blocks(block.get("content"), at, notes) {
         part(&block, at, &mut parts, notes);
     }
-    let id = block.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
+    let id = block
+        .get("tool_use_id")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let mut message = result(id, parts);
     if block.get("is_error").and_then(Value::as_bool) == Some(true) {
         message.fields.insert("is_error".to_owned(), true.into());
@@ -116,7 +144,13 @@ fn tool_result(block: &Value, at: usize, notes: &mut Notes) -> Message {
 fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
     let get = |path: &str| block.pointer(path).and_then(Value::as_str);
     let name = get("/title").filter(|title| !title.is_empty());
-    let data = || Some(format!("data:{};base64,{}", get("/source/media_type")?, get("/source/data")?));
+    let data = || {
+        Some(format!(
+            "data:{};base64,{}",
+            get("/source/media_type")?,
+            get("/source/data")?
+        ))
+    };
     let known: &[&str] = match get("/type") {
         Some("image") => &["source"],
         Some("document") => &["source", "title"],
@@ -125,8 +159,15 @@ fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
         _ => &["text"],
     };
     let kind = get("/type").unwrap_or_default();
-    if matches!(kind, "text" | "image" | "document" | "search_result" | "tool_reference") {
-        notes.unread(&format!("a block of type {kind}"), block, &[&["type"], known].concat());
+    if matches!(
+        kind,
+        "text" | "image" | "document" | "search_result" | "tool_reference"
+    ) {
+        notes.unread(
+            &format!("a block of type {kind}"),
+            block,
+            &[&["type"], known].concat(),
+        );
     }
     let read = match (get("/type"), get("/source/type")) {
         (None, _) => block.as_str().map(text),
@@ -134,7 +175,9 @@ fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
         (Some("image"), Some("base64")) => data().map(|url| image(&url, None)),
         (Some("image"), Some("url")) => get("/source/url").map(|url| image(url, None)),
         (Some("document"), Some("base64")) => data().map(|url| file("file_data", &url, name)),
-        (Some("document"), Some("url")) => get("/source/url").map(|url| file("file_url", url, name)),
+        (Some("document"), Some("url")) => {
+            get("/source/url").map(|url| file("file_url", url, name))
+        }
         (Some("document"), Some("text")) => get("/source/data").map(text),
         (Some("document"), Some("content")) => {
             for block in blocks(block.pointer("/source/content"), at, notes) {
@@ -143,7 +186,11 @@ fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
             return;
         }
         (Some("search_result"), _) => {
-            let head = [get("/title"), get("/source")].into_iter().flatten().collect::<Vec<_>>().join("\n");
+            let head = [get("/title"), get("/source")]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("\n");
             parts.push(text(&head));
             for block in blocks(block.get("content"), at, notes) {
                 part(&block, at, parts, notes);
@@ -157,7 +204,9 @@ fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
         Some(part) => parts.push(part),
         None => {
             let kind = quoted(get("/type").unwrap_or("without a type"));
-            notes.add(format!("messages[{at}]: a block of type {kind} is for Anthropic alone, it is skipped"));
+            notes.add(format!(
+                "messages[{at}]: a block of type {kind} is for Anthropic alone, it is skipped"
+            ));
         }
     }
 }
@@ -175,7 +224,11 @@ fn assistant(content: Option<&Value>, at: usize, notes: &mut Notes) -> Option<Me
             _ => &[],
         };
         if !known.is_empty() {
-            notes.unread(&format!("a block of type {}", get("type").unwrap_or_default()), &block, known);
+            notes.unread(
+                &format!("a block of type {}", get("type").unwrap_or_default()),
+                &block,
+                known,
+            );
         }
         match get("type") {
             Some("text") => draft.say(get("text").unwrap_or_default()),
@@ -200,9 +253,13 @@ fn assistant(content: Option<&Value>, at: usize, notes: &mut Notes) -> Option<Me
                 }
                 None => notes.add(format!("messages[{at}]: a call without a name is skipped")),
             },
-            // Of Anthropic's own tools and of kinds that came later: they go back where they came from.
+            // Of Anthropic's own tools and of kinds that came later: they go back where they came
+            // from.
             Some(kind) => {
-                notes.add_foreign(format!("messages[{at}]: a block of type {} is for Anthropic alone", quoted(kind)));
+                notes.add_foreign(format!(
+                    "messages[{at}]: a block of type {} is for Anthropic alone",
+                    quoted(kind)
+                ));
                 draft.think("", Some(json!({"anthropic": {"block": block}})));
             }
         }

@@ -8,14 +8,22 @@ use std::collections::HashSet;
 /// The words that are not names in [`crate::RequestOptions::tool_choice`].
 const WORDS: [&str; 3] = ["auto", "none", "required"];
 
-/// Reads `tool_choice`, or `function_call` of older clients: `auto`, `none`, `required` or the name of one of `tools`. A choice among some tools
-/// leaves only those. Without tools nothing can be chosen.
-pub(crate) fn read(choice: Option<&Value>, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
+/// Reads `tool_choice`, or `function_call` of older clients: `auto`, `none`, `required` or the name
+/// of one of `tools`. A choice among some tools leaves only those. Without tools nothing can be
+/// chosen.
+pub(crate) fn read(
+    choice: Option<&Value>,
+    tools: &mut InboundTools,
+    notes: &mut Notes,
+) -> Option<String> {
     let choice = choice.filter(|choice| !choice.is_null() && !tools.is_empty())?;
     match choice {
         Value::String(word) => word_or_name(word, tools, notes),
         Value::Object(members) => {
-            let kind = members.get("type").and_then(Value::as_str).unwrap_or("function");
+            let kind = members
+                .get("type")
+                .and_then(Value::as_str)
+                .unwrap_or("function");
             match kind {
                 "auto" | "none" | "required" | "any" => word_or_name(kind, tools, notes),
                 "function" | "tool" | "custom" => match name(choice, kind) {
@@ -24,7 +32,10 @@ pub(crate) fn read(choice: Option<&Value>, tools: &mut InboundTools, notes: &mut
                 },
                 "allowed_tools" => allowed(members.get(kind).unwrap_or(choice), tools, notes),
                 other => {
-                    notes.add(format!("tool_choice: {} is not a tool that can be chosen here", quoted(other)));
+                    notes.add(format!(
+                        "tool_choice: {} is not a tool that can be chosen here",
+                        quoted(other)
+                    ));
                     None
                 }
             }
@@ -49,7 +60,10 @@ fn word_or_name(word: &str, tools: &mut InboundTools, notes: &mut Notes) -> Opti
 /// The choice of one tool by its name.
 fn named(name: &str, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
     if !tools.list.iter().any(|tool| tool.name == name) {
-        notes.add(format!("tool_choice: no tool has the name {}, so any may be called", quoted(name)));
+        notes.add(format!(
+            "tool_choice: no tool has the name {}, so any may be called",
+            quoted(name)
+        ));
         return None;
     }
     if WORDS.contains(&name) {
@@ -62,22 +76,45 @@ fn named(name: &str, tools: &mut InboundTools, notes: &mut Notes) -> Option<Stri
 
 /// The name in a choice or in an entry of the allowed tools.
 fn name(choice: &Value, kind: &str) -> Option<String> {
-    let inner = choice.get(kind).filter(|inner| inner.is_object()).unwrap_or(choice);
+    let inner = choice
+        .get(kind)
+        .filter(|inner| inner.is_object())
+        .unwrap_or(choice);
     let text = |key: &str| inner.get(key).and_then(Value::as_str);
-    Some(full_name(text("namespace").unwrap_or_default(), text("name")?))
+    Some(full_name(
+        text("namespace").unwrap_or_default(),
+        text("name")?,
+    ))
 }
 
-/// The choice among some of the tools (<https://platform.openai.com/docs/guides/function-calling>, "Allowed tools").
+/// The choice among some of the tools (<https://platform.openai.com/docs/guides/function-calling>,
+/// "Allowed tools").
 fn allowed(choice: &Value, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
-    let entries = choice.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let kind = |entry: &Value| entry.get("type").and_then(Value::as_str).unwrap_or("function").to_owned();
-    let names: HashSet<String> = entries.iter().filter_map(|entry| name(entry, &kind(entry))).collect();
+    let entries = choice
+        .get("tools")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let kind = |entry: &Value| {
+        entry
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("function")
+            .to_owned()
+    };
+    let names: HashSet<String> = entries
+        .iter()
+        .filter_map(|entry| name(entry, &kind(entry)))
+        .collect();
     let is_allowed = |name: &str| names.contains(name);
     if tools.list.iter().any(|tool| is_allowed(&tool.name)) {
         tools.retain(is_allowed);
     } else {
         notes.add("tool_choice: none of the allowed tools is in tools, so all are offered");
     }
-    let mode = choice.get("mode").and_then(Value::as_str).filter(|mode| WORDS.contains(mode));
+    let mode = choice
+        .get("mode")
+        .and_then(Value::as_str)
+        .filter(|mode| WORDS.contains(mode));
     mode.map(str::to_owned)
 }

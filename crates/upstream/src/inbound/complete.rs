@@ -7,19 +7,25 @@ use crate::Api;
 use crate::request::result_without_call;
 
 impl InboundRequest {
-    /// Checks that whoever answers this request, of a client that speaks `from`, gets all of its conversation: what the request refers to, and for each
-    /// result of a tool the call before it. `to` is the API of the provider that answers, and its address; `None` for a command.
+    /// Checks that whoever answers this request, of a client that speaks `from`, gets all of its
+    /// conversation: what the request refers to, and for each result of a tool the call before it.
+    /// `to` is the API of the provider that answers, and its address; `None` for a command.
     ///
     /// # Errors
     /// What is missing.
     pub fn check(&self, from: Api, to: Option<(Api, &str)>) -> Result<(), InboundError> {
         let own = to.filter(|(api, _)| *api == from).map(|(_, url)| url);
-        let is_unknown = |reference: &&Reference| own.is_none_or(|url| !reference.may_be_known(url));
+        let is_unknown =
+            |reference: &&Reference| own.is_none_or(|url| !reference.may_be_known(url));
         if let Some(unknown) = self.references.iter().find(is_unknown) {
             return Err(InboundError::NotFound {
                 member: unknown.member.clone(),
                 code: unknown.kind.code(),
-                why: format!("{} cannot be found: {}", quoted(&unknown.id), unknown.kind.missing()),
+                why: format!(
+                    "{} cannot be found: {}",
+                    quoted(&unknown.id),
+                    unknown.kind.missing()
+                ),
             });
         }
         if !self.references.is_empty() {
@@ -27,9 +33,18 @@ impl InboundRequest {
             return Ok(());
         }
         let is_verbatim = own.is_some() && from != Api::OpenaiChat;
-        let Some(id) = result_without_call(&self.conversation, is_verbatim) else { return Ok(()) };
-        let member = if from == Api::OpenaiResponses { "input" } else { "messages" };
-        let why = self.notes.iter().find(|note| note.starts_with(member) && note.contains("call"));
+        let Some(id) = result_without_call(&self.conversation, is_verbatim) else {
+            return Ok(());
+        };
+        let member = if from == Api::OpenaiResponses {
+            "input"
+        } else {
+            "messages"
+        };
+        let why = self
+            .notes
+            .iter()
+            .find(|note| note.starts_with(member) && note.contains("call"));
         Err(InboundError::Member {
             member: member.to_owned(),
             why: format!(
@@ -64,25 +79,41 @@ mod tests {
         use Api::{Anthropic, OpenaiChat, OpenaiResponses};
         let answer = "previous_response_id previous_response_not_found";
         for (body, want) in [
-            (r#"{"previous_response_id":"resp_1","input":"and then?"}"#, answer),
+            (
+                r#"{"previous_response_id":"resp_1","input":"and then?"}"#,
+                answer,
+            ),
             (r#"{"previous_response_id":"resp_1"}"#, answer),
             (
                 r#"{"previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"c","output":"1"}]}"#,
                 answer,
             ),
-            (r#"{"conversation":{"id":"conv_1"},"input":"x"}"#, "conversation conversation_not_found"),
-            (r#"{"conversation":"conv_1","input":"x"}"#, "conversation conversation_not_found"),
+            (
+                r#"{"conversation":{"id":"conv_1"},"input":"x"}"#,
+                "conversation conversation_not_found",
+            ),
+            (
+                r#"{"conversation":"conv_1","input":"x"}"#,
+                "conversation conversation_not_found",
+            ),
             (r#"{"prompt":{"id":"pmpt_1"}}"#, "prompt prompt_not_found"),
             (
                 r#"{"input":[{"role":"user","content":"x"},{"type":"item_reference","id":"msg_1"}]}"#,
                 "input[1] previous_response_not_found",
             ),
-            (r#"{"input":[{"id":"msg_1"}],"instructions":"x"}"#, "input[0] previous_response_not_found"),
+            (
+                r#"{"input":[{"id":"msg_1"}],"instructions":"x"}"#,
+                "input[0] previous_response_not_found",
+            ),
         ] {
             for to in [Some((OpenaiChat, OPENAI)), Some((Anthropic, CLAUDE)), None] {
                 assert_eq!(checked(OpenaiResponses, to, body), want, "{body}");
             }
-            assert_eq!(checked(OpenaiResponses, Some((OpenaiResponses, OPENAI)), body), "ok", "{body}");
+            assert_eq!(
+                checked(OpenaiResponses, Some((OpenaiResponses, OPENAI)), body),
+                "ok",
+                "{body}"
+            );
         }
         let body = r#"{"max_tokens":9,"thread":{"type":"continue","previous_message_id":"msg_1"},
             "messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"1"}]}]}"#;
@@ -93,7 +124,10 @@ mod tests {
         let paused = r#"{"max_tokens":9,"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[]}"#;
         assert_eq!(checked(Anthropic, Some((Anthropic, CLAUDE)), paused), "ok");
         let created = r#"{"max_tokens":9,"thread":{"type":"create"},"messages":[{"role":"user","content":"x"}]}"#;
-        assert_eq!(checked(Anthropic, Some((OpenaiChat, OPENAI)), created), "ok");
+        assert_eq!(
+            checked(Anthropic, Some((OpenaiChat, OPENAI)), created),
+            "ok"
+        );
     }
 
     #[test]
@@ -128,25 +162,66 @@ mod tests {
             }
         }
         // A provider of the client's own API gets the items as they are.
-        let item = |kind: &str, id: &str| format!(r#"{{"type":"{kind}","call_id":"{id}","name":"f","output":"1"}}"#);
+        let item = |kind: &str, id: &str| {
+            format!(r#"{{"type":"{kind}","call_id":"{id}","name":"f","output":"1"}}"#)
+        };
         let answer = r#"{"role":"assistant","content":"hm"}"#.to_owned();
-        let items = [item("function_call", "a"), item("function_call", "b"), item("function_call_output", "a"), answer];
-        let body = format!(r#"{{"input":[{},{}]}}"#, items.join(","), item("function_call_output", "b"));
-        assert_eq!(checked(OpenaiResponses, Some((OpenaiResponses, LOCAL)), &body), "ok");
-        assert_eq!(checked(OpenaiResponses, Some((OpenaiChat, LOCAL)), &body), "input");
+        let items = [
+            item("function_call", "a"),
+            item("function_call", "b"),
+            item("function_call_output", "a"),
+            answer,
+        ];
+        let body = format!(
+            r#"{{"input":[{},{}]}}"#,
+            items.join(","),
+            item("function_call_output", "b")
+        );
+        assert_eq!(
+            checked(OpenaiResponses, Some((OpenaiResponses, LOCAL)), &body),
+            "ok"
+        );
+        assert_eq!(
+            checked(OpenaiResponses, Some((OpenaiChat, LOCAL)), &body),
+            "input"
+        );
     }
 
     #[test]
     fn a_model_is_never_asked_an_empty_conversation() {
         for (api, body, want) in [
             (Api::OpenaiChat, r#"{"messages":[]}"#, "messages"),
-            (Api::OpenaiChat, r#"{"messages":[{"role":"user"}]}"#, "messages"),
-            (Api::OpenaiChat, r#"{"messages":[{"role":"system","content":"x"}]}"#, "ok"),
-            (Api::Anthropic, r#"{"system":"x","messages":[]}"#, "messages"),
-            (Api::Anthropic, r#"{"system":"x","messages":[{"role":"user","content":[]}]}"#, "messages"),
+            (
+                Api::OpenaiChat,
+                r#"{"messages":[{"role":"user"}]}"#,
+                "messages",
+            ),
+            (
+                Api::OpenaiChat,
+                r#"{"messages":[{"role":"system","content":"x"}]}"#,
+                "ok",
+            ),
+            (
+                Api::Anthropic,
+                r#"{"system":"x","messages":[]}"#,
+                "messages",
+            ),
+            (
+                Api::Anthropic,
+                r#"{"system":"x","messages":[{"role":"user","content":[]}]}"#,
+                "messages",
+            ),
             (Api::OpenaiResponses, r#"{"instructions":"x"}"#, "input"),
-            (Api::OpenaiResponses, r#"{"instructions":"x","input":[{"type":"web_search_call"}]}"#, "input"),
-            (Api::OpenaiResponses, r#"{"input":[{"role":"developer","content":"x"}]}"#, "ok"),
+            (
+                Api::OpenaiResponses,
+                r#"{"instructions":"x","input":[{"type":"web_search_call"}]}"#,
+                "input",
+            ),
+            (
+                Api::OpenaiResponses,
+                r#"{"input":[{"role":"developer","content":"x"}]}"#,
+                "ok",
+            ),
         ] {
             assert_eq!(checked(api, Some((api, LOCAL)), body), want, "{body}");
         }

@@ -29,7 +29,8 @@ impl AssistantDraft {
         self.reasoning.push_str(text);
         if let Some(data) = data {
             let (calls, text_came) = (self.calls.len(), !self.content.is_empty());
-            self.blocks.push(json!({"thinking": text, "data": data, "calls": calls, "text": text_came}));
+            self.blocks
+                .push(json!({"thinking": text, "data": data, "calls": calls, "text": text_came}));
         }
     }
 
@@ -56,13 +57,24 @@ impl AssistantDraft {
     pub(crate) fn take(&mut self) -> Option<Message> {
         let draft = std::mem::take(self);
         let has_calls = draft.has_calls();
-        if !has_calls && !draft.has_answer() && draft.reasoning.is_empty() && draft.blocks.is_empty() {
+        if !has_calls
+            && !draft.has_answer()
+            && draft.reasoning.is_empty()
+            && draft.blocks.is_empty()
+        {
             return None;
         }
         let mut fields = Map::new();
         fields.insert("role".to_owned(), "assistant".into());
         let is_null = draft.content.is_empty() && (has_calls || !draft.refusal.is_empty());
-        fields.insert("content".to_owned(), if is_null { Value::Null } else { draft.content.into() });
+        fields.insert(
+            "content".to_owned(),
+            if is_null {
+                Value::Null
+            } else {
+                draft.content.into()
+            },
+        );
         if !draft.refusal.is_empty() {
             fields.insert("refusal".to_owned(), draft.refusal.into());
         }
@@ -79,8 +91,9 @@ impl AssistantDraft {
     }
 }
 
-/// What is kept with reasoning that the provider of the client's API did not sign: it is an answer of another upstream, which may want it back.
-/// DeepSeek rejects the results of tools without it (<https://api-docs.deepseek.com/guides/thinking_mode>).
+/// What is kept with reasoning that the provider of the client's API did not sign: it is an answer
+/// of another upstream, which may want it back. DeepSeek rejects the results of tools without it
+/// (<https://api-docs.deepseek.com/guides/thinking_mode>).
 pub(crate) fn foreign_reasoning() -> Value {
     json!({"openai-chat": {"field": "reasoning_content"}, "ollama": {"field": "thinking"}})
 }
@@ -124,7 +137,8 @@ pub(crate) fn image(url: &str, detail: Option<&str>) -> Value {
     }
 }
 
-/// A part that is a file: its bytes as a `data:` address (`file_data`) or its address (`file_url`), and its name.
+/// A part that is a file: its bytes as a `data:` address (`file_data`) or its address (`file_url`),
+/// and its name.
 pub(crate) fn file(key: &str, value: &str, name: Option<&str>) -> Value {
     let mut file = Map::new();
     if let Some(name) = name {
@@ -142,9 +156,11 @@ pub(crate) struct ConversationDraft {
 }
 
 impl ConversationDraft {
-    /// Takes a text of the system prompt. After the first message it becomes part of the user's: Claude Code and Codex write such messages,
-    /// and most servers of OpenAI's API reject a system prompt that is not at the beginning
-    /// (<https://github.com/anthropics/claude-code/issues/77698>, <https://github.com/vllm-project/vllm/issues/44000>).
+    /// Takes a text of the system prompt. After the first message it becomes part of the user's:
+    /// Claude Code and Codex write such messages, and most servers of OpenAI's API reject a system
+    /// prompt that is not at the beginning
+    /// (<https://github.com/anthropics/claude-code/issues/77698>,
+    /// <https://github.com/vllm-project/vllm/issues/44000>).
     pub(crate) fn system(&mut self, words: &str) {
         if words.trim().is_empty() {
             return;
@@ -154,7 +170,11 @@ impl ConversationDraft {
             return;
         }
         let reminder = text(&format!("<system-reminder>\n{words}\n</system-reminder>"));
-        match self.messages.last_mut().filter(|last| last.role() == "user") {
+        match self
+            .messages
+            .last_mut()
+            .filter(|last| last.role() == "user")
+        {
             // Templates of many models want the roles of a user and of an assistant in turn.
             Some(last) => {
                 let content = last.fields.entry("content").or_insert(Value::Null);

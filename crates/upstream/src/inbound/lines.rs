@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 impl InboundRequest {
-    /// The `request` event, and a `message` event for each message: lines with a line feed each. `api` is the one that the client speaks;
-    /// `model` takes the place of the model that it names.
+    /// The `request` event, and a `message` event for each message: lines with a line feed each.
+    /// `api` is the one that the client speaks; `model` takes the place of the model that it names.
     pub fn lines(&self, api: Api, model: Option<&str>) -> String {
         let mut out = Vec::new();
         let tools = self.tools.as_ref().map(|tools| tools.openai(|_| true));
@@ -26,17 +26,30 @@ impl InboundRequest {
         push(&mut out, &request.into());
         for message in &self.conversation.messages {
             let message = object(message.fields());
-            push(&mut out, &payload::Message { message: Json::of(&message) }.into());
+            push(
+                &mut out,
+                &payload::Message {
+                    message: Json::of(&message),
+                }
+                .into(),
+            );
         }
         String::from_utf8(out).unwrap_or_default()
     }
 }
 
-/// A `request` event: the API that the client speaks, and what it asks for. The messages are other lines. What cannot be used is left out with a
-/// note, since a line may have been changed on its way. `None` for a line that is not such an event.
+/// A `request` event: the API that the client speaks, and what it asks for. The messages are other
+/// lines. What cannot be used is left out with a note, since a line may have been changed on its
+/// way. `None` for a line that is not such an event.
 pub fn request_event(line: &str) -> Option<(Api, InboundRequest)> {
-    let event = Raw::parse(line).ok().filter(|event| event.get_str("type").is_some_and(|kind| kind == "request"))?;
-    let value = |key: &str| event.get(key).and_then(|value| serde_json::from_str::<Value>(value.text()).ok());
+    let event = Raw::parse(line)
+        .ok()
+        .filter(|event| event.get_str("type").is_some_and(|kind| kind == "request"))?;
+    let value = |key: &str| {
+        event
+            .get(key)
+            .and_then(|value| serde_json::from_str::<Value>(value.text()).ok())
+    };
     let text = |key: &str| event.get_str(key).filter(|text| !text.is_empty());
     let mut notes = Notes::default();
     let api = text("api").and_then(|name| {
@@ -51,7 +64,11 @@ pub fn request_event(line: &str) -> Option<(Api, InboundRequest)> {
         streams: event.get("streams").and_then(Raw::bool).unwrap_or_default(),
         ..InboundRequest::default()
     };
-    request.set_tools(value("tools").as_ref(), value("tool_choice").as_ref(), &mut notes);
+    request.set_tools(
+        value("tools").as_ref(),
+        value("tool_choice").as_ref(),
+        &mut notes,
+    );
     match value("params") {
         Some(Value::Object(params)) => request.params = params,
         None | Some(Value::Null) => {}

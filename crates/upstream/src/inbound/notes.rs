@@ -27,7 +27,8 @@ impl Notes {
         self.push(note.into(), true);
     }
 
-    /// Notes the members of an object of `what` that are not among `read`, which an upstream of the client's API alone gets.
+    /// Notes the members of an object of `what` that are not among `read`, which an upstream of the
+    /// client's API alone gets.
     pub(crate) fn unread(&mut self, what: &str, object: &Value, read: &[&str]) {
         for (name, value) in object.as_object().into_iter().flatten() {
             let is_empty = match value {
@@ -44,17 +45,27 @@ impl Notes {
 
     fn push(&mut self, note: String, is_foreign: bool) {
         let is_full = self.list.len() + self.foreign.len() >= MOST;
-        let list = if is_foreign { &mut self.foreign } else { &mut self.list };
+        let list = if is_foreign {
+            &mut self.foreign
+        } else {
+            &mut self.list
+        };
         if list.contains(&note) {
             return;
         }
-        if is_full { self.more += 1 } else { list.push(note) }
+        if is_full {
+            self.more += 1
+        } else {
+            list.push(note)
+        }
     }
 
-    /// All sentences, and those that are true for an upstream of another API alone; the last one counts those that were too many.
+    /// All sentences, and those that are true for an upstream of another API alone; the last one
+    /// counts those that were too many.
     pub(crate) fn into_lists(mut self) -> (Vec<String>, Vec<String>) {
         if self.more > 0 {
-            self.list.push(format!("{} more notes are not shown", self.more));
+            self.list
+                .push(format!("{} more notes are not shown", self.more));
         }
         (self.list, self.foreign)
     }

@@ -1,7 +1,10 @@
-//! A client's request of OpenAI's Responses API (<https://platform.openai.com/docs/api-reference/responses/create>). What Codex sends:
+//! A client's request of OpenAI's Responses API
+//! (<https://platform.openai.com/docs/api-reference/responses/create>). What Codex sends:
 //! <https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs>.
 
-use super::draft::{AssistantDraft, ConversationDraft, file, foreign_reasoning, image, message, result, text};
+use super::draft::{
+    AssistantDraft, ConversationDraft, file, foreign_reasoning, image, message, result, text,
+};
 use super::notes::{Notes, quoted};
 use super::references::{self, Reference, ReferenceKind};
 use super::request::{InboundError, InboundRequest};
@@ -18,13 +21,18 @@ use serde_json::{Map, Value, json};
 pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
     let mut notes = Notes::default();
     let (mut request, members) = InboundRequest::begin(body, names(Api::OpenaiResponses.name()));
-    let lists = members.get("tools").into_iter().chain(additional_tools(&members));
+    let lists = members
+        .get("tools")
+        .into_iter()
+        .chain(additional_tools(&members));
     request.set_tools(lists, members.get("tool_choice"), &mut notes);
     let mut items = Items::default();
     match members.get("instructions") {
         Some(Value::String(words)) => items.talk.system(words),
         // The form that an answer of the API has.
-        Some(Value::Array(list)) => list.iter().for_each(|item| items.item(item, "instructions", 0, &mut notes)),
+        Some(Value::Array(list)) => list
+            .iter()
+            .for_each(|item| items.item(item, "instructions", 0, &mut notes)),
         _ => {}
     }
     items.close();
@@ -32,7 +40,9 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     match members.get("input") {
         Some(Value::String(words)) => items.talk.push(message("user", vec![text(words)])),
         Some(Value::Array(list)) => {
-            list.iter().enumerate().for_each(|(at, item)| items.item(item, "input", at, &mut notes));
+            list.iter()
+                .enumerate()
+                .for_each(|(at, item)| items.item(item, "input", at, &mut notes));
         }
         Some(item @ Value::Object(_)) => items.item(item, "input", 0, &mut notes),
         _ => {}
@@ -54,8 +64,9 @@ struct Items {
     references: Vec<Reference>,
 }
 
-/// Whether an item is a call that the client ran. Calls of the kinds `local_shell_call`, `shell_call`, `apply_patch_call` and `computer_call` have no name:
-/// another provider reads the kind for it. What the provider ran has no `call_id`.
+/// Whether an item is a call that the client ran. Calls of the kinds `local_shell_call`,
+/// `shell_call`, `apply_patch_call` and `computer_call` have no name: another provider reads the
+/// kind for it. What the provider ran has no `call_id`.
 fn is_call(kind: &str, item: &Value) -> bool {
     matches!(kind, "function_call" | "custom_tool_call")
         || kind.ends_with("_call") && item.get("call_id").is_some_and(Value::is_string)
@@ -64,8 +75,13 @@ fn is_call(kind: &str, item: &Value) -> bool {
 /// What a call without a name is called with: all members that not every item has.
 fn members_of_call(item: &Value) -> String {
     let members = item.as_object().into_iter().flatten();
-    let own = members.filter(|(name, _)| !["type", "id", "call_id", "status"].contains(&name.as_str()));
-    Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect()).to_string()
+    let own =
+        members.filter(|(name, _)| !["type", "id", "call_id", "status"].contains(&name.as_str()));
+    Value::Object(
+        own.map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
+    .to_string()
 }
 
 impl Items {
@@ -80,7 +96,13 @@ impl Items {
     fn item(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
         let get = |key: &str| item.get(key).and_then(Value::as_str);
         // The type of a reference may be left out.
-        let implied = || if get("role").is_some() { Some("message") } else { get("id").map(|_| "item_reference") };
+        let implied = || {
+            if get("role").is_some() {
+                Some("message")
+            } else {
+                get("id").map(|_| "item_reference")
+            }
+        };
         let kind = get("type").or_else(implied);
         let known: &[&str] = match kind {
             Some("message") => &["role", "content"],
@@ -93,8 +115,16 @@ impl Items {
         if let Some(kind) = kind.filter(|_| !known.is_empty()) {
             // What another provider wants back is not lost with its encrypted content.
             let is_carried = get("encrypted_content").is_some_and(|text| carried(text).is_some());
-            let more: &[&str] = if is_carried { &["encrypted_content"] } else { &[] };
-            notes.unread(&format!("an item of type {kind}"), item, &[&["type", "id", "status"], known, more].concat());
+            let more: &[&str] = if is_carried {
+                &["encrypted_content"]
+            } else {
+                &[]
+            };
+            notes.unread(
+                &format!("an item of type {kind}"),
+                item,
+                &[&["type", "id", "status"], known, more].concat(),
+            );
         }
         match kind {
             Some("message") => self.message(item, member, at, notes),
@@ -103,7 +133,8 @@ impl Items {
             Some(kind) if kind.ends_with("_call_output") => {
                 self.close();
                 let parts = output(item.get("output"), member, at, notes);
-                self.talk.push(result(get("call_id").unwrap_or_default(), parts));
+                self.talk
+                    .push(result(get("call_id").unwrap_or_default(), parts));
             }
             Some("item_reference") => self.references.push(Reference {
                 member: format!("{member}[{at}]"),
@@ -111,14 +142,23 @@ impl Items {
                 id: get("id").unwrap_or_default().to_owned(),
             }),
             Some(ADDITIONAL_TOOLS) => {}
-            Some(kind) => notes.add(format!("{member}[{at}]: an item of type {} is skipped", quoted(kind))),
-            None => notes.add(format!("{member}[{at}]: not an item with a type or a role, it is skipped")),
+            Some(kind) => notes.add(format!(
+                "{member}[{at}]: an item of type {} is skipped",
+                quoted(kind)
+            )),
+            None => notes.add(format!(
+                "{member}[{at}]: not an item with a type or a role, it is skipped"
+            )),
         }
     }
 
     fn call(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
         let get = |key: &str| item.get(key).and_then(Value::as_str);
-        let of_kind = || get("type")?.strip_suffix("_call").filter(|kind| !matches!(*kind, "function" | "custom_tool"));
+        let of_kind = || {
+            get("type")?
+                .strip_suffix("_call")
+                .filter(|kind| !matches!(*kind, "function" | "custom_tool"))
+        };
         let Some(name) = get("name").or_else(of_kind).filter(|name| !name.is_empty()) else {
             notes.add(format!("{member}[{at}]: a call without a name is skipped"));
             return;
@@ -127,7 +167,12 @@ impl Items {
         let id = get("call_id").or(get("id")).unwrap_or_default();
         if get("type") == Some("custom_tool_call") {
             let arguments = json!({"input": get("input").unwrap_or_default()}).to_string();
-            self.answer.call(id, &name, &arguments, Some(json!({"openai-responses": {"custom": true}})));
+            self.answer.call(
+                id,
+                &name,
+                &arguments,
+                Some(json!({"openai-responses": {"custom": true}})),
+            );
             return;
         }
         let arguments = match item.get("arguments") {
@@ -143,7 +188,8 @@ impl Items {
         let content = item.get("content");
         match item.get("role").and_then(Value::as_str) {
             Some("assistant") => {
-                // A second text is a message of its own. After a call it is not: its result would no longer follow the call.
+                // A second text is a message of its own. After a call it is not: its result would
+                // no longer follow the call.
                 if self.answer.has_answer() && !self.answer.has_calls() {
                     self.close();
                 }
@@ -155,7 +201,9 @@ impl Items {
                     match (get("text"), get("refusal")) {
                         (Some(words), _) => self.answer.say(words),
                         (None, Some(words)) => self.answer.refuse(words),
-                        _ => notes.add(format!("{member}[{at}]: a part of an answer that is not text is skipped")),
+                        _ => notes.add(format!(
+                            "{member}[{at}]: a part of an answer that is not text is skipped"
+                        )),
                     }
                 }
             }
@@ -174,7 +222,9 @@ impl Items {
             }
             role => {
                 let role = quoted(role.unwrap_or_default());
-                notes.add(format!("{member}[{at}]: the role {role} is not known, the message is skipped"));
+                notes.add(format!(
+                    "{member}[{at}]: the role {role} is not known, the message is skipped"
+                ));
             }
         }
     }
@@ -182,17 +232,32 @@ impl Items {
     /// Reasoning: its whole item goes back to an upstream of this API, if it is one of its own.
     fn reasoning(&mut self, item: &Value) {
         let texts = |key: &str| {
-            let parts = item.get(key).and_then(Value::as_array).into_iter().flatten();
-            parts.filter_map(|part| part.get("text")?.as_str().map(str::to_owned)).collect::<Vec<_>>()
+            let parts = item
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            parts
+                .filter_map(|part| part.get("text")?.as_str().map(str::to_owned))
+                .collect::<Vec<_>>()
         };
         let thoughts = texts("content");
-        let is_own = !thoughts.is_empty() || item.get("encrypted_content").is_some_and(Value::is_string);
-        let data = match item.get("encrypted_content").and_then(Value::as_str).and_then(carried) {
+        let is_own =
+            !thoughts.is_empty() || item.get("encrypted_content").is_some_and(Value::is_string);
+        let data = match item
+            .get("encrypted_content")
+            .and_then(Value::as_str)
+            .and_then(carried)
+        {
             Some(data) => data,
             None if is_own => json!({"openai-responses": {"item": item}}),
             None => foreign_reasoning(),
         };
-        let thoughts = if thoughts.is_empty() { texts("summary") } else { thoughts };
+        let thoughts = if thoughts.is_empty() {
+            texts("summary")
+        } else {
+            thoughts
+        };
         if self.answer.has_answer() && !self.answer.has_calls() {
             self.close();
         }
@@ -227,14 +292,18 @@ fn parts(content: Option<&Value>, member: &str, at: usize, notes: &mut Notes) ->
                 if part.is_some() {
                     notes.unread("a part of a content", value, known);
                 } else {
-                    notes.add(format!("{member}[{at}]: a part of its content cannot be read, it is skipped"));
+                    notes.add(format!(
+                        "{member}[{at}]: a part of its content cannot be read, it is skipped"
+                    ));
                 }
                 part
             })
             .collect(),
         Some(Value::Null) | None => Vec::new(),
         Some(_) => {
-            notes.add(format!("{member}[{at}]: its content is neither a text nor parts, it is skipped"));
+            notes.add(format!(
+                "{member}[{at}]: its content is neither a text nor parts, it is skipped"
+            ));
             Vec::new()
         }
     }
@@ -246,7 +315,9 @@ fn part(part: &Value) -> Option<Value> {
     }
     let get = |path: &str| part.pointer(path).and_then(Value::as_str);
     match get("/type")? {
-        "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => get("/text").map(text),
+        "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => {
+            get("/text").map(text)
+        }
         "refusal" => Some(part.clone()),
         "input_image" | "image_url" => match get("/image_url").or_else(|| get("/image_url/url")) {
             Some(url) => Some(image(url, get("/detail"))),

@@ -17,8 +17,9 @@ use place::{put, take};
 use serde_json::{Map, Value, json};
 use table::{ROWS, Row};
 
-/// The members of a request to `to` that mean what `params`, of a client that speaks `from`, ask for. The same API gets all of them; another gets
-/// those that it knows, under its own names. What was left out goes to `left_out`, but for what asks for what is the case anyway.
+/// The members of a request to `to` that mean what `params`, of a client that speaks `from`, ask
+/// for. The same API gets all of them; another gets those that it knows, under its own names. What
+/// was left out goes to `left_out`, but for what asks for what is the case anyway.
 fn members_for(
     from: Api,
     to: &Target<'_>,
@@ -33,7 +34,9 @@ fn members_for(
     include::read(from, &mut rest);
     for row in ROWS {
         for place in row.readable(from) {
-            let Some(value) = take(&mut rest, place) else { continue };
+            let Some(value) = take(&mut rest, place) else {
+                continue;
+            };
             if Row::asks_for_nothing(place, &value) {
                 continue;
             }
@@ -77,13 +80,22 @@ fn row_has_parts_of(api: Api, name: &str) -> bool {
     ROWS.iter()
         .flat_map(|row| row.readable(api))
         .chain(["reasoning.effort", "thinking.type"])
-        .any(|place| place.split_once('.').is_some_and(|(first, _)| first == name))
+        .any(|place| {
+            place
+                .split_once('.')
+                .is_some_and(|(first, _)| first == name)
+        })
 }
 
 impl InboundRequest {
-    /// The members of a request to `to` that mean what this one, of a client that speaks `from`, asks for besides messages and tools, and a
-    /// sentence for each reason for which some were left out.
-    pub fn parameters_for(&self, from: Api, to: &Target<'_>) -> (Vec<(String, Value)>, Vec<String>) {
+    /// The members of a request to `to` that mean what this one, of a client that speaks `from`,
+    /// asks for besides messages and tools, and a sentence for each reason for which some were left
+    /// out.
+    pub fn parameters_for(
+        &self,
+        from: Api,
+        to: &Target<'_>,
+    ) -> (Vec<(String, Value)>, Vec<String>) {
         let mut left_out = LeftOut::default();
         let mut params = members_for(from, to, &self.params, &mut left_out);
         if from == to.api {
@@ -91,14 +103,21 @@ impl InboundRequest {
         }
         if to.api == Api::OpenaiChat && !to.is_openai() {
             // Many other servers ignore the name that OpenAI's newer models require.
-            for (name, _) in params.iter_mut().filter(|(name, _)| name == "max_completion_tokens") {
+            for (name, _) in params
+                .iter_mut()
+                .filter(|(name, _)| name == "max_completion_tokens")
+            {
                 *name = "max_tokens".to_owned();
             }
         }
         if self.tools.is_none() {
             params.retain(|(name, _)| name != "parallel_tool_calls");
         }
-        let is_serial = self.params.get("parallel_tool_calls").and_then(Value::as_bool) == Some(false);
+        let is_serial = self
+            .params
+            .get("parallel_tool_calls")
+            .and_then(Value::as_bool)
+            == Some(false);
         if to.api == Api::Anthropic && is_serial {
             left_out.remove("parallel_tool_calls");
             if let (Some(_), Some(mut choice)) = (&self.tools, self.anthropic_choice()) {
@@ -110,17 +129,22 @@ impl InboundRequest {
         if to.api == Api::Ollama && self.tools.is_some() {
             match self.tool_choice.as_deref() {
                 None | Some("auto" | "none") => {}
-                Some("required") => left_out.add(Why::Lacks, "tool_choice (the model may answer without a call)"),
-                Some(_) => {
-                    left_out.add(Why::Lacks, "tool_choice (the model gets the chosen tool alone, and need not call it)")
-                }
+                Some("required") => left_out.add(
+                    Why::Lacks,
+                    "tool_choice (the model may answer without a call)",
+                ),
+                Some(_) => left_out.add(
+                    Why::Lacks,
+                    "tool_choice (the model gets the chosen tool alone, and need not call it)",
+                ),
             }
         }
         (params, left_out.sentences(to.api))
     }
 
-    /// The choice of a tool as Anthropic has it; `None` for the choice of none.
-    /// Source: <https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use>, "Parallel tool use".
+    /// The choice of a tool as Anthropic has it; `None` for the choice of none. Source:
+    /// <https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use>,
+    /// "Parallel tool use".
     fn anthropic_choice(&self) -> Option<Value> {
         match self.tool_choice.as_deref() {
             None | Some("auto") => Some(json!({"type": "auto"})),
@@ -138,13 +162,33 @@ mod tests {
     #[test]
     fn only_openai_gets_its_own_name_of_the_most_tokens() {
         let name = |from: Api, member: &str, url: &str| {
-            let params = Map::from_iter([(member.to_owned(), json!(9)), ("temperature".to_owned(), json!(0.5))]);
-            let request = InboundRequest { params, ..InboundRequest::default() };
-            let (params, left_out) = request.parameters_for(from, &Target { api: Api::OpenaiChat, url, model: "m" });
-            assert_eq!((params.len(), &params[0].1, left_out), (2, &json!(9), vec![]), "{url}");
+            let params = Map::from_iter([
+                (member.to_owned(), json!(9)),
+                ("temperature".to_owned(), json!(0.5)),
+            ]);
+            let request = InboundRequest {
+                params,
+                ..InboundRequest::default()
+            };
+            let (params, left_out) = request.parameters_for(
+                from,
+                &Target {
+                    api: Api::OpenaiChat,
+                    url,
+                    model: "m",
+                },
+            );
+            assert_eq!(
+                (params.len(), &params[0].1, left_out),
+                (2, &json!(9), vec![]),
+                "{url}"
+            );
             params[0].0.clone()
         };
-        for (from, member) in [(Api::Anthropic, "max_tokens"), (Api::OpenaiResponses, "max_output_tokens")] {
+        for (from, member) in [
+            (Api::Anthropic, "max_tokens"),
+            (Api::OpenaiResponses, "max_output_tokens"),
+        ] {
             for url in [
                 Api::OpenaiChat.base_url(),
                 "https://eu.api.openai.com/v1",
@@ -180,44 +224,97 @@ mod tests {
             body["messages"] = json!([{"role": "user", "content": "x"}]);
             body["tools"] = json!([{"type": "function", "name": "f", "function": {"name": "f"}, "input_schema": {}}]);
             let request = crate::inbound(from, body.to_string().as_bytes()).unwrap();
-            let target = Target { api: to, url: to.base_url(), model };
-            [request.parameters_for(from, &target).1, request.conversation.notes_for(to.name())].concat().join("; ")
+            let target = Target {
+                api: to,
+                url: to.base_url(),
+                model,
+            };
+            [
+                request.parameters_for(from, &target).1,
+                request.conversation.notes_for(to.name()),
+            ]
+            .concat()
+            .join("; ")
         };
         let effort = json!({"output_config": {"effort": "high"}});
         for (to, model, want) in [
-            (Api::OpenaiChat, "gpt-4o", "left out, since the model does not take it: output_config.effort"),
-            (Api::OpenaiResponses, "gpt-4.1", "left out, since the model does not take it: output_config.effort"),
-            (Api::Gemini, "gemini-2.0-flash", "left out, since the model does not take it: output_config.effort"),
+            (
+                Api::OpenaiChat,
+                "gpt-4o",
+                "left out, since the model does not take it: output_config.effort",
+            ),
+            (
+                Api::OpenaiResponses,
+                "gpt-4.1",
+                "left out, since the model does not take it: output_config.effort",
+            ),
+            (
+                Api::Gemini,
+                "gemini-2.0-flash",
+                "left out, since the model does not take it: output_config.effort",
+            ),
             (Api::OpenaiChat, "o3", ""),
         ] {
-            assert_eq!(note(Api::Anthropic, to, model, effort.clone()), want, "{model}");
+            assert_eq!(
+                note(Api::Anthropic, to, model, effort.clone()),
+                want,
+                "{model}"
+            );
         }
         let low = json!({"reasoning_effort": "low"});
         let want = "left out, since the model does not take it: reasoning_effort";
-        assert_eq!(note(Api::OpenaiChat, Api::Anthropic, "claude-haiku-4-5", low), want);
-        let choice = |choice: Value| note(Api::OpenaiChat, Api::Ollama, "m", json!({"tool_choice": choice}));
+        assert_eq!(
+            note(Api::OpenaiChat, Api::Anthropic, "claude-haiku-4-5", low),
+            want
+        );
+        let choice = |choice: Value| {
+            note(
+                Api::OpenaiChat,
+                Api::Ollama,
+                "m",
+                json!({"tool_choice": choice}),
+            )
+        };
         assert_eq!(choice("auto".into()), "");
-        assert!(choice("required".into()).ends_with("tool_choice (the model may answer without a call)"));
-        assert!(choice(json!({"type": "function", "function": {"name": "f"}})).contains("need not call it"));
+        assert!(
+            choice("required".into())
+                .ends_with("tool_choice (the model may answer without a call)")
+        );
+        assert!(
+            choice(json!({"type": "function", "function": {"name": "f"}}))
+                .contains("need not call it")
+        );
     }
 
     #[test]
     fn what_is_lost_of_the_history_is_noted_for_other_apis_alone() {
         let call = json!({"type": "tool_use", "id": "a", "name": "f", "input": {}});
-        let result = json!({"type": "tool_result", "tool_use_id": "a", "content": "no", "is_error": true});
+        let result =
+            json!({"type": "tool_result", "tool_use_id": "a", "content": "no", "is_error": true});
         let messages = json!([{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]);
         let body = json!({"messages": messages}).to_string();
-        let notes =
-            |to: Api| crate::inbound(Api::Anthropic, body.as_bytes()).unwrap().conversation.notes_for(to.name());
+        let notes = |to: Api| {
+            crate::inbound(Api::Anthropic, body.as_bytes())
+                .unwrap()
+                .conversation
+                .notes_for(to.name())
+        };
         assert_eq!(
             notes(Api::OpenaiChat),
-            ["left out, since openai-chat has no such member of a result: is_error (1 of the results)"]
+            [
+                "left out, since openai-chat has no such member of a result: is_error (1 of the results)"
+            ]
         );
         assert_eq!(notes(Api::Anthropic), Vec::<String>::new());
         let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"a\":"}});
         let body = json!({"messages": [{"role": "assistant", "tool_calls": [call]}]}).to_string();
-        let notes =
-            crate::inbound(Api::OpenaiChat, body.as_bytes()).unwrap().conversation.notes_for(Api::OpenaiChat.name());
-        assert!(notes[0].starts_with("the arguments of a call in the history are not a JSON object"), "{notes:?}");
+        let notes = crate::inbound(Api::OpenaiChat, body.as_bytes())
+            .unwrap()
+            .conversation
+            .notes_for(Api::OpenaiChat.name());
+        assert!(
+            notes[0].starts_with("the arguments of a call in the history are not a JSON object"),
+            "{notes:?}"
+        );
     }
 }

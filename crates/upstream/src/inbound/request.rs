@@ -19,13 +19,17 @@ pub struct InboundRequest {
     pub model: Option<String>,
     /// The messages, system prompts among them.
     pub conversation: Conversation,
-    /// The tools that the model may call; `None` without any, also where the client sends an empty list.
+    /// The tools that the model may call; `None` without any, also where the client sends an empty
+    /// list.
     pub tools: Option<Arc<ToolList>>,
-    /// The names of the tools that take one free text (`custom` tools of OpenAI Responses), which are functions with one string `input` here.
+    /// The names of the tools that take one free text (`custom` tools of OpenAI Responses), which
+    /// are functions with one string `input` here.
     pub custom_tools: Vec<String>,
-    /// The tools that the client has in a namespace (OpenAI Responses). An answer must name the namespace and the name apart.
+    /// The tools that the client has in a namespace (OpenAI Responses). An answer must name the
+    /// namespace and the name apart.
     pub namespaced_tools: Vec<NamespacedTool>,
-    /// The provider's own tools, such as a web search, as the client sent them. Only an upstream of the same API has them.
+    /// The provider's own tools, such as a web search, as the client sent them. Only an upstream of
+    /// the same API has them.
     pub provider_tools: Vec<Value>,
     /// `auto`, `none`, `required` or a tool's name.
     pub tool_choice: Option<String>,
@@ -77,27 +81,47 @@ impl InboundError {
     /// The member of the body that is wrong.
     pub fn member(&self) -> Option<&str> {
         match self {
-            InboundError::Member { member, .. } | InboundError::NotFound { member, .. } => Some(member),
+            InboundError::Member { member, .. } | InboundError::NotFound { member, .. } => {
+                Some(member)
+            }
             InboundError::NotJson(_) | InboundError::TooMany => None,
         }
     }
 }
 
 impl InboundRequest {
-    /// A request with what all APIs have alike, which is taken out of `body`. Also returns the members of these names, which are taken out too.
-    pub(crate) fn begin(mut body: Map<String, Value>, names: &[&str]) -> (InboundRequest, Map<String, Value>) {
-        let model = body.shift_remove("model").and_then(|model| model.as_str().map(str::to_owned));
-        let streams = body.shift_remove("stream").and_then(|streams| streams.as_bool()).unwrap_or_default();
+    /// A request with what all APIs have alike, which is taken out of `body`. Also returns the
+    /// members of these names, which are taken out too.
+    pub(crate) fn begin(
+        mut body: Map<String, Value>,
+        names: &[&str],
+    ) -> (InboundRequest, Map<String, Value>) {
+        let model = body
+            .shift_remove("model")
+            .and_then(|model| model.as_str().map(str::to_owned));
+        let streams = body
+            .shift_remove("stream")
+            .and_then(|streams| streams.as_bool())
+            .unwrap_or_default();
         let mut taken = Map::new();
         for name in names {
             if let Some(value) = body.shift_remove(*name).filter(|value| !value.is_null()) {
                 taken.insert((*name).to_owned(), value);
             }
         }
-        (InboundRequest { model, streams, params: body, ..InboundRequest::default() }, taken)
+        (
+            InboundRequest {
+                model,
+                streams,
+                params: body,
+                ..InboundRequest::default()
+            },
+            taken,
+        )
     }
 
-    /// Takes the tools of all `lists`, and the choice among them. Returns whether the client's own lists hold more than these tools.
+    /// Takes the tools of all `lists`, and the choice among them. Returns whether the client's own
+    /// lists hold more than these tools.
     pub(crate) fn set_tools<'v>(
         &mut self,
         lists: impl IntoIterator<Item = &'v Value>,
@@ -121,7 +145,8 @@ impl InboundRequest {
         }
     }
 
-    /// Keeps the members that became the conversation and the tools, for an upstream of the same API.
+    /// Keeps the members that became the conversation and the tools, for an upstream of the same
+    /// API.
     pub(crate) fn keep(&mut self, api: Api, members: Map<String, Value>) {
         if members.contains_key("messages") || members.contains_key("input") {
             self.foreign_notes.append(&mut self.notes);
@@ -131,7 +156,8 @@ impl InboundRequest {
         self.conversation.verbatim = Some(Verbatim::new(api.name(), members, messages, is_partial));
     }
 
-    /// The request with its messages. `member` of the body holds them, and `is_empty` claims that nothing of it became one of them.
+    /// The request with its messages. `member` of the body holds them, and `is_empty` claims that
+    /// nothing of it became one of them.
     ///
     /// # Errors
     /// When no message is left, unless the request refers to others.
@@ -144,7 +170,10 @@ impl InboundRequest {
     ) -> Result<InboundRequest, InboundError> {
         if is_empty && self.references.is_empty() {
             let (notes, _) = notes.into_lists();
-            let why = notes.iter().find(|note| note.starts_with(member)).map(|note| format!("; {note}"));
+            let why = notes
+                .iter()
+                .find(|note| note.starts_with(member))
+                .map(|note| format!("; {note}"));
             return Err(InboundError::Member {
                 member: member.to_owned(),
                 why: format!("it has no message{}", why.unwrap_or_default()),

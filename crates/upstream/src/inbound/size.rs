@@ -1,10 +1,12 @@
-//! How many values a body holds: each takes some hundred bytes of memory once it is read, so that a body of many small ones takes 70 times
-//! its length.
+//! How many values a body holds: each takes some hundred bytes of memory once it is read, so that a
+//! body of many small ones takes 70 times its length.
 
-/// The most JSON values that a request may have. A long conversation of an agent has some ten thousand.
+/// The most JSON values that a request may have. A long conversation of an agent has some ten
+/// thousand.
 pub(crate) const MOST_VALUES: usize = 250_000;
 
-/// Whether `json` has more values than [`MOST_VALUES`], counted by its commas and opening brackets outside strings. The text may be invalid.
+/// Whether `json` has more values than [`MOST_VALUES`], counted by its commas and opening brackets
+/// outside strings. The text may be invalid.
 pub(crate) fn has_too_many(json: &[u8]) -> bool {
     // Each value is behind a comma, a bracket or a colon, and takes another byte.
     if json.len() < MOST_VALUES {
@@ -28,7 +30,8 @@ fn values(json: &[u8]) -> usize {
     values
 }
 
-/// How many bytes a request takes once its body is read: its texts, and what each value takes besides.
+/// How many bytes a request takes once its body is read: its texts, and what each value takes
+/// besides.
 pub fn inbound_size(json: &[u8]) -> usize {
     json.len() + values(json) * VALUE
 }
@@ -46,7 +49,11 @@ mod tests {
         assert!(has_too_many(list("1", MOST_VALUES + 1).as_bytes()));
         assert!(has_too_many(list("[]", MOST_VALUES / 2 + 1).as_bytes()));
         assert!(!has_too_many(list("1", MOST_VALUES).as_bytes()));
-        assert!(!has_too_many(list(r#"",,[{\",,""#, MOST_VALUES / 2).as_bytes()));
-        assert!(!has_too_many(format!("\"{}\"", "{".repeat(2 * MOST_VALUES)).as_bytes()));
+        assert!(!has_too_many(
+            list(r#"",,[{\",,""#, MOST_VALUES / 2).as_bytes()
+        ));
+        assert!(!has_too_many(
+            format!("\"{}\"", "{".repeat(2 * MOST_VALUES)).as_bytes()
+        ));
     }
 }

@@ -1,7 +1,8 @@
 //! Halves of surrogate pairs in a client's JSON.
 
-/// The same JSON with U+FFFD in place of each half of a surrogate pair that is alone; `None` if each is in a pair. `JSON.stringify` and
-/// Python's `json.dumps` write such halves where a text was cut inside an emoji, and serde_json rejects them.
+/// The same JSON with U+FFFD in place of each half of a surrogate pair that is alone; `None` if
+/// each is in a pair. `JSON.stringify` and Python's `json.dumps` write such halves where a text was
+/// cut inside an emoji, and serde_json rejects them.
 pub(crate) fn without_halves(json: &[u8]) -> Option<Vec<u8>> {
     const REPLACEMENT: &[u8] = b"\\ufffd";
     let mut out: Option<Vec<u8>> = None;
@@ -30,7 +31,9 @@ pub(crate) fn without_halves(json: &[u8]) -> Option<Vec<u8>> {
 /// The code unit of an escape `\uXXXX` at the beginning of `json`.
 fn unit(json: &[u8]) -> Option<u16> {
     let digits = json.strip_prefix(b"\\u")?.get(..4)?;
-    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    let digits = std::str::from_utf8(digits)
+        .ok()
+        .filter(|digits| !digits.starts_with('+'))?;
     u16::from_str_radix(digits, 16).ok()
 }
 

@@ -1,6 +1,7 @@
 //! The tools of a client's request, in whichever of the three APIs.
 //!
-//! Sources: <https://platform.openai.com/docs/api-reference/chat/create>, <https://platform.openai.com/docs/api-reference/responses/create>,
+//! Sources: <https://platform.openai.com/docs/api-reference/chat/create>,
+//! <https://platform.openai.com/docs/api-reference/responses/create>,
 //! <https://platform.claude.com/docs/en/api/messages>; namespaces as Codex sends them:
 //! <https://github.com/openai/codex/blob/main/codex-rs/tools/src/responses_api.rs>.
 
@@ -42,13 +43,21 @@ const LONGEST: usize = 64;
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];
 
 /// The members of a function that are read.
-const KNOWN: [&str; 7] = ["type", "name", "description", "strict", "parameters", "input_schema", "inputSchema"];
+const KNOWN: [&str; 7] = [
+    "type",
+    "name",
+    "description",
+    "strict",
+    "parameters",
+    "input_schema",
+    "inputSchema",
+];
 
 /// The namespace of tools that have none, as Codex has it.
 const NO_NAMESPACE: &str = "functions";
 
-/// The name by which the model knows the tool `name` of `namespace`. Many servers accept no other member of a tool, so the namespace goes into
-/// the name.
+/// The name by which the model knows the tool `name` of `namespace`. Many servers accept no other
+/// member of a tool, so the namespace goes into the name.
 pub(crate) fn full_name(namespace: &str, name: &str) -> String {
     if namespace.is_empty() || namespace == NO_NAMESPACE {
         return name.to_owned();
@@ -59,17 +68,27 @@ pub(crate) fn full_name(namespace: &str, name: &str) -> String {
         return full;
     }
     let hash = sha2::Sha256::digest(full.as_bytes());
-    hash.iter().take(4).fold(full[..LONGEST - 9].to_owned() + "_", |name, b| name + &format!("{b:02x}"))
+    hash.iter()
+        .take(4)
+        .fold(full[..LONGEST - 9].to_owned() + "_", |name, b| {
+            name + &format!("{b:02x}")
+        })
 }
 
 impl InboundTools {
-    /// Reads the lists of a request, of which most have one. A tool that cannot be used is left out.
-    pub(crate) fn read<'v>(lists: impl IntoIterator<Item = &'v Value>, notes: &mut Notes) -> InboundTools {
+    /// Reads the lists of a request, of which most have one. A tool that cannot be used is left
+    /// out.
+    pub(crate) fn read<'v>(
+        lists: impl IntoIterator<Item = &'v Value>,
+        notes: &mut Notes,
+    ) -> InboundTools {
         let mut tools = InboundTools::default();
         for list in lists {
             match list {
                 Value::Null => {}
-                Value::Array(entries) => entries.iter().for_each(|entry| tools.entry(entry, "", notes)),
+                Value::Array(entries) => entries
+                    .iter()
+                    .for_each(|entry| tools.entry(entry, "", notes)),
                 _ => notes.add("tools: not an array, it is left out"),
             }
         }
@@ -82,23 +101,45 @@ impl InboundTools {
             notes.add("tools: an entry that is not an object is left out");
             return;
         };
-        let kind = tool.get("type").and_then(Value::as_str).unwrap_or("function");
+        let kind = tool
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("function");
         let inner = tool.get(kind).and_then(Value::as_object).unwrap_or(tool);
-        let schema = SCHEMAS.iter().find_map(|key| inner.get(*key).filter(|schema| schema.is_object()));
+        let schema = SCHEMAS
+            .iter()
+            .find_map(|key| inner.get(*key).filter(|schema| schema.is_object()));
         match kind {
             "namespace" if namespace.is_empty() => {
                 let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-                for entry in tool.get("tools").and_then(Value::as_array).into_iter().flatten() {
+                for entry in tool
+                    .get("tools")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                {
                     // Without a name of its own, the namespace of tools that have none.
-                    self.entry(entry, if name.is_empty() { NO_NAMESPACE } else { name }, notes);
+                    self.entry(
+                        entry,
+                        if name.is_empty() { NO_NAMESPACE } else { name },
+                        notes,
+                    );
                 }
             }
             "custom" if schema.is_none() => self.free(inner, namespace, notes),
             // Anthropic's own functions may have the type `custom`.
             "function" | "custom" => {
-                let own = if std::ptr::eq(inner, tool) { None } else { Some(tool) };
-                let names = inner.iter().chain(own.into_iter().flatten().filter(|(name, _)| *name != kind));
-                for (name, _) in names.filter(|(name, value)| !KNOWN.contains(&name.as_str()) && !value.is_null()) {
+                let own = if std::ptr::eq(inner, tool) {
+                    None
+                } else {
+                    Some(tool)
+                };
+                let names = inner
+                    .iter()
+                    .chain(own.into_iter().flatten().filter(|(name, _)| *name != kind));
+                for (name, _) in names
+                    .filter(|(name, value)| !KNOWN.contains(&name.as_str()) && !value.is_null())
+                {
                     self.has_more = true;
                     notes.add_foreign(format!("tools: {} of a function is left out", quoted(name)));
                 }
@@ -114,10 +155,19 @@ impl InboundTools {
         }
     }
 
-    fn function(&mut self, tool: &Map<String, Value>, schema: Option<&Value>, namespace: &str, notes: &mut Notes) {
+    fn function(
+        &mut self,
+        tool: &Map<String, Value>,
+        schema: Option<&Value>,
+        namespace: &str,
+        notes: &mut Notes,
+    ) {
         let entry = ToolEntry {
             name: String::new(),
-            description: tool.get("description").and_then(Value::as_str).map(str::to_owned),
+            description: tool
+                .get("description")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
             parameters: schema.map(Value::to_string),
             strict: tool.get("strict").and_then(Value::as_bool),
             text: String::new(),
@@ -125,16 +175,28 @@ impl InboundTools {
         self.add(entry, tool, namespace, notes);
     }
 
-    /// A tool that takes one free text: a function with the string `input`. The grammar of its input goes into the description.
+    /// A tool that takes one free text: a function with the string `input`. The grammar of its
+    /// input goes into the description.
     fn free(&mut self, tool: &Map<String, Value>, namespace: &str, notes: &mut Notes) {
-        let text = |value: &Value, path: &str| value.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        let text = |value: &Value, path: &str| {
+            value
+                .pointer(path)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
         let format = tool.get("format").cloned().unwrap_or_default();
-        let definition = text(&format, "/definition").or_else(|| text(&format, "/grammar/definition"));
+        let definition =
+            text(&format, "/definition").or_else(|| text(&format, "/grammar/definition"));
         let syntax = text(&format, "/syntax").or_else(|| text(&format, "/grammar/syntax"));
-        let mut description = tool.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut description = tool
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         if let Some(definition) = definition {
             let syntax = syntax.unwrap_or_else(|| "formal".to_owned());
-            description += &format!("\n\nThe input must match this {syntax} grammar:\n{definition}");
+            description +=
+                &format!("\n\nThe input must match this {syntax} grammar:\n{definition}");
         }
         let entry = ToolEntry {
             name: String::new(),
@@ -167,18 +229,28 @@ impl InboundTools {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         let full = full_name(namespace, name);
         if name.is_empty() || !is_name(&full) {
-            notes.add(format!("tools: the name {} cannot be used, so its tool is left out", quoted(&full)));
+            notes.add(format!(
+                "tools: the name {} cannot be used, so its tool is left out",
+                quoted(&full)
+            ));
             return None;
         }
         entry.name.clone_from(&full);
         entry.text = json!({"name": full}).to_string();
         if self.list.add(entry).is_err() {
-            notes.add(format!("tools: another tool has the name {}, so one is left out", quoted(&full)));
+            notes.add(format!(
+                "tools: another tool has the name {}, so one is left out",
+                quoted(&full)
+            ));
             return None;
         }
         if full != name {
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
-            self.namespaced.push(NamespacedTool { full_name: full.clone(), namespace, name });
+            self.namespaced.push(NamespacedTool {
+                full_name: full.clone(),
+                namespace,
+                name,
+            });
         }
         Some(full)
     }

@@ -1,7 +1,9 @@
-//! Anthropic's request: the system prompt apart, content in blocks, results of tools in the user's next message.
+//! Anthropic's request: the system prompt apart, content in blocks, results of tools in the user's
+//! next message.
 //!
-//! Source of the format: Anthropic's Messages API reference (platform.claude.com/docs/en/api/messages); blocks of reasoning go back after
-//! "Extended thinking" (platform.claude.com/docs/en/build-with-claude/extended-thinking).
+//! Source of the format: Anthropic's Messages API reference
+//! (platform.claude.com/docs/en/api/messages); blocks of reasoning go back after "Extended
+//! thinking" (platform.claude.com/docs/en/build-with-claude/extended-thinking).
 
 use super::options::{RequestError, RequestOptions};
 use super::part::{MediaKind, Part, Source, parts};
@@ -34,7 +36,10 @@ pub(crate) const PROVIDER: Provider = Provider {
 };
 
 /// The body of the request.
-pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+pub(crate) fn body(
+    talk: &Conversation,
+    options: &RequestOptions,
+) -> Result<Map<String, Value>, RequestError> {
     let mut body = Map::new();
     body.insert("model".to_owned(), options.model.as_str().into());
     body.insert("max_tokens".to_owned(), MAX_TOKENS.into());
@@ -89,7 +94,8 @@ fn tool(tool: &Tool<'_>) -> Value {
 
 fn messages(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
     let mut messages = Vec::new();
-    // The results of one turn go into one message; of several messages the provider takes only the first as an answer.
+    // The results of one turn go into one message; of several messages the provider takes only the
+    // first as an answer.
     let mut results: Vec<Value> = Vec::new();
     for (position, message) in (1..).zip(&talk.messages) {
         if message.role() != "tool" {
@@ -103,7 +109,12 @@ fn messages(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
                 results.push(result(message, position)?);
                 continue;
             }
-            role => return Err(RequestError::Message { position, why: format!("the role {role:?} is not known") }),
+            role => {
+                return Err(RequestError::Message {
+                    position,
+                    why: format!("the role {role:?} is not known"),
+                });
+            }
         };
         if !content.is_empty() {
             messages.push(json!({"role": role, "content": plain(content)}));
@@ -139,14 +150,20 @@ fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError
             // The provider refuses blocks without text.
             Part::Text(t) if t.trim().is_empty() => continue,
             Part::Text(t) => text(t),
-            Part::Media { kind, source, name, .. } => {
+            Part::Media {
+                kind, source, name, ..
+            } => {
                 let source = match source {
-                    Source::Base64 { mime, data } => json!({"type": "base64", "media_type": mime, "data": data}),
+                    Source::Base64 { mime, data } => {
+                        json!({"type": "base64", "media_type": mime, "data": data})
+                    }
                     Source::Url(url) => json!({"type": "url", "url": url}),
                 };
                 match (kind, name) {
                     (MediaKind::Image, _) => json!({"type": "image", "source": source}),
-                    (MediaKind::File, Some(name)) => json!({"type": "document", "source": source, "title": name}),
+                    (MediaKind::File, Some(name)) => {
+                        json!({"type": "document", "source": source, "title": name})
+                    }
                     (MediaKind::File, None) => json!({"type": "document", "source": source}),
                 }
             }
@@ -177,33 +194,52 @@ fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
 /// An assistant's message: what must go back keeps its place among text and calls.
 fn answer(message: &Message) -> Vec<Value> {
     let calls = message.calls();
-    let own: Vec<(PastBlock<'_>, Value)> = message.blocks().into_iter().filter_map(|b| Some((b, kept(&b)?))).collect();
+    let own: Vec<(PastBlock<'_>, Value)> = message
+        .blocks()
+        .into_iter()
+        .filter_map(|b| Some((b, kept(&b)?)))
+        .collect();
     let mut content = Vec::new();
     // Text between or after calls goes before them: our messages have one text.
     let before_text = |b: &PastBlock<'_>| b.calls == 0 && (!b.text || calls.is_empty());
-    content.extend(own.iter().filter(|(b, _)| before_text(b)).map(|(_, block)| block.clone()));
+    content.extend(
+        own.iter()
+            .filter(|(b, _)| before_text(b))
+            .map(|(_, block)| block.clone()),
+    );
     let said = message.text();
     if !said.trim().is_empty() {
         content.push(text(&said));
     }
     for n in 0..=calls.len() {
-        let here = own.iter().filter(|(b, _)| !before_text(b) && b.calls.min(calls.len()) == n);
-        // A message must not end with reasoning, and what follows the last call has nothing to explain any more.
+        let here = own
+            .iter()
+            .filter(|(b, _)| !before_text(b) && b.calls.min(calls.len()) == n);
+        // A message must not end with reasoning, and what follows the last call has nothing to
+        // explain any more.
         let here = here.filter(|(_, block)| n < calls.len() || !is_thinking(block));
         content.extend(here.map(|(_, block)| block.clone()));
         if let Some(call) = calls.get(n) {
             let input: Value = serde_json::from_str(call.arguments).unwrap_or_else(|_| json!({}));
-            content.push(json!({"type": "tool_use", "id": id(call.id), "name": call.name, "input": input}));
+            content.push(
+                json!({"type": "tool_use", "id": id(call.id), "name": call.name, "input": input}),
+            );
         }
     }
-    if content.iter().all(is_thinking) { Vec::new() } else { content }
+    if content.iter().all(is_thinking) {
+        Vec::new()
+    } else {
+        content
+    }
 }
 
 /// The provider's own block, as it was.
 fn kept(block: &PastBlock<'_>) -> Option<Value> {
     let data = block.data(API)?;
     if let Some(signature) = data.get("signature") {
-        return Some(json!({"type": "thinking", "thinking": block.thinking, "signature": signature}));
+        return Some(
+            json!({"type": "thinking", "thinking": block.thinking, "signature": signature}),
+        );
     }
     if let Some(data) = data.get("redacted") {
         return Some(json!({"type": "redacted_thinking", "data": data}));
@@ -217,7 +253,15 @@ fn is_thinking(block: &Value) -> bool {
 
 /// Ids of other providers may hold what this one refuses (`functions.find:0`).
 fn id(id: &str) -> String {
-    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
+    id.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

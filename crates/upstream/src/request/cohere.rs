@@ -25,7 +25,10 @@ pub(crate) const PROVIDER: Provider = Provider {
 };
 
 /// The body of the request.
-pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+pub(crate) fn body(
+    talk: &Conversation,
+    options: &RequestOptions,
+) -> Result<Map<String, Value>, RequestError> {
     let mut messages = options.opening(talk);
     messages.extend(talk.messages.iter().map(message));
     let mut body = options.chat(messages);
@@ -37,9 +40,14 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
         tools.retain(|tool| tool.name() == Some(name));
     }
     if !tools.is_empty() {
-        body.insert("tools".into(), tools.iter().map(Tool::openai).map(without_strict).collect());
+        body.insert(
+            "tools".into(),
+            tools.iter().map(Tool::openai).map(without_strict).collect(),
+        );
         match choice {
-            Some(ToolChoice::Required | ToolChoice::Name(_)) => body.insert("tool_choice".into(), "REQUIRED".into()),
+            Some(ToolChoice::Required | ToolChoice::Name(_)) => {
+                body.insert("tool_choice".into(), "REQUIRED".into())
+            }
             Some(ToolChoice::None) => body.insert("tool_choice".into(), "NONE".into()),
             Some(ToolChoice::Auto) | None => None,
         };
@@ -58,7 +66,11 @@ fn without_strict(mut tool: Value) -> Value {
 
 fn message(message: &Message) -> Value {
     let mut out = Map::new();
-    let role = if message.role() == "developer" { "system" } else { message.role() };
+    let role = if message.role() == "developer" {
+        "system"
+    } else {
+        message.role()
+    };
     out.insert("role".into(), role.into());
     let content = message.content().cloned();
     if role == "tool" {

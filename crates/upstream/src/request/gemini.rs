@@ -1,4 +1,5 @@
-//! Gemini's request: contents of the roles `user` and `model`, calls and results by the function's name.
+//! Gemini's request: contents of the roles `user` and `model`, calls and results by the function's
+//! name.
 //!
 //! Source of the format: the Gemini API reference of `generateContent`, and "Thought signatures".
 
@@ -17,20 +18,31 @@ use std::collections::HashMap;
 /// This API's name in the table, and the key of its data in a message.
 const API: &str = "gemini";
 
-/// What Google's page on signatures gives for calls that another model made: Gemini 3 refuses calls without a signature.
+/// What Google's page on signatures gives for calls that another model made: Gemini 3 refuses calls
+/// without a signature.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// The folders that Google's names of models may begin with (<https://ai.google.dev/api/models>, <https://ai.google.dev/api/tuning>).
+/// The folders that Google's names of models may begin with (<https://ai.google.dev/api/models>,
+/// <https://ai.google.dev/api/tuning>).
 const FOLDERS: [&str; 2] = ["models/", "tunedModels/"];
 
-/// What follows the base URL. One folder that a model's name begins with stays; the rest is one segment, whatever a client names: with the key of
-/// the service `../../admin` would ask another path.
+/// What follows the base URL. One folder that a model's name begins with stays; the rest is one
+/// segment, whatever a client names: with the key of the service `../../admin` would ask another
+/// path.
 pub(crate) fn path(options: &RequestOptions) -> Result<String, RequestError> {
-    let method = if options.stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
-    let found = FOLDERS.into_iter().find_map(|folder| Some((folder, options.model.strip_prefix(folder)?)));
+    let method = if options.stream {
+        "streamGenerateContent?alt=sse"
+    } else {
+        "generateContent"
+    };
+    let found = FOLDERS
+        .into_iter()
+        .find_map(|folder| Some((folder, options.model.strip_prefix(folder)?)));
     let (folder, model) = found.unwrap_or((FOLDERS[0], &options.model));
     if leads_elsewhere(model) {
-        return Err(RequestError::Model(event::cut(&options.model, 200).to_owned()));
+        return Err(RequestError::Model(
+            event::cut(&options.model, 200).to_owned(),
+        ));
     }
     Ok(format!("/{folder}{}:{method}", percent_encoded(model)))
 }
@@ -51,10 +63,16 @@ pub(crate) const PROVIDER: Provider = Provider {
 };
 
 /// The body of the request.
-pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+pub(crate) fn body(
+    talk: &Conversation,
+    options: &RequestOptions,
+) -> Result<Map<String, Value>, RequestError> {
     let mut body = Map::new();
     if let Some(system) = system(talk, options) {
-        body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": system}]}));
+        body.insert(
+            "systemInstruction".to_owned(),
+            json!({"parts": [{"text": system}]}),
+        );
     }
     let contents = contents(talk, options)?;
     if contents.is_empty() {
@@ -77,7 +95,10 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
                 ToolChoice::Required => json!({"mode": "ANY"}),
                 ToolChoice::Name(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
             };
-            body.insert("toolConfig".to_owned(), json!({"functionCallingConfig": config}));
+            body.insert(
+                "toolConfig".to_owned(),
+                json!({"functionCallingConfig": config}),
+            );
         }
     }
     if !tools.is_empty() {
@@ -86,7 +107,8 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
     Ok(body)
 }
 
-/// The schema goes in as JSON Schema, which this member takes as it is; `parameters` would take a part of OpenAPI's only.
+/// The schema goes in as JSON Schema, which this member takes as it is; `parameters` would take a
+/// part of OpenAPI's only.
 fn declaration(tool: &ToolEntry) -> Value {
     let mut schema = value(tool.schema());
     if let Some(schema) = schema.as_object_mut() {
@@ -121,7 +143,13 @@ fn contents(talk: &Conversation, options: &RequestOptions) -> Result<Vec<Value>,
             "assistant" => {
                 for call in message.calls() {
                     let id = call.provider(API).and_then(|p| p.get("id"));
-                    called.insert(call.id, Called { name: call.name, id });
+                    called.insert(
+                        call.id,
+                        Called {
+                            name: call.name,
+                            id,
+                        },
+                    );
                 }
                 ("model", answer(message, options))
             }
@@ -129,7 +157,12 @@ fn contents(talk: &Conversation, options: &RequestOptions) -> Result<Vec<Value>,
                 results.push(result(message, called.get(message.tool_call_id())));
                 continue;
             }
-            role => return Err(RequestError::Message { position, why: format!("the role {role:?} is not known") }),
+            role => {
+                return Err(RequestError::Message {
+                    position,
+                    why: format!("the role {role:?} is not known"),
+                });
+            }
         };
         if !parts.is_empty() {
             contents.push(json!({"role": role, "parts": parts}));
@@ -144,11 +177,20 @@ fn contents(talk: &Conversation, options: &RequestOptions) -> Result<Vec<Value>,
 fn said(message: &Message) -> Vec<Value> {
     let part = |part| match part {
         Part::Text(text) => json!({"text": text}),
-        Part::Media { source: Source::Base64 { mime, data }, .. } => {
+        Part::Media {
+            source: Source::Base64 { mime, data },
+            ..
+        } => {
             json!({"inlineData": {"mimeType": mime, "data": data}})
         }
-        Part::Media { source: Source::Url(url), .. } => json!({"fileData": {"fileUri": url}}),
-        Part::Other(part) => match (part.pointer("/input_audio/data"), part.pointer("/input_audio/format")) {
+        Part::Media {
+            source: Source::Url(url),
+            ..
+        } => json!({"fileData": {"fileUri": url}}),
+        Part::Other(part) => match (
+            part.pointer("/input_audio/data"),
+            part.pointer("/input_audio/format"),
+        ) {
             (Some(data), Some(Value::String(format))) => {
                 json!({"inlineData": {"mimeType": format!("audio/{format}"), "data": data}})
             }
@@ -161,8 +203,14 @@ fn said(message: &Message) -> Vec<Value> {
 fn result(message: &Message, call: Option<&Called<'_>>) -> Value {
     let text = message.text();
     // The provider wants an object; a result that is one already stays what it is.
-    let response = serde_json::from_str(&text).ok().filter(Value::is_object).unwrap_or_else(|| json!({"result": text}));
-    let name = call.map(|c| c.name).or_else(|| message.get_str("name")).unwrap_or("unknown");
+    let response = serde_json::from_str(&text)
+        .ok()
+        .filter(Value::is_object)
+        .unwrap_or_else(|| json!({"result": text}));
+    let name = call
+        .map(|c| c.name)
+        .or_else(|| message.get_str("name"))
+        .unwrap_or("unknown");
     let mut result = Map::new();
     if let Some(id) = call.and_then(|c| c.id) {
         result.insert("id".to_owned(), id.clone());
@@ -175,27 +223,50 @@ fn result(message: &Message, call: Option<&Called<'_>>) -> Value {
 /// An assistant's message: each signature goes onto the part that it came with.
 fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
     let calls = message.calls();
-    let own: Vec<(PastBlock<'_>, &Value)> =
-        message.blocks().into_iter().filter_map(|b| Some((b, b.data(API)?))).collect();
+    let own: Vec<(PastBlock<'_>, &Value)> = message
+        .blocks()
+        .into_iter()
+        .filter_map(|b| Some((b, b.data(API)?)))
+        .collect();
     let is_text = |data: &Value| data.get("of").is_some_and(|of| of == "text");
     let mut parts = Vec::new();
     let before = |b: &PastBlock<'_>| b.calls == 0 && !b.text;
-    parts.extend(own.iter().filter(|(b, data)| before(b) && !is_text(data)).filter_map(|(b, data)| kept(b, data)));
+    parts.extend(
+        own.iter()
+            .filter(|(b, data)| before(b) && !is_text(data))
+            .filter_map(|(b, data)| kept(b, data)),
+    );
     let said = message.text();
     // The signature of a text comes with its last piece, or with an empty piece after it.
-    let of_text =
-        own.iter().rev().find(|(b, data)| is_text(data) && b.calls == 0).and_then(|(_, d)| d.get("thoughtSignature"));
+    let of_text = own
+        .iter()
+        .rev()
+        .find(|(b, data)| is_text(data) && b.calls == 0)
+        .and_then(|(_, d)| d.get("thoughtSignature"));
     match (said.is_empty(), of_text) {
         (false, None) => parts.push(json!({"text": said})),
         (_, Some(signature)) => parts.push(json!({"text": said, "thoughtSignature": signature})),
         (true, None) => {}
     }
-    let mut signed = own.iter().any(|(_, data)| data.get("thoughtSignature").is_some());
-    signed |= calls.iter().any(|call| call.provider(API).is_some_and(|p| p.get("thoughtSignature").is_some()));
+    let mut signed = own
+        .iter()
+        .any(|(_, data)| data.get("thoughtSignature").is_some());
+    signed |= calls.iter().any(|call| {
+        call.provider(API)
+            .is_some_and(|p| p.get("thoughtSignature").is_some())
+    });
     for n in 0..=calls.len() {
-        let here = own.iter().filter(|(b, _)| !before(b) && b.calls.min(calls.len()) == n);
+        let here = own
+            .iter()
+            .filter(|(b, _)| !before(b) && b.calls.min(calls.len()) == n);
         let here = here.filter(|(b, data)| !is_text(data) || b.calls > 0);
-        parts.extend(here.filter_map(|(b, data)| if is_text(data) { empty(data) } else { kept(b, data) }));
+        parts.extend(here.filter_map(|(b, data)| {
+            if is_text(data) {
+                empty(data)
+            } else {
+                kept(b, data)
+            }
+        }));
         let Some(call) = calls.get(n) else { continue };
         let mut function = Map::new();
         let own = call.provider(API);
@@ -215,7 +286,11 @@ fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
         parts.push(part.into());
     }
     // The API rejects a turn that has thoughts alone.
-    if parts.iter().all(|p| p.get("thought").is_some()) { Vec::new() } else { parts }
+    if parts.iter().all(|p| p.get("thought").is_some()) {
+        Vec::new()
+    } else {
+        parts
+    }
 }
 
 /// A thought with its signature, or a part that the provider ran itself.
@@ -235,8 +310,12 @@ fn empty(data: &Value) -> Option<Value> {
 /// Whether the model is of generation 3 or later.
 fn wants_signature(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let digits = name.strip_prefix("gemini-").and_then(|rest| rest.split(['.', '-']).next());
-    digits.and_then(|d| d.parse::<u32>().ok()).is_some_and(|generation| generation >= 3)
+    let digits = name
+        .strip_prefix("gemini-")
+        .and_then(|rest| rest.split(['.', '-']).next());
+    digits
+        .and_then(|d| d.parse::<u32>().ok())
+        .is_some_and(|generation| generation >= 3)
 }
 
 #[cfg(test)]
@@ -249,7 +328,10 @@ mod tests {
     fn a_turn_of_calls_and_results() {
         let body = body(
             Gemini,
-            &RequestOptions { tool_choice: Some("f".into()), ..RequestOptions::default() },
+            &RequestOptions {
+                tool_choice: Some("f".into()),
+                ..RequestOptions::default()
+            },
             r#"[{"type":"function","function":{"name":"f","parameters":{"$schema":"x","type":"object","properties":{},"additionalProperties":false}}},{"googleSearch":{}}]"#,
             r#"{"role":"system","content":"Be kind."}
             {"role":"user","content":[{"type":"text","text":"See:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}
@@ -295,8 +377,12 @@ mod tests {
             {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}
             {"role":"tool","tool_call_id":"a","content":"x"}"#;
         let of = |model: &str| {
-            let options = RequestOptions { model: model.to_owned(), ..RequestOptions::default() };
-            body(Gemini, &options, "null", talk)["contents"][1]["parts"][0]["thoughtSignature"].take()
+            let options = RequestOptions {
+                model: model.to_owned(),
+                ..RequestOptions::default()
+            };
+            body(Gemini, &options, "null", talk)["contents"][1]["parts"][0]["thoughtSignature"]
+                .take()
         };
         assert_eq!(of("models/gemini-3-pro-preview"), NO_SIGNATURE);
         assert_eq!(of("gemini-2.5-flash"), Value::Null);
@@ -305,10 +391,17 @@ mod tests {
     #[test]
     fn the_method_and_the_model_are_in_the_path() {
         let of = |model: &str, stream| {
-            path(&RequestOptions { model: model.to_owned(), stream, ..RequestOptions::default() })
+            path(&RequestOptions {
+                model: model.to_owned(),
+                stream,
+                ..RequestOptions::default()
+            })
         };
         let whole = |model: &str| of(model, false).unwrap();
-        assert_eq!(of("models/gemini-2.5-pro", true).unwrap(), "/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
+        assert_eq!(
+            of("models/gemini-2.5-pro", true).unwrap(),
+            "/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
+        );
         for (model, segments) in [
             ("gemini-2.5-pro", "models/gemini-2.5-pro"),
             ("tunedModels/mine", "tunedModels/mine"),
@@ -336,7 +429,11 @@ mod tests {
             "..;x",
             ".. ",
         ] {
-            assert_eq!(of(model, true), Err(RequestError::Model(model.to_owned())), "{model}");
+            assert_eq!(
+                of(model, true),
+                Err(RequestError::Model(model.to_owned())),
+                "{model}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A conversation as Mistral takes it (docs.mistral.ai/api): chat completions with ids of nine letters or digits, reasoning as
-//! parts of the content, and a strict order of roles.
+//! A conversation as Mistral takes it (docs.mistral.ai/api): chat completions with ids of nine
+//! letters or digits, reasoning as parts of the content, and a strict order of roles.
 
 use super::options::{RequestError, RequestOptions};
 use super::tools::{Tool, ToolChoice};
@@ -27,13 +27,17 @@ pub(crate) const PROVIDER: Provider = Provider {
 };
 
 /// The body of the request.
-pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+pub(crate) fn body(
+    talk: &Conversation,
+    options: &RequestOptions,
+) -> Result<Map<String, Value>, RequestError> {
     let mut ids = Ids::default();
     let mut messages = options.opening(talk);
     let mut before = "";
     for m in &talk.messages {
         if before == "tool" && m.role() == "user" {
-            // Mistral rejects a user's message right after a tool's: an interrupted turn leaves such a conversation.
+            // Mistral rejects a user's message right after a tool's: an interrupted turn leaves
+            // such a conversation.
             messages.push(json!({"role": "assistant", "content": "(no answer)"}));
         }
         before = m.role();
@@ -59,7 +63,11 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
 
 fn message(message: &Message, ids: &mut Ids) -> Value {
     let mut out = Map::new();
-    let role = if message.role() == "developer" { "system" } else { message.role() };
+    let role = if message.role() == "developer" {
+        "system"
+    } else {
+        message.role()
+    };
     out.insert("role".into(), role.into());
     match role {
         "assistant" => {
@@ -80,23 +88,35 @@ fn message(message: &Message, ids: &mut Ids) -> Value {
             if let Some(name) = message.get_str("name") {
                 out.insert("name".into(), name.into());
             }
-            out.insert("content".into(), message.content().cloned().unwrap_or_else(|| "".into()));
+            out.insert(
+                "content".into(),
+                message.content().cloned().unwrap_or_else(|| "".into()),
+            );
         }
         _ => {
-            out.insert("content".into(), message.content().cloned().unwrap_or_else(|| "".into()));
+            out.insert(
+                "content".into(),
+                message.content().cloned().unwrap_or_else(|| "".into()),
+            );
         }
     }
     Value::Object(out)
 }
 
-/// The content of an answer: its text, after its reasoning where Mistral sent some, since it wants that back.
+/// The content of an answer: its text, after its reasoning where Mistral sent some, since it wants
+/// that back.
 fn answer(message: &Message) -> Value {
-    let thoughts: String = message.reasoning_fields(API).into_iter().map(|(_, text)| text).collect();
+    let thoughts: String = message
+        .reasoning_fields(API)
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
     let text = message.content().cloned().unwrap_or_else(|| "".into());
     if thoughts.is_empty() {
         return text;
     }
-    let mut parts = vec![json!({"type": "thinking", "thinking": [{"type": "text", "text": thoughts}]})];
+    let mut parts =
+        vec![json!({"type": "thinking", "thinking": [{"type": "text", "text": thoughts}]})];
     match text {
         Value::Array(more) => parts.extend(more),
         Value::String(text) if text.is_empty() => {}
@@ -105,8 +125,9 @@ fn answer(message: &Message) -> Value {
     parts.into()
 }
 
-/// Ids of other providers as Mistral wants them: nine of `[A-Za-z0-9]`. One that has the form stays; the others are hashed, so
-/// that the same log gives the same request; two ids never get the same name.
+/// Ids of other providers as Mistral wants them: nine of `[A-Za-z0-9]`. One that has the form
+/// stays; the others are hashed, so that the same log gives the same request; two ids never get the
+/// same name.
 #[derive(Default)]
 struct Ids {
     given: BTreeMap<String, String>,
@@ -120,7 +141,9 @@ impl Ids {
         if let Some(given) = self.given.get(id) {
             return given.clone();
         }
-        let made = (0..).map(|salt: u64| nine(id, salt)).find(|made| self.given.values().all(|other| other != made));
+        let made = (0..)
+            .map(|salt: u64| nine(id, salt))
+            .find(|made| self.given.values().all(|other| other != made));
         let made = made.unwrap_or_default();
         self.given.insert(id.to_owned(), made.clone());
         made

@@ -25,7 +25,10 @@ pub(crate) const PROVIDER: Provider = Provider {
 };
 
 /// The body of the request.
-pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+pub(crate) fn body(
+    talk: &Conversation,
+    options: &RequestOptions,
+) -> Result<Map<String, Value>, RequestError> {
     let mut messages = options.opening(talk);
     messages.extend(talk.messages.iter().map(message));
     let mut body = options.chat(messages);
@@ -60,7 +63,8 @@ fn message(message: &Message) -> Value {
     let mut out = message.fields().clone();
     out.shift_remove("reasoning");
     out.shift_remove("provider");
-    // What Anthropic's clients add to a result; strict servers reject members that they do not know.
+    // What Anthropic's clients add to a result; strict servers reject members that they do not
+    // know.
     out.shift_remove("is_error");
     if message.role() != "assistant" {
         return Value::Object(out);
@@ -75,14 +79,17 @@ fn message(message: &Message) -> Value {
     }
     out.insert("tool_calls".into(), calls.iter().map(call).collect());
     // DeepSeek rejects a tool loop whose reasoning does not come back
-    // (api-docs.deepseek.com/guides/thinking_mode); other providers get only a field that they sent.
+    // (api-docs.deepseek.com/guides/thinking_mode); other providers get only a field that they
+    // sent.
     for (field, text) in message.reasoning_fields(API) {
         if matches!(field.as_str(), "reasoning_content" | "reasoning") {
             out.insert(field, text.into());
         }
     }
     let blocks = message.blocks();
-    let details = blocks.iter().filter_map(|b| b.data(API)?.get("reasoning_details")?.as_array());
+    let details = blocks
+        .iter()
+        .filter_map(|b| b.data(API)?.get("reasoning_details")?.as_array());
     let details: Vec<Value> = details.flatten().cloned().collect();
     if !details.is_empty() {
         out.insert("reasoning_details".into(), details.into());
@@ -94,13 +101,19 @@ fn call(call: &PastCall<'_>) -> Value {
     let data = call.provider(API).and_then(Value::as_object);
     if data.is_some_and(|d| d.get("custom") == Some(&Value::Bool(true))) {
         let arguments: Value = serde_json::from_str(call.arguments).unwrap_or_default();
-        let input = arguments.get("input").and_then(Value::as_str).unwrap_or_default();
+        let input = arguments
+            .get("input")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         return json!({"id": call.id, "type": "custom", "custom": {"name": call.name, "input": input}});
     }
     let mut out = Map::new();
     out.insert("id".into(), call.id.into());
     out.insert("type".into(), "function".into());
-    out.insert("function".into(), json!({"name": call.name, "arguments": call.arguments}));
+    out.insert(
+        "function".into(),
+        json!({"name": call.name, "arguments": call.arguments}),
+    );
     for (key, value) in data.into_iter().flatten() {
         out.insert(key.clone(), value.clone());
     }

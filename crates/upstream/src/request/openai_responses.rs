@@ -1,7 +1,9 @@
-//! The request of OpenAI's Responses API: a flat list of items, and nothing stored on the provider's side.
+//! The request of OpenAI's Responses API: a flat list of items, and nothing stored on the
+//! provider's side.
 //!
-//! Source of the format: OpenAI's Responses API reference (platform.openai.com/docs/api-reference/responses/create); reasoning goes back after
-//! "Keeping reasoning items in context" (platform.openai.com/docs/guides/reasoning).
+//! Source of the format: OpenAI's Responses API reference
+//! (platform.openai.com/docs/api-reference/responses/create); reasoning goes back after "Keeping
+//! reasoning items in context" (platform.openai.com/docs/guides/reasoning).
 
 use super::options::{RequestError, RequestOptions};
 use super::part::{MediaKind, Part, Source, parts};
@@ -32,7 +34,10 @@ pub(crate) const PROVIDER: Provider = Provider {
 };
 
 /// The body of the request.
-pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+pub(crate) fn body(
+    talk: &Conversation,
+    options: &RequestOptions,
+) -> Result<Map<String, Value>, RequestError> {
     let mut body = Map::new();
     body.insert("model".to_owned(), options.model.as_str().into());
     if let Some(system) = system(talk, options) {
@@ -69,7 +74,9 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
 /// Models that cannot reason reject a request for their encrypted reasoning.
 fn may_reason(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    !["gpt-3", "gpt-4", "chatgpt", "ft:gpt-3", "ft:gpt-4"].iter().any(|old| name.starts_with(old))
+    !["gpt-3", "gpt-4", "chatgpt", "ft:gpt-3", "ft:gpt-4"]
+        .iter()
+        .any(|old| name.starts_with(old))
         && !name.contains("-chat")
 }
 
@@ -85,7 +92,8 @@ fn tool(tool: &Tool<'_>) -> Value {
         out.insert("description".to_owned(), description.as_str().into());
     }
     out.insert("parameters".to_owned(), value(tool.schema()));
-    // Left out, it would be true here, and the provider would rewrite the schema so that every member is required.
+    // Left out, it would be true here, and the provider would rewrite the schema so that every
+    // member is required.
     out.insert("strict".to_owned(), tool.strict.unwrap_or(false).into());
     Value::Object(out)
 }
@@ -105,12 +113,25 @@ fn input(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
             "assistant" => answer(message, &mut custom, &mut input),
             "tool" => {
                 let id = message.tool_call_id();
-                let kind = if custom.contains(id) { "custom_tool_call_output" } else { "function_call_output" };
+                let kind = if custom.contains(id) {
+                    "custom_tool_call_output"
+                } else {
+                    "function_call_output"
+                };
                 let output = content(message);
-                let output = if output == json!([]) { "".into() } else { output };
+                let output = if output == json!([]) {
+                    "".into()
+                } else {
+                    output
+                };
                 input.push(json!({"type": kind, "call_id": id, "output": output}));
             }
-            role => return Err(RequestError::Message { position, why: format!("the role {role:?} is not known") }),
+            role => {
+                return Err(RequestError::Message {
+                    position,
+                    why: format!("the role {role:?} is not known"),
+                });
+            }
         }
     }
     Ok(input)
@@ -124,13 +145,27 @@ fn content(message: &Message) -> Value {
     }
     let part = |part: &Part<'_>| match part {
         Part::Text(text) => json!({"type": "input_text", "text": text}),
-        Part::Media { kind: MediaKind::Image, source, detail, .. } => {
+        Part::Media {
+            kind: MediaKind::Image,
+            source,
+            detail,
+            ..
+        } => {
             json!({"type": "input_image", "image_url": source.url(), "detail": detail.unwrap_or("auto")})
         }
-        Part::Media { kind: MediaKind::File, source: Source::Url(url), .. } => {
+        Part::Media {
+            kind: MediaKind::File,
+            source: Source::Url(url),
+            ..
+        } => {
             json!({"type": "input_file", "file_url": url})
         }
-        Part::Media { kind: MediaKind::File, source, name, .. } => {
+        Part::Media {
+            kind: MediaKind::File,
+            source,
+            name,
+            ..
+        } => {
             json!({"type": "input_file", "filename": name.unwrap_or("file"), "file_data": source.url()})
         }
         Part::Other(part) => (*part).clone(),
@@ -138,16 +173,25 @@ fn content(message: &Message) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// An assistant's message as items. The ids of custom calls go into `custom`: their results have another type.
+/// An assistant's message as items. The ids of custom calls go into `custom`: their results have
+/// another type.
 fn answer(message: &Message, custom: &mut HashSet<String>, input: &mut Vec<Value>) {
     let (calls, text, refusal) = (message.calls(), message.text(), message.refusal());
     if calls.is_empty() && text.is_empty() && refusal.is_empty() {
         // Reasoning that nothing follows is refused.
         return;
     }
-    let own: Vec<_> = message.blocks().into_iter().filter_map(|b| Some((b, reasoning(b.data(API)?)?))).collect();
+    let own: Vec<_> = message
+        .blocks()
+        .into_iter()
+        .filter_map(|b| Some((b, reasoning(b.data(API)?)?)))
+        .collect();
     let before_text = |calls: usize, text: bool| calls == 0 && !text;
-    input.extend(own.iter().filter(|(b, _)| before_text(b.calls, b.text)).map(|(_, item)| item.clone()));
+    input.extend(
+        own.iter()
+            .filter(|(b, _)| before_text(b.calls, b.text))
+            .map(|(_, item)| item.clone()),
+    );
     let mut parts = Vec::new();
     if !text.is_empty() {
         parts.push(json!({"type": "output_text", "text": text, "annotations": []}));
@@ -159,9 +203,14 @@ fn answer(message: &Message, custom: &mut HashSet<String>, input: &mut Vec<Value
         input.push(json!({"type": "message", "role": "assistant", "status": "completed", "content": parts}));
     }
     for n in 0..=calls.len() {
-        let here = own.iter().filter(|(b, _)| !before_text(b.calls, b.text) && b.calls.min(calls.len()) == n);
+        let here = own
+            .iter()
+            .filter(|(b, _)| !before_text(b.calls, b.text) && b.calls.min(calls.len()) == n);
         // The same holds after the last call.
-        input.extend(here.filter(|_| n < calls.len()).map(|(_, item)| item.clone()));
+        input.extend(
+            here.filter(|_| n < calls.len())
+                .map(|(_, item)| item.clone()),
+        );
         let Some(call) = calls.get(n) else { continue };
         let free = call.provider(API).and_then(|p| p.get("custom")) == Some(&Value::Bool(true));
         let arguments: Value = serde_json::from_str(call.arguments).unwrap_or_default();
@@ -177,7 +226,8 @@ fn answer(message: &Message, custom: &mut HashSet<String>, input: &mut Vec<Value
     }
 }
 
-/// A reasoning item as the provider takes it back: it refuses members that its own stream has, such as `status`.
+/// A reasoning item as the provider takes it back: it refuses members that its own stream has, such
+/// as `status`.
 fn reasoning(data: &Value) -> Option<Value> {
     let item = data.get("item")?.as_object()?;
     let mut kept = Map::new();
@@ -185,7 +235,9 @@ fn reasoning(data: &Value) -> Option<Value> {
     for key in ["id", "summary", "content", "encrypted_content"] {
         let value = item.get(key).filter(|v| !v.is_null());
         // `content` is there only for open models, whose reasoning is plain.
-        if let Some(value) = value.filter(|v| key != "content" || v.as_array().is_some_and(|v| !v.is_empty())) {
+        if let Some(value) =
+            value.filter(|v| key != "content" || v.as_array().is_some_and(|v| !v.is_empty()))
+        {
             kept.insert(key.to_owned(), value.clone());
         }
     }

@@ -6,14 +6,16 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// The builder of one API's body. It gets a conversation that went through the history gate.
-pub(crate) type Body = fn(&Conversation, &RequestOptions) -> Result<Map<String, Value>, RequestError>;
+pub(crate) type Body =
+    fn(&Conversation, &RequestOptions) -> Result<Map<String, Value>, RequestError>;
 
 /// The settings of a request.
 #[derive(Clone, Debug)]
 pub struct RequestOptions {
     /// The provider's name of the model.
     pub model: String,
-    /// Where to send the request; the provider's own address by default. A path and a query in it are kept.
+    /// Where to send the request; the provider's own address by default. A path and a query in it
+    /// are kept.
     pub base_url: Option<String>,
     /// The key, if one is needed.
     pub key: Option<String>,
@@ -54,7 +56,11 @@ impl RequestOptions {
     /// The messages of a chat body so far: the system prompt as a message, if there is one.
     pub(crate) fn opening(&self, talk: &Conversation) -> Vec<Value> {
         let mut messages = Vec::with_capacity(talk.messages.len() + 1);
-        messages.extend(self.system.as_ref().map(|text| json!({"role": "system", "content": text})));
+        messages.extend(
+            self.system
+                .as_ref()
+                .map(|text| json!({"role": "system", "content": text})),
+        );
         messages
     }
 
@@ -88,6 +94,8 @@ pub enum RequestError {
     )]
     Partial,
     /// The conversation has no message to answer.
-    #[error("the conversation has no message: give a PROMPT, or a log with \"message\" events on standard input")]
+    #[error(
+        "the conversation has no message: give a PROMPT, or a log with \"message\" events on standard input"
+    )]
     Empty,
 }

@@ -36,7 +36,10 @@ pub(crate) enum Source<'a> {
 impl<'a> Source<'a> {
     /// An address, or the bytes that a `data:` address holds.
     fn of(url: &'a str) -> Self {
-        match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+        match url
+            .strip_prefix("data:")
+            .and_then(|rest| rest.split_once(";base64,"))
+        {
             Some((mime, data)) => Source::Base64 { mime, data },
             None => Source::Url(url),
         }
@@ -67,23 +70,30 @@ fn part(value: &Value) -> Part<'_> {
     }
     let text = |path: &str| value.pointer(path).and_then(Value::as_str);
     match text("/type") {
-        Some("text" | "input_text" | "output_text") => text("/text").map_or(Part::Other(value), Part::Text),
-        Some("image_url" | "input_image") => match text("/image_url/url").or_else(|| text("/image_url")) {
-            Some(url) => Part::Media {
-                kind: MediaKind::Image,
-                source: Source::of(url),
-                name: None,
-                detail: text("/image_url/detail").or_else(|| text("/detail")),
-            },
-            None => Part::Other(value),
-        },
+        Some("text" | "input_text" | "output_text") => {
+            text("/text").map_or(Part::Other(value), Part::Text)
+        }
+        Some("image_url" | "input_image") => {
+            match text("/image_url/url").or_else(|| text("/image_url")) {
+                Some(url) => Part::Media {
+                    kind: MediaKind::Image,
+                    source: Source::of(url),
+                    name: None,
+                    detail: text("/image_url/detail").or_else(|| text("/detail")),
+                },
+                None => Part::Other(value),
+            }
+        }
         Some("file" | "input_file") => {
             let file = value.get("file").unwrap_or(value);
             let text = |key: &str| file.get(key).and_then(Value::as_str);
             match text("file_data").or_else(|| text("file_url")) {
-                Some(url) => {
-                    Part::Media { kind: MediaKind::File, source: Source::of(url), name: text("filename"), detail: None }
-                }
+                Some(url) => Part::Media {
+                    kind: MediaKind::File,
+                    source: Source::of(url),
+                    name: text("filename"),
+                    detail: None,
+                },
                 None => Part::Other(value),
             }
         }

@@ -1,8 +1,9 @@
 //! Results of tools as one text each, for APIs whose tool messages hold nothing else.
 //!
-//! OpenAI rejects an image in a tool message ("Image URLs are only allowed for messages with role 'user'",
-//! <https://github.com/OpenHands/OpenHands/issues/7700>), and many servers of its API reject a list of parts there. Images and files of results
-//! therefore go into the user's message behind the last result of the turn.
+//! OpenAI rejects an image in a tool message ("Image URLs are only allowed for messages with role
+//! 'user'", <https://github.com/OpenHands/OpenHands/issues/7700>), and many servers of its API
+//! reject a list of parts there. Images and files of results therefore go into the user's message
+//! behind the last result of the turn.
 
 use crate::conversation::{Conversation, Message};
 use serde_json::{Map, Value, json};
@@ -16,13 +17,17 @@ pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
     let mut media = Vec::new();
     for mut message in talk.messages {
         if message.role() == "tool" {
-            let name = called(&out, message.tool_call_id()).or_else(|| message.get_str("name")).map(str::to_owned);
+            let name = called(&out, message.tool_call_id())
+                .or_else(|| message.get_str("name"))
+                .map(str::to_owned);
             media.extend(split(&mut message, name.as_deref()));
         } else if !media.is_empty() {
             // Templates of some models reject two messages of the user in a row.
             if message.role() == "user" {
                 media.extend(parts(message.fields.shift_remove("content")));
-                message.fields.insert("content".to_owned(), std::mem::take(&mut media).into());
+                message
+                    .fields
+                    .insert("content".to_owned(), std::mem::take(&mut media).into());
             } else {
                 out.push(said(std::mem::take(&mut media)));
             }
@@ -37,20 +42,41 @@ pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
 
 /// The name of the tool that the call `id` was for: the latest of that id.
 fn called<'m>(before: &'m [Message], id: &str) -> Option<&'m str> {
-    before.iter().rev().find_map(|m| m.calls().into_iter().find(|c| c.id == id).map(|c| c.name))
+    before
+        .iter()
+        .rev()
+        .find_map(|m| m.calls().into_iter().find(|c| c.id == id).map(|c| c.name))
 }
 
-/// Leaves the text in a result of the tool `name`. Returns the parts that are not text, behind a text that says whose they are.
+/// Leaves the text in a result of the tool `name`. Returns the parts that are not text, behind a
+/// text that says whose they are.
 fn split(result: &mut Message, name: Option<&str>) -> Vec<Value> {
-    let Some(parts) = result.content().and_then(Value::as_array) else { return Vec::new() };
-    let text = |part: &Value| part.as_str().or_else(|| part.get("text")?.as_str()).map(str::to_owned);
+    let Some(parts) = result.content().and_then(Value::as_array) else {
+        return Vec::new();
+    };
+    let text = |part: &Value| {
+        part.as_str()
+            .or_else(|| part.get("text")?.as_str())
+            .map(str::to_owned)
+    };
     let texts: Vec<String> = parts.iter().filter_map(text).collect();
-    let mut media: Vec<Value> = parts.iter().filter(|part| text(part).is_none()).cloned().collect();
-    let content = if texts.is_empty() && !media.is_empty() { ELSEWHERE.to_owned() } else { texts.join("\n") };
+    let mut media: Vec<Value> = parts
+        .iter()
+        .filter(|part| text(part).is_none())
+        .cloned()
+        .collect();
+    let content = if texts.is_empty() && !media.is_empty() {
+        ELSEWHERE.to_owned()
+    } else {
+        texts.join("\n")
+    };
     result.fields.insert("content".to_owned(), content.into());
     if !media.is_empty() {
         let (name, id) = (name.unwrap_or("a tool"), result.tool_call_id());
-        media.insert(0, json!({"type": "text", "text": format!("From the result of {name} ({id}):")}));
+        media.insert(
+            0,
+            json!({"type": "text", "text": format!("From the result of {name} ({id}):")}),
+        );
     }
     media
 }
@@ -59,7 +85,9 @@ fn split(result: &mut Message, name: Option<&str>) -> Vec<Value> {
 fn parts(content: Option<Value>) -> Vec<Value> {
     match content {
         Some(Value::Array(parts)) => parts,
-        Some(Value::String(text)) if !text.is_empty() => vec![json!({"type": "text", "text": text})],
+        Some(Value::String(text)) if !text.is_empty() => {
+            vec![json!({"type": "text", "text": text})]
+        }
         _ => Vec::new(),
     }
 }
@@ -95,7 +123,8 @@ mod tests {
         let png = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
         let result = |id: &str, content: Value| json!({"type": "tool_result", "tool_use_id": id, "content": content});
         let text = |text: &str| json!({"type": "text", "text": text});
-        let call = |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+        let call =
+            |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
         let body = |last: &[Value]| {
             let mut answers = vec![
                 result("a", json!([png])),
@@ -105,8 +134,13 @@ mod tests {
                 result("e", json!([])),
             ];
             answers.extend_from_slice(last);
-            let calls =
-                [call("a", "read"), call("b", "shot"), call("c", "list"), call("d", "list"), call("e", "touch")];
+            let calls = [
+                call("a", "read"),
+                call("b", "shot"),
+                call("c", "list"),
+                call("d", "list"),
+                call("e", "touch"),
+            ];
             json!({"model": "m", "messages": [
                 {"role": "user", "content": "Look."},
                 {"role": "assistant", "content": calls},
@@ -117,20 +151,38 @@ mod tests {
         };
         let sent = messages(Api::Anthropic, Api::OpenaiChat, &body(&[]));
         let of_tools: Vec<&Value> = (2..7).map(|at| &sent[at]["content"]).collect();
-        assert_eq!(of_tools, [super::ELSEWHERE, "40 x 40\nend", "one\ntwo", "three", ""]);
-        let labelled = [text("From the result of read (a):"), image(), text("From the result of shot (b):"), image()];
+        assert_eq!(
+            of_tools,
+            [super::ELSEWHERE, "40 x 40\nend", "one\ntwo", "three", ""]
+        );
+        let labelled = [
+            text("From the result of read (a):"),
+            image(),
+            text("From the result of shot (b):"),
+            image(),
+        ];
         assert_eq!(sent[7], json!({"role": "user", "content": labelled}));
         assert_eq!(
             (&sent[8]["role"], &sent[9]["content"], &sent[10]),
             (&json!("assistant"), &json!("Bye."), &Value::Null)
         );
         // Claude Code may write a text behind the results: the user speaks once.
-        let sent = messages(Api::Anthropic, Api::OpenaiChat, &body(&[text("Which colour?")]));
+        let sent = messages(
+            Api::Anthropic,
+            Api::OpenaiChat,
+            &body(&[text("Which colour?")]),
+        );
         let content = sent[7]["content"].as_array().expect("parts");
-        assert_eq!((content.len(), &content[4], &sent[8]["role"]), (5, &text("Which colour?"), &json!("assistant")));
+        assert_eq!(
+            (content.len(), &content[4], &sent[8]["role"]),
+            (5, &text("Which colour?"), &json!("assistant"))
+        );
         // Mistral has an answer between a result and the user.
         let sent = messages(Api::Anthropic, Api::Mistral, &body(&[]));
-        assert_eq!((&sent[2]["content"], &sent[4]["content"]), (&json!(super::ELSEWHERE), &json!("one\ntwo")));
+        assert_eq!(
+            (&sent[2]["content"], &sent[4]["content"]),
+            (&json!(super::ELSEWHERE), &json!("one\ntwo"))
+        );
         assert_eq!(
             (&sent[7]["role"], &sent[8]["role"], &sent[8]["content"][1]),
             (&json!("assistant"), &json!("user"), &image())
@@ -148,8 +200,14 @@ mod tests {
             ]},
         ]});
         let sent = messages(Api::OpenaiResponses, Api::OpenaiChat, &body);
-        assert_eq!(sent[1], json!({"role": "tool", "tool_call_id": "a", "content": "here"}));
-        assert_eq!((&sent[2]["role"], &sent[2]["content"][1]), (&json!("user"), &image()));
+        assert_eq!(
+            sent[1],
+            json!({"role": "tool", "tool_call_id": "a", "content": "here"})
+        );
+        assert_eq!(
+            (&sent[2]["role"], &sent[2]["content"][1]),
+            (&json!("user"), &image())
+        );
         assert_eq!(sent[2]["content"][2]["file"]["filename"], "a.pdf");
         assert_eq!(sent[3], Value::Null);
     }
@@ -160,7 +218,10 @@ mod tests {
             {"role": "assistant", "content": null, "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
             {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}, image()]},
         ]});
-        assert_eq!(messages(Api::OpenaiChat, Api::OpenaiChat, &body), body["messages"]);
+        assert_eq!(
+            messages(Api::OpenaiChat, Api::OpenaiChat, &body),
+            body["messages"]
+        );
     }
 
     #[test]
@@ -169,13 +230,24 @@ mod tests {
             {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
             {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x"}, image()]},
         ]);
-        let talk: String = talk.as_array().expect("messages").iter().map(Value::to_string).collect();
+        let talk: String = talk
+            .as_array()
+            .expect("messages")
+            .iter()
+            .map(Value::to_string)
+            .collect();
         let body = |api| sample::body(api, &RequestOptions::default(), "null", &talk);
         for api in [Api::OpenaiChat, Api::Mistral, Api::Cohere] {
             assert_eq!(body(api)["messages"][1]["content"], "x", "{}", api.name());
         }
         assert_eq!(body(Api::Ollama)["messages"][1]["images"], json!(["AAAA"]));
-        assert_eq!(body(Api::OpenaiResponses)["input"][1]["output"][1]["type"], "input_image");
-        assert_eq!(body(Api::Anthropic)["messages"][1]["content"][0]["content"][1]["type"], "image");
+        assert_eq!(
+            body(Api::OpenaiResponses)["input"][1]["output"][1]["type"],
+            "input_image"
+        );
+        assert_eq!(
+            body(Api::Anthropic)["messages"][1]["content"][0]["content"][1]["type"],
+            "image"
+        );
     }
 }

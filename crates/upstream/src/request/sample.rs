@@ -6,8 +6,8 @@ use json::ToolList;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The body for the messages of `talk` (JSON objects, one after the other) with the tools of the JSON text `tools`. The model is
-/// `m` unless the options name one.
+/// The body for the messages of `talk` (JSON objects, one after the other) with the tools of the
+/// JSON text `tools`. The model is `m` unless the options name one.
 pub(crate) fn body(api: Api, options: &RequestOptions, tools: &str, talk: &str) -> Value {
     let log: String = serde_json::Deserializer::from_str(talk)
         .into_iter::<Value>()

@@ -26,8 +26,14 @@ pub(crate) enum ToolChoice<'a> {
 impl RequestOptions {
     /// The tools, the provider's own last.
     pub(crate) fn tool_list(&self) -> Vec<Tool<'_>> {
-        let Some(tools) = &self.tools else { return Vec::new() };
-        tools.iter().map(Tool::Function).chain(tools.provider().iter().map(Tool::Provider)).collect()
+        let Some(tools) = &self.tools else {
+            return Vec::new();
+        };
+        tools
+            .iter()
+            .map(Tool::Function)
+            .chain(tools.provider().iter().map(Tool::Provider))
+            .collect()
     }
 
     /// The choice of the user, if there is one.

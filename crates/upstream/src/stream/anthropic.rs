@@ -1,10 +1,11 @@
 //! Anthropic's Messages API: content blocks that open, grow and close.
 //!
-//! Source of the format: Anthropic's "Streaming messages" (platform.claude.com/docs/en/build-with-claude/streaming) and "Fine-grained
-//! tool streaming" (platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming). Other servers
-//! differ: llama.cpp omits `input`, Bedrock omits the start of text blocks, gateways end with `[DONE]` or begin a
-//! second message after a fallback. Each deviation with its source: docs/deviations.md. Bedrock's own event names are in
-//! `anthropic/converse.rs`.
+//! Source of the format: Anthropic's "Streaming messages"
+//! (platform.claude.com/docs/en/build-with-claude/streaming) and "Fine-grained tool streaming"
+//! (platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming). Other
+//! servers differ: llama.cpp omits `input`, Bedrock omits the start of text blocks, gateways end
+//! with `[DONE]` or begin a second message after a fallback. Each deviation with its source:
+//! docs/deviations.md. Bedrock's own event names are in `anthropic/converse.rs`.
 
 mod block;
 mod converse;
@@ -73,14 +74,22 @@ impl Decoder for Anthropic {
         }
         self.message.begin(body, turn, out);
         let blocks = || body.get("content").into_iter().flat_map(Raw::items);
-        turn.with_call(blocks().any(|block| block.get_str("type").is_some_and(|kind| kind == "tool_use")));
+        turn.with_call(
+            blocks().any(|block| block.get_str("type").is_some_and(|kind| kind == "tool_use")),
+        );
         for (index, block) in (0..).zip(blocks()) {
             self.message.open(index, block, turn, out);
             self.message.close(index, turn, out);
         }
         self.message.settle(turn, out);
         explanation(body, turn, out);
-        turn.member(0, "choice", "stop_sequence", body.get("stop_sequence").map_or("null", Raw::text), out);
+        turn.member(
+            0,
+            "choice",
+            "stop_sequence",
+            body.get("stop_sequence").map_or("null", Raw::text),
+            out,
+        );
         self.message.stop_reason(body.get("stop_reason"), turn);
         turn.end_mark();
     }
@@ -93,7 +102,9 @@ impl Decoder for Anthropic {
 /// The provider's message to the user if its classifiers refused the request
 /// (platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
 fn explanation(ended: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-    let details = ended.get("stop_details").filter(|d| d.get_str("type").is_none_or(|t| t == "refusal"));
+    let details = ended
+        .get("stop_details")
+        .filter(|d| d.get_str("type").is_none_or(|t| t == "refusal"));
     if let Some(text) = details.and_then(|d| d.get("explanation")) {
         turn.refusal(0, text, out);
     }
@@ -124,13 +135,30 @@ mod tests {
 
     #[test]
     fn a_call_without_arguments_is_sealed_by_what_follows_its_block() {
-        assert_eq!(run(&[CALL, STOP]), ["#1 id:t f", "#1 done", "tokens 5+7", "end tool_calls tool_use"]);
-        assert_eq!(run(&[CALL, &piece(""), STOP])[..2], ["#1 id:t f", "#1 done"]);
+        assert_eq!(
+            run(&[CALL, STOP]),
+            [
+                "#1 id:t f",
+                "#1 done",
+                "tokens 5+7",
+                "end tool_calls tool_use"
+            ]
+        );
+        assert_eq!(
+            run(&[CALL, &piece(""), STOP])[..2],
+            ["#1 id:t f", "#1 done"]
+        );
     }
 
     #[test]
     fn pieces_after_the_stop_still_belong_to_the_block() {
-        let out = run(&[CALL, &piece("{\"a\":"), STOP, &piece("1}"), r#"{"type":"ping"}"#]);
+        let out = run(&[
+            CALL,
+            &piece("{\"a\":"),
+            STOP,
+            &piece("1}"),
+            r#"{"type":"ping"}"#,
+        ]);
         assert_eq!(out[..4], ["#1 id:t f", "#1 {\"a\":", "#1 1}", "#1 done"]);
     }
 
@@ -138,13 +166,24 @@ mod tests {
     fn input_in_the_start_counts_when_no_piece_follows() {
         let start = CALL.replace(r#""input":{}"#, r#""input":{ "a" : 1 }"#);
         assert_eq!(run(&[&start, STOP])[1], "#1 {\"a\":1} done");
-        assert_eq!(run(&[&start, &piece("{\"a\":2}"), STOP])[1..3], ["#1 {\"a\":2}", "#1 done"]);
+        assert_eq!(
+            run(&[&start, &piece("{\"a\":2}"), STOP])[1..3],
+            ["#1 {\"a\":2}", "#1 done"]
+        );
     }
 
     #[test]
     fn a_second_message_voids_the_calls_of_the_first() {
         let out = run(&[CALL, &piece("{\"a\":1}"), STOP, START, CALL, STOP]);
-        assert_eq!(out[2..6], ["#1 done", "retract #1 message_restarted", "warning message_restarted", "#1 id:t f"]);
+        assert_eq!(
+            out[2..6],
+            [
+                "#1 done",
+                "retract #1 message_restarted",
+                "warning message_restarted",
+                "#1 id:t f"
+            ]
+        );
     }
 
     #[test]
@@ -158,18 +197,33 @@ mod tests {
             &piece("1}"),
             STOP,
         ]);
-        assert_eq!(out[..2], ["~\"hm\"", r#"~""{"anthropic":{"signature":"s\"1"}}"#]);
+        assert_eq!(
+            out[..2],
+            ["~\"hm\"", r#"~""{"anthropic":{"signature":"s\"1"}}"#]
+        );
         assert_eq!(
             out[2],
             r#"server server_tool_use {"type":"server_tool_use","id":"s","name":"web_search","input":{"q":1}}"#
         );
-        assert!(out[3].starts_with(r#"~""{"anthropic":{"block":{"type":"server_tool_use""#), "{out:?}");
+        assert!(
+            out[3].starts_with(r#"~""{"anthropic":{"block":{"type":"server_tool_use""#),
+            "{out:?}"
+        );
     }
 
     #[test]
     fn a_cut_stream_seals_nothing() {
         let out = brief(Anthropic, &[START, CALL, &piece("{\"a\":1")]);
-        assert_eq!(out, ["#1 id:t f", "#1 {\"a\":1", "error disconnected", "tokens 5+1", "end cut "]);
+        assert_eq!(
+            out,
+            [
+                "#1 id:t f",
+                "#1 {\"a\":1",
+                "error disconnected",
+                "tokens 5+1",
+                "end cut "
+            ]
+        );
     }
 
     #[test]
@@ -196,11 +250,20 @@ mod tests {
     fn converse_whole_and_its_exceptions() {
         let body = r#"{"output":{"message":{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"hm","signature":"s"}}},
             {"text":"x"},{"toolUse":{"toolUseId":"t","name":"f","input":{"a":1}}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":2}}"#;
-        let want = ["~\"hm\"", r#"~""{"anthropic":{"signature":"s"}}"#, "\"x\"", "#2 id:t f", "#2 {\"a\":1} done"];
+        let want = [
+            "~\"hm\"",
+            r#"~""{"anthropic":{"signature":"s"}}"#,
+            "\"x\"",
+            "#2 id:t f",
+            "#2 {\"a\":1} done",
+        ];
         assert_eq!(brief_whole(Anthropic, body)[..5], want);
         let out = brief(
             Anthropic,
-            &[r#"{"messageStart":{"role":"assistant"}}"#, r#"{"throttlingException":{"message":"slow"}}"#],
+            &[
+                r#"{"messageStart":{"role":"assistant"}}"#,
+                r#"{"throttlingException":{"message":"slow"}}"#,
+            ],
         );
         assert_eq!(out, ["error throttlingException", "end error "]);
     }

@@ -3,32 +3,46 @@
 use crate::{Api, End, Stream};
 use event::{Collect, Raw};
 
-/// Feeds `frames` as server-sent events, then the end of the body. Texts are in quotes, reasoning after `~`, a call's delta is
-/// `#index id:… name arguments done provider`, and other events are their type and what tells them apart.
+/// Feeds `frames` as server-sent events, then the end of the body. Texts are in quotes, reasoning
+/// after `~`, a call's delta is `#index id:… name arguments done provider`, and other events are
+/// their type and what tells them apart.
 pub(crate) fn brief(api: Api, frames: &[&str]) -> Vec<String> {
     let body: String = frames.iter().map(|f| format!("data: {f}\n\n")).collect();
     let mut out = Collect::default();
     let mut stream = Stream::new(api, crate::StreamOptions::default());
     stream.push(body.as_bytes(), &mut out);
     stream.finish(End::Eof, &mut out);
-    out.lines.iter().filter_map(|line| one(Raw::parse(line).expect("an event is JSON"))).collect()
+    out.lines
+        .iter()
+        .filter_map(|line| one(Raw::parse(line).expect("an event is JSON")))
+        .collect()
 }
 
 /// The same for a whole response.
 pub(crate) fn brief_whole(api: Api, body: &str) -> Vec<String> {
     let mut out = Collect::default();
     Stream::new(api, crate::StreamOptions::default()).whole(body.as_bytes(), &mut out);
-    out.lines.iter().filter_map(|line| one(Raw::parse(line).expect("an event is JSON"))).collect()
+    out.lines
+        .iter()
+        .filter_map(|line| one(Raw::parse(line).expect("an event is JSON")))
+        .collect()
 }
 
 fn one(event: Raw<'_>) -> Option<String> {
     let text = |key: &str| event.get(key).map(Raw::text).unwrap_or_default();
     let word = |key: &str| event.get_str(key).unwrap_or_default();
     let kind = word("type");
-    let choice = event.get("choice").map(|c| format!("[{}]", c.text())).unwrap_or_default();
+    let choice = event
+        .get("choice")
+        .map(|c| format!("[{}]", c.text()))
+        .unwrap_or_default();
     Some(match kind.as_ref() {
         "stream_start" => return None,
-        "session_stats" => format!("tokens {}+{}", text("prompt_tokens"), text("completion_tokens")),
+        "session_stats" => format!(
+            "tokens {}+{}",
+            text("prompt_tokens"),
+            text("completion_tokens")
+        ),
         "content_delta" => format!("{choice}{}", text("text")),
         "refusal_delta" => format!("{choice}refusal {}", text("text")),
         "thinking" => format!("{choice}~{}{}", text("text"), text("provider")),
@@ -49,7 +63,11 @@ fn one(event: Raw<'_>) -> Option<String> {
         "retract" => format!("{choice}retract #{} {}", text("index"), word("reason")),
         "server_item" => format!("{choice}server {} {}", word("kind"), text("data")),
         "warning" | "error" => format!("{choice}{kind} {}", word("code")),
-        "stream_end" => format!("end {} {}", word("finish_reason"), word("provider_finish_reason")),
+        "stream_end" => format!(
+            "end {} {}",
+            word("finish_reason"),
+            word("provider_finish_reason")
+        ),
         other => other.to_owned(),
     })
 }

@@ -1,5 +1,6 @@
-//! Cohere's chat endpoint, version 2 (docs.cohere.com/v2/docs/streaming and /tool-use-streaming): typed events, each with a delta
-//! of a message. The text of the plan before a call is reasoning. Citations are dropped.
+//! Cohere's chat endpoint, version 2 (docs.cohere.com/v2/docs/streaming and /tool-use-streaming):
+//! typed events, each with a delta of a message. The text of the plan before a call is reasoning.
+//! Citations are dropped.
 
 use crate::decoder::Decoder;
 use crate::failure::Failure;
@@ -26,9 +27,13 @@ impl Decoder for Cohere {
                 turn.id(data.get("id"));
                 turn.choice(0);
             }
-            ("content-start" | "content-delta" | "tool-plan-delta", Some(message)) => self.message(message, turn, out),
+            ("content-start" | "content-delta" | "tool-plan-delta", Some(message)) => {
+                self.message(message, turn, out)
+            }
             ("tool-call-start" | "tool-call-delta", Some(message)) => {
-                let Some(call) = message.get("tool_calls") else { return };
+                let Some(call) = message.get("tool_calls") else {
+                    return;
+                };
                 // An object in every stream seen; the reference's schema would allow a list.
                 for call in call.items().chain(Some(call).filter(|c| c.is_object())) {
                     self.call(data.get("index").and_then(Raw::i64), call, false, turn, out);
@@ -36,7 +41,16 @@ impl Decoder for Cohere {
             }
             ("tool-call-end", _) => {
                 let index = data.get("index").and_then(Raw::i64);
-                turn.call(0, &ToolCallDelta { index, done: true, ..ToolCallDelta::default() }, None, out);
+                turn.call(
+                    0,
+                    &ToolCallDelta {
+                        index,
+                        done: true,
+                        ..ToolCallDelta::default()
+                    },
+                    None,
+                    out,
+                );
             }
             ("message-end", _) => {
                 if let Some(delta) = data.get("delta") {
@@ -73,25 +87,48 @@ impl Decoder for Cohere {
 }
 
 impl Cohere {
-    /// The plan and the content of a message or of a delta, where the content is one part or a list of parts.
+    /// The plan and the content of a message or of a delta, where the content is one part or a list
+    /// of parts.
     fn message(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         if let Some(plan) = message.get("tool_plan") {
             self.reasoning.piece("tool_plan", plan, API, turn, out);
         }
-        turn.details(0, "message", message, &["role", "content", "tool_plan", "tool_calls"], out);
-        let Some(content) = message.get("content") else { return };
-        for part in content.items().chain(Some(content).filter(|c| !c.is_array())) {
+        turn.details(
+            0,
+            "message",
+            message,
+            &["role", "content", "tool_plan", "tool_calls"],
+            out,
+        );
+        let Some(content) = message.get("content") else {
+            return;
+        };
+        for part in content
+            .items()
+            .chain(Some(content).filter(|c| !c.is_array()))
+        {
             if let Some(text) = part.get("thinking") {
                 self.reasoning.piece("thinking", text, API, turn, out);
             }
-            if let Some(text) = part.get("text").or(Some(part)).filter(|t| t.is_str() && t.text() != "\"\"") {
+            if let Some(text) = part
+                .get("text")
+                .or(Some(part))
+                .filter(|t| t.is_str() && t.text() != "\"\"")
+            {
                 self.reasoning.close(API, turn, out);
                 turn.text(0, text, out);
             }
         }
     }
 
-    fn call(&mut self, index: Option<i64>, call: Raw<'_>, done: bool, turn: &mut Turn, out: &mut dyn Sink) {
+    fn call(
+        &mut self,
+        index: Option<i64>,
+        call: Raw<'_>,
+        done: bool,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
         self.reasoning.close(API, turn, out);
         let function = call.get("function");
         let delta = ToolCallDelta {
@@ -104,12 +141,14 @@ impl Cohere {
         turn.call(0, &delta, function.and_then(|f| f.get("arguments")), out);
     }
 
-    /// The end of a message: why, and the counts. Tokens are what the model saw; billed units are fewer.
+    /// The end of a message: why, and the counts. Tokens are what the model saw; billed units are
+    /// fewer.
     fn end(&mut self, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         self.reasoning.close(API, turn, out);
         if let Some(usage) = delta.get("usage") {
             let n = |key: &str| {
-                Usage::count(usage, &["tokens", key]).or_else(|| Usage::count(usage, &["billed_units", key]))
+                Usage::count(usage, &["tokens", key])
+                    .or_else(|| Usage::count(usage, &["billed_units", key]))
             };
             let cached = Usage::count(usage, &["cached_tokens"]);
             turn.usage(&Usage {

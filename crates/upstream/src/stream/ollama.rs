@@ -1,7 +1,8 @@
-//! Ollama's own chat endpoint (github.com/ollama/ollama, docs/api.md, "Generate a chat completion"): one JSON object a line.
+//! Ollama's own chat endpoint (github.com/ollama/ollama, docs/api.md, "Generate a chat
+//! completion"): one JSON object a line.
 //!
-//! A call comes whole in one line, its arguments an object, often without an id. The last line has `done`, the reason and the counts;
-//! a response without streaming is that line alone.
+//! A call comes whole in one line, its arguments an object, often without an id. The last line has
+//! `done`, the reason and the counts; a response without streaming is that line alone.
 
 use crate::decoder::Decoder;
 use crate::stream::openai_chat;
@@ -39,7 +40,13 @@ impl Decoder for Ollama {
         turn.id(data.get("created_at")); // Responses have no id.
         if let Some(list) = data.get("logprobs").filter(|list| list.is_array()) {
             // The entries are those of chat completions (https://docs.ollama.com/api/chat).
-            turn.member(0, "choice", "logprobs", &format!("{{\"content\":{}}}", list.text()), out);
+            turn.member(
+                0,
+                "choice",
+                "logprobs",
+                &format!("{{\"content\":{}}}", list.text()),
+                out,
+            );
         }
         turn.details(0, "answer", data, &READ, out);
         if let Some(message) = data.get("message") {
@@ -50,7 +57,11 @@ impl Decoder for Ollama {
         }
         if data.get("done").and_then(Raw::bool) == Some(true) {
             let n = |key: &str| Usage::count(data, &[key]);
-            turn.usage(&Usage { prompt: n("prompt_eval_count"), completion: n("eval_count"), ..Usage::default() });
+            turn.usage(&Usage {
+                prompt: n("prompt_eval_count"),
+                completion: n("eval_count"),
+                ..Usage::default()
+            });
             let word = data.get_str("done_reason").unwrap_or(Cow::Borrowed("stop"));
             turn.finish_reason(0, openai_chat::reason(&word), &word);
             turn.end_mark();
@@ -77,7 +88,10 @@ impl Ollama {
             self.thinking.close(API, turn, out);
             let function = call.get("function").unwrap_or(call);
             let delta = ToolCallDelta {
-                index: function.get("index").or_else(|| call.get("index")).and_then(Raw::i64),
+                index: function
+                    .get("index")
+                    .or_else(|| call.get("index"))
+                    .and_then(Raw::i64),
                 tool_id: call.get("id").and_then(Text::of),
                 tool_name: function.get("name").and_then(Text::of),
                 done: true,

@@ -1,8 +1,9 @@
-//! Chat completions, as OpenAI documents them (platform.openai.com/docs/api-reference/chat-streaming) and as the many servers
-//! that speak them deviate: a chunk holds choices, a choice a delta, a delta text, reasoning and pieces of calls.
+//! Chat completions, as OpenAI documents them
+//! (platform.openai.com/docs/api-reference/chat-streaming) and as the many servers that speak them
+//! deviate: a chunk holds choices, a choice a delta, a delta text, reasoning and pieces of calls.
 //!
-//! Mistral's stream (docs.mistral.ai/api) is the same, with content as a list of parts. The deviations, each with its source and
-//! its fixture, are in docs/deviations.md.
+//! Mistral's stream (docs.mistral.ai/api) is the same, with content as a list of parts. The
+//! deviations, each with its source and its fixture, are in docs/deviations.md.
 
 mod reasoning;
 
@@ -16,12 +17,37 @@ use reasoning::Reasoning;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// The members of a chunk, a choice and a message that are read. `obfuscation` is a text without meaning, which hides the length of the chunk
+/// The members of a chunk, a choice and a message that are read. `obfuscation` is a text without
+/// meaning, which hides the length of the chunk
 /// (<https://platform.openai.com/docs/api-reference/chat-streaming>).
-const ANSWER: [&str; 8] = ["id", "object", "created", "model", "choices", "usage", "error", "obfuscation"];
-const CHOICE: [&str; 7] = ["index", "delta", "message", "finish_reason", "usage", "error", "text"];
-const MESSAGE: [&str; 7] =
-    ["role", "content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"];
+const ANSWER: [&str; 8] = [
+    "id",
+    "object",
+    "created",
+    "model",
+    "choices",
+    "usage",
+    "error",
+    "obfuscation",
+];
+const CHOICE: [&str; 7] = [
+    "index",
+    "delta",
+    "message",
+    "finish_reason",
+    "usage",
+    "error",
+    "text",
+];
+const MESSAGE: [&str; 7] = [
+    "role",
+    "content",
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "reasoning_content",
+    "reasoning",
+];
 
 /// The rules of this stream.
 #[derive(Debug)]
@@ -36,24 +62,34 @@ pub(crate) struct OpenaiChat {
 struct ChatChoice {
     index: u32,
     reasoning: Reasoning,
-    /// Custom tools, whose input is text and not JSON: the provider's index of each call that is open.
+    /// Custom tools, whose input is text and not JSON: the provider's index of each call that is
+    /// open.
     customs: BTreeSet<Option<i64>>,
 }
 
 impl Default for OpenaiChat {
     fn default() -> Self {
-        OpenaiChat { api: "openai-chat", choices: Choices::default() }
+        OpenaiChat {
+            api: "openai-chat",
+            choices: Choices::default(),
+        }
     }
 }
 
 impl OpenaiChat {
     /// Mistral's stream.
     pub(crate) fn mistral() -> Self {
-        OpenaiChat { api: "mistral", choices: Choices::default() }
+        OpenaiChat {
+            api: "mistral",
+            choices: Choices::default(),
+        }
     }
 
     fn choice(&mut self, index: u32) -> &mut ChatChoice {
-        let at = self.choices.place(index, || ChatChoice { index, ..ChatChoice::default() });
+        let at = self.choices.place(index, || ChatChoice {
+            index,
+            ..ChatChoice::default()
+        });
         &mut self.choices[at]
     }
 }
@@ -62,7 +98,11 @@ impl Decoder for OpenaiChat {
     fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         let [choices, counts, x_groq] = data.fields(["choices", "usage", "x_groq"]);
         // Each chunk repeats these; they count before the first event only.
-        let [id, model, created] = if turn.has_started() { [None; 3] } else { data.fields(["id", "model", "created"]) };
+        let [id, model, created] = if turn.has_started() {
+            [None; 3]
+        } else {
+            data.fields(["id", "model", "created"])
+        };
         turn.id(id);
         turn.model(model);
         if let Some(x_groq) = x_groq {
@@ -95,8 +135,12 @@ impl Decoder for OpenaiChat {
 impl OpenaiChat {
     /// One item of `choices`.
     fn item(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let [index, delta, finish, counts, error] = item.fields(["index", "delta", "finish_reason", "usage", "error"]);
-        let index = index.and_then(Raw::i64).and_then(|i| u32::try_from(i).ok()).unwrap_or(0);
+        let [index, delta, finish, counts, error] =
+            item.fields(["index", "delta", "finish_reason", "usage", "error"]);
+        let index = index
+            .and_then(Raw::i64)
+            .and_then(|i| u32::try_from(i).ok())
+            .unwrap_or(0);
         let [delta, error] = [delta, error].map(|v| v.filter(|v| v.is_object()));
         let finish = finish.and_then(Raw::str).filter(|word| !word.is_empty());
         if let Some(counts) = counts {
@@ -119,18 +163,35 @@ impl OpenaiChat {
             let choice = self.choice(index);
             choice.reasoning.close(api, index, turn, out);
             for index in std::mem::take(&mut choice.customs) {
-                let end =
-                    ToolCallDelta { index, arguments: Some("\"}".into()), done: true, ..ToolCallDelta::default() };
+                let end = ToolCallDelta {
+                    index,
+                    arguments: Some("\"}".into()),
+                    done: true,
+                    ..ToolCallDelta::default()
+                };
                 turn.call(choice.index, &end, None, out);
             }
             turn.finish_reason(index, reason(&word), &word);
         }
     }
 
-    /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the order of the members.
-    fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut Turn, out: &mut dyn Sink) {
-        let [content, refusal, calls, legacy, ran] =
-            delta.fields(["content", "refusal", "tool_calls", "function_call", "executed_tools"]);
+    /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the
+    /// order of the members.
+    fn delta(
+        &mut self,
+        index: u32,
+        delta: Raw<'_>,
+        whole: bool,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let [content, refusal, calls, legacy, ran] = delta.fields([
+            "content",
+            "refusal",
+            "tool_calls",
+            "function_call",
+            "executed_tools",
+        ]);
         let [reasoning_content, reasoning, details] =
             delta.fields(["reasoning_content", "reasoning", "reasoning_details"]);
         turn.details(index, "message", delta, &MESSAGE, out);
@@ -138,8 +199,14 @@ impl OpenaiChat {
         if let Some(details) = details {
             choice.reasoning.details(details, turn);
         }
-        choice.reasoning.flow(index, [reasoning_content, reasoning], turn, out);
-        let calls = || calls.into_iter().flat_map(|c| c.items().chain(Some(c).filter(|c| c.is_object())));
+        choice
+            .reasoning
+            .flow(index, [reasoning_content, reasoning], turn, out);
+        let calls = || {
+            calls
+                .into_iter()
+                .flat_map(|c| c.items().chain(Some(c).filter(|c| c.is_object())))
+        };
         let legacy = legacy.filter(|call| call.is_object());
         turn.with_call(legacy.is_some() || calls().next().is_some());
         if let Some(content) = content {
@@ -149,14 +216,25 @@ impl OpenaiChat {
             self.refusal(index, refusal, turn, out);
         }
         for item in ran.into_iter().flat_map(Raw::items) {
-            let kind = item.get_str("type").unwrap_or(Cow::Borrowed("executed_tool"));
+            let kind = item
+                .get_str("type")
+                .unwrap_or(Cow::Borrowed("executed_tool"));
             turn.server_item(index, &kind, item, out);
         }
         for (position, call) in calls().enumerate() {
             self.call(index, call, whole.then_some(position as i64), turn, out);
         }
         if let Some(call) = legacy {
-            self.function(index, ToolCallDelta { done: whole, ..ToolCallDelta::default() }, call, turn, out);
+            self.function(
+                index,
+                ToolCallDelta {
+                    done: whole,
+                    ..ToolCallDelta::default()
+                },
+                call,
+                turn,
+                out,
+            );
         }
     }
 
@@ -170,7 +248,10 @@ impl OpenaiChat {
             }
             return;
         }
-        for part in content.items().chain(Some(content).filter(|c| c.is_object())) {
+        for part in content
+            .items()
+            .chain(Some(content).filter(|c| c.is_object()))
+        {
             if part.is_str() {
                 self.content(index, part, turn, out);
                 continue;
@@ -188,9 +269,15 @@ impl OpenaiChat {
                     }
                 }
                 "thinking" | "reasoning" => {
-                    let Some(thinking) = part.get(&kind).or_else(|| part.get("text")) else { continue };
+                    let Some(thinking) = part.get(&kind).or_else(|| part.get("text")) else {
+                        continue;
+                    };
                     let reasoning = &mut self.choice(index).reasoning;
-                    for text in thinking.items().filter_map(|t| t.get("text")).chain(Some(thinking)) {
+                    for text in thinking
+                        .items()
+                        .filter_map(|t| t.get("text"))
+                        .chain(Some(thinking))
+                    {
                         reasoning.part(index, text, turn, out);
                     }
                 }
@@ -209,19 +296,35 @@ impl OpenaiChat {
     }
 
     /// One item of `tool_calls`; `position` is set when it is a whole call of a whole message.
-    fn call(&mut self, index: u32, call: Raw<'_>, position: Option<i64>, turn: &mut Turn, out: &mut dyn Sink) {
-        let [label, id, function, custom, extra, specific] =
-            call.fields(["index", "id", "function", "custom", "extra_content", "provider_specific_fields"]);
+    fn call(
+        &mut self,
+        index: u32,
+        call: Raw<'_>,
+        position: Option<i64>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let [label, id, function, custom, extra, specific] = call.fields([
+            "index",
+            "id",
+            "function",
+            "custom",
+            "extra_content",
+            "provider_specific_fields",
+        ]);
         let [function, custom] = [function, custom].map(|v| v.filter(|v| v.is_object()));
         let mut delta = ToolCallDelta {
-            index: label.and_then(|v| v.i64().or_else(|| v.str()?.parse().ok())).or(position),
+            index: label
+                .and_then(|v| v.i64().or_else(|| v.str()?.parse().ok()))
+                .or(position),
             tool_id: id.and_then(Text::of),
             done: position.is_some(),
             ..ToolCallDelta::default()
         };
         let mut provider = Provider::default();
         if extra.or(specific).is_some() {
-            call.entries().for_each(|(key, value)| provider.member(&key, value));
+            call.entries()
+                .for_each(|(key, value)| provider.member(&key, value));
         }
         let provider = provider.wrapped(self.api);
         delta.provider = provider.as_deref().map(Json::of);
@@ -249,13 +352,25 @@ impl OpenaiChat {
         turn.call(index, &delta, arguments, out);
     }
 
-    /// A piece of a custom tool's input, which is text. It is put into the arguments `{"input":"…"}`, closed at the finish reason.
-    fn custom(&mut self, index: u32, delta: ToolCallDelta<'_>, custom: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let (api, wrapped) = (self.api, format!("{{\"{}\":{{\"custom\":true}}}}", self.api));
+    /// A piece of a custom tool's input, which is text. It is put into the arguments
+    /// `{"input":"…"}`, closed at the finish reason.
+    fn custom(
+        &mut self,
+        index: u32,
+        delta: ToolCallDelta<'_>,
+        custom: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let (api, wrapped) = (
+            self.api,
+            format!("{{\"{}\":{{\"custom\":true}}}}", self.api),
+        );
         let mut delta = delta;
         let choice = self.choice(index);
         choice.reasoning.close(api, index, turn, out);
-        let begun = choice.customs.contains(&delta.index) && delta.tool_id.is_none_or(|id| id.is_empty());
+        let begun =
+            choice.customs.contains(&delta.index) && delta.tool_id.is_none_or(|id| id.is_empty());
         let mut text = String::new();
         if !begun {
             text.push_str("{\"input\":\"");
@@ -305,7 +420,8 @@ fn usage(usage: Raw<'_>, turn: &mut Turn) {
         prompt: n(&["prompt_tokens"]),
         completion: n(&["completion_tokens"]),
         total: n(&["total_tokens"]),
-        reasoning: n(&["completion_tokens_details", "reasoning_tokens"]).or_else(|| n(&["reasoning_tokens"])),
+        reasoning: n(&["completion_tokens_details", "reasoning_tokens"])
+            .or_else(|| n(&["reasoning_tokens"])),
         cached: n(&["prompt_tokens_details", "cached_tokens"])
             .or_else(|| n(&["prompt_cache_hit_tokens"]))
             .or_else(|| n(&["cached_tokens"])),
@@ -333,9 +449,11 @@ pub(crate) fn reason(word: &str) -> FinishReason {
         | "context_length"
         | "context_window_exceeded"
         | "model_context_window_exceeded" => FinishReason::Length,
-        "content_filter" | "content_filtered" | "safety" | "recitation" | "sensitive" | "blocklist"
-        | "prohibited_content" => FinishReason::ContentFilter,
-        "error" | "failed" | "abort" | "network_error" | "insufficient_system_resource" => FinishReason::Error,
+        "content_filter" | "content_filtered" | "safety" | "recitation" | "sensitive"
+        | "blocklist" | "prohibited_content" => FinishReason::ContentFilter,
+        "error" | "failed" | "abort" | "network_error" | "insufficient_system_resource" => {
+            FinishReason::Error
+        }
         _ => FinishReason::Stop,
     }
 }

@@ -19,13 +19,17 @@ pub struct StreamOptions {
     pub attempt: Option<u32>,
     /// Whether the endpoint without streaming had to be used.
     pub fallback: bool,
-    /// The name of a response that has no id; ids of calls are made from it. See [`crate::Request::name`].
+    /// The name of a response that has no id; ids of calls are made from it. See
+    /// [`crate::Request::name`].
     pub id: Option<String>,
-    /// Takes credentials out of errors, warnings and names: a server may repeat the key that it received. The model's text stays.
+    /// Takes credentials out of errors, warnings and names: a server may repeat the key that it
+    /// received. The model's text stays.
     pub redactor: Redactor,
-    /// The name of the server, where errors are for a client of a service, who knows neither its options nor a log.
+    /// The name of the server, where errors are for a client of a service, who knows neither its
+    /// options nor a log.
     pub server: Option<String>,
-    /// Whether the ids of output items go along as `provider` data (OpenAI Responses): a later request may refer to them.
+    /// Whether the ids of output items go along as `provider` data (OpenAI Responses): a later
+    /// request may refer to them.
     pub item_ids: bool,
     /// Whether `details` events hold the members of the answer that no other event has.
     pub details: bool,

@@ -8,8 +8,16 @@ use event::{Raw, Sink};
 pub(super) struct ReasoningField(&'static str);
 
 impl ReasoningField {
-    /// Writes a piece of reasoning that came in the member `name`. A block in another member is closed first.
-    pub(super) fn piece(&mut self, name: &'static str, text: Raw<'_>, api: &str, turn: &mut Turn, out: &mut dyn Sink) {
+    /// Writes a piece of reasoning that came in the member `name`. A block in another member is
+    /// closed first.
+    pub(super) fn piece(
+        &mut self,
+        name: &'static str,
+        text: Raw<'_>,
+        api: &str,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
         if !text.is_str() || text.text() == "\"\"" {
             return;
         }
@@ -24,7 +32,12 @@ impl ReasoningField {
     pub(super) fn close(&mut self, api: &str, turn: &mut Turn, out: &mut dyn Sink) {
         let name = std::mem::take(&mut self.0);
         if !name.is_empty() {
-            turn.thinking_plain(0, "", Some(&format!("{{\"{api}\":{{\"field\":\"{name}\"}}}}")), out);
+            turn.thinking_plain(
+                0,
+                "",
+                Some(&format!("{{\"{api}\":{{\"field\":\"{name}\"}}}}")),
+                out,
+            );
         }
     }
 }

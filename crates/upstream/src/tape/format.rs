@@ -11,23 +11,34 @@ use std::time::Duration;
 /// The longest time between two lines that is taken for real.
 const DAY: f64 = 86_400.0;
 
-/// Whether `text` (the beginning of a file, at least its first line that is not a comment) is a tape, not a raw body.
+/// Whether `text` (the beginning of a file, at least its first line that is not a comment) is a
+/// tape, not a raw body.
 pub fn is_tape(text: &[u8]) -> bool {
-    let first = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty() && line[0] != b'#');
-    let Some(rest) = first.and_then(|line| line.strip_prefix(b"{")) else { return false };
-    rest.trim_ascii_start().strip_prefix(b"\"tape\"").is_some_and(|rest| rest.trim_ascii_start().starts_with(b":"))
+    let first = text
+        .split(|b| *b == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .find(|line| !line.is_empty() && line[0] != b'#');
+    let Some(rest) = first.and_then(|line| line.strip_prefix(b"{")) else {
+        return false;
+    };
+    rest.trim_ascii_start()
+        .strip_prefix(b"\"tape\"")
+        .is_some_and(|rest| rest.trim_ascii_start().starts_with(b":"))
 }
 
 impl Tape {
     /// Reads the text of a tape.
     ///
     /// # Errors
-    /// The line that is not a tape line, has a time that is negative, not a number or longer than a day, or holds the shape of a
-    /// credential.
+    /// The line that is not a tape line, has a time that is negative, not a number or longer than a
+    /// day, or holds the shape of a credential.
     pub fn read(text: &str) -> Result<Tape, TapeError> {
         let mut exchanges: Vec<Exchange> = vec![];
         for (number, line) in text.lines().enumerate() {
-            let at = |what: String| TapeError { line: number + 1, what };
+            let at = |what: String| TapeError {
+                line: number + 1,
+                what,
+            };
             let line = line.trim_start_matches('\u{feff}').trim();
             if let Some(shape) = credential(line.as_bytes()) {
                 return Err(at(refusal(shape)));
@@ -35,23 +46,32 @@ impl Tape {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let value = Raw::parse(line).map_err(|e| at(format!("not a JSON value ({e}), mend the line")))?;
+            let value = Raw::parse(line)
+                .map_err(|e| at(format!("not a JSON value ({e}), mend the line")))?;
             if value.is_object() {
                 exchanges.push(header(value, number + 1).map_err(at)?);
                 continue;
             }
             let Some(exchange) = exchanges.last_mut() else {
-                return Err(at("this line comes before any header, begin the tape with {\"tape\":1,…}".into()));
+                return Err(at(
+                    "this line comes before any header, begin the tape with {\"tape\":1,…}".into(),
+                ));
             };
             piece(value, exchange).map_err(at)?;
         }
         for exchange in &exchanges {
             // A credential that the network cut in two shows only when the pieces are joined.
             if let Some(shape) = credential(&exchange.body()) {
-                return Err(TapeError { line: exchange.line, what: refusal(shape) });
+                return Err(TapeError {
+                    line: exchange.line,
+                    what: refusal(shape),
+                });
             }
         }
-        Ok(Tape { played: vec![false; exchanges.len()], exchanges })
+        Ok(Tape {
+            played: vec![false; exchanges.len()],
+            exchanges,
+        })
     }
 }
 
@@ -60,13 +80,19 @@ fn refusal(shape: &str) -> String {
 }
 
 impl Exchange {
-    /// Appends the lines of this exchange, the last with its line feed. Redact it first: see [`Exchange::redact`].
+    /// Appends the lines of this exchange, the last with its line feed. Redact it first: see
+    /// [`Exchange::redact`].
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
-        o.int("tape", 1).str("api", &self.api).str("model", &self.model).object("request", |o| {
-            o.str("method", &self.request.method).str("url", &self.request.url);
-            o.minified("body", &self.request.body.to_string()).str("sha256", &self.request.sha256);
-        });
+        o.int("tape", 1)
+            .str("api", &self.api)
+            .str("model", &self.model)
+            .object("request", |o| {
+                o.str("method", &self.request.method)
+                    .str("url", &self.request.url);
+                o.minified("body", &self.request.body.to_string())
+                    .str("sha256", &self.request.sha256);
+            });
         o.array("redactions", |a| {
             for path in &self.redactions {
                 a.str(path);
@@ -88,11 +114,15 @@ impl Exchange {
         for read in &self.reads {
             match std::str::from_utf8(&read.bytes) {
                 Ok(text) => line(out, read.after, "text", |out| event::push_string(out, text)),
-                Err(_) => line(out, read.after, "bytes", |out| event::push_string(out, &STANDARD.encode(&read.bytes))),
+                Err(_) => line(out, read.after, "bytes", |out| {
+                    event::push_string(out, &STANDARD.encode(&read.bytes))
+                }),
             }
         }
         if let Some((after, ending)) = self.end {
-            line(out, after, "end", |out| event::push_string(out, ending.name()));
+            line(out, after, "end", |out| {
+                event::push_string(out, ending.name())
+            });
         }
     }
 
@@ -125,16 +155,28 @@ fn line(out: &mut Vec<u8>, after: Duration, kind: &str, value: impl FnOnce(&mut 
 fn header(value: Raw<'_>, line: usize) -> Result<Exchange, String> {
     match value.get("tape").and_then(Raw::i64) {
         Some(1) => {}
-        Some(n) => return Err(format!("tape version {n} is newer than this command, which reads version 1")),
-        None => return Err("a header without \"tape\":1, begin each request with {\"tape\":1,…}".into()),
+        Some(n) => {
+            return Err(format!(
+                "tape version {n} is newer than this command, which reads version 1"
+            ));
+        }
+        None => {
+            return Err(
+                "a header without \"tape\":1, begin each request with {\"tape\":1,…}".into(),
+            );
+        }
     }
     let text = |v: Raw<'_>, key: &str| v.get_str(key).unwrap_or_default().into_owned();
     let Some(request) = value.get("request").filter(|r| r.is_object()) else {
         return Err("a header without a \"request\" object, say what was asked".into());
     };
-    let body = request.get("body").map_or(Ok(Value::Null), |b| serde_json::from_str(b.text()));
+    let body = request
+        .get("body")
+        .map_or(Ok(Value::Null), |b| serde_json::from_str(b.text()));
     let body = body.map_err(|e| format!("the request's body cannot be read ({e}), mend it"))?;
-    let redactions = value.get("redactions").map(|r| r.items().filter_map(Raw::str).map(Into::into).collect());
+    let redactions = value
+        .get("redactions")
+        .map(|r| r.items().filter_map(Raw::str).map(Into::into).collect());
     Ok(Exchange {
         line,
         api: text(value, "api"),
@@ -153,24 +195,36 @@ fn header(value: Raw<'_>, line: usize) -> Result<Exchange, String> {
 fn piece(value: Raw<'_>, exchange: &mut Exchange) -> Result<(), String> {
     let shape = "not [SECONDS,\"head\"|\"text\"|\"bytes\"|\"end\",VALUE], mend the line";
     let items: Vec<Raw<'_>> = value.items().collect();
-    let [time, kind, value] = items[..] else { return Err(shape.into()) };
+    let [time, kind, value] = items[..] else {
+        return Err(shape.into());
+    };
     let after = seconds(time)?;
     if exchange.end.is_some() {
-        return Err("this line comes after the end of its answer, give it a header of its own".into());
+        return Err(
+            "this line comes after the end of its answer, give it a header of its own".into(),
+        );
     }
     match (kind.str().as_deref(), value.str()) {
         (Some("head"), _) if exchange.head.is_some() || !exchange.reads.is_empty() => {
             return Err("a second head, or one after its body, give it a header of its own".into());
         }
         (Some("head"), _) => exchange.head = Some(head(value, after)?),
-        (Some("text"), Some(text)) => exchange.reads.push(Read { after, bytes: text.into_owned().into_bytes() }),
+        (Some("text"), Some(text)) => exchange.reads.push(Read {
+            after,
+            bytes: text.into_owned().into_bytes(),
+        }),
         (Some("bytes"), Some(text)) => {
-            let bytes = STANDARD.decode(text.as_bytes()).map_err(|e| format!("not base64 ({e}), mend the line"))?;
+            let bytes = STANDARD
+                .decode(text.as_bytes())
+                .map_err(|e| format!("not base64 ({e}), mend the line"))?;
             exchange.reads.push(Read { after, bytes });
         }
         (Some("end"), Some(word)) => {
-            let ending = [Ending::Eof, Ending::Reset, Ending::Timeout].into_iter().find(|e| e.name() == word);
-            let ending = ending.ok_or_else(|| format!("an end \"{word}\", use eof, reset or timeout"))?;
+            let ending = [Ending::Eof, Ending::Reset, Ending::Timeout]
+                .into_iter()
+                .find(|e| e.name() == word);
+            let ending =
+                ending.ok_or_else(|| format!("an end \"{word}\", use eof, reset or timeout"))?;
             exchange.end = Some((after, ending));
         }
         _ => return Err(shape.into()),
@@ -179,19 +233,32 @@ fn piece(value: Raw<'_>, exchange: &mut Exchange) -> Result<(), String> {
 }
 
 fn head(value: Raw<'_>, after: Duration) -> Result<Head, String> {
-    let status = value.get("status").and_then(Raw::i64).and_then(|n| u16::try_from(n).ok());
-    let status =
-        status.filter(|n| (100..600).contains(n)).ok_or("a head without an HTTP status, such as {\"status\":200}")?;
+    let status = value
+        .get("status")
+        .and_then(Raw::i64)
+        .and_then(|n| u16::try_from(n).ok());
+    let status = status
+        .filter(|n| (100..600).contains(n))
+        .ok_or("a head without an HTTP status, such as {\"status\":200}")?;
     let headers = value.get("headers").map(|h| {
-        h.entries().filter_map(|(name, v)| Some((name.to_ascii_lowercase(), v.str()?.into_owned()))).collect()
+        h.entries()
+            .filter_map(|(name, v)| Some((name.to_ascii_lowercase(), v.str()?.into_owned())))
+            .collect()
     });
-    Ok(Head { after, status, headers: headers.unwrap_or_default() })
+    Ok(Head {
+        after,
+        status,
+        headers: headers.unwrap_or_default(),
+    })
 }
 
 fn seconds(value: Raw<'_>) -> Result<Duration, String> {
     match value.f64() {
         Some(n) if (0.0..=DAY).contains(&n) => Ok(Duration::from_micros((n * 1e6).round() as u64)),
-        _ => Err(format!("{} is no time, use seconds since the line before, from 0 to {DAY}", value.text())),
+        _ => Err(format!(
+            "{} is no time, use seconds since the line before, from 0 to {DAY}",
+            value.text()
+        )),
     }
 }
 
@@ -208,7 +275,10 @@ mod tests {
         let tape = Tape::read(TAPE).unwrap();
         let exchange = &tape.exchanges[0];
         assert_eq!(exchange.reads[1].bytes, [0xe2, 0x82]);
-        assert_eq!(exchange.head.as_ref().unwrap().header("content-type"), Some("x/y"));
+        assert_eq!(
+            exchange.head.as_ref().unwrap().header("content-type"),
+            Some("x/y")
+        );
         assert_eq!(exchange.end, Some((Duration::from_secs(2), Ending::Eof)));
         let mut out = vec![];
         exchange.write(&mut out);
@@ -236,7 +306,10 @@ mod tests {
             ("[0,\"head\",{}]", "a head without an HTTP status"),
             ("{\"tape\":2,\"request\":{}}", "tape version 2"),
             ("{}", "without \"tape\":1"),
-            ("[0,\"text\",\"key sk-proj-0123456789abcdefghij\"]", "looks like a credential (sk-…)"),
+            (
+                "[0,\"text\",\"key sk-proj-0123456789abcdefghij\"]",
+                "looks like a credential (sk-…)",
+            ),
             ("# Bearer abcdefghij0123456789", "looks like a credential"),
             ("[0,\"end\",\"eof\"]\n[0,\"text\",\"x\"]", "after the end"),
         ] {
@@ -245,7 +318,12 @@ mod tests {
             assert!(e.line >= 2);
         }
         assert_eq!(Tape::read("[0,\"text\",\"x\"]").unwrap_err().line, 1);
-        let split = format!("{header}[0,\"text\",\"sk-proj-01234567\"]\n[0,\"text\",\"89abcdefghij\"]\n");
-        assert_eq!(Tape::read(&split).unwrap_err().line, 1, "a credential cut in two");
+        let split =
+            format!("{header}[0,\"text\",\"sk-proj-01234567\"]\n[0,\"text\",\"89abcdefghij\"]\n");
+        assert_eq!(
+            Tape::read(&split).unwrap_err().line,
+            1,
+            "a credential cut in two"
+        );
     }
 }

@@ -5,8 +5,9 @@ use redact::Redactor;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// The members of a request's body that decide whether two requests are the same, in the order in which differences are reported.
-/// The others (`stream`, sampling, token limits) do not count, so that a tape outlives a change of those.
+/// The members of a request's body that decide whether two requests are the same, in the order in
+/// which differences are reported. The others (`stream`, sampling, token limits) do not count, so
+/// that a tape outlives a change of those.
 const ASKED: [&str; 9] = [
     "model",
     "system",
@@ -19,7 +20,8 @@ const ASKED: [&str; 9] = [
     "input",
 ];
 
-/// What of a request decides which recorded answer it gets: model, messages, tools and system prompt, keys sorted.
+/// What of a request decides which recorded answer it gets: model, messages, tools and system
+/// prompt, keys sorted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Canonical {
     asked: Map<String, Value>,
@@ -28,8 +30,8 @@ pub struct Canonical {
 }
 
 impl Canonical {
-    /// `model` counts where the body does not name one (Gemini has it in the URL). What looks like a credential is taken out
-    /// first, as it is on a tape.
+    /// `model` counts where the body does not name one (Gemini has it in the URL). What looks like
+    /// a credential is taken out first, as it is on a tape.
     pub fn of(model: &str, body: &Value, redactor: &Redactor) -> Canonical {
         let mut asked = Map::new();
         for key in ASKED {
@@ -42,7 +44,10 @@ impl Canonical {
         let mut sorted = Value::Object(asked.clone());
         sorted.sort_all_objects();
         let hash = Sha256::digest(sorted.to_string().as_bytes());
-        Canonical { asked, sha256: hash.iter().map(|b| format!("{b:02x}")).collect() }
+        Canonical {
+            asked,
+            sha256: hash.iter().map(|b| format!("{b:02x}")).collect(),
+        }
     }
 }
 
@@ -52,7 +57,8 @@ impl Canonical {
 pub struct Miss(String);
 
 impl Tape {
-    /// The next answer to this request that was not given out before: equal requests are answered in their order on the tape.
+    /// The next answer to this request that was not given out before: equal requests are answered
+    /// in their order on the tape.
     ///
     /// # Errors
     /// [`Miss`] names the nearest recorded request and the first difference from it.
@@ -61,7 +67,11 @@ impl Tape {
         let mut nearest: Option<(usize, usize, Canonical)> = None;
         for (at, exchange) in self.exchanges.iter().enumerate() {
             let recorded = exchange.canonical();
-            if recorded.as_ref().map_or(&exchange.request.sha256, |r| &r.sha256) == &asked.sha256 {
+            if recorded
+                .as_ref()
+                .map_or(&exchange.request.sha256, |r| &r.sha256)
+                == &asked.sha256
+            {
                 if !std::mem::replace(&mut self.played[at], true) {
                     return Ok(&self.exchanges[at]);
                 }
@@ -89,14 +99,21 @@ impl Tape {
 impl Exchange {
     /// `None` when the tape leaves out the body, so that only the hash is known.
     fn canonical(&self) -> Option<Canonical> {
-        self.request.body.is_object().then(|| Canonical::of(&self.model, &self.request.body, &Redactor::default()))
+        self.request
+            .body
+            .is_object()
+            .then(|| Canonical::of(&self.model, &self.request.body, &Redactor::default()))
     }
 }
 
 /// How much of two requests is the same before the first difference, in bytes of JSON.
 fn shared(a: &Map<String, Value>, b: &Map<String, Value>) -> usize {
     let text = |m: &Map<String, Value>| serde_json::to_string(m).unwrap_or_default();
-    text(a).bytes().zip(text(b).bytes()).take_while(|(x, y)| x == y).count()
+    text(a)
+        .bytes()
+        .zip(text(b).bytes())
+        .take_while(|(x, y)| x == y)
+        .count()
 }
 
 /// The path of the first difference, and both values there, cut to what fits on a line.
@@ -119,7 +136,10 @@ fn descend<'v>(
 ) -> (String, Option<&'v Value>, Option<&'v Value>) {
     let next = match (a, b) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
-            let key = a.keys().chain(b.keys()).find(|key| a.get(*key) != b.get(*key));
+            let key = a
+                .keys()
+                .chain(b.keys())
+                .find(|key| a.get(*key) != b.get(*key));
             key.map(|key| (format!("{path}.{key}"), a.get(key), b.get(key)))
         }
         (Some(Value::Array(a)), Some(Value::Array(b))) => {
@@ -149,8 +169,10 @@ mod tests {
     use serde_json::json;
 
     fn tape(bodies: &[Value]) -> Tape {
-        let text: String =
-            bodies.iter().map(|b| format!("{{\"tape\":1,\"model\":\"m\",\"request\":{{\"body\":{b}}}}}\n")).collect();
+        let text: String = bodies
+            .iter()
+            .map(|b| format!("{{\"tape\":1,\"model\":\"m\",\"request\":{{\"body\":{b}}}}}\n"))
+            .collect();
         Tape::read(&text).unwrap()
     }
 
@@ -163,7 +185,10 @@ mod tests {
         let a = json!({"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true});
         let b = json!({"temperature":0,"messages":[{"content":"hi","role":"user"}]});
         assert_eq!(of(&a).sha256, of(&b).sha256);
-        assert_ne!(of(&a).sha256, of(&json!({"model":"n","messages":a["messages"]})).sha256);
+        assert_ne!(
+            of(&a).sha256,
+            of(&json!({"model":"n","messages":a["messages"]})).sha256
+        );
     }
 
     #[test]
@@ -172,7 +197,12 @@ mod tests {
         let mut tape = tape(&[a.clone(), json!({"messages":["b"]}), a.clone()]);
         assert_eq!(tape.take(&of(&a)).unwrap().line, 1);
         assert_eq!(tape.take(&of(&a)).unwrap().line, 3);
-        assert!(tape.take(&of(&a)).unwrap_err().to_string().contains("recorded 2 times"));
+        assert!(
+            tape.take(&of(&a))
+                .unwrap_err()
+                .to_string()
+                .contains("recorded 2 times")
+        );
     }
 
     #[test]
@@ -184,11 +214,19 @@ mod tests {
         let asked = json!({"messages":[{"role":"user","content":"What is 2+2?"},{"role":"assistant","content":"5"}]});
         let says = tape.take(&of(&asked)).unwrap_err().to_string();
         assert!(
-            says.contains("(line 2) differs first at messages[1].content: \"5\" here, \"4\" on the tape"),
+            says.contains(
+                "(line 2) differs first at messages[1].content: \"5\" here, \"4\" on the tape"
+            ),
             "{says}"
         );
-        let says = tape.take(&of(&json!({"messages":[],"tools":[1]}))).unwrap_err().to_string();
-        assert!(says.contains("at tools: [1] here, nothing on the tape"), "{says}");
+        let says = tape
+            .take(&of(&json!({"messages":[],"tools":[1]})))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            says.contains("at tools: [1] here, nothing on the tape"),
+            "{says}"
+        );
         let empty = Tape::default().take(&of(&asked)).unwrap_err().to_string();
         assert!(empty.contains("holds no request"), "{empty}");
     }

@@ -3,8 +3,9 @@
 use super::exchange::Exchange;
 use redact::{Redactor, is_secret_answer};
 
-/// Response headers that are recorded. All others are dropped: a list of every name under which a cookie, an account or
-/// an organisation travels. Encodings are left out because bodies are recorded decoded.
+/// Response headers that are recorded. All others are dropped: a list of every name under which a
+/// cookie, an account or an organisation travels. Encodings are left out because bodies are
+/// recorded decoded.
 const KEPT_HEADERS: [&str; 10] = [
     "content-type",
     "date",
@@ -19,16 +20,20 @@ const KEPT_HEADERS: [&str; 10] = [
 ];
 
 impl Exchange {
-    /// Takes the secrets out of the whole exchange and appends the path of each to its `redactions`.
+    /// Takes the secrets out of the whole exchange and appends the path of each to its
+    /// `redactions`.
     pub fn redact(&mut self, redactor: &Redactor) {
         let paths = &mut self.redactions;
         self.request.url = redactor.url_at(&self.request.url, "request.url", paths);
         self.request.body = redactor.json_at(&self.request.body, "request.body", paths);
         if let Some(head) = &mut self.head {
             let headers = std::mem::take(&mut head.headers).into_iter();
-            head.headers = headers.filter_map(|header| recorded(header, redactor, paths)).collect();
+            head.headers = headers
+                .filter_map(|header| recorded(header, redactor, paths))
+                .collect();
         }
-        let mut pieces: Vec<&mut Vec<u8>> = self.reads.iter_mut().map(|read| &mut read.bytes).collect();
+        let mut pieces: Vec<&mut Vec<u8>> =
+            self.reads.iter_mut().map(|read| &mut read.bytes).collect();
         if redactor.pieces(&mut pieces) {
             paths.push("response.body".to_owned());
         }
@@ -36,7 +41,11 @@ impl Exchange {
 }
 
 /// A response header as it is recorded, if it is.
-fn recorded((name, value): (String, String), redactor: &Redactor, paths: &mut Vec<String>) -> Option<(String, String)> {
+fn recorded(
+    (name, value): (String, String),
+    redactor: &Redactor,
+    paths: &mut Vec<String>,
+) -> Option<(String, String)> {
     let path = format!("response.headers.{name}");
     if is_secret_answer(&name) {
         paths.push(path);
@@ -45,8 +54,11 @@ fn recorded((name, value): (String, String), redactor: &Redactor, paths: &mut Ve
     if !KEPT_HEADERS.contains(&name.as_str()) && !name.contains("ratelimit") {
         return None;
     }
-    let value =
-        if name == "location" { redactor.url_at(&value, &path, paths) } else { redactor.text(&value).into_owned() };
+    let value = if name == "location" {
+        redactor.url_at(&value, &path, paths)
+    } else {
+        redactor.text(&value).into_owned()
+    };
     Some((name, value))
 }
 
@@ -91,7 +103,10 @@ mod tests {
                 "0123456789abcdef\\nsk-aaaaaaaaaaaaaaaaaaaaaaaa",
                 " Bearer 0123456789abcdef",
             ]
-            .map(|t| Read { bytes: t.into(), ..Read::default() })
+            .map(|t| Read {
+                bytes: t.into(),
+                ..Read::default()
+            })
             .to_vec(),
             ..Exchange::default()
         }
@@ -105,14 +120,20 @@ mod tests {
         exchange.write(&mut out);
         let out = String::from_utf8(out).unwrap();
         assert!(
-            !out.contains("canary") && !out.contains("t0k") && !out.contains("org-1") && !out.contains("abcdef"),
+            !out.contains("canary")
+                && !out.contains("t0k")
+                && !out.contains("org-1")
+                && !out.contains("abcdef"),
             "{out}"
         );
         assert_eq!(
             String::from_utf8(exchange.body()).unwrap(),
             "data: [redacted] and [redacted]\\n[redacted] Bearer [redacted]"
         );
-        assert_eq!(exchange.request.url, "https://[redacted]@host/v1?key=[redacted]&x=1&echo=[redacted]");
+        assert_eq!(
+            exchange.request.url,
+            "https://[redacted]@host/v1?key=[redacted]&x=1&echo=[redacted]"
+        );
         for path in [
             "request.url@",
             "request.url?key",
@@ -123,7 +144,11 @@ mod tests {
             "response.headers.location?token",
             "response.body",
         ] {
-            assert!(exchange.redactions.iter().any(|p| p == path), "{path} is not in {:?}", exchange.redactions);
+            assert!(
+                exchange.redactions.iter().any(|p| p == path),
+                "{path} is not in {:?}",
+                exchange.redactions
+            );
         }
         assert!(Tape::read(&out).is_ok());
     }

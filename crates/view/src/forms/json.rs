@@ -10,14 +10,26 @@ use event::{Event, Kind, Object, Payload, Raw, View, safe_json};
 pub(crate) const ROW: FormRow = FormRow {
     name: "json",
     help: "The final answer as one JSON object on a line: text, calls with their results, finish reason, tokens",
-    view: |surface| Box::new(Json { for_terminal: surface.is_terminal, ..Json::default() }),
+    view: |surface| {
+        Box::new(Json {
+            for_terminal: surface.is_terminal,
+            ..Json::default()
+        })
+    },
 };
 
 /// The names under which the events count tokens.
-const TOKENS: [&str; 5] = ["prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens", "cached_tokens"];
+const TOKENS: [&str; 5] = [
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "reasoning_tokens",
+    "cached_tokens",
+];
 
-/// Collects the final answer: the text of the model's last turn, the calls of all turns since the user's last message, and their tokens.
-/// One object for each stream and choice of the input, in the order in which they began; none for a stream without any of these.
+/// Collects the final answer: the text of the model's last turn, the calls of all turns since the
+/// user's last message, and their tokens. One object for each stream and choice of the input, in
+/// the order in which they began; none for a stream without any of these.
 #[derive(Debug, Default)]
 pub struct Json {
     answers: Vec<FinalAnswer>,
@@ -43,7 +55,9 @@ struct FinalAnswer {
 
 impl FinalAnswer {
     fn push(&mut self, event: &Event<'_>) {
-        let Some(payload) = event.payload() else { return };
+        let Some(payload) = event.payload() else {
+            return;
+        };
         self.has_deltas |= matches!(
             payload,
             Payload::ContentDelta(_)
@@ -58,7 +72,9 @@ impl FinalAnswer {
             Payload::ContentDelta(delta) => delta.text.append_to(&mut self.text),
             Payload::RefusalDelta(delta) => delta.text.append_to(&mut self.refusal),
             Payload::Thinking(delta) => delta.text.append_to(&mut self.reasoning),
-            Payload::Message(message) => message.message.with(|message| self.message(event, message)),
+            Payload::Message(message) => {
+                message.message.with(|message| self.message(event, message))
+            }
             Payload::SessionStats(stats) => {
                 let counts = [
                     stats.prompt_tokens,
@@ -92,7 +108,11 @@ impl FinalAnswer {
         match message.get_str("role").as_deref() {
             Some("user") => {
                 let (stream, choice) = (self.stream.take(), self.choice);
-                *self = FinalAnswer { stream, choice, ..FinalAnswer::default() };
+                *self = FinalAnswer {
+                    stream,
+                    choice,
+                    ..FinalAnswer::default()
+                };
             }
             Some("assistant") if !std::mem::take(&mut self.has_deltas) => {
                 self.new_turn();
@@ -195,9 +215,16 @@ impl View for Json {
             return;
         }
         let who = (event.stream().map(Raw::text), event.choice());
-        let known = self.answers.iter().position(|a| (a.stream.as_deref(), a.choice) == who);
+        let known = self
+            .answers
+            .iter()
+            .position(|a| (a.stream.as_deref(), a.choice) == who);
         let n = known.unwrap_or_else(|| {
-            self.answers.push(FinalAnswer { stream: who.0.map(Into::into), choice: who.1, ..FinalAnswer::default() });
+            self.answers.push(FinalAnswer {
+                stream: who.0.map(Into::into),
+                choice: who.1,
+                ..FinalAnswer::default()
+            });
             self.answers.len() - 1
         });
         self.answers[n].push(event);
@@ -209,7 +236,10 @@ impl View for Json {
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         let from = out.len();
-        self.answers.iter().filter(|a| !a.is_empty()).for_each(|a| a.write(out));
+        self.answers
+            .iter()
+            .filter(|a| !a.is_empty())
+            .for_each(|a| a.write(out));
         if self.for_terminal {
             let json = String::from_utf8_lossy(&out.split_off(from)).into_owned();
             out.extend_from_slice(safe_json(&json).as_bytes());

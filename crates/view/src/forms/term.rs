@@ -11,9 +11,17 @@ pub(crate) const ROW: FormRow = FormRow {
     help: "Text as it streams, drawn as Markdown, and cards that change in place; without a terminal the same as text",
     view: |surface| match (surface.size)() {
         Some((columns, rows)) => {
-            let terminal = Terminal { columns, rows, colour: surface.colour != Some(false) };
+            let terminal = Terminal {
+                columns,
+                rows,
+                colour: surface.colour != Some(false),
+            };
             let view = Term::new(terminal, surface.no_time);
-            Box::new(ResizableTerm { view, surface: *surface, size: (columns, rows) })
+            Box::new(ResizableTerm {
+                view,
+                surface: *surface,
+                size: (columns, rows),
+            })
         }
         None => Box::new(text(surface.colour == Some(true), surface.no_time)),
     },

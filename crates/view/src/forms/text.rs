@@ -38,7 +38,8 @@ struct Plain {
     no_time: bool,
     now: Who,
     last: Option<TextBlock>,
-    /// Line feeds at the end of the output; two before the first word, which needs no empty line before it.
+    /// Line feeds at the end of the output; two before the first word, which needs no empty line
+    /// before it.
     feeds: usize,
     /// What is shown of each call: 0 nothing, 1 its start, 2 that it waits for a person, 3 its end.
     shown: Vec<u8>,
@@ -46,13 +47,24 @@ struct Plain {
 
 impl Plain {
     fn new(colour: bool, no_time: bool) -> Self {
-        Plain { colour, no_time, now: Who::default(), last: None, feeds: 2, shown: Vec::new() }
+        Plain {
+            colour,
+            no_time,
+            now: Who::default(),
+            last: None,
+            feeds: 2,
+            shown: Vec::new(),
+        }
     }
 
     /// Begins or continues `block`, with a blank line before a new one; returns whether it is new.
     fn begin(&mut self, out: &mut Vec<u8>, block: TextBlock) -> bool {
         let new = self.last != Some(block);
-        let want = if new { 2 } else { usize::from(block == TextBlock::Lines) };
+        let want = if new {
+            2
+        } else {
+            usize::from(block == TextBlock::Lines)
+        };
         out.resize(out.len() + want.saturating_sub(self.feeds), b'\n');
         self.last = Some(block);
         new
@@ -62,10 +74,15 @@ impl Plain {
         out.extend_from_slice(text.as_bytes());
         let kept = text.trim_end_matches('\n');
         let feeds = text.len() - kept.len();
-        self.feeds = if kept.is_empty() { self.feeds + feeds } else { feeds };
+        self.feeds = if kept.is_empty() {
+            self.feeds + feeds
+        } else {
+            feeds
+        };
     }
 
-    /// Writes in `style`, where colours are wanted. Each line has its own style, since a terminal may end a style at a line feed.
+    /// Writes in `style`, where colours are wanted. Each line has its own style, since a terminal
+    /// may end a style at a line feed.
     fn paint(&mut self, out: &mut Vec<u8>, style: Style, text: &str) {
         if !self.colour || style.is_plain() {
             return self.write(out, text);
@@ -107,14 +124,23 @@ impl Page for Plain {
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
         let new = self.last != Some(TextBlock::Text(voice));
         // Models often begin with empty lines, which would add to the one between blocks.
-        let text = if new { text.trim_start_matches('\n') } else { text };
+        let text = if new {
+            text.trim_start_matches('\n')
+        } else {
+            text
+        };
         if text.is_empty() {
             return;
         }
         let text = safe(text);
         if self.begin(out, TextBlock::Text(voice)) {
-            let mark = if voice == Voice::User { Some(("> ", voice.style())) } else { voice.mark() };
-            mark.into_iter().for_each(|(text, style)| self.paint(out, style, text));
+            let mark = if voice == Voice::User {
+                Some(("> ", voice.style()))
+            } else {
+                voice.mark()
+            };
+            mark.into_iter()
+                .for_each(|(text, style)| self.paint(out, style, text));
         }
         match voice {
             Voice::User => self.paint(out, voice.style(), &text.replace('\n', "\n> ")),
@@ -141,12 +167,20 @@ impl Page for Plain {
         if self.shown[at] == 0 && (call.state != CallState::Arriving || call.is_closed) {
             self.shown[at] = 1;
             self.turn_to(out, &call.who);
-            self.line(out, Style::new(), format!("-> {name} {}", one_line(&call.arguments, BRIEF)).trim_end());
+            self.line(
+                out,
+                Style::new(),
+                format!("-> {name} {}", one_line(&call.arguments, BRIEF)).trim_end(),
+            );
         }
         // `tool-exec` answers a refused call; without it the refusal is the end of the call.
-        let ended =
-            call.is_closed && (matches!(call.state, CallState::Refused(_)) || call.is_cancelled || call.is_lost);
-        let next = if matches!(&call.state, CallState::Ended(status) if status == "pending") { 2 } else { 3 };
+        let ended = call.is_closed
+            && (matches!(call.state, CallState::Refused(_)) || call.is_cancelled || call.is_lost);
+        let next = if matches!(&call.state, CallState::Ended(status) if status == "pending") {
+            2
+        } else {
+            3
+        };
         if (1..next).contains(&self.shown[at]) && (call.has_ended() || ended) {
             self.shown[at] = next;
             let (sign, style, mut status) = card::status(call, self.no_time);
@@ -154,9 +188,17 @@ impl Page for Plain {
                 status.insert_str(0, "done, ");
             }
             let text = one_line(call.result_text(), BRIEF);
-            let text = if text.is_empty() { text } else { format!(": {text}") };
+            let text = if text.is_empty() {
+                text
+            } else {
+                format!(": {text}")
+            };
             self.turn_to(out, &call.who);
-            self.line(out, style, &format!("<- {name} {}{text}", one_line(&status, BRIEF)));
+            self.line(
+                out,
+                style,
+                &format!("<- {name} {}{text}", one_line(&status, BRIEF)),
+            );
         }
     }
 

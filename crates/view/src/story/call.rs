@@ -28,7 +28,8 @@ pub(crate) enum CallState {
 #[derive(Clone, Debug)]
 pub(crate) struct CallCard {
     pub who: Who,
-    /// The provider's label on its deltas, until the merged call comes; then the position of the call.
+    /// The provider's label on its deltas, until the merged call comes; then the position of the
+    /// call.
     pub index: Option<i64>,
     pub id: String,
     pub name: String,
@@ -54,7 +55,8 @@ pub(crate) struct CallCard {
     pub is_cancelled: bool,
     /// Whether the input ended while it ran.
     pub is_lost: bool,
-    /// Whether its first event was its `tool_call`. Where deltas are kept, the delta that completed it follows.
+    /// Whether its first event was its `tool_call`. Where deltas are kept, the delta that completed
+    /// it follows.
     pub came_whole: bool,
     /// Whether a `retract` has come, by its id or by its index.
     pub is_retracted: bool,
@@ -89,11 +91,12 @@ impl CallCard {
         }
     }
 
-    /// Whether its card will not change any more. A call that was retracted because its stream failed waits for the end of the stream,
-    /// which has the reason; one that was running waits for its result.
+    /// Whether its card will not change any more. A call that was retracted because its stream
+    /// failed waits for the end of the stream, which has the reason; one that was running waits for
+    /// its result.
     pub fn is_settled(&self) -> bool {
-        let waits =
-            self.state == CallState::Retracted && (self.was_started || self.stream_failed && !self.is_cancelled);
+        let waits = self.state == CallState::Retracted
+            && (self.was_started || self.stream_failed && !self.is_cancelled);
         self.is_closed || self.has_ended() && !waits || self.is_cancelled && !self.was_started
     }
 
@@ -104,13 +107,20 @@ impl CallCard {
 
     /// The text to show of its result or progress.
     pub fn result_text(&self) -> &str {
-        if self.summary.is_empty() { &self.output } else { &self.summary }
+        if self.summary.is_empty() {
+            &self.output
+        } else {
+            &self.summary
+        }
     }
 
-    /// The text that its card shows: for a command that failed its last line, on standard error if there is one.
+    /// The text that its card shows: for a command that failed its last line, on standard error if
+    /// there is one.
     pub fn gist(&self) -> &str {
         match &self.state {
-            CallState::Ended(status) if matches!(status.as_str(), "error" | "timeout" | "cancelled") => {
+            CallState::Ended(status)
+                if matches!(status.as_str(), "error" | "timeout" | "cancelled") =>
+            {
                 last_words(&self.output).unwrap_or_else(|| self.result_text())
             }
             _ => self.result_text(),
@@ -129,17 +139,23 @@ impl CallCard {
     }
 }
 
-/// The last line of standard error in the `output` of a command that failed, else of its standard output. That `output` is a sentence,
-/// then `stderr:` and `stdout:`, each followed by its text.
+/// The last line of standard error in the `output` of a command that failed, else of its standard
+/// output. That `output` is a sentence, then `stderr:` and `stdout:`, each followed by its text.
 fn last_words(output: &str) -> Option<&str> {
-    let (_, written) = output.split_once("\nstderr:\n").or_else(|| output.split_once("\nstdout:\n"))?;
-    let stderr = written.split_once("\nstdout:\n").map_or(written, |(stderr, _)| stderr);
+    let (_, written) = output
+        .split_once("\nstderr:\n")
+        .or_else(|| output.split_once("\nstdout:\n"))?;
+    let stderr = written
+        .split_once("\nstdout:\n")
+        .map_or(written, |(stderr, _)| stderr);
     stderr.lines().rfind(|line| !line.trim().is_empty())
 }
 
 /// An object as `key: value, …`, any other text as it is; on one line.
 fn brief(arguments: &str) -> String {
-    let Ok(object) = Raw::parse(arguments) else { return one_line(arguments, BRIEF) };
+    let Ok(object) = Raw::parse(arguments) else {
+        return one_line(arguments, BRIEF);
+    };
     if !object.is_object() {
         return one_line(arguments, BRIEF);
     }

@@ -4,7 +4,9 @@ use super::call::{BRIEF, CallCard, CallState};
 use super::who::Who;
 use crate::escape::one_line;
 use crate::value::{content, json, plain};
-use event::payload::{Retract, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult, ToolUse};
+use event::payload::{
+    Retract, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult, ToolUse,
+};
 use event::{Event, Payload, Raw, Text};
 use std::collections::HashMap;
 
@@ -19,7 +21,8 @@ pub(crate) struct CallCards {
 }
 
 impl CallCards {
-    /// Takes an event about a call, and returns the position of the call that is new or has changed.
+    /// Takes an event about a call, and returns the position of the call that is new or has
+    /// changed.
     pub fn push(&mut self, event: &Event<'_>) -> Option<usize> {
         match event.payload()? {
             Payload::ToolCallDelta(delta) => self.delta(event, &delta),
@@ -33,7 +36,8 @@ impl CallCards {
         }
     }
 
-    /// Takes the `tool_calls` of an assistant message whose turn has no other events; returns the positions of the new calls.
+    /// Takes the `tool_calls` of an assistant message whose turn has no other events; returns the
+    /// positions of the new calls.
     pub fn asked(&mut self, event: &Event<'_>, message: Raw<'_>) -> std::ops::Range<usize> {
         let first = self.list.len();
         for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
@@ -47,19 +51,28 @@ impl CallCards {
 
     /// The event's stream was cancelled, and with it each of its calls that has no result.
     pub fn cancel(&mut self, event: &Event<'_>) {
-        let open =
-            |c: &&mut CallCard| c.who.shares_stream(event) && !c.is_closed && !matches!(c.state, CallState::Ended(_));
-        self.list.iter_mut().filter(open).for_each(|c| c.is_cancelled = true);
+        let open = |c: &&mut CallCard| {
+            c.who.shares_stream(event) && !c.is_closed && !matches!(c.state, CallState::Ended(_))
+        };
+        self.list
+            .iter_mut()
+            .filter(open)
+            .for_each(|c| c.is_cancelled = true);
     }
 
     /// Whether any call runs.
     pub fn any_runs(&self) -> bool {
-        self.list.iter().any(|c| c.was_started && matches!(c.state, CallState::Running | CallState::Retracted))
+        self.list
+            .iter()
+            .any(|c| c.was_started && matches!(c.state, CallState::Running | CallState::Retracted))
     }
 
     /// The input has ended.
     pub fn end(&mut self) {
-        self.list.iter_mut().filter(|c| c.state == CallState::Running).for_each(|c| c.is_lost = true);
+        self.list
+            .iter_mut()
+            .filter(|c| c.state == CallState::Running)
+            .for_each(|c| c.is_lost = true);
     }
 
     /// Removes the first calls of the list.
@@ -67,7 +80,12 @@ impl CallCards {
         for call in self.list.drain(..first) {
             self.without_id -= usize::from(call.id.is_empty());
         }
-        self.by_id = self.list.iter().enumerate().map(|(n, call)| (call.id.clone(), n)).collect();
+        self.by_id = self
+            .list
+            .iter()
+            .enumerate()
+            .map(|(n, call)| (call.id.clone(), n))
+            .collect();
     }
 
     /// Takes a `tool` message, which is the result of a call without a `tool_result` in the log.
@@ -84,11 +102,14 @@ impl CallCards {
     }
 
     fn delta(&mut self, event: &Event<'_>, delta: &ToolCallDelta<'_>) -> Option<usize> {
-        let [id, name, arguments] = [delta.tool_id, delta.tool_name, delta.arguments].map(|text| text.map(Text::str));
+        let [id, name, arguments] =
+            [delta.tool_id, delta.tool_name, delta.arguments].map(|text| text.map(Text::str));
         let id = id.as_deref().filter(|id| !id.is_empty());
         let n = match id {
             Some(_) => self.open(event, id),
-            None => self.find(event, |c| !c.is_closed && c.state == CallState::Arriving && c.index == delta.index),
+            None => self.find(event, |c| {
+                !c.is_closed && c.state == CallState::Arriving && c.index == delta.index
+            }),
         };
         if n.is_none()
             && id.is_none()
@@ -109,7 +130,8 @@ impl CallCards {
         if let Some(name) = name.filter(|_| call.name.is_empty()) {
             call.name = name.into_owned();
         }
-        call.arguments.push_str(arguments.as_deref().unwrap_or_default());
+        call.arguments
+            .push_str(arguments.as_deref().unwrap_or_default());
         if call.brief.len() < BRIEF {
             call.brief = one_line(&call.arguments, BRIEF);
         }
@@ -131,7 +153,8 @@ impl CallCards {
     fn call(&mut self, event: &Event<'_>, whole: &ToolCall<'_>) -> usize {
         let (id, name) = (whole.tool_id.str(), whole.tool_name.str());
         let n = self.open(event, Some(&id));
-        // A call without an id gets one when its deltas are merged: it is the first of that name without an id.
+        // A call without an id gets one when its deltas are merged: it is the first of that name
+        // without an id.
         let n = n.or_else(|| {
             (self.without_id > 0).then_some(())?;
             self.list.iter().position(|c| {
@@ -168,7 +191,8 @@ impl CallCards {
     /// The position of the call that an event of its run names.
     fn ran(&mut self, event: &Event<'_>, id: Text<'_>, name: Text<'_>) -> usize {
         let id = id.str();
-        self.known(event, Some(&id)).unwrap_or_else(|| self.new_call(event, Some(&id), &name.str()))
+        self.known(event, Some(&id))
+            .unwrap_or_else(|| self.new_call(event, Some(&id), &name.str()))
     }
 
     fn used(&mut self, event: &Event<'_>, intent: &ToolUse<'_>) -> usize {
@@ -206,7 +230,9 @@ impl CallCards {
     fn retract(&mut self, event: &Event<'_>, retract: &Retract<'_>) -> Option<usize> {
         let n = match retract.tool_id {
             Some(id) => self.known(event, Some(&id.str())),
-            None => retract.index.and_then(|i| self.find(event, |c| c.index == Some(i))),
+            None => retract
+                .index
+                .and_then(|i| self.find(event, |c| c.index == Some(i))),
         }?;
         let call = &mut self.list[n];
         if std::mem::replace(&mut call.is_retracted, true) {
@@ -223,7 +249,11 @@ impl CallCards {
     fn known(&self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
         let id = id.filter(|id| !id.is_empty())?;
         let n = *self.by_id.get(id)?;
-        if self.list[n].belongs_to(event) { Some(n) } else { self.find(event, |c| c.id == id) }
+        if self.list[n].belongs_to(event) {
+            Some(n)
+        } else {
+            self.find(event, |c| c.id == id)
+        }
     }
 
     /// The call of this id in the current turn. Some servers number the calls of each turn anew.
@@ -237,7 +267,8 @@ impl CallCards {
     }
 
     fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: &str) -> usize {
-        self.list.push(CallCard::new(Who::of(event), name.to_owned()));
+        self.list
+            .push(CallCard::new(Who::of(event), name.to_owned()));
         self.without_id += 1;
         self.identify(self.list.len() - 1, id.unwrap_or_default());
         self.list.len() - 1

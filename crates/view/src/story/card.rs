@@ -38,16 +38,26 @@ pub(crate) fn status(call: &CallCard, no_time: bool) -> (&'static str, Style, St
 }
 
 fn over(call: &CallCard) -> (&'static str, Style, String) {
-    let CallState::Ended(status) = &call.state else { return (DONE, Style::new(), String::new()) };
+    let CallState::Ended(status) = &call.state else {
+        return (DONE, Style::new(), String::new());
+    };
     match status.as_str() {
         "success" | "answered" => (DONE, AnsiColor::Green.on_default(), String::new()),
-        "pending" => ("?", AnsiColor::Yellow.on_default(), "waits for approval".to_owned()),
+        "pending" => (
+            "?",
+            AnsiColor::Yellow.on_default(),
+            "waits for approval".to_owned(),
+        ),
         _ => ("✗", AnsiColor::Red.on_default(), status.replace('_', " ")),
     }
 }
 
 fn cancelled(call: &CallCard) -> (&'static str, Style, String) {
-    let text = if call.was_started { "cancelled" } else { "cancelled, not run" };
+    let text = if call.was_started {
+        "cancelled"
+    } else {
+        "cancelled, not run"
+    };
     ("–", AnsiColor::Yellow.on_default(), text.to_owned())
 }
 
@@ -64,7 +74,11 @@ fn duration(ms: f64) -> String {
         _ if ms < 9.95 => format!("{ms:.1} ms"),
         _ if ms < 999.5 => format!("{ms:.0} ms"),
         _ if ms < 60_000.0 => format!("{:.1} s", ms / 1000.0),
-        _ => format!("{:.0} min {:.0} s", (ms / 60_000.0).floor(), (ms / 1000.0 % 60.0).floor()),
+        _ => format!(
+            "{:.0} min {:.0} s",
+            (ms / 60_000.0).floor(),
+            (ms / 1000.0 % 60.0).floor()
+        ),
     }
 }
 
@@ -75,6 +89,17 @@ mod tests {
     #[test]
     fn durations_for_people() {
         let all = [0.04, 9.96, 12.3, 999.6, 1234.0, 60_000.0, 123_000.0].map(duration);
-        assert_eq!(all, ["0.0 ms", "10 ms", "12 ms", "1.0 s", "1.2 s", "1 min 0 s", "2 min 3 s"]);
+        assert_eq!(
+            all,
+            [
+                "0.0 ms",
+                "10 ms",
+                "12 ms",
+                "1.0 s",
+                "1.2 s",
+                "1 min 0 s",
+                "2 min 3 s"
+            ]
+        );
     }
 }

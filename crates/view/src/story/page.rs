@@ -25,7 +25,8 @@ impl Voice {
         }
     }
 
-    /// The mark before its text and the style of that, where the style of the text does not show whose words it is.
+    /// The mark before its text and the style of that, where the style of the text does not show
+    /// whose words it is.
     pub fn mark(self) -> Option<(&'static str, Style)> {
         match self {
             Voice::Thinking => Some(("thinking: ", self.style())),
@@ -60,12 +61,13 @@ impl Tone {
 
 /// A page. `out` takes the bytes that are to be shown now.
 pub(crate) trait Page {
-    /// Whether a result is shown at once. On other pages it is shown when the model's turn is over, so that the same turn gives the same
-    /// page, however fast its tools are.
+    /// Whether a result is shown at once. On other pages it is shown when the model's turn is over,
+    /// so that the same turn gives the same page, however fast its tools are.
     const LIVE: bool;
     /// The stream and choice whose events are on the page now.
     fn now(&self) -> &Who;
-    /// The next events are those of this stream and choice; writes a heading where it is another one than now.
+    /// The next events are those of this stream and choice; writes a heading where it is another
+    /// one than now.
     fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who);
     /// A piece of running text.
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str);

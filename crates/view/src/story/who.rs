@@ -11,7 +11,10 @@ pub(crate) struct Who {
 
 impl Who {
     pub fn of(event: &Event<'_>) -> Self {
-        Who { stream: event.stream().map(|s| s.text().into()), choice: event.choice() }
+        Who {
+            stream: event.stream().map(|s| s.text().into()),
+            choice: event.choice(),
+        }
     }
 
     pub fn is(&self, event: &Event<'_>) -> bool {
@@ -25,7 +28,14 @@ impl Who {
     /// The heading before its events.
     pub fn heading(&self) -> String {
         let name = self.stream.as_deref().and_then(|s| Raw::parse(s).ok());
-        let name = name.map_or_else(|| "the unnamed stream".to_owned(), |s| crate::value::plain(Some(s)));
-        if self.choice == 0 { name } else { format!("{name}, choice {}", self.choice) }
+        let name = name.map_or_else(
+            || "the unnamed stream".to_owned(),
+            |s| crate::value::plain(Some(s)),
+        );
+        if self.choice == 0 {
+            name
+        } else {
+            format!("{name}, choice {}", self.choice)
+        }
     }
 }

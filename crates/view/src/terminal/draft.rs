@@ -1,14 +1,17 @@
-//! Text with Markdown as it streams: an unfinished block is shown as it came, and drawn again as Markdown when it ends.
+//! Text with Markdown as it streams: an unfinished block is shown as it came, and drawn again as
+//! Markdown when it ends.
 //!
-//! A block is drawn again only while its beginning is on the screen. Before the beginning scrolls away, the block is drawn up to a word
-//! after which it can be cut; where it cannot be cut, it stays as it came. Code between fences is drawn line by line.
+//! A block is drawn again only while its beginning is on the screen. Before the beginning scrolls
+//! away, the block is drawn up to a word after which it can be cut; where it cannot be cut, it
+//! stays as it came. Code between fences is drawn line by line.
 
 use super::markdown::{Blocks, Fence, lead};
 use super::pen::{Mark, Pen};
 use super::render::{INDENT, Renderer, code_label, code_style};
 use anstyle::Style;
 
-/// How much is parsed at once, in bytes: each delta parses the unfinished block again. A longer block stays as it came.
+/// How much is parsed at once, in bytes: each delta parses the unfinished block again. A longer
+/// block stays as it came.
 const WINDOW: usize = 8 * 1024;
 
 /// A carriage return as it is shown.
@@ -32,9 +35,11 @@ pub(crate) struct Draft {
     drawn: usize,
     /// How much of it was parsed without finding a finished block, in bytes.
     parsed: usize,
-    /// What precedes it in the parser's input, where it continues a block whose beginning is drawn; see [`lead`].
+    /// What precedes it in the parser's input, where it continues a block whose beginning is drawn;
+    /// see [`lead`].
     lead: String,
-    /// The fence of the code that `source` belongs to, and whether its current line began before `source`.
+    /// The fence of the code that `source` belongs to, and whether its current line began before
+    /// `source`.
     fence: Option<Fence>,
     in_line: bool,
     base: Style,
@@ -44,7 +49,10 @@ pub(crate) struct Draft {
 impl Draft {
     /// Starts another text.
     pub fn reset(&mut self, base: Style) {
-        *self = Draft { base, ..Draft::default() };
+        *self = Draft {
+            base,
+            ..Draft::default()
+        };
     }
 
     /// Shows the next piece of the text.
@@ -54,12 +62,18 @@ impl Draft {
         }
         self.is_open = true;
         self.add(text);
-        while self.advances(|draft| if draft.fence.is_some() { draft.code(pen) } else { draft.blocks(pen, false) }) {}
+        while self.advances(|draft| {
+            if draft.fence.is_some() {
+                draft.code(pen)
+            } else {
+                draft.blocks(pen, false)
+            }
+        }) {}
         self.rest(pen);
     }
 
-    /// Appends `text` with `\n` at the ends of its lines. Any other carriage return is written out: the parser would take it as a line
-    /// end, and a terminal would overwrite the line.
+    /// Appends `text` with `\n` at the ends of its lines. Any other carriage return is written out:
+    /// the parser would take it as a line end, and a terminal would overwrite the line.
     fn add(&mut self, text: &str) {
         if !self.has_return && !text.contains('\r') {
             return self.source.push_str(text);
@@ -76,7 +90,8 @@ impl Draft {
         }
     }
 
-    /// Draws all of it: its last block is complete. Code between fences may continue with the next text.
+    /// Draws all of it: its last block is complete. Code between fences may continue with the next
+    /// text.
     pub fn finish(&mut self, pen: &mut Pen) {
         if !std::mem::take(&mut self.is_open) {
             return;
@@ -102,14 +117,16 @@ impl Draft {
         pen.end_row();
     }
 
-    /// Takes a step; returns whether another one may follow. A step that changes nothing is the last.
+    /// Takes a step; returns whether another one may follow. A step that changes nothing is the
+    /// last.
     fn advances(&mut self, step: impl FnOnce(&mut Self) -> bool) -> bool {
         let state = |draft: &Self| (draft.source.len(), draft.lead.len(), draft.fence.is_some());
         let before = state(self);
         step(self) && state(self) != before
     }
 
-    /// Keeps the unfinished block on the screen when `rows` are laid below it, or leaves it as it is.
+    /// Keeps the unfinished block on the screen when `rows` are laid below it, or leaves it as it
+    /// is.
     pub fn make_room(&mut self, pen: &mut Pen, rows: usize) {
         if self.drawn == 0 || pen.reaches(&self.start, rows) {
             return;
@@ -146,16 +163,25 @@ impl Draft {
         self.start = pen.mark();
     }
 
-    /// Draws the finished blocks, or all of them if the text is `whole`. Returns whether more may follow.
+    /// Draws the finished blocks, or all of them if the text is `whole`. Returns whether more may
+    /// follow.
     fn blocks(&mut self, pen: &mut Pen, whole: bool) -> bool {
         if self.lead.is_empty() && self.drawn == 0 {
             self.empty_lines(pen);
         }
-        let lines = if whole { self.source.len() } else { self.source.rfind('\n').map_or(0, |at| at + 1) };
+        let lines = if whole {
+            self.source.len()
+        } else {
+            self.source.rfind('\n').map_or(0, |at| at + 1)
+        };
         if lines == 0 || lines == self.parsed && !whole {
             return false;
         }
-        let window = if lines <= WINDOW { lines } else { boundary(&self.source, WINDOW) };
+        let window = if lines <= WINDOW {
+            lines
+        } else {
+            boundary(&self.source, WINDOW)
+        };
         let text = &self.source[..window];
         let blocks = Blocks::parse(text, &self.lead);
         let finished = match blocks.units.len() {
@@ -163,7 +189,9 @@ impl Draft {
             all if window < lines => all.saturating_sub(1),
             _ => blocks.finished(text),
         };
-        let fence = blocks.fence(text, finished).filter(|_| text.ends_with('\n'));
+        let fence = blocks
+            .fence(text, finished)
+            .filter(|_| text.ends_with('\n'));
         if finished == 0 && fence.is_none() {
             self.parsed = lines;
             if is_blank(text) {
@@ -188,8 +216,16 @@ impl Draft {
         if self.source[end..line].contains('\n') {
             pen.blank_row();
         }
-        let opening = self.source[line..].lines().next().unwrap_or_default().trim_end().to_owned();
-        self.take(line + self.source[line..].find('\n').map_or(0, |at| at + 1), pen);
+        let opening = self.source[line..]
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned();
+        self.take(
+            line + self.source[line..].find('\n').map_or(0, |at| at + 1),
+            pen,
+        );
         if let Some((fence, info)) = Fence::open(&opening) {
             self.open_code(pen, fence, &opening, info);
         }
@@ -213,16 +249,23 @@ impl Draft {
         }
     }
 
-    /// Draws the first `count` units in place of their shown part. Returns where their last line ends.
+    /// Draws the first `count` units in place of their shown part. Returns where their last line
+    /// ends.
     fn draw(&mut self, pen: &mut Pen, blocks: &Blocks, count: usize, window: usize) -> usize {
         let text = &self.source[..window];
         let (mut first, mut at) = (0, 0);
         if self.drawn > 0 {
-            let plain = blocks.units.first().filter(|u| count > 0 && u.bytes.end >= self.drawn);
+            let plain = blocks
+                .units
+                .first()
+                .filter(|u| count > 0 && u.bytes.end >= self.drawn);
             let plain = plain.filter(|u| blocks.is_plain(u, text) || !pen.reaches(&self.start, 0));
             if let Some(unit) = plain {
                 // Its shown part is right as it is: only the rest is missing.
-                pen.put(text[self.drawn..unit.bytes.end].trim_end_matches('\n'), self.base);
+                pen.put(
+                    text[self.drawn..unit.bytes.end].trim_end_matches('\n'),
+                    self.base,
+                );
                 pen.end_row();
                 pen.prefix.clear();
                 (first, at) = (1, unit.bytes.end);
@@ -240,9 +283,15 @@ impl Draft {
                 renderer.leave_containers();
             }
         }
-        // Empty lines at the end of the last unit stay in the source: they separate the next block from it.
-        // A table of which only the header, in the lead, remains has no line here: all of the source is another block.
-        let Some(unit) = blocks.units[..count].last().filter(|unit| !unit.bytes.is_empty()) else { return 0 };
+        // Empty lines at the end of the last unit stay in the source: they separate the next block
+        // from it. A table of which only the header, in the lead, remains has no line here: all of
+        // the source is another block.
+        let Some(unit) = blocks.units[..count]
+            .last()
+            .filter(|unit| !unit.bytes.is_empty())
+        else {
+            return 0;
+        };
         let end = unit.bytes.start + text[unit.bytes.clone()].trim_end_matches(BLANKS).len();
         text[end..].find('\n').map_or(window, |at| end + at + 1)
     }
@@ -254,15 +303,20 @@ impl Draft {
         }
         let all = boundary(&self.source, WINDOW.min(self.source.len()));
         let lines = self.source[..all].rfind('\n').map_or(0, |at| at + 1);
-        // The last line is incomplete and may begin another block, of which nothing can be drawn yet.
-        self.cut(pen, all) || (0 < lines && lines < all && self.cut(pen, lines)) || self.cut_table(pen, lines)
+        // The last line is incomplete and may begin another block, of which nothing can be drawn
+        // yet.
+        self.cut(pen, all)
+            || (0 < lines && lines < all && self.cut(pen, lines))
+            || self.cut_table(pen, lines)
     }
 
     /// Draws the first `window` bytes up to a word after which the text can be cut.
     fn cut(&mut self, pen: &mut Pen, window: usize) -> bool {
         let text = &self.source[..window];
         let mut blocks = Blocks::parse(text, &self.lead);
-        let Some((last, cut)) = blocks.cut(text) else { return false };
+        let Some((last, cut)) = blocks.cut(text) else {
+            return false;
+        };
         let start = blocks.units.last().map_or(0, |unit| unit.bytes.start);
         if self.drawn > 0 {
             pen.return_to(&self.start);
@@ -284,8 +338,14 @@ impl Draft {
         let text = &self.source[..window];
         let blocks = Blocks::parse(text, &self.lead);
         let is_known = !self.lead.is_empty() && blocks.units.len() == 1 && window > 0;
-        let header = if is_known && self.lead.contains('\n') { Some(&*self.lead) } else { blocks.header(text) };
-        let Some(header) = header.map(str::to_owned) else { return false };
+        let header = if is_known && self.lead.contains('\n') {
+            Some(&*self.lead)
+        } else {
+            blocks.header(text)
+        };
+        let Some(header) = header.map(str::to_owned) else {
+            return false;
+        };
         self.draw(pen, &blocks, blocks.units.len(), window);
         self.take(window, pen);
         self.lead = header;
@@ -295,7 +355,11 @@ impl Draft {
     /// Shows the part of the unfinished block that is not on the page yet.
     fn rest(&mut self, pen: &mut Pen) {
         // A few spaces are invisible; if nothing else follows in their line it is empty.
-        if self.lead.is_empty() && self.drawn == 0 && self.source.len() < pen.width && is_blank(&self.source) {
+        if self.lead.is_empty()
+            && self.drawn == 0
+            && self.source.len() < pen.width
+            && is_blank(&self.source)
+        {
             return;
         }
         let margin = (pen.rows / 2).min(4);
@@ -304,7 +368,10 @@ impl Draft {
                 self.keep(pen);
             }
             let rest = &self.source[self.drawn..];
-            let most = rest.char_indices().nth(pen.width / 4 + 1).map_or(rest.len(), |(at, _)| at);
+            let most = rest
+                .char_indices()
+                .nth(pen.width / 4 + 1)
+                .map_or(rest.len(), |(at, _)| at);
             let end = rest[..most].find('\n').map_or(most, |at| at + 1);
             pen.put(&rest[..end], self.base);
             self.drawn += end;
@@ -327,7 +394,9 @@ impl Draft {
 
     /// Shows code. Returns whether it has ended.
     fn code(&mut self, pen: &mut Pen) -> bool {
-        let Some(fence) = self.fence.clone() else { return false };
+        let Some(fence) = self.fence.clone() else {
+            return false;
+        };
         if pen.colour {
             pen.prefix = vec![(INDENT.to_owned(), self.base)];
         }
@@ -361,7 +430,11 @@ impl Draft {
     /// Shows the part of a line of code, complete or not, that is not on the page yet.
     fn line(&self, pen: &mut Pen, fence: &Fence, from: usize, to: usize) {
         let line = &self.source[from..to];
-        let indent = if self.in_line { 0 } else { line.len() - fence.code(line).len() };
+        let indent = if self.in_line {
+            0
+        } else {
+            line.len() - fence.code(line).len()
+        };
         let code = &line[self.drawn.max(indent).min(line.len())..];
         pen.put_code(code.trim_end_matches('\r'), code_style(self.base));
     }

@@ -1,18 +1,27 @@
-//! Markdown as blocks with their places in the text: which of them are finished, and where one can be cut.
+//! Markdown as blocks with their places in the text: which of them are finished, and where one can
+//! be cut.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Precedes text that continues a paragraph, so that the parser does not read it as a list or a heading.
+/// Precedes text that continues a paragraph, so that the parser does not read it as a list or a
+/// heading.
 const WORD: &str = "x ";
 
-/// What the parser must get before a text that continues the block at the beginning of `before`, so that it reads the text as if that
-/// block had not been cut: the marker of an item or a quote, and a word. The lead of a table is its header.
+/// What the parser must get before a text that continues the block at the beginning of `before`, so
+/// that it reads the text as if that block had not been cut: the marker of an item or a quote, and
+/// a word. The lead of a table is its header.
 pub(crate) fn lead(before: &str) -> String {
-    let first = before.trim_start().split([' ', '\t', '\n']).next().unwrap_or_default();
+    let first = before
+        .trim_start()
+        .split([' ', '\t', '\n'])
+        .next()
+        .unwrap_or_default();
     let digits = first.trim_end_matches(['.', ')']);
-    let is_number = first.len() == digits.len() + 1 && digits.len() < 10 && digits.bytes().all(|b| b.is_ascii_digit());
+    let is_number = first.len() == digits.len() + 1
+        && digits.len() < 10
+        && digits.bytes().all(|b| b.is_ascii_digit());
     match first {
         "-" | "*" | "+" => format!("{first} {WORD}"),
         _ if is_number && !digits.is_empty() => format!("{first} {WORD}"),
@@ -46,8 +55,8 @@ impl Blocks {
     /// Parses `text`, which continues a block if it has a `lead`.
     pub fn parse(text: &str, lead: &str) -> Self {
         let mut source = Cow::Borrowed(text);
-        // The parser takes link definitions (`[1]: https://…`) out of the text, and models use them as footnotes. With
-        // another character in place of the colon they are text.
+        // The parser takes link definitions (`[1]: https://…`) out of the text, and models use them
+        // as footnotes. With another character in place of the colon they are text.
         let colon = || ('\u{1}'..='\u{8}').find(|c| !text.contains(*c));
         let colon = text.contains("]:").then(colon).flatten();
         if let Some(colon) = colon {
@@ -56,24 +65,37 @@ impl Blocks {
         if !lead.is_empty() {
             source = format!("{lead}{source}").into();
         }
-        let parser = Parser::new_ext(&source, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
+        let parser = Parser::new_ext(
+            &source,
+            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH,
+        );
         let mut led = lead.ends_with(WORD);
         let items: Vec<BlockEvent> = parser
             .into_offset_iter()
             .map(|(mut event, range)| {
                 if led && let Event::Text(text) = &event {
-                    event = Event::Text(text.get(WORD.len()..).unwrap_or_default().to_owned().into());
+                    event =
+                        Event::Text(text.get(WORD.len()..).unwrap_or_default().to_owned().into());
                     led = false;
                 }
-                (event.into_static(), range.start.saturating_sub(lead.len())..range.end.saturating_sub(lead.len()))
+                (
+                    event.into_static(),
+                    range.start.saturating_sub(lead.len())..range.end.saturating_sub(lead.len()),
+                )
             })
             .collect();
-        Blocks { units: units(&items), items, colon }
+        Blocks {
+            units: units(&items),
+            items,
+            colon,
+        }
     }
 
     /// How many units more text cannot change. `text` consists of whole lines.
     pub fn finished(&self, text: &str) -> usize {
-        let Some(last) = self.units.last() else { return 0 };
+        let Some(last) = self.units.last() else {
+            return 0;
+        };
         let ends = match &self.items[last.items.start].0 {
             Event::Start(Tag::Heading { .. }) | Event::Rule => true,
             // More lines may belong to it, also after an empty one.
@@ -86,7 +108,10 @@ impl Blocks {
     /// The beginning of the line that opens the unit at `n`, if that is a fenced block of code.
     pub fn fence(&self, text: &str, n: usize) -> Option<usize> {
         let unit = self.units.get(n)?;
-        let fenced = matches!(self.items[unit.items.start].0, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))));
+        let fenced = matches!(
+            self.items[unit.items.start].0,
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_)))
+        );
         fenced.then(|| text[..unit.bytes.start].rfind('\n').map_or(0, |at| at + 1))
     }
 
@@ -94,7 +119,9 @@ impl Blocks {
     pub fn is_plain(&self, unit: &TopBlock, text: &str) -> bool {
         let items = &self.items[unit.items.clone()];
         let mut at = unit.bytes.start;
-        let [(Event::Start(Tag::Paragraph), _), inner @ .., _] = items else { return false };
+        let [(Event::Start(Tag::Paragraph), _), inner @ .., _] = items else {
+            return false;
+        };
         for (event, range) in inner {
             let same = match event {
                 Event::Text(t) => **t == text[range.clone()],
@@ -109,23 +136,29 @@ impl Blocks {
         text[at..unit.bytes.end].trim_end_matches('\n').is_empty()
     }
 
-    /// The header of the last unit, with the line below it, if it is a table with more rows than that.
+    /// The header of the last unit, with the line below it, if it is a table with more rows than
+    /// that.
     pub fn header<'t>(&self, text: &'t str) -> Option<&'t str> {
         let unit = self.units.last()?;
         let is_table = matches!(self.items[unit.items.start].0, Event::Start(Tag::Table(_)));
-        let mut lines = text[unit.bytes.clone()].match_indices('\n').map(|(at, _)| at + 1);
+        let mut lines = text[unit.bytes.clone()]
+            .match_indices('\n')
+            .map(|(at, _)| at + 1);
         let (end, _) = (lines.nth(1)?, lines.next()?);
         is_table.then(|| &text[unit.bytes.start..unit.bytes.start + end])
     }
 
-    /// Where the last unit, an unfinished paragraph or a block that ends with one, may be cut: after a word of plain text, before any
-    /// marker whose counterpart may still come; else after any word. Returns the position of the event with that word, and that of the
-    /// cut in the text.
+    /// Where the last unit, an unfinished paragraph or a block that ends with one, may be cut:
+    /// after a word of plain text, before any marker whose counterpart may still come; else after
+    /// any word. Returns the position of the event with that word, and that of the cut in the text.
     pub fn cut(&self, text: &str) -> Option<(usize, usize)> {
         let unit = self.units.last()?;
         let items = &self.items[unit.items.clone()];
         let begin = items.iter().rposition(|(e, _)| is_block(e))?;
-        if !matches!(items[begin].0, Event::Start(Tag::Paragraph | Tag::Item | Tag::BlockQuote(_))) {
+        if !matches!(
+            items[begin].0,
+            Event::Start(Tag::Paragraph | Tag::Item | Tag::BlockQuote(_))
+        ) {
             return None;
         }
         let (mut depth, mut before, mut any, mut marker) = (0, None, None, false);
@@ -135,8 +168,14 @@ impl Blocks {
                 Event::End(_) if depth == 0 => break,
                 Event::End(_) => depth -= 1,
                 Event::Text(t) if depth == 0 && text.get(range.clone()) == Some(t) => {
-                    let first = if marker { Some(0) } else { t.find(['*', '_', '`', '[', '~', '<']) };
-                    let at = |space: Option<usize>| space.map(|at| (unit.items.start + n, range.start + at));
+                    let first = if marker {
+                        Some(0)
+                    } else {
+                        t.find(['*', '_', '`', '[', '~', '<'])
+                    };
+                    let at = |space: Option<usize>| {
+                        space.map(|at| (unit.items.start + n, range.start + at))
+                    };
                     before = at(t[..first.unwrap_or(t.len())].rfind(' ')).or(before);
                     any = at(t.rfind(' ')).or(any);
                     marker |= first.is_some();
@@ -153,7 +192,11 @@ fn units(items: &[BlockEvent]) -> Vec<TopBlock> {
     for (n, (event, range)) in items.iter().enumerate() {
         match event {
             // The items of a list at the top are units of their own.
-            Event::Start(Tag::List(_)) | Event::End(pulldown_cmark::TagEnd::List(_)) if depth == 0 => continue,
+            Event::Start(Tag::List(_)) | Event::End(pulldown_cmark::TagEnd::List(_))
+                if depth == 0 =>
+            {
+                continue;
+            }
             Event::Start(_) => {
                 start = if depth == 0 { n } else { start };
                 depth += 1;
@@ -164,7 +207,10 @@ fn units(items: &[BlockEvent]) -> Vec<TopBlock> {
             _ => {}
         }
         if depth == 0 {
-            units.push(TopBlock { items: start..n + 1, bytes: range.clone() });
+            units.push(TopBlock {
+                items: start..n + 1,
+                bytes: range.clone(),
+            });
         }
     }
     units
@@ -175,7 +221,9 @@ fn is_block(event: &Event<'_>) -> bool {
     use Tag::{BlockQuote, CodeBlock, Heading, HtmlBlock, Item, Paragraph, Table};
     matches!(
         event,
-        Event::Start(Paragraph | Item | BlockQuote(_) | CodeBlock(_) | HtmlBlock | Table(_) | Heading { .. })
+        Event::Start(
+            Paragraph | Item | BlockQuote(_) | CodeBlock(_) | HtmlBlock | Table(_) | Heading { .. }
+        )
     )
 }
 
@@ -191,9 +239,19 @@ impl Fence {
     /// The fence that `line` opens, and the words behind it.
     pub fn open(line: &str) -> Option<(Self, &str)> {
         let rest = line.trim_start_matches(' ');
-        let mark = *rest.as_bytes().first().filter(|b| matches!(b, b'`' | b'~'))?;
+        let mark = *rest
+            .as_bytes()
+            .first()
+            .filter(|b| matches!(b, b'`' | b'~'))?;
         let length = rest.bytes().take_while(|b| *b == mark).count();
-        Some((Fence { mark, length, indent: line.len() - rest.len() }, rest[length..].trim()))
+        Some((
+            Fence {
+                mark,
+                length,
+                indent: line.len() - rest.len(),
+            },
+            rest[length..].trim(),
+        ))
     }
 
     /// Whether `line` closes it.
@@ -225,28 +283,56 @@ mod tests {
 
     /// The text before the cut.
     fn cut<'t>(text: &'t str, lead: &str) -> Option<&'t str> {
-        Blocks::parse(text, lead).cut(text).map(|(_, at)| &text[..at])
+        Blocks::parse(text, lead)
+            .cut(text)
+            .map(|(_, at)| &text[..at])
     }
 
     #[test]
     fn a_block_is_cut_after_a_word_outside_of_any_markup() {
-        assert_eq!(cut("One two **three four** five six", ""), Some("One two **three four** five"));
-        assert_eq!(cut("1. One **two** three four", ""), Some("1. One **two** three"));
-        assert_eq!(cut("> One\n> two three four", ""), Some("> One\n> two three"));
+        assert_eq!(
+            cut("One two **three four** five six", ""),
+            Some("One two **three four** five")
+        );
+        assert_eq!(
+            cut("1. One **two** three four", ""),
+            Some("1. One **two** three")
+        );
+        assert_eq!(
+            cut("> One\n> two three four", ""),
+            Some("> One\n> two three")
+        );
         assert_eq!(cut("One two **three four five", ""), Some("One two"));
         assert_eq!(cut("**three four five", ""), Some("**three four"));
-        assert_eq!(cut("- not an item, but four", "x "), Some("- not an item, but"));
+        assert_eq!(
+            cut("- not an item, but four", "x "),
+            Some("- not an item, but")
+        );
         assert_eq!(cut("| a | b |\n|---|---|\n| c | d |", ""), None);
         assert_eq!(cut("# One two", ""), None);
-        assert_eq!(cut("rest of one\n2. item two", "1. x "), Some("rest of one\n2. item"));
+        assert_eq!(
+            cut("rest of one\n2. item two", "1. x "),
+            Some("rest of one\n2. item")
+        );
         assert_eq!(cut("One", ""), None);
     }
 
     #[test]
     fn a_block_goes_on_as_what_it_began_as() {
-        let leads = ["1. One", "- One", "12) One", "> One", "One", "**One**", "1.5 One", ""].map(lead);
-        assert_eq!(leads, ["1. x ", "- x ", "12) x ", "> x ", "x ", "x ", "x ", "x "]);
+        let leads = [
+            "1. One", "- One", "12) One", "> One", "One", "**One**", "1.5 One", "",
+        ]
+        .map(lead);
+        assert_eq!(
+            leads,
+            ["1. x ", "- x ", "12) x ", "> x ", "x ", "x ", "x ", "x "]
+        );
         assert_eq!(Blocks::parse("rest\n2. Two\n", "1. x ").units.len(), 2);
-        assert_eq!(Blocks::parse("rest\n  - nested\n- Two\n", "- x ").units.len(), 2);
+        assert_eq!(
+            Blocks::parse("rest\n  - nested\n- Two\n", "- x ")
+                .units
+                .len(),
+            2
+        );
     }
 }

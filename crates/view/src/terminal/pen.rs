@@ -1,7 +1,8 @@
 //! Rows of text on a terminal, broken between words, and the way back to where a text began.
 //!
-//! The last column stays empty: terminals disagree about where the cursor is after it. The current row is kept, so that its last word
-//! can move down as a whole, and so that the row can be written again after what was below it is cleared.
+//! The last column stays empty: terminals disagree about where the cursor is after it. The current
+//! row is kept, so that its last word can move down as a whole, and so that the row can be written
+//! again after what was below it is cleared.
 
 use crate::escape::{columns, safe, width};
 use anstyle::Style;
@@ -94,20 +95,27 @@ impl Pen {
 
     /// The highest row that the cursor can go back to, wherever on the screen the first one was.
     fn top(&self) -> usize {
-        self.highest.max((self.deepest + 1).saturating_sub(self.rows))
+        self.highest
+            .max((self.deepest + 1).saturating_sub(self.rows))
     }
 
     pub fn mark(&self) -> Mark {
-        Mark { row: self.row, line: self.line.clone(), feeds: self.feeds }
+        Mark {
+            row: self.row,
+            line: self.line.clone(),
+            feeds: self.feeds,
+        }
     }
 
-    /// Whether `mark` will still be on the screen when `more` rows have been written below the current row.
+    /// Whether `mark` will still be on the screen when `more` rows have been written below the
+    /// current row.
     pub fn reaches(&self, mark: &Mark, more: usize) -> bool {
         let deepest = self.deepest.max(self.row + more);
         mark.row >= self.highest.max((deepest + 1).saturating_sub(self.rows))
     }
 
-    /// Clears everything from `mark` on and continues there. The caller has checked that [`Pen::reaches`] it.
+    /// Clears everything from `mark` on and continues there. The caller has checked that
+    /// [`Pen::reaches`] it.
     pub fn return_to(&mut self, mark: &Mark) {
         let up = self.row - mark.row;
         (self.row, self.line, self.feeds) = (mark.row, mark.line.clone(), mark.feeds);
@@ -119,8 +127,8 @@ impl Pen {
         self.rewrite(below);
     }
 
-    /// Clears the current row, which is `up` rows above the cursor, and all below it, and writes it again. The cursor's column is unknown:
-    /// terminals disagree about the width of emoji.
+    /// Clears the current row, which is `up` rows above the cursor, and all below it, and writes it
+    /// again. The cursor's column is unknown: terminals disagree about the width of emoji.
     fn rewrite(&mut self, up: usize) {
         self.out.push(b'\r');
         if up > 1 {
@@ -128,7 +136,8 @@ impl Pen {
             let _ = write!(self.out, "\x1b[{}A", up - 1);
         }
         if up > 0 {
-            // From the second row on: when the whole screen is cleared at once, tmux copies it into its scroll-back.
+            // From the second row on: when the whole screen is cleared at once, tmux copies it into
+            // its scroll-back.
             self.out.extend_from_slice(b"\x1b[J\x1b[A");
         }
         self.out.extend_from_slice(b"\x1b[K");
@@ -156,7 +165,12 @@ impl Pen {
 
     /// How many columns a row has after its prefix.
     pub fn room(&self) -> usize {
-        self.width - if self.has_prefix() { self.prefix_width() } else { 0 }
+        self.width
+            - if self.has_prefix() {
+                self.prefix_width()
+            } else {
+                0
+            }
     }
 
     /// Whether rows begin with the prefix: only where it takes at most half of them.
@@ -193,8 +207,8 @@ impl Pen {
         }
     }
 
-    /// Writes text with hidden characters written out, breaking rows between words. A word that does not fit moves to the next row,
-    /// together with its part that is written already.
+    /// Writes text with hidden characters written out, breaking rows between words. A word that
+    /// does not fit moves to the next row, together with its part that is written already.
     pub fn put(&mut self, text: &str, style: Style) {
         self.write(&safe(text), style, true);
         self.flush();
@@ -216,8 +230,13 @@ impl Pen {
                 self.begin_row();
             }
             let blank = matches!(c, ' ' | '\t');
-            let w = if c == '\t' { 8 - self.line.column % 8 } else { width(c) };
-            // The second limit is for accents, which take no column: a letter can have any number of them.
+            let w = if c == '\t' {
+                8 - self.line.column % 8
+            } else {
+                width(c)
+            };
+            // The second limit is for accents, which take no column: a letter can have any number
+            // of them.
             if self.line.column + w > self.width || self.line.text.len() > 16 * self.width + 256 {
                 let at_start = self.line.text.len() == self.line.start;
                 if words && blank {
@@ -225,7 +244,10 @@ impl Pen {
                     continue;
                 }
                 let word = columns(&self.line.text[self.line.word..]);
-                let can_break = words && w > 0 && (w != 2 || self.line.joins) && self.line.word > self.line.start;
+                let can_break = words
+                    && w > 0
+                    && (w != 2 || self.line.joins)
+                    && self.line.word > self.line.start;
                 if can_break && word + w <= self.room() {
                     self.move_word_down();
                 } else if !at_start {
@@ -233,7 +255,11 @@ impl Pen {
                     self.begin_row();
                 }
             }
-            let w = if c == '\t' { (8 - self.line.column % 8).min(self.width - self.line.column) } else { w };
+            let w = if c == '\t' {
+                (8 - self.line.column % 8).min(self.width - self.line.column)
+            } else {
+                w
+            };
             self.push(c, w, blank, style);
         }
     }
@@ -251,7 +277,8 @@ impl Pen {
         } else {
             line.text.push(c);
         }
-        // No word that ends in an emoji selector is moved: whether the selector widens its emoji depends on the terminal.
+        // No word that ends in an emoji selector is moved: whether the selector widens its emoji
+        // depends on the terminal.
         if blank || c == '\u{fe0f}' {
             line.word = line.text.len();
         }
@@ -267,7 +294,8 @@ impl Pen {
     fn begin_row(&mut self) {
         if self.has_prefix() {
             for (text, style) in std::mem::take(&mut self.prefix).iter() {
-                text.chars().for_each(|c| self.push(c, width(c), c == ' ', *style));
+                text.chars()
+                    .for_each(|c| self.push(c, width(c), c == ' ', *style));
                 self.prefix.push((text.clone(), *style));
             }
         }
@@ -280,9 +308,16 @@ impl Pen {
         let word = line.text.split_off(line.word);
         let at = line.word;
         let first = line.styles.iter().rposition(|s| s.0 <= at).unwrap_or(0);
-        let styles: Vec<_> = line.styles[first..].iter().map(|(from, s)| (from.saturating_sub(at), *s)).collect();
+        let styles: Vec<_> = line.styles[first..]
+            .iter()
+            .map(|(from, s)| (from.saturating_sub(at), *s))
+            .collect();
         if line.written > at {
-            let _ = write!(self.out, "\x1b[{}D\x1b[K", columns(&word[..line.written - at]));
+            let _ = write!(
+                self.out,
+                "\x1b[{}D\x1b[K",
+                columns(&word[..line.written - at])
+            );
             line.written = at;
         }
         self.feed();
@@ -290,7 +325,9 @@ impl Pen {
         let shift = self.line.text.len();
         self.line.text.push_str(&word);
         self.line.column += columns(&word);
-        self.line.styles.extend(styles.into_iter().map(|(from, s)| (from + shift, s)));
+        self.line
+            .styles
+            .extend(styles.into_iter().map(|(from, s)| (from + shift, s)));
         self.feeds = 0;
     }
 
@@ -300,7 +337,12 @@ impl Pen {
         if line.written == line.text.len() {
             return;
         }
-        let ends = line.styles.iter().skip(1).map(|s| s.0).chain([line.text.len()]);
+        let ends = line
+            .styles
+            .iter()
+            .skip(1)
+            .map(|s| s.0)
+            .chain([line.text.len()]);
         for ((from, style), end) in line.styles.iter().zip(ends) {
             let text = &line.text[line.written.clamp(*from, end)..end];
             if !text.is_empty() {
@@ -313,5 +355,9 @@ impl Pen {
 
 /// Writes `text` in `style`, if colours are wanted.
 pub(crate) fn paint(out: &mut Vec<u8>, colour: bool, style: Style, text: &str) {
-    let _ = if colour { write!(out, "{style}{text}{style:#}") } else { write!(out, "{text}") };
+    let _ = if colour {
+        write!(out, "{style}{text}{style:#}")
+    } else {
+        write!(out, "{text}")
+    };
 }

@@ -1,5 +1,5 @@
-//! Draws blocks of Markdown. Without colours the marks of headings, code, emphasis and strikethrough are drawn as characters,
-//! since nothing else shows their meaning.
+//! Draws blocks of Markdown. Without colours the marks of headings, code, emphasis and
+//! strikethrough are drawn as characters, since nothing else shows their meaning.
 
 use super::markdown::{BlockEvent, Blocks, Fence};
 use super::pen::Pen;
@@ -19,7 +19,8 @@ pub(crate) fn code_style(base: Style) -> Style {
 /// Draws blocks one after the other from their events.
 pub(crate) struct Renderer<'p> {
     pen: &'p mut Pen,
-    /// The text that the ranges of the events point into, and the character that stands for a colon in the events' own text.
+    /// The text that the ranges of the events point into, and the character that stands for a colon
+    /// in the events' own text.
     text: &'p str,
     colon: Option<char>,
     styles: Vec<Style>,
@@ -30,10 +31,11 @@ pub(crate) struct Renderer<'p> {
     in_code: bool,
     /// The fence of the current code, where fences are shown.
     fence: Option<Fence>,
-    /// Whether an item has begun and nothing has begun or ended since: its first paragraph goes into the row of the marker.
+    /// Whether an item has begun and nothing has begun or ended since: its first paragraph goes
+    /// into the row of the marker.
     after_marker: bool,
-    /// Whether the first block continues one on the page and none of its text has come yet, and whether no other block has
-    /// begun a row since that text came.
+    /// Whether the first block continues one on the page and none of its text has come yet, and
+    /// whether no other block has begun a row since that text came.
     goes_on: bool,
     in_lead: bool,
     /// Whether the lead has a line end: only then does a table continue the one on the page.
@@ -44,9 +46,16 @@ pub(crate) struct Renderer<'p> {
 }
 
 impl<'p> Renderer<'p> {
-    /// A renderer of `text`, of which the first `at` bytes are on the page already. With a `lead` the first block continues one
-    /// that is on the page.
-    pub fn new(pen: &'p mut Pen, text: &'p str, blocks: &Blocks, at: usize, base: Style, lead: &str) -> Self {
+    /// A renderer of `text`, of which the first `at` bytes are on the page already. With a `lead`
+    /// the first block continues one that is on the page.
+    pub fn new(
+        pen: &'p mut Pen,
+        text: &'p str,
+        blocks: &Blocks,
+        at: usize,
+        base: Style,
+        lead: &str,
+    ) -> Self {
         Renderer {
             pen,
             text,
@@ -88,7 +97,8 @@ impl<'p> Renderer<'p> {
                 Event::SoftBreak | Event::HardBreak => self.pen.feed(),
                 Event::Rule => {
                     self.row(range.start);
-                    self.pen.put_code(&"─".repeat(self.pen.room()), self.style().dimmed());
+                    self.pen
+                        .put_code(&"─".repeat(self.pen.room()), self.style().dimmed());
                     self.pen.end_row();
                 }
                 Event::TaskListMarker(_)
@@ -138,7 +148,8 @@ impl<'p> Renderer<'p> {
         match self.table.as_mut().and_then(|table| table.rows.last_mut()) {
             Some(row) => {
                 let cell = row.last_mut();
-                cell.into_iter().for_each(|cell: &mut Cell| cell.push((text.clone().into_owned(), style)));
+                cell.into_iter()
+                    .for_each(|cell: &mut Cell| cell.push((text.clone().into_owned(), style)));
             }
             None => self.pen.put(&text, style),
         }
@@ -148,14 +159,17 @@ impl<'p> Renderer<'p> {
         self.pen.put_code(&self.text_of(text), self.style());
     }
 
-    /// Begins a block at `start` in a row of its own, after a blank row where the text has an empty line before the block.
+    /// Begins a block at `start` in a row of its own, after a blank row where the text has an empty
+    /// line before the block.
     fn row(&mut self, start: usize) {
         if std::mem::take(&mut self.in_lead) {
             // The block that was cut may be nested deeper than the next one in the same container.
             self.pen.end_row();
             self.pen.prefix.truncate(1);
         }
-        let before = self.text[..self.at].trim_end_matches([' ', '\t', '\n']).len();
+        let before = self.text[..self.at]
+            .trim_end_matches([' ', '\t', '\n'])
+            .len();
         let between = self.text.get(before..start).unwrap_or_default();
         if self.at > 0 && between.matches('\n').count() > 1 {
             self.pen.blank_row();
@@ -173,20 +187,36 @@ impl<'p> Renderer<'p> {
             Tag::Heading { level, .. } => {
                 self.row(start);
                 let marks = format!("{} ", "#".repeat(*level as usize));
-                let style = if *level == HeadingLevel::H1 { base.underline() } else { base };
+                let style = if *level == HeadingLevel::H1 {
+                    base.underline()
+                } else {
+                    base
+                };
                 self.push_style(style.bold(), &marks);
             }
             Tag::BlockQuote(_) => {
                 self.row(start);
-                let (bar, style) = if self.pen.colour { ("│ ", base.dimmed()) } else { ("> ", base) };
+                let (bar, style) = if self.pen.colour {
+                    ("│ ", base.dimmed())
+                } else {
+                    ("> ", base)
+                };
                 self.open(bar, style);
                 self.pass_marker(start);
             }
             Tag::Item => {
                 self.row(start);
-                let marker = self.text[start..].trim_start().split([' ', '\t', '\n']).next().unwrap_or_default();
+                let marker = self.text[start..]
+                    .trim_start()
+                    .split([' ', '\t', '\n'])
+                    .next()
+                    .unwrap_or_default();
                 let is_number = marker.starts_with(|c: char| c.is_ascii_digit());
-                let marker = if is_number || !self.pen.colour { marker } else { "•" };
+                let marker = if is_number || !self.pen.colour {
+                    marker
+                } else {
+                    "•"
+                };
                 self.pen.put(&format!("{marker} "), base);
                 self.open(&" ".repeat(marker.chars().count() + 1), base);
                 self.after_marker = true;
@@ -204,9 +234,14 @@ impl<'p> Renderer<'p> {
                     }
                     CodeBlockKind::Fenced(_) => {
                         self.open(INDENT, base);
-                        // As it was written: a fence that opens while its text streams is drawn with these words too.
+                        // As it was written: a fence that opens while its text streams is drawn
+                        // with these words too.
                         let line = self.text[start..].lines().next().unwrap_or_default();
-                        code_label(self.pen, Fence::open(line).map_or("", |(_, info)| info), base);
+                        code_label(
+                            self.pen,
+                            Fence::open(line).map_or("", |(_, info)| info),
+                            base,
+                        );
                     }
                     CodeBlockKind::Indented => self.open("    ", base),
                 }
@@ -216,27 +251,47 @@ impl<'p> Renderer<'p> {
             Tag::Table(alignments) => {
                 self.row(start);
                 let goes_on = std::mem::take(&mut self.goes_on) && self.has_header;
-                self.table = Some(Table { alignments: alignments.clone(), rows: Vec::new(), goes_on });
+                self.table = Some(Table {
+                    alignments: alignments.clone(),
+                    rows: Vec::new(),
+                    goes_on,
+                });
             }
             Tag::TableHead | Tag::TableRow => {
                 self.at = start;
-                self.table.iter_mut().for_each(|table| table.rows.push(Vec::new()));
+                self.table
+                    .iter_mut()
+                    .for_each(|table| table.rows.push(Vec::new()));
             }
             Tag::TableCell => {
-                self.table.iter_mut().filter_map(|t| t.rows.last_mut()).for_each(|row| row.push(Vec::new()));
+                self.table
+                    .iter_mut()
+                    .filter_map(|t| t.rows.last_mut())
+                    .for_each(|row| row.push(Vec::new()));
             }
             Tag::Emphasis => self.push_style(base.italic(), "*"),
             Tag::Strong => self.push_style(base.bold(), "**"),
             Tag::Strikethrough => self.push_style(base.strikethrough(), "~~"),
-            Tag::Link { dest_url, link_type, .. } => {
+            Tag::Link {
+                dest_url,
+                link_type,
+                ..
+            } => {
                 let shown = matches!(link_type, LinkType::Autolink | LinkType::Email);
-                self.links
-                    .push((if shown { String::new() } else { self.text_of(dest_url).into_owned() }, String::new()));
+                self.links.push((
+                    if shown {
+                        String::new()
+                    } else {
+                        self.text_of(dest_url).into_owned()
+                    },
+                    String::new(),
+                ));
                 self.styles.push(base.underline());
             }
             Tag::Image { dest_url, .. } => {
                 self.put("[image: ", base);
-                self.links.push((self.text_of(dest_url).into_owned(), String::new()));
+                self.links
+                    .push((self.text_of(dest_url).into_owned(), String::new()));
                 self.styles.push(base);
             }
             _ => {}
@@ -260,9 +315,17 @@ impl<'p> Renderer<'p> {
                 self.in_code = false;
                 self.styles.pop();
                 self.close();
-                let last = self.text[..end].trim_end().lines().next_back().unwrap_or_default();
+                let last = self.text[..end]
+                    .trim_end()
+                    .lines()
+                    .next_back()
+                    .unwrap_or_default();
                 let last = last.trim_start_matches([' ', '>']);
-                if self.fence.take().is_some_and(|fence| fence.is_closed_by(last)) {
+                if self
+                    .fence
+                    .take()
+                    .is_some_and(|fence| fence.is_closed_by(last))
+                {
                     self.pen.put_code(last, self.style());
                     self.pen.end_row();
                 }
@@ -292,19 +355,27 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// Adds what a row of a table has after the last column, as one cell: the parser leaves it out, and its text would be lost.
+    /// Adds what a row of a table has after the last column, as one cell: the parser leaves it out,
+    /// and its text would be lost.
     fn cells_without_a_header(&mut self, end: usize) {
-        let rest = self.text.get(self.at..end).unwrap_or_default().trim_matches([' ', '\t', '\r', '\n', '|']);
+        let rest = self
+            .text
+            .get(self.at..end)
+            .unwrap_or_default()
+            .trim_matches([' ', '\t', '\r', '\n', '|']);
         let row = self.table.as_mut().and_then(|table| table.rows.last_mut());
         if let (Some(row), false) = (row, rest.is_empty()) {
             row.push(vec![(rest.to_owned(), self.styles[0])]);
         }
     }
 
-    /// Moves `at` past the first byte of the marker at `start`, so that an empty line before the container does not count for
-    /// its first block again.
+    /// Moves `at` past the first byte of the marker at `start`, so that an empty line before the
+    /// container does not count for its first block again.
     fn pass_marker(&mut self, start: usize) {
-        let spaces = self.text[start..].bytes().take_while(|b| *b == b' ').count();
+        let spaces = self.text[start..]
+            .bytes()
+            .take_while(|b| *b == b' ')
+            .count();
         self.at = (start + spaces + 1).min(self.text.len());
     }
 

@@ -1,8 +1,10 @@
-//! The page on a terminal: text that is wrapped between words, and below it the cards of the calls that may still change.
+//! The page on a terminal: text that is wrapped between words, and below it the cards of the calls
+//! that may still change.
 //!
-//! The cards that may change are the last thing on the screen. They are lifted (the cursor goes back to where the text ended, and all
-//! below is cleared) before anything is written, and laid again after it. A card that will not change any more is written for good,
-//! unless one before it may change. The text of a model is drawn as Markdown, see [`Draft`].
+//! The cards that may change are the last thing on the screen. They are lifted (the cursor goes
+//! back to where the text ended, and all below is cleared) before anything is written, and laid
+//! again after it. A card that will not change any more is written for good, unless one before it
+//! may change. The text of a model is drawn as Markdown, see [`Draft`].
 
 use super::draft::Draft;
 use super::pen::{Pen, paint};
@@ -59,8 +61,8 @@ impl Screen {
         }
     }
 
-    /// The terminal has another size now. Terminals differ in what they do to rows that have become too wide, so on a narrower one nothing
-    /// is drawn again.
+    /// The terminal has another size now. Terminals differ in what they do to rows that have become
+    /// too wide, so on a narrower one nothing is drawn again.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         if columns <= self.pen.width {
             self.leave();
@@ -87,7 +89,11 @@ impl Screen {
 
     /// How many line feeds `block` needs before it.
     fn gap(&self, block: ScreenBlock) -> usize {
-        let want = if self.last == Some(block) { usize::from(!matches!(block, ScreenBlock::Text(_))) } else { 2 };
+        let want = if self.last == Some(block) {
+            usize::from(!matches!(block, ScreenBlock::Text(_)))
+        } else {
+            2
+        };
         want.saturating_sub(self.pen.feeds)
     }
 
@@ -110,14 +116,20 @@ impl Screen {
         let (mut out, mut rows) = (Vec::new(), 1);
         let limit = self.pen.width.min(WIDEST);
         let room = limit.saturating_sub(4);
-        let paint = |out: &mut Vec<u8>, style: Style, text: &str| paint(out, self.pen.colour, style, text);
+        let paint =
+            |out: &mut Vec<u8>, style: Style, text: &str| paint(out, self.pen.colour, style, text);
         let (sign, style, status) = card::status(call, self.no_time);
-        let status_style = if sign == card::DONE { Style::new().dimmed() } else { style };
-        let not_run = if call.state == CallState::Retracted && !call.was_started && !call.is_cancelled {
-            ", not run"
+        let status_style = if sign == card::DONE {
+            Style::new().dimmed()
         } else {
-            ""
+            style
         };
+        let not_run =
+            if call.state == CallState::Retracted && !call.was_started && !call.is_cancelled {
+                ", not run"
+            } else {
+                ""
+            };
         let status = status + not_run;
         let (name, status) = (one_line(&call.name, room), one_line(&status, room));
         // On a narrow terminal the status has a row of its own.
@@ -126,13 +138,15 @@ impl Screen {
         paint(&mut out, style, sign);
         out.push(b' ');
         paint(&mut out, Style::new().bold(), &name);
-        let left = room.saturating_sub(columns(&name) + if fits { columns(&status) + 2 } else { 0 });
+        let left =
+            room.saturating_sub(columns(&name) + if fits { columns(&status) + 2 } else { 0 });
         if left > 4 && !call.brief.is_empty() {
             out.extend_from_slice(b"  ");
             out.extend_from_slice(one_line(&call.brief, left - 2).as_bytes());
         }
         if fits {
-            // An absolute column: however wide the terminal draws emoji before it, the ends of all cards are aligned.
+            // An absolute column: however wide the terminal draws emoji before it, the ends of all
+            // cards are aligned.
             let _ = write!(out, "\x1b[{}G", limit - columns(&status) + 1);
         } else {
             out.extend_from_slice(b"\n    ");
@@ -166,15 +180,24 @@ impl Screen {
         let mut who = &self.now;
         for (n, call) in calls.iter().enumerate() {
             let (card, mut needed) = self.card(call);
-            let heading = (call.who != *who).then(|| one_line(&format!("[{}]", call.who.heading()), self.pen.width));
+            let heading = (call.who != *who)
+                .then(|| one_line(&format!("[{}]", call.who.heading()), self.pen.width));
             needed += usize::from(heading.is_some());
             let more = n + 1 < calls.len();
             if rows > 0 {
                 cards.push(b'\n');
             }
             if rows + needed + if more { 3 } else { 0 } > most {
-                let more = one_line(&format!("… and {} more calls", calls.len() - n), self.pen.width - 4);
-                paint(&mut cards, self.pen.colour, Style::new().dimmed(), &format!("    {more}"));
+                let more = one_line(
+                    &format!("… and {} more calls", calls.len() - n),
+                    self.pen.width - 4,
+                );
+                paint(
+                    &mut cards,
+                    self.pen.colour,
+                    Style::new().dimmed(),
+                    &format!("    {more}"),
+                );
                 rows += 1;
                 break;
             }
@@ -234,7 +257,11 @@ impl Page for Screen {
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
         let block = ScreenBlock::Text(voice);
         // Models often begin with empty lines, which would add to the one between blocks.
-        let text = if self.last == Some(block) { text } else { text.trim_start_matches('\n') };
+        let text = if self.last == Some(block) {
+            text
+        } else {
+            text.trim_start_matches('\n')
+        };
         if text.is_empty() {
             return;
         }
@@ -248,9 +275,13 @@ impl Page for Screen {
             Voice::Thinking if self.pen.colour => None,
             _ => voice.mark(),
         };
-        mark.filter(|_| new).into_iter().for_each(|(text, style)| self.pen.put(text, style));
+        mark.filter(|_| new)
+            .into_iter()
+            .for_each(|(text, style)| self.pen.put(text, style));
         match voice {
-            Voice::Thinking | Voice::Answer | Voice::Refusal => self.draft.push(&mut self.pen, text),
+            Voice::Thinking | Voice::Answer | Voice::Refusal => {
+                self.draft.push(&mut self.pen, text)
+            }
             Voice::User | Voice::Output => self.pen.put(text, voice.style()),
         }
         self.write(out);
@@ -265,7 +296,8 @@ impl Page for Screen {
         if at >= self.kept {
             self.lift();
         } else if calls.list[at].has_ended() {
-            // Its card was written for good when its turn was over; a later result gets one of its own.
+            // Its card was written for good when its turn was over; a later result gets one of its
+            // own.
             self.keep(&calls.list[at]);
         }
         self.write(out);
@@ -294,7 +326,8 @@ impl Page for Screen {
     }
 
     fn interrupt(&mut self, out: &mut Vec<u8>) {
-        // Other programs may move the cursor now, so nothing is drawn again, and a card is written once, when it is settled.
+        // Other programs may move the cursor now, so nothing is drawn again, and a card is written
+        // once, when it is settled.
         self.leave();
         if self.last != Some(ScreenBlock::Cards) {
             self.pen.end_row();

@@ -26,7 +26,11 @@ impl Table {
     pub fn draw(&self, pen: &mut Pen, base: Style) {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         // A table that continues keeps its columns where they are wide enough.
-        let mut widths = if self.goes_on { std::mem::take(&mut pen.columns) } else { Vec::new() };
+        let mut widths = if self.goes_on {
+            std::mem::take(&mut pen.columns)
+        } else {
+            Vec::new()
+        };
         widths.resize(count.max(widths.len()), 0);
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
@@ -69,7 +73,9 @@ impl Table {
     }
 
     fn list(&self, pen: &mut Pen, base: Style) {
-        let Some((header, rows)) = self.rows.split_first() else { return };
+        let Some((header, rows)) = self.rows.split_first() else {
+            return;
+        };
         if rows.is_empty() && !self.goes_on {
             header.iter().for_each(|cell| line(pen, None, cell, base));
         }

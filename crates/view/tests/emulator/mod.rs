@@ -22,7 +22,16 @@ pub struct Emulator {
 impl Emulator {
     pub fn new(columns: usize, rows: usize) -> Self {
         let style = String::new();
-        Emulator { columns, rows, lines: vec![Vec::new()], row: 0, column: 0, style, lost: 0, colours: 0 }
+        Emulator {
+            columns,
+            rows,
+            lines: vec![Vec::new()],
+            row: 0,
+            column: 0,
+            style,
+            lost: 0,
+            colours: 0,
+        }
     }
 
     /// Takes another size; rows that are too long for it stay as they are.
@@ -96,7 +105,10 @@ impl Emulator {
         if width == 0 {
             return;
         }
-        assert!(self.column + width < self.columns, "{c:?} in the last column");
+        assert!(
+            self.column + width < self.columns,
+            "{c:?} in the last column"
+        );
         line.resize(line.len().max(self.column + width), (' ', String::new()));
         line[self.column] = (c, self.style.clone());
         line[self.column + 1..self.column + width].fill(('\0', self.style.clone()));
@@ -106,9 +118,21 @@ impl Emulator {
     /// The text, without white space at the ends of lines and at its end.
     #[allow(dead_code, reason = "not every test needs it")]
     pub fn text(&self) -> String {
-        let line =
-            |l: &Vec<Cell>| l.iter().map(|c| c.0).filter(|c| *c != '\0').collect::<String>().trim_end().to_owned();
-        self.lines.iter().map(line).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+        let line = |l: &Vec<Cell>| {
+            l.iter()
+                .map(|c| c.0)
+                .filter(|c| *c != '\0')
+                .collect::<String>()
+                .trim_end()
+                .to_owned()
+        };
+        self.lines
+            .iter()
+            .map(line)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .trim_end()
+            .to_owned()
     }
 
     /// The same with the styles: `{1}` where bold begins, `{}` where all styles end, and so on.

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The longest line of a baseline, in bytes: a line holds the names of a stream and an answer for each checker.
+/// The longest line of a baseline, in bytes: a line holds the names of a stream and an answer for
+/// each checker.
 const LONGEST: usize = 1 << 20;
 
 /// Reads a baseline.
@@ -28,8 +29,12 @@ impl Reader {
     /// # Errors
     /// When it cannot be read, is not a baseline, or is one of a later version.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path)
-            .map_err(|e| anyhow!("{}: {e}, write it with --save-baseline or correct the path", path.display()))?;
+        let file = File::open(path).map_err(|e| {
+            anyhow!(
+                "{}: {e}, write it with --save-baseline or correct the path",
+                path.display()
+            )
+        })?;
         let header = BaselineHeader {
             tc_eval_baseline: BASELINE_FORMAT,
             version: String::new(),
@@ -37,20 +42,34 @@ impl Reader {
             corpora: Vec::new(),
         };
         let (path, file, buffer) = (path.to_owned(), BufReader::new(file), Vec::new());
-        let mut reader = Reader { path, file, header, line: 0, streams: 0, has_ended: false, buffer };
+        let mut reader = Reader {
+            path,
+            file,
+            header,
+            line: 0,
+            streams: 0,
+            has_ended: false,
+            buffer,
+        };
         reader.read_line()?;
         // Its version alone comes first, since a later format may have another header.
         let version = serde_json::from_slice::<serde_json::Value>(&reader.buffer)
             .ok()
             .and_then(|header| header.get("tc_eval_baseline")?.as_u64());
         match version {
-            None => bail!("{}: not a baseline, write one with --save-baseline", reader.path.display()),
+            None => bail!(
+                "{}: not a baseline, write one with --save-baseline",
+                reader.path.display()
+            ),
             Some(version) if version != u64::from(BASELINE_FORMAT) => bail!(
                 "{}: a baseline of format {version}, and this version reads format {BASELINE_FORMAT}; write it again with \
                  --save-baseline",
                 reader.path.display()
             ),
-            Some(_) => reader.header = serde_json::from_slice(&reader.buffer).map_err(|e| reader.not_valid(&e))?,
+            Some(_) => {
+                reader.header =
+                    serde_json::from_slice(&reader.buffer).map_err(|e| reader.not_valid(&e))?
+            }
         }
         Ok(reader)
     }
@@ -87,7 +106,8 @@ impl Reader {
             );
         }
         if self.buffer.starts_with(b"{\"end\":") {
-            let end: BaselineEnd = serde_json::from_slice(&self.buffer).map_err(|e| self.not_valid(&e))?;
+            let end: BaselineEnd =
+                serde_json::from_slice(&self.buffer).map_err(|e| self.not_valid(&e))?;
             if end.end != self.streams {
                 bail!(
                     "{}: {} streams are missing of {}; write it again with --save-baseline",
@@ -103,7 +123,8 @@ impl Reader {
             self.has_ended = true;
             return Ok(None);
         }
-        let stream: BaselineStream = serde_json::from_slice(&self.buffer).map_err(|e| self.not_valid(&e))?;
+        let stream: BaselineStream =
+            serde_json::from_slice(&self.buffer).map_err(|e| self.not_valid(&e))?;
         if stream.outcomes.len() != self.header.checkers.len() {
             return Err(self.invalid("has another number of answers than the header has checkers"));
         }
@@ -116,8 +137,17 @@ impl Reader {
         self.buffer.clear();
         self.line += 1;
         let most = u64::try_from(LONGEST)? + 1;
-        let read = self.file.by_ref().take(most).read_until(b'\n', &mut self.buffer);
-        read.map_err(|e| anyhow!("{}: {e}, check the path and its permissions", self.path.display()))?;
+        let read = self
+            .file
+            .by_ref()
+            .take(most)
+            .read_until(b'\n', &mut self.buffer);
+        read.map_err(|e| {
+            anyhow!(
+                "{}: {e}, check the path and its permissions",
+                self.path.display()
+            )
+        })?;
         if self.buffer.len() > LONGEST {
             return Err(self.invalid("is longer than a line of a baseline"));
         }
@@ -153,20 +183,33 @@ impl Writer {
     pub fn create(path: &Path, checkers: &[String], corpora: &[String]) -> Result<Self> {
         let (checkers, corpora) = (checkers.to_vec(), corpora.to_vec());
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let header = BaselineHeader { tc_eval_baseline: BASELINE_FORMAT, version, checkers, corpora };
+        let header = BaselineHeader {
+            tc_eval_baseline: BASELINE_FORMAT,
+            version,
+            checkers,
+            corpora,
+        };
         let draft = Draft::create(path).with_context(|| unwritable(path))?;
-        let mut writer = Writer { path: path.to_owned(), draft, streams: 0 };
+        let mut writer = Writer {
+            path: path.to_owned(),
+            draft,
+            streams: 0,
+        };
         writer.put(serde_json::to_vec(&header)?)?;
         Ok(writer)
     }
 
-    /// Writes one stream, without the reasons: these change with every wording, and the file is meant to be kept under version control.
+    /// Writes one stream, without the reasons: these change with every wording, and the file is
+    /// meant to be kept under version control.
     ///
     /// # Errors
     /// When the disk is full or broken.
     pub fn write(&mut self, stream: &BaselineStream) -> Result<()> {
         let mut stream = stream.clone();
-        stream.outcomes.iter_mut().for_each(|outcome| outcome.reason.clear());
+        stream
+            .outcomes
+            .iter_mut()
+            .for_each(|outcome| outcome.reason.clear());
         self.streams += 1;
         self.put(serde_json::to_vec(&stream)?)
     }
@@ -189,10 +232,15 @@ impl Writer {
                 self.streams
             );
         }
-        self.draft.write_all(&line).with_context(|| unwritable(&self.path))
+        self.draft
+            .write_all(&line)
+            .with_context(|| unwritable(&self.path))
     }
 }
 
 fn unwritable(path: &Path) -> String {
-    format!("{}: the baseline cannot be written, free some space or write elsewhere", path.display())
+    format!(
+        "{}: the baseline cannot be written, free some space or write elsewhere",
+        path.display()
+    )
 }

@@ -8,11 +8,13 @@ use score::{BaselineReport, BaselineStream, Comparison};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many bytes of streams without a partner each side holds in memory, and how many a sorter does.
+/// How many bytes of streams without a partner each side holds in memory, and how many a sorter
+/// does.
 const LIMIT: usize = 4 << 20;
 
-/// Reads the baseline as fast as the run advances. Where both have the streams in the same order each finds its partner at once;
-/// streams that moved wait in memory. What waits beyond [`LIMIT`] bytes is sorted by name in files, and joined after the last stream.
+/// Reads the baseline as fast as the run advances. Where both have the streams in the same order
+/// each finds its partner at once; streams that moved wait in memory. What waits beyond [`LIMIT`]
+/// bytes is sorted by name in files, and joined after the last stream.
 #[derive(Debug)]
 pub struct Join {
     reader: Reader,
@@ -23,13 +25,22 @@ pub struct Join {
 }
 
 impl Join {
-    /// Compares the checkers of a run with those of a baseline; at most `shown` streams of each kind of change are named.
+    /// Compares the checkers of a run with those of a baseline; at most `shown` streams of each
+    /// kind of change are named.
     ///
     /// # Errors
     /// When they share no checker.
-    pub fn new(reader: Reader, names: CorpusNames, checkers: &[String], shown: usize) -> Result<Self> {
+    pub fn new(
+        reader: Reader,
+        names: CorpusNames,
+        checkers: &[String],
+        shown: usize,
+    ) -> Result<Self> {
         let header = reader.header();
-        if !checkers.iter().any(|checker| header.checkers.contains(checker)) {
+        if !checkers
+            .iter()
+            .any(|checker| header.checkers.contains(checker))
+        {
             bail!(
                 "{}: a baseline of {}, and this run has {}; name one of those with --checker",
                 reader.path().display(),
@@ -38,7 +49,13 @@ impl Join {
             );
         }
         let comparison = Comparison::new(header, checkers, shown);
-        Ok(Join { reader, names, comparison, then: Side::new(LIMIT), now: Side::new(LIMIT) })
+        Ok(Join {
+            reader,
+            names,
+            comparison,
+            then: Side::new(LIMIT),
+            now: Side::new(LIMIT),
+        })
     }
 
     /// Takes the next stream of the run.
@@ -84,7 +101,9 @@ impl Join {
                 (None, None) => break,
             };
             match (order, &earlier, &later) {
-                (Ordering::Equal, Some(earlier), Some(later)) => self.comparison.pair(earlier, later),
+                (Ordering::Equal, Some(earlier), Some(later)) => {
+                    self.comparison.pair(earlier, later)
+                }
                 (Ordering::Less, Some(earlier), _) => self.comparison.vanished_stream(earlier),
                 (_, _, Some(later)) => self.comparison.new_stream(later),
                 _ => {}
@@ -129,7 +148,8 @@ fn is_same(a: &BaselineStream, b: &BaselineStream) -> bool {
 #[derive(Debug)]
 struct Side {
     limit: usize,
-    /// In memory, by corpus and id. Of a name that comes twice the first is the first to find a partner.
+    /// In memory, by corpus and id. Of a name that comes twice the first is the first to find a
+    /// partner.
     held: BTreeMap<(String, String), VecDeque<BaselineStream>>,
     size: usize,
     sorter: Sorter,
@@ -137,7 +157,12 @@ struct Side {
 
 impl Side {
     fn new(limit: usize) -> Self {
-        Side { limit, held: BTreeMap::new(), size: 0, sorter: Sorter::new(limit) }
+        Side {
+            limit,
+            held: BTreeMap::new(),
+            size: 0,
+            sorter: Sorter::new(limit),
+        }
     }
 
     /// Whether no stream waits in memory.
@@ -150,7 +175,11 @@ impl Side {
         self.size += 2 * size(&stream);
         let key = (stream.corpus.clone(), stream.id.clone());
         self.held.entry(key).or_default().push_back(stream);
-        if self.size > self.limit { self.spill() } else { Ok(()) }
+        if self.size > self.limit {
+            self.spill()
+        } else {
+            Ok(())
+        }
     }
 
     /// Takes out the partner of `stream`.
@@ -190,18 +219,36 @@ mod tests {
     use super::*;
     use score::{Answer, BaselineOutcome};
 
-    /// The stream of a number. It calls a tool if the number is even; of each hundred one has another answer in the second run.
+    /// The stream of a number. It calls a tool if the number is even; of each hundred one has
+    /// another answer in the second run.
     fn stream(number: u32, is_second: bool) -> BaselineStream {
         let is_right = number % 100 != if is_second { 41 } else { 20 } && number % 100 != 7;
         let has_tool_call = number.is_multiple_of(2);
-        let answer = if is_right == has_tool_call { Answer::Yes } else { Answer::No };
-        let outcomes = vec![BaselineOutcome { answer, at: None, reason: format!("reason {number}") }];
-        BaselineStream { corpus: format!("c{}", number % 3), id: format!("\"id\n{number}"), has_tool_call, outcomes }
+        let answer = if is_right == has_tool_call {
+            Answer::Yes
+        } else {
+            Answer::No
+        };
+        let outcomes = vec![BaselineOutcome {
+            answer,
+            at: None,
+            reason: format!("reason {number}"),
+        }];
+        BaselineStream {
+            corpus: format!("c{}", number % 3),
+            id: format!("\"id\n{number}"),
+            has_tool_call,
+            outcomes,
+        }
     }
 
     /// The report of two runs, which hold at most `limit` bytes of streams in memory.
     fn report(then: &[u32], now: &[u32], limit: usize) -> BaselineReport {
-        let path = std::env::temp_dir().join(format!("tc-eval-join-{}-{limit}-{}", std::process::id(), then.len()));
+        let path = std::env::temp_dir().join(format!(
+            "tc-eval-join-{}-{limit}-{}",
+            std::process::id(),
+            then.len()
+        ));
         let checkers = ["a".to_owned()];
         let mut writer = Writer::create(&path, &checkers, &[]).unwrap();
         for &number in then {
@@ -217,8 +264,12 @@ mod tests {
         }
         let mut report = join.finish().unwrap();
         // The order of the names depends on where a partner was found.
-        report.checkers[0].broken_streams.sort_by_key(|change| change.reason.clone());
-        report.checkers[0].fixed_streams.sort_by_key(|change| change.reason.clone());
+        report.checkers[0]
+            .broken_streams
+            .sort_by_key(|change| change.reason.clone());
+        report.checkers[0]
+            .fixed_streams
+            .sort_by_key(|change| change.reason.clone());
         report
     }
 
@@ -233,16 +284,41 @@ mod tests {
             for now in [&all, &shuffled, &reversed] {
                 let report = report(&all, now, limit);
                 let change = &report.checkers[0];
-                assert_eq!((report.compared, report.new, report.vanished), (2000, 0, 0), "{limit}");
-                assert_eq!((change.broken, change.fixed, change.changed), (20, 20, 40), "{limit}");
-                assert!(change.broken_streams.iter().all(|change| change.reason.ends_with("41")), "{change:?}");
+                assert_eq!(
+                    (report.compared, report.new, report.vanished),
+                    (2000, 0, 0),
+                    "{limit}"
+                );
+                assert_eq!(
+                    (change.broken, change.fixed, change.changed),
+                    (20, 20, 40),
+                    "{limit}"
+                );
+                assert!(
+                    change
+                        .broken_streams
+                        .iter()
+                        .all(|change| change.reason.ends_with("41")),
+                    "{change:?}"
+                );
                 assert_eq!(change.broken_streams.len(), 20);
             }
             for (then, now) in [(&all, &shifted), (&shuffled, &shifted)] {
                 let report = report(then, now, limit);
-                assert_eq!((report.compared, report.new, report.vanished), (1500, 500, 500), "{limit}");
-                assert_eq!((report.checkers[0].broken, report.checkers[0].fixed), (15, 15), "{limit}");
-                assert_eq!((report.new_streams.len(), report.vanished_streams.len()), (500, 500));
+                assert_eq!(
+                    (report.compared, report.new, report.vanished),
+                    (1500, 500, 500),
+                    "{limit}"
+                );
+                assert_eq!(
+                    (report.checkers[0].broken, report.checkers[0].fixed),
+                    (15, 15),
+                    "{limit}"
+                );
+                assert_eq!(
+                    (report.new_streams.len(), report.vanished_streams.len()),
+                    (500, 500)
+                );
             }
         }
     }
@@ -254,7 +330,10 @@ mod tests {
             side.add(stream(number, false)).unwrap();
         }
         for number in (0..1000).rev() {
-            assert_eq!(side.remove(&stream(number, true)).unwrap().id, stream(number, false).id);
+            assert_eq!(
+                side.remove(&stream(number, true)).unwrap().id,
+                stream(number, false).id
+            );
         }
         assert!(side.is_empty() && side.size == 0 && side.remove(&stream(1, true)).is_none());
     }

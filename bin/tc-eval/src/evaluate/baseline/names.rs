@@ -1,7 +1,7 @@
 //! Which corpora of two runs are the same.
 
-/// By which names the corpora of two runs are the same: the path without what one run may write and another may not. Where
-/// both runs have a single corpus these are the same whatever their names.
+/// By which names the corpora of two runs are the same: the path without what one run may write and
+/// another may not. Where both runs have a single corpus these are the same whatever their names.
 #[derive(Clone, Debug, Default)]
 pub struct CorpusNames {
     single: Option<String>,
@@ -42,12 +42,25 @@ mod tests {
 
     #[test]
     fn a_corpus_is_the_same_however_its_path_is_written() {
-        for name in ["fixtures", "fixtures/", "./fixtures", "./fixtures/index.ndjson"] {
+        for name in [
+            "fixtures",
+            "fixtures/",
+            "./fixtures",
+            "./fixtures/index.ndjson",
+        ] {
             assert_eq!(plain(name), "fixtures", "{name}");
         }
-        assert_eq!((plain("-"), plain("/"), plain("a/b.ndjson")), ("-", "/", "a/b.ndjson"));
+        assert_eq!(
+            (plain("-"), plain("/"), plain("a/b.ndjson")),
+            ("-", "/", "a/b.ndjson")
+        );
         let names = |then: &[&str], now: &[&str]| {
-            let [then, now] = [then, now].map(|names| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+            let [then, now] = [then, now].map(|names| {
+                names
+                    .iter()
+                    .map(|&name| name.to_owned())
+                    .collect::<Vec<_>>()
+            });
             CorpusNames::of(&then, &now)
         };
         let unified = |names: &CorpusNames, name: &str| {
@@ -55,7 +68,10 @@ mod tests {
             names.unify(&mut name);
             name
         };
-        assert_eq!(unified(&names(&["/old/place"], &["new"]), "/old/place"), "new");
+        assert_eq!(
+            unified(&names(&["/old/place"], &["new"]), "/old/place"),
+            "new"
+        );
         assert_eq!(unified(&names(&["a", "b"], &["a"]), "./b/"), "b");
     }
 }

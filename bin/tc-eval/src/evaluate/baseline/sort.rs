@@ -21,13 +21,18 @@ fn compare(a: &BaselineStream, b: &BaselineStream) -> Ordering {
 
 /// About how many bytes a stream takes in memory.
 pub fn size(stream: &BaselineStream) -> usize {
-    let texts: usize = stream.outcomes.iter().map(|outcome| size_of_val(outcome) + outcome.reason.len()).sum();
+    let texts: usize = stream
+        .outcomes
+        .iter()
+        .map(|outcome| size_of_val(outcome) + outcome.reason.len())
+        .sum();
     size_of_val(stream) + stream.corpus.len() + stream.id.len() + texts
 }
 
-/// An external merge sort (Knuth, *The Art of Computer Programming*, volume 3, section 5.4): streams are sorted in memory up to `limit`
-/// bytes and written to a file; [`FAN_IN`] files are merged into one of the next level. The files have no names, so that nothing is
-/// left behind whatever ends the process.
+/// An external merge sort (Knuth, *The Art of Computer Programming*, volume 3, section 5.4):
+/// streams are sorted in memory up to `limit` bytes and written to a file; [`FAN_IN`] files are
+/// merged into one of the next level. The files have no names, so that nothing is left behind
+/// whatever ends the process.
 #[derive(Debug)]
 pub struct Sorter {
     limit: usize,
@@ -40,7 +45,12 @@ pub struct Sorter {
 impl Sorter {
     /// Nothing yet; about `limit` bytes of streams are held in memory.
     pub fn new(limit: usize) -> Self {
-        Sorter { limit, held: Vec::new(), size: 0, levels: Vec::new() }
+        Sorter {
+            limit,
+            held: Vec::new(),
+            size: 0,
+            levels: Vec::new(),
+        }
     }
 
     /// Adds a stream.
@@ -50,7 +60,11 @@ impl Sorter {
     pub fn add(&mut self, stream: BaselineStream) -> Result<()> {
         self.size += size(&stream);
         self.held.push(stream);
-        if self.size > self.limit { self.write_held() } else { Ok(()) }
+        if self.size > self.limit {
+            self.write_held()
+        } else {
+            Ok(())
+        }
     }
 
     /// All streams in order; those of one name in the order in which they were added.
@@ -120,8 +134,14 @@ impl Eq for Head {}
 
 impl Merge {
     fn new(files: Vec<File>) -> Result<Self> {
-        let files = files.into_iter().map(|file| BufReader::with_capacity(BLOCK, file)).collect();
-        let mut merge = Merge { files, next: BinaryHeap::new() };
+        let files = files
+            .into_iter()
+            .map(|file| BufReader::with_capacity(BLOCK, file))
+            .collect();
+        let mut merge = Merge {
+            files,
+            next: BinaryHeap::new(),
+        };
         for file in 0..merge.files.len() {
             merge.advance(file)?;
         }
@@ -131,7 +151,9 @@ impl Merge {
     /// Reads the next stream of a file.
     fn advance(&mut self, file: usize) -> Result<()> {
         let mut line = Vec::new();
-        self.files[file].read_until(b'\n', &mut line).with_context(unusable)?;
+        self.files[file]
+            .read_until(b'\n', &mut line)
+            .with_context(unusable)?;
         if !line.is_empty() {
             let stream = serde_json::from_slice(&line).with_context(unusable)?;
             self.next.push(Reverse(Head { stream, file }));
@@ -140,7 +162,9 @@ impl Merge {
     }
 
     fn pop(&mut self) -> Result<Option<BaselineStream>> {
-        let Some(Reverse(Head { stream, file })) = self.next.pop() else { return Ok(None) };
+        let Some(Reverse(Head { stream, file })) = self.next.pop() else {
+            return Ok(None);
+        };
         self.advance(file)?;
         Ok(Some(stream))
     }
@@ -161,7 +185,10 @@ fn write_sorted(streams: impl Iterator<Item = Result<BaselineStream>>) -> Result
         serde_json::to_writer(&mut file, &stream?).with_context(unusable)?;
         file.write_all(b"\n").with_context(unusable)?;
     }
-    let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(unusable)?;
+    let mut file = file
+        .into_inner()
+        .map_err(std::io::IntoInnerError::into_error)
+        .with_context(unusable)?;
     file.rewind().with_context(unusable)?;
     Ok(file)
 }
@@ -170,7 +197,13 @@ fn write_sorted(streams: impl Iterator<Item = Result<BaselineStream>>) -> Result
 fn unnamed() -> Result<File> {
     for attempt in 0_u32.. {
         let path = folder().join(format!("tc-eval-{}-{attempt}", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+        match OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+        {
             Err(e) if e.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {}
             opened => {
                 let file = opened.with_context(unusable)?;
@@ -199,9 +232,18 @@ mod tests {
     use score::{Answer, BaselineOutcome};
 
     fn stream(corpus: &str, id: &str, reason: &str) -> BaselineStream {
-        let outcome = BaselineOutcome { answer: Answer::Yes, at: None, reason: reason.to_owned() };
+        let outcome = BaselineOutcome {
+            answer: Answer::Yes,
+            at: None,
+            reason: reason.to_owned(),
+        };
         let [corpus, id] = [corpus, id].map(str::to_owned);
-        BaselineStream { corpus, id, has_tool_call: true, outcomes: vec![outcome] }
+        BaselineStream {
+            corpus,
+            id,
+            has_tool_call: true,
+            outcomes: vec![outcome],
+        }
     }
 
     #[test]
@@ -211,7 +253,11 @@ mod tests {
         let mut expected = Vec::new();
         for place in 0..700_u32 {
             let id = format!("id\n{}", place.wrapping_mul(2_654_435_761) % 350);
-            let one = stream(if place % 3 == 0 { "b" } else { "a" }, &id, &place.to_string());
+            let one = stream(
+                if place % 3 == 0 { "b" } else { "a" },
+                &id,
+                &place.to_string(),
+            );
             expected.push(one.clone());
             sorter.add(one).unwrap();
         }

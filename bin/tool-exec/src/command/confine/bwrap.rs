@@ -1,4 +1,5 @@
-//! The command line of bubblewrap (bwrap(1)): a root folder that holds nothing but what a command may reach.
+//! The command line of bubblewrap (bwrap(1)): a root folder that holds nothing but what a command
+//! may reach.
 
 use super::confinement::{Confined, Confinement};
 use super::place::Place;
@@ -7,16 +8,28 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use tool::Network;
 
-/// The options that confine `confined`; its command line follows them. Standard files, environment and limits are passed on as they are.
-/// `filter` is the number of an open file with the filter of system calls.
-pub fn arguments(confinement: &Confinement, confined: &Confined<'_>, filter: RawFd) -> Vec<OsString> {
+/// The options that confine `confined`; its command line follows them. Standard files, environment
+/// and limits are passed on as they are. `filter` is the number of an open file with the filter of
+/// system calls.
+pub fn arguments(
+    confinement: &Confinement,
+    confined: &Confined<'_>,
+    filter: RawFd,
+) -> Vec<OsString> {
     let mut line = CommandLine(Vec::new());
     line.words(&["--seccomp", &filter.to_string()]);
-    line.words(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
+    line.words(&[
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+    ]);
     if confinement.network == Network::On {
         line.words(&["--share-net"]);
     }
-    // Later mounts cover earlier ones: the folders in memory come before the paths of the lists, which may be below them.
+    // Later mounts cover earlier ones: the folders in memory come before the paths of the lists,
+    // which may be below them.
     line.words(&["--proc", "/proc", "--dev", "/dev"]);
     for folder in ["/dev/shm", "/tmp"] {
         line.words(&["--size", &confined.room.to_string(), "--tmpfs", folder]);
@@ -24,7 +37,10 @@ pub fn arguments(confinement: &Confinement, confined: &Confined<'_>, filter: Raw
     line.words(&["--bind"]);
     line.path(confined.home);
     line.path(confined.home);
-    for (how, places) in [("--ro-bind", &confinement.read), ("--bind", &confinement.write)] {
+    for (how, places) in [
+        ("--ro-bind", &confinement.read),
+        ("--bind", &confinement.write),
+    ] {
         for (real, name) in mounts(places, confinement) {
             line.words(&[how]);
             line.path(real);
@@ -32,29 +48,49 @@ pub fn arguments(confinement: &Confinement, confined: &Confined<'_>, filter: Raw
         }
     }
     // A working folder that it may not read is there, and empty.
-    let cwd = confined.cwd.canonicalize().unwrap_or_else(|_| confined.cwd.to_owned());
+    let cwd = confined
+        .cwd
+        .canonicalize()
+        .unwrap_or_else(|_| confined.cwd.to_owned());
     line.words(&["--dir"]);
     line.path(&cwd);
     line.words(&["--chdir"]);
     line.path(&cwd);
-    // The root and /dev are in memory, too, and would be room without a limit. A command of root could write the system's settings in
-    // /proc/sys: bubblewrap covers a part of /proc alone.
-    line.words(&["--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/", "--"]);
+    // The root and /dev are in memory, too, and would be room without a limit. A command of root
+    // could write the system's settings in /proc/sys: bubblewrap covers a part of /proc alone.
+    line.words(&[
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/proc",
+        "--remount-ro",
+        "/",
+        "--",
+    ]);
     line.0
 }
 
-/// What to show of these places, and under which paths: each under its own path, and under the name by which the command knows it, unless
-/// that is a link in a folder which is shown anyway. Each folder comes before what is below it: bubblewrap mounts in the given order.
+/// What to show of these places, and under which paths: each under its own path, and under the name
+/// by which the command knows it, unless that is a link in a folder which is shown anyway. Each
+/// folder comes before what is below it: bubblewrap mounts in the given order.
 fn mounts<'a>(places: &'a [Place], confinement: &Confinement) -> Vec<(&'a Path, &'a Path)> {
     let all = || confinement.read.iter().chain(&confinement.write);
     let is_shown = |path: &Path| {
-        let above = |folder: &Path| path.parent().is_some_and(|parent| parent.starts_with(folder));
+        let above = |folder: &Path| {
+            path.parent()
+                .is_some_and(|parent| parent.starts_with(folder))
+        };
         all().any(|place| above(&place.real) || above(&place.name))
     };
-    let names = places.iter().filter(|place| place.name != place.real && !is_shown(&place.name));
+    let names = places
+        .iter()
+        .filter(|place| place.name != place.real && !is_shown(&place.name));
     let names = names.map(|place| (place.real.as_path(), place.name.as_path()));
-    let mut found: Vec<_> =
-        places.iter().map(|place| (place.real.as_path(), place.real.as_path())).chain(names).collect();
+    let mut found: Vec<_> = places
+        .iter()
+        .map(|place| (place.real.as_path(), place.real.as_path()))
+        .chain(names)
+        .collect();
     found.sort_unstable_by_key(|(_, shown)| *shown);
     found.dedup();
     found
@@ -79,14 +115,31 @@ mod tests {
 
     #[test]
     fn a_folder_is_mounted_before_what_is_below_it_and_a_link_only_where_it_is_not_shown() {
-        let place = |name: &str, real: &str| Place { name: name.into(), real: real.into() };
-        let read =
-            vec![place("/bin", "/usr/bin"), place("/etc/a", "/run/a"), place("/etc", "/etc"), place("/usr", "/usr")];
-        let confinement = Confinement { read: read.clone(), ..Confinement::default() };
-        let shown: Vec<_> =
-            mounts(&read, &confinement).into_iter().map(|(real, name)| (real.to_str(), name.to_str())).collect();
-        let want =
-            [("/usr/bin", "/bin"), ("/etc", "/etc"), ("/run/a", "/run/a"), ("/usr", "/usr"), ("/usr/bin", "/usr/bin")];
+        let place = |name: &str, real: &str| Place {
+            name: name.into(),
+            real: real.into(),
+        };
+        let read = vec![
+            place("/bin", "/usr/bin"),
+            place("/etc/a", "/run/a"),
+            place("/etc", "/etc"),
+            place("/usr", "/usr"),
+        ];
+        let confinement = Confinement {
+            read: read.clone(),
+            ..Confinement::default()
+        };
+        let shown: Vec<_> = mounts(&read, &confinement)
+            .into_iter()
+            .map(|(real, name)| (real.to_str(), name.to_str()))
+            .collect();
+        let want = [
+            ("/usr/bin", "/bin"),
+            ("/etc", "/etc"),
+            ("/run/a", "/run/a"),
+            ("/usr", "/usr"),
+            ("/usr/bin", "/usr/bin"),
+        ];
         assert_eq!(shown, want.map(|(real, name)| (Some(real), Some(name))));
     }
 }

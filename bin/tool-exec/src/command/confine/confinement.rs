@@ -37,12 +37,18 @@ pub struct Confined<'a> {
 }
 
 impl Confinement {
-    /// How many processes between the supervisor and the command belong to its group: the launch stage, and those of bubblewrap.
+    /// How many processes between the supervisor and the command belong to its group: the launch
+    /// stage, and those of bubblewrap.
     pub fn own_processes(&self) -> u64 {
-        if self.kind == SandboxKind::Bwrap { 3 } else { 1 }
+        if self.kind == SandboxKind::Bwrap {
+            3
+        } else {
+            1
+        }
     }
 
-    /// The confinement as JSON, null where nothing confines; paths that are not UTF-8 are refused when it is made.
+    /// The confinement as JSON, null where nothing confines; paths that are not UTF-8 are refused
+    /// when it is made.
     pub fn to_json(&self) -> Value {
         if self.kind == SandboxKind::None {
             return Value::Null;
@@ -63,7 +69,13 @@ impl Confinement {
         if value.is_null() {
             return Some(Confinement::default());
         }
-        let places = |key: &str| value[key].as_array()?.iter().map(Place::from_json).collect::<Option<Vec<_>>>();
+        let places = |key: &str| {
+            value[key]
+                .as_array()?
+                .iter()
+                .map(Place::from_json)
+                .collect::<Option<Vec<_>>>()
+        };
         let port = |value: &Value| value.as_u64().and_then(|n| u16::try_from(n).ok());
         Some(Confinement {
             kind: SandboxKind::of(value["kind"].as_str()?)?,
@@ -71,7 +83,9 @@ impl Confinement {
             read: places("read")?,
             write: places("write")?,
             network: match &value["network"] {
-                Value::Array(ports) => Network::Ports(ports.iter().map(port).collect::<Option<_>>()?),
+                Value::Array(ports) => {
+                    Network::Ports(ports.iter().map(port).collect::<Option<_>>()?)
+                }
                 word => match word.as_str()? {
                     "off" => Network::Off,
                     "on" => Network::On,
@@ -89,15 +103,35 @@ mod tests {
 
     #[test]
     fn a_confinement_survives_its_way_through_json() {
-        for network in [Network::Off, Network::On, Network::NoTcp, Network::Ports(vec![1, 65535])] {
+        for network in [
+            Network::Off,
+            Network::On,
+            Network::NoTcp,
+            Network::Ports(vec![1, 65535]),
+        ] {
             for kind in [SandboxKind::Landlock, SandboxKind::Bwrap] {
-                let place = |name: &str, real: &str| Place { name: name.into(), real: real.into() };
-                let (read, write) = (vec![place("/a b", "/c"), place("/é", "/é")], vec![place("/w", "/w")]);
-                let given = Confinement { kind, bwrap: "/bin/b".into(), read, write, network: network.clone() };
+                let place = |name: &str, real: &str| Place {
+                    name: name.into(),
+                    real: real.into(),
+                };
+                let (read, write) = (
+                    vec![place("/a b", "/c"), place("/é", "/é")],
+                    vec![place("/w", "/w")],
+                );
+                let given = Confinement {
+                    kind,
+                    bwrap: "/bin/b".into(),
+                    read,
+                    write,
+                    network: network.clone(),
+                };
                 assert_eq!(Confinement::from_json(&given.to_json()), Some(given));
             }
         }
-        assert_eq!(Confinement::from_json(&Confinement::default().to_json()), Some(Confinement::default()));
+        assert_eq!(
+            Confinement::from_json(&Confinement::default().to_json()),
+            Some(Confinement::default())
+        );
         assert_eq!(Confinement::from_json(&json!({"kind": "landlock"})), None);
     }
 }

@@ -8,19 +8,31 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tool::SandboxKind;
 
-/// Confines this process, and returns the command to execute in it. What is started next cannot undo it.
+/// Confines this process, and returns the command to execute in it. What is started next cannot
+/// undo it.
 ///
 /// # Errors
 /// A part of the confinement that cannot be had, in words. Nothing may be started then.
 pub fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Result<Command, String> {
-    let (name, rest) = confined.argv.split_first().ok_or("the command line is empty")?;
+    let (name, rest) = confined
+        .argv
+        .split_first()
+        .ok_or("the command line is empty")?;
     let mut command = Command::new(confined.program);
     command.arg0(name).args(rest);
     if confinement.kind != SandboxKind::None {
         rustix::thread::set_no_new_privs(true).map_err(|e| e.to_string())?;
     }
-    if let Some(place) = confinement.read.iter().chain(&confinement.write).find(|place| !place.is_unchanged()) {
-        return Err(format!("{} of exec.sandbox has become a link since it was checked", place.real.display()));
+    if let Some(place) = confinement
+        .read
+        .iter()
+        .chain(&confinement.write)
+        .find(|place| !place.is_unchanged())
+    {
+        return Err(format!(
+            "{} of exec.sandbox has become a link since it was checked",
+            place.real.display()
+        ));
     }
     match confinement.kind {
         SandboxKind::None => {}
@@ -31,10 +43,14 @@ pub fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Result<Comma
             filter::install(&confinement.network)?;
         }
         SandboxKind::Bwrap => {
-            // bubblewrap closes it before it starts the command. This process has it to its end, and starts nothing else.
+            // bubblewrap closes it before it starts the command. This process has it to its end,
+            // and starts nothing else.
             let filter = filter::file(&confinement.network)?.into_raw_fd();
             command = Command::new(&confinement.bwrap);
-            command.args(bwrap::arguments(confinement, confined, filter)).arg(confined.program).args(rest);
+            command
+                .args(bwrap::arguments(confinement, confined, filter))
+                .arg(confined.program)
+                .args(rest);
         }
     }
     Ok(command)

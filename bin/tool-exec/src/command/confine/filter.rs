@@ -1,13 +1,15 @@
-//! The filter of system calls of every sandbox (seccomp(2)). It closes what files, ports and namespaces leave open: other families of
-//! sockets, of which AF_VSOCK leads out of any network namespace, and parts of the kernel that commands of tools do not need.
+//! The filter of system calls of every sandbox (seccomp(2)). It closes what files, ports and
+//! namespaces leave open: other families of sockets, of which AF_VSOCK leads out of any network
+//! namespace, and parts of the kernel that commands of tools do not need.
 //!
-//! It is a list of what is denied: a list of what is allowed would break programs with each new version of a C library.
+//! It is a list of what is denied: a list of what is allowed would break programs with each new
+//! version of a C library.
 
 use nix::libc;
 use rustix::fs::{MemfdFlags, memfd_create};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    apply_filter, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter, sock_filter,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -74,12 +76,18 @@ const CALLS: [i64; 46] = [
 /// ioctl(2) that types into a terminal, or pastes into a console.
 const TYPING: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
-/// Protocols of AF_INET and AF_INET6: the usual one of the type, ICMP, TCP, UDP and ICMPv6. MPTCP, SCTP and others are not TCP for
-/// Landlock's rules about ports.
-const PROTOCOLS: [i32; 5] =
-    [libc::IPPROTO_IP, libc::IPPROTO_ICMP, libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMPV6];
+/// Protocols of AF_INET and AF_INET6: the usual one of the type, ICMP, TCP, UDP and ICMPv6. MPTCP,
+/// SCTP and others are not TCP for Landlock's rules about ports.
+const PROTOCOLS: [i32; 5] = [
+    libc::IPPROTO_IP,
+    libc::IPPROTO_ICMP,
+    libc::IPPROTO_TCP,
+    libc::IPPROTO_UDP,
+    libc::IPPROTO_ICMPV6,
+];
 
-/// The first number of the x32 ABI, whose calls have the architecture of x86-64 and other numbers (`__X32_SYSCALL_BIT`).
+/// The first number of the x32 ABI, whose calls have the architecture of x86-64 and other numbers
+/// (`__X32_SYSCALL_BIT`).
 const X32: u32 = 0x4000_0000;
 
 /// Installs the filter in this process. What it starts has the filter, too, and nothing removes it.
@@ -90,7 +98,8 @@ pub fn install(network: &Network) -> Result<(), String> {
     apply_filter(&program(network)?).map_err(|e| format!("the filter of system calls: {e}"))
 }
 
-/// A file that holds the filter, as `bwrap --seccomp` reads it. A program that this process executes inherits it.
+/// A file that holds the filter, as `bwrap --seccomp` reads it. A program that this process
+/// executes inherits it.
 ///
 /// # Errors
 /// Why it cannot be had.
@@ -112,29 +121,50 @@ fn bytes(instruction: &sock_filter) -> [u8; 8] {
     [a, b, *jt, *jf, c, d, e, f]
 }
 
-/// The filter for a command that may reach `network`. A program of another architecture, such as one of 32 bits, is killed at its first
-/// system call: its calls have other numbers.
+/// The filter for a command that may reach `network`. A program of another architecture, such as
+/// one of 32 bits, is killed at its first system call: its calls have other numbers.
 fn program(network: &Network) -> Result<BpfProgram, String> {
     let machine = std::env::consts::ARCH;
-    let target = machine.try_into().map_err(|_| format!("there is no filter of system calls for {machine}"))?;
+    let target = machine
+        .try_into()
+        .map_err(|_| format!("there is no filter of system calls for {machine}"))?;
     let rules = rules(network).map_err(|e| e.to_string())?;
     let denied = SeccompAction::Errno(libc::EPERM as u32);
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, target).map_err(|e| e.to_string())?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, target)
+        .map_err(|e| e.to_string())?;
     let filter = BpfProgram::try_from(filter).map_err(|e| e.to_string())?;
     Ok(missing().into_iter().chain(filter).collect())
 }
 
-/// Calls that are answered as by a kernel that does not have them: those of the x32 ABI, and clone3(2), whose flags no filter sees.
-/// C libraries use clone(2) then.
+/// Calls that are answered as by a kernel that does not have them: those of the x32 ABI, and
+/// clone3(2), whose flags no filter sees. C libraries use clone(2) then.
 fn missing() -> [sock_filter; 4] {
-    let statement = |code: u32, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
-    let jump = |code: u32, k: u32, jt: u8, jf: u8| sock_filter { code: code as u16, jt, jf, k };
+    let statement = |code: u32, k: u32| sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    };
+    let jump = |code: u32, k: u32, jt: u8, jf: u8| sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
     [
         // The number of the call is the first field.
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
         jump(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, X32, 1, 0),
-        jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_clone3 as u32, 0, 1),
-        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+        jump(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            libc::SYS_clone3 as u32,
+            0,
+            1,
+        ),
+        statement(
+            libc::BPF_RET | libc::BPF_K,
+            libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32,
+        ),
     ]
 }
 
@@ -148,7 +178,9 @@ fn rules(network: &Network) -> Result<Rules, seccompiler::BackendError> {
             SeccompCondition::new(*index, SeccompCmpArgLen::Dword, operator.clone(), *value)
         };
         let rule = SeccompRule::new(conditions.iter().map(condition).collect::<Result<_, _>>()?)?;
-        calls.iter().for_each(|call| rules.entry(*call).or_default().push(rule.clone()));
+        calls
+            .iter()
+            .for_each(|call| rules.entry(*call).or_default().push(rule.clone()));
         Ok(())
     };
     use SeccompCmpOp::{Eq, MaskedEq, Ne};
@@ -158,26 +190,49 @@ fn rules(network: &Network) -> Result<Rules, seccompiler::BackendError> {
     }
     deny(&[libc::SYS_prlimit64], &[(0, Ne, 0)])?;
     let user_namespace = libc::CLONE_NEWUSER as u64;
-    deny(&[libc::SYS_clone, libc::SYS_unshare], &[(0, MaskedEq(user_namespace), user_namespace)])?;
+    deny(
+        &[libc::SYS_clone, libc::SYS_unshare],
+        &[(0, MaskedEq(user_namespace), user_namespace)],
+    )?;
     for request in TYPING {
         deny(&[libc::SYS_ioctl], &[(1, Eq, request)])?;
     }
-    // The namespace of a command without a network has no interface but its own loopback, which programs use among themselves.
+    // The namespace of a command without a network has no interface but its own loopback, which
+    // programs use among themselves.
     let mut families = vec![libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
     if *network != Network::Off {
         families.push(libc::AF_NETLINK);
     }
-    let others: Vec<_> = families.iter().map(|family| (0, Ne, *family as u64)).collect();
+    let others: Vec<_> = families
+        .iter()
+        .map(|family| (0, Ne, *family as u64))
+        .collect();
     deny(&[libc::SYS_socket, libc::SYS_socketpair], &others)?;
     for family in [libc::AF_INET, libc::AF_INET6] {
         let others = PROTOCOLS.iter().map(|protocol| (2, Ne, *protocol as u64));
-        deny(&[libc::SYS_socket], &[(0, Eq, family as u64)].into_iter().chain(others).collect::<Vec<_>>())?;
+        deny(
+            &[libc::SYS_socket],
+            &[(0, Eq, family as u64)]
+                .into_iter()
+                .chain(others)
+                .collect::<Vec<_>>(),
+        )?;
     }
     // Of netlink addresses and routes alone.
-    deny(&[libc::SYS_socket], &[(0, Eq, libc::AF_NETLINK as u64), (2, Ne, libc::NETLINK_ROUTE as u64)])?;
-    // Data with the first packet connects without connect(2), which is what Landlock's rules about ports look at.
+    deny(
+        &[libc::SYS_socket],
+        &[
+            (0, Eq, libc::AF_NETLINK as u64),
+            (2, Ne, libc::NETLINK_ROUTE as u64),
+        ],
+    )?;
+    // Data with the first packet connects without connect(2), which is what Landlock's rules about
+    // ports look at.
     let fast_open = libc::MSG_FASTOPEN as u64;
-    deny(&[libc::SYS_sendto, libc::SYS_sendmmsg], &[(3, MaskedEq(fast_open), fast_open)])?;
+    deny(
+        &[libc::SYS_sendto, libc::SYS_sendmmsg],
+        &[(3, MaskedEq(fast_open), fast_open)],
+    )?;
     deny(&[libc::SYS_sendmsg], &[(2, MaskedEq(fast_open), fast_open)])?;
     Ok(rules)
 }
@@ -188,11 +243,17 @@ mod tests {
 
     #[test]
     fn a_filter_fits_into_the_kernel_and_its_file_holds_it() {
-        for network in [Network::Off, Network::On, Network::NoTcp, Network::Ports(vec![443])] {
+        for network in [
+            Network::Off,
+            Network::On,
+            Network::NoTcp,
+            Network::Ports(vec![443]),
+        ] {
             let program = program(&network).unwrap();
             assert!(program.len() < 4096, "{}", program.len()); // BPF_MAXINSNS
             let mut bytes = Vec::new();
-            std::io::Read::read_to_end(&mut File::from(file(&network).unwrap()), &mut bytes).unwrap();
+            std::io::Read::read_to_end(&mut File::from(file(&network).unwrap()), &mut bytes)
+                .unwrap();
             assert_eq!(bytes.len(), 8 * program.len());
         }
     }

@@ -1,14 +1,17 @@
-//! A control group for one call: limits for all of its processes together. The system counts in it what no limit of a single process
-//! counts: shared mappings, files in memory (memfd, tmpfs), and processes that the command's children start.
+//! A control group for one call: limits for all of its processes together. The system counts in it
+//! what no limit of a single process counts: shared mappings, files in memory (memfd, tmpfs), and
+//! processes that the command's children start.
 //!
-//! To move a process into a group takes the system about ten milliseconds, so a call has one only if its tool asks for a limit.
+//! To move a process into a group takes the system about ten milliseconds, so a call has one only
+//! if its tool asks for a limit.
 
 use super::hierarchy::{Controller, Version, folders};
 use crate::command::process::Process;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The beginning of the names of all groups. The namespace, the number and the start of the process that owns it follow.
+/// The beginning of the names of all groups. The namespace, the number and the start of the process
+/// that owns it follow.
 const PREFIX: &str = "tool-exec-";
 /// How long to try to remove a group whose processes were killed.
 const REMOVAL: Duration = Duration::from_secs(1);
@@ -24,57 +27,86 @@ pub struct GroupLimits {
     pub processes: Option<u64>,
 }
 
-/// A control group of this process, empty at first. It is removed, with what runs in it, when this is dropped.
+/// A control group of this process, empty at first. It is removed, with what runs in it, when this
+/// is dropped.
 #[derive(Debug)]
 pub struct CallGroup {
     folders: Vec<(Controller, Version, PathBuf)>,
 }
 
 impl CallGroup {
-    /// Makes a group under these limits. A limit that no group can have here is left out; `None`: all of them are.
+    /// Makes a group under these limits. A limit that no group can have here is left out; `None`:
+    /// all of them are.
     pub fn make(limits: &GroupLimits) -> Option<Self> {
-        let mut group = CallGroup { folders: Vec::new() };
+        let mut group = CallGroup {
+            folders: Vec::new(),
+        };
         let name = format!("{PREFIX}{}", owner()?);
-        for (controller, limit) in [(Controller::Memory, limits.memory), (Controller::Processes, limits.processes)] {
+        for (controller, limit) in [
+            (Controller::Memory, limits.memory),
+            (Controller::Processes, limits.processes),
+        ] {
             let Some(limit) = limit else { continue };
-            let made = folders(controller).into_iter().find_map(|(version, above)| {
-                let folder = above.join(&name);
-                make(controller, version, &folder, limit).then_some((controller, version, folder))
-            });
+            let made = folders(controller)
+                .into_iter()
+                .find_map(|(version, above)| {
+                    let folder = above.join(&name);
+                    make(controller, version, &folder, limit)
+                        .then_some((controller, version, folder))
+                });
             group.folders.extend(made);
         }
         (!group.folders.is_empty()).then_some(group)
     }
 
-    /// Puts a process into the group; what it starts is in it, too. Returns whether each part of the group has it.
+    /// Puts a process into the group; what it starts is in it, too. Returns whether each part of
+    /// the group has it.
     pub fn add(&self, pid: u32) -> bool {
-        self.folders.iter().all(|(_, _, folder)| write(&folder.join("cgroup.procs"), &pid.to_string()))
+        self.folders
+            .iter()
+            .all(|(_, _, folder)| write(&folder.join("cgroup.procs"), &pid.to_string()))
     }
 
     /// Whether the group has a limit of this.
     pub fn limits(&self, controller: Controller) -> bool {
-        self.folders.iter().any(|(limited, _, _)| *limited == controller)
+        self.folders
+            .iter()
+            .any(|(limited, _, _)| *limited == controller)
     }
 
     /// Kills what is in the group.
     pub fn kill(&self) {
-        self.folders.iter().for_each(|(_, _, folder)| kill_all(folder));
+        self.folders
+            .iter()
+            .for_each(|(_, _, folder)| kill_all(folder));
     }
 
     /// Whether the system has killed a process of the group because its memory was used up.
     pub fn ran_out_of_memory(&self) -> bool {
-        let counts = self.folders.iter().filter(|(controller, _, _)| *controller == Controller::Memory);
+        let counts = self
+            .folders
+            .iter()
+            .filter(|(controller, _, _)| *controller == Controller::Memory);
         counts.into_iter().any(|(_, version, folder)| {
-            let file = if *version == Version::One { "memory.oom_control" } else { "memory.events" };
+            let file = if *version == Version::One {
+                "memory.oom_control"
+            } else {
+                "memory.events"
+            };
             let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
-            text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
+            text.lines().any(|line| {
+                line.strip_prefix("oom_kill ")
+                    .is_some_and(|count| count.trim() != "0")
+            })
         })
     }
 }
 
 impl Drop for CallGroup {
     fn drop(&mut self) {
-        self.folders.iter().for_each(|(_, _, folder)| remove(folder));
+        self.folders
+            .iter()
+            .for_each(|(_, _, folder)| remove(folder));
     }
 }
 
@@ -89,10 +121,17 @@ fn make(controller: Controller, version: Version, folder: &Path, limit: u64) -> 
         return false;
     }
     if controller == Controller::Memory {
-        // Without these the rest would go to the swap space. Systems without one do not have the files.
+        // Without these the rest would go to the swap space. Systems without one do not have the
+        // files.
         match version {
-            Version::One => write(&folder.join("memory.memsw.limit_in_bytes"), &limit.to_string()),
-            Version::Two => write(&folder.join("memory.swap.max"), "0") && write(&folder.join("memory.oom.group"), "1"),
+            Version::One => write(
+                &folder.join("memory.memsw.limit_in_bytes"),
+                &limit.to_string(),
+            ),
+            Version::Two => {
+                write(&folder.join("memory.swap.max"), "0")
+                    && write(&folder.join("memory.oom.group"), "1")
+            }
         };
     }
     true
@@ -105,14 +144,19 @@ fn write(file: &Path, text: &str) -> bool {
         .is_ok_and(|mut f| std::io::Write::write_all(&mut f, text.as_bytes()).is_ok())
 }
 
-/// Kills every process of a group: all at once where the system can (Linux 5.14), else those that are there now.
+/// Kills every process of a group: all at once where the system can (Linux 5.14), else those that
+/// are there now.
 fn kill_all(folder: &Path) {
     if write(&folder.join("cgroup.kill"), "1") {
         return;
     }
-    for pid in std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default().lines() {
+    for pid in std::fs::read_to_string(folder.join("cgroup.procs"))
+        .unwrap_or_default()
+        .lines()
+    {
         if let Some(pid) = pid.parse().ok().and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL); // fails where it has ended
+            // Fails where it has ended.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
 }
@@ -120,14 +164,16 @@ fn kill_all(folder: &Path) {
 /// Removes a group, and ends what is in it.
 fn remove(folder: &Path) {
     let until = Instant::now() + REMOVAL;
-    while std::fs::remove_dir(folder).is_err_and(|e| e.kind() != std::io::ErrorKind::NotFound) && Instant::now() < until
+    while std::fs::remove_dir(folder).is_err_and(|e| e.kind() != std::io::ErrorKind::NotFound)
+        && Instant::now() < until
     {
         kill_all(folder);
         std::thread::sleep(ROUND);
     }
 }
 
-/// What tells this process from all others while the system runs: its PID namespace, its number there, and when it started.
+/// What tells this process from all others while the system runs: its PID namespace, its number
+/// there, and when it started.
 fn owner() -> Option<String> {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     Some(format!("{}-{pid}-{}", namespace()?, start(pid)?))
@@ -136,7 +182,12 @@ fn owner() -> Option<String> {
 /// The number of the PID namespace of this process.
 fn namespace() -> Option<String> {
     let link = std::fs::read_link("/proc/self/ns/pid").ok()?;
-    Some(link.to_str()?.trim_start_matches("pid:[").trim_end_matches(']').to_owned())
+    Some(
+        link.to_str()?
+            .trim_start_matches("pid:[")
+            .trim_end_matches(']')
+            .to_owned(),
+    )
 }
 
 /// The start time of a process, see [`Process::start`].
@@ -144,16 +195,19 @@ fn start(pid: i32) -> Option<u64> {
     Process::of(pid).map(|process| process.start)
 }
 
-/// Removes the groups of owners that were killed before they could: those of this PID namespace alone, since the numbers of others mean
-/// nothing here.
+/// Removes the groups of owners that were killed before they could: those of this PID namespace
+/// alone, since the numbers of others mean nothing here.
 pub fn sweep() {
     let Some(namespace) = namespace() else { return };
     for controller in [Controller::Memory, Controller::Processes] {
         for (_, above) in folders(controller) {
             let entries = std::fs::read_dir(above).into_iter().flatten().flatten();
-            for entry in
-                entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| is_left(name, &namespace)))
-            {
+            for entry in entries.filter(|entry| {
+                entry
+                    .file_name()
+                    .to_str()
+                    .is_some_and(|name| is_left(name, &namespace))
+            }) {
                 remove(&entry.path());
             }
         }
@@ -162,10 +216,16 @@ pub fn sweep() {
 
 /// Whether this is the name of a group whose owner has ended.
 fn is_left(name: &str, namespace: &str) -> bool {
-    let Some(owner) = name.strip_prefix(PREFIX) else { return false };
+    let Some(owner) = name.strip_prefix(PREFIX) else {
+        return false;
+    };
     let parts: Vec<&str> = owner.split('-').collect();
-    let [theirs, pid, began] = parts[..] else { return false };
-    let (Ok(pid), Ok(began)) = (pid.parse::<i32>(), began.parse::<u64>()) else { return false };
+    let [theirs, pid, began] = parts[..] else {
+        return false;
+    };
+    let (Ok(pid), Ok(began)) = (pid.parse::<i32>(), began.parse::<u64>()) else {
+        return false;
+    };
     theirs == namespace && start(pid) != Some(began)
 }
 
@@ -179,7 +239,10 @@ mod tests {
         assert!(!is_left(&format!("{PREFIX}{own}"), &namespace));
         let pid = std::process::id();
         assert!(is_left(&format!("{PREFIX}{namespace}-{pid}-1"), &namespace));
-        assert!(!is_left(&format!("{PREFIX}1-{pid}-1"), &namespace), "another namespace");
+        assert!(
+            !is_left(&format!("{PREFIX}1-{pid}-1"), &namespace),
+            "another namespace"
+        );
         assert!(!is_left("tool-exec-x", &namespace) && !is_left("user.slice", &namespace));
     }
 }

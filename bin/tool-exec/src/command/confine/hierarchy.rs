@@ -1,11 +1,13 @@
-//! Where control groups can be made: the folders of /sys/fs/cgroup that belong to this process (cgroups(7)).
+//! Where control groups can be made: the folders of /sys/fs/cgroup that belong to this process
+//! (cgroups(7)).
 
 use std::path::{Path, PathBuf};
 
 /// What a group limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controller {
-    /// Memory of all processes together, with shared mappings, files in memory and the system's caches of files.
+    /// Memory of all processes together, with shared mappings, files in memory and the system's
+    /// caches of files.
     Memory,
     /// How many processes and threads there are.
     Processes,
@@ -39,13 +41,19 @@ impl Controller {
     }
 }
 
-/// Folders in which a group of this process may be made, the best first. Whether one can be made there is known once it is tried.
+/// Folders in which a group of this process may be made, the best first. Whether one can be made
+/// there is known once it is tried.
 pub fn folders(controller: Controller) -> Vec<(Version, PathBuf)> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    parse(controller, &read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
+    parse(
+        controller,
+        &read("/proc/self/mountinfo"),
+        &read("/proc/self/cgroup"),
+    )
 }
 
-/// As [`folders`], from the texts of `/proc/self/mountinfo` (proc_pid_mountinfo(5)) and `/proc/self/cgroup` (cgroups(7)).
+/// As [`folders`], from the texts of `/proc/self/mountinfo` (proc_pid_mountinfo(5)) and
+/// `/proc/self/cgroup` (cgroups(7)).
 fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(Version, PathBuf)> {
     let own = |wanted: &dyn Fn(&str) -> bool| {
         groups.lines().find_map(|line| {
@@ -58,8 +66,11 @@ fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(Version, Pa
     let mut found = Vec::new();
     for line in mounts.lines() {
         // "id parent device root point options … - type source super-options"
-        let Some((mount, kind)) = line.split_once(" - ") else { continue };
-        let (mount, kind): (Vec<&str>, Vec<&str>) = (mount.split(' ').collect(), kind.split(' ').collect());
+        let Some((mount, kind)) = line.split_once(" - ") else {
+            continue;
+        };
+        let (mount, kind): (Vec<&str>, Vec<&str>) =
+            (mount.split(' ').collect(), kind.split(' ').collect());
         let (Some(root), Some(point), Some(name), Some(options)) =
             (mount.get(3), mount.get(4), kind.first(), kind.get(2))
         else {
@@ -70,11 +81,14 @@ fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(Version, Pa
             "cgroup2" => (Version::Two, own(&str::is_empty)),
             _ => continue,
         };
-        let Some(path) = path.and_then(|path| Path::new(path).strip_prefix(root).ok()) else { continue };
+        let Some(path) = path.and_then(|path| Path::new(path).strip_prefix(root).ok()) else {
+            continue;
+        };
         let folder = Path::new(point).join(path);
         match version {
             Version::One => found.insert(0, (version, folder)),
-            // A group with processes cannot give its controllers to groups below it; a group beside it can have them.
+            // A group with processes cannot give its controllers to groups below it; a group beside
+            // it can have them.
             Version::Two => found.extend(
                 folder
                     .ancestors()
@@ -102,8 +116,14 @@ mod tests {
                 .map(|(_, path)| path.display().to_string())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(paths(Controller::Memory, mounts, groups), ["/sys/fs/cgroup/memory/user"]);
-        assert_eq!(paths(Controller::Processes, mounts, groups), ["/sys/fs/cgroup/pids/app"]);
+        assert_eq!(
+            paths(Controller::Memory, mounts, groups),
+            ["/sys/fs/cgroup/memory/user"]
+        );
+        assert_eq!(
+            paths(Controller::Processes, mounts, groups),
+            ["/sys/fs/cgroup/pids/app"]
+        );
         let mounts = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
         let groups = "0::/user.slice/app.slice/x.scope\n";
         let want = [

@@ -3,18 +3,24 @@
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use rustix::process::{DumpableBehavior, getgid, getuid, set_dumpable_behavior};
-use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
+};
 use tool::Network;
 
-/// Puts this process into a network namespace without any interface but an idle loopback: no protocol leads out of it. Abstract UNIX
-/// sockets belong to it, too. Where the command may use a part of the network, it keeps that of this process; where it may use no TCP,
-/// a namespace is tried. System V shared memory and message queues get a namespace of their own where one can be had: they would
-/// outlive the command.
+/// Puts this process into a network namespace without any interface but an idle loopback: no
+/// protocol leads out of it. Abstract UNIX sockets belong to it, too. Where the command may use a
+/// part of the network, it keeps that of this process; where it may use no TCP, a namespace is
+/// tried. System V shared memory and message queues get a namespace of their own where one can be
+/// had: they would outlive the command.
 ///
 /// # Errors
 /// The network is to be off, and no such namespace can be had.
 pub fn leave(network: &Network) -> Result<(), String> {
-    let (both, ipc) = (CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC, CloneFlags::CLONE_NEWIPC);
+    let (both, ipc) = (
+        CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC,
+        CloneFlags::CLONE_NEWIPC,
+    );
     match network {
         Network::Off => enter(both).map_err(|e| format!("a network namespace cannot be had: {e}")),
         // The rules about TCP hold without it.
@@ -41,18 +47,28 @@ fn enter(namespaces: CloneFlags) -> Result<(), String> {
         ("gid_map", format!("{group} {group} 1")),
     ];
     for (file, text) in map {
-        std::fs::write(format!("/proc/self/{file}"), text).map_err(|e| format!("/proc/self/{file}: {e}"))?;
+        std::fs::write(format!("/proc/self/{file}"), text)
+            .map_err(|e| format!("/proc/self/{file}: {e}"))?;
     }
     Ok(())
 }
 
-/// Gives up every capability of root. What is executed next gains none, because [`super::rules::restrict`] sets `no_new_privs`.
+/// Gives up every capability of root. What is executed next gains none, because
+/// [`super::rules::restrict`] sets `no_new_privs`.
 ///
 /// # Errors
 /// When the system refuses.
 pub fn drop_capabilities() -> Result<(), String> {
     let none = CapabilitySet::empty();
-    let _ = clear_ambient_capability_set(); // empty with the permitted ones, where the system knows no ambient ones
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-        .map_err(|e| format!("the capabilities cannot be dropped: {e}"))
+    // Empty with the permitted ones, where the system knows no ambient ones.
+    let _ = clear_ambient_capability_set();
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        },
+    )
+    .map_err(|e| format!("the capabilities cannot be dropped: {e}"))
 }

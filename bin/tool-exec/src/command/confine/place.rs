@@ -20,7 +20,10 @@ impl Place {
     pub fn find(name: &Path) -> Result<Self, String> {
         let real = name.canonicalize().map_err(|e| e.to_string())?;
         match (name.to_str(), real.to_str()) {
-            (Some(_), Some(_)) => Ok(Place { name: normal(name), real }),
+            (Some(_), Some(_)) => Ok(Place {
+                name: normal(name),
+                real,
+            }),
             _ => Err("its path is not UTF-8".to_owned()),
         }
     }
@@ -37,11 +40,17 @@ impl Place {
 
     /// Reads what [`Place::to_json`] returns. `None`: it is anything else.
     pub fn from_json(value: &Value) -> Option<Self> {
-        Some(Place { name: value[0].as_str()?.into(), real: value[1].as_str()?.into() })
+        Some(Place {
+            name: value[0].as_str()?.into(),
+            real: value[1].as_str()?.into(),
+        })
     }
 }
 
-/// The path without `.`, which `Path::join` keeps. `..` stays: what it leads to depends on the links before it.
+/// The path without `.`, which `Path::join` keeps. `..` stays: what it leads to depends on the
+/// links before it.
 fn normal(path: &Path) -> PathBuf {
-    path.components().filter(|part| !matches!(part, std::path::Component::CurDir)).collect()
+    path.components()
+        .filter(|part| !matches!(part, std::path::Component::CurDir))
+        .collect()
 }

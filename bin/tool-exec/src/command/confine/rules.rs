@@ -1,13 +1,15 @@
-//! Landlock: rules of the kernel about what a process and all that it starts may reach (landlock(7)).
+//! Landlock: rules of the kernel about what a process and all that it starts may reach
+//! (landlock(7)).
 //!
-//! What each version of it ("ABI") covers: 1 files, 2 renaming between folders, 3 truncation, 4 TCP, 5 device ioctls, 6 signals and
-//! abstract UNIX sockets, 9 UNIX sockets with a path. It knows ports, not hosts. UDP is covered by 10, which is not used: a network
-//! namespace covers all protocols.
+//! What each version of it ("ABI") covers: 1 files, 2 renaming between folders, 3 truncation, 4
+//! TCP, 5 device ioctls, 6 signals and abstract UNIX sockets, 9 UNIX sockets with a path. It knows
+//! ports, not hosts. UDP is covered by 10, which is not used: a network namespace covers all
+//! protocols.
 
 use super::confinement::Confinement;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort, PathBeneath,
-    RestrictSelf, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
+    PathBeneath, RestrictSelf, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
@@ -27,7 +29,10 @@ pub fn version() -> i32 {
     // Without a flag this asks for the version and restricts nothing.
     let status = RestrictSelf::default().no_new_privs(false).apply();
     match status.map(|status| status.landlock) {
-        Ok(LandlockStatus::Available { effective_abi, kernel_abi }) => kernel_abi.unwrap_or(effective_abi as i32),
+        Ok(LandlockStatus::Available {
+            effective_abi,
+            kernel_abi,
+        }) => kernel_abi.unwrap_or(effective_abi as i32),
         _ => 0,
     }
 }
@@ -40,38 +45,61 @@ pub fn lacks(network: &Network) -> Option<String> {
     };
     match version() {
         0 => Some("this kernel has no Landlock, or it is not enabled".to_owned()),
-        has if has < needed as i32 => {
-            Some(format!("this kernel has version {has} of Landlock, and {what} need version {}", needed as i32))
-        }
+        has if has < needed as i32 => Some(format!(
+            "this kernel has version {has} of Landlock, and {what} need version {}",
+            needed as i32
+        )),
         _ => None,
     }
 }
 
-/// Confines this process, and all that it starts, to the files of `confinement`, `home` and what belongs to the process itself.
+/// Confines this process, and all that it starts, to the files of `confinement`, `home` and what
+/// belongs to the process itself.
 ///
 /// # Errors
 /// A rule that cannot be had, in words. None is left out.
 pub fn restrict(confinement: &Confinement, home: &Path) -> Result<(), String> {
     let error = |e: landlock::RulesetError| format!("Landlock: {e}");
     let mut rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    rules = rules.handle_access(AccessFs::from_all(FILES)).map_err(error)?;
+    rules = rules
+        .handle_access(AccessFs::from_all(FILES))
+        .map_err(error)?;
     let tcp = AccessNet::BindTcp | AccessNet::ConnectTcp;
     match confinement.network {
         Network::On => {}
         Network::NoTcp | Network::Ports(_) => rules = rules.handle_access(tcp).map_err(error)?,
-        // The network namespace has no way out; with this rule a connection fails as one that is not allowed.
-        Network::Off => rules = rules.set_compatibility(CompatLevel::BestEffort).handle_access(tcp).map_err(error)?,
+        // The network namespace has no way out; with this rule a connection fails as one that is
+        // not allowed.
+        Network::Off => {
+            rules = rules
+                .set_compatibility(CompatLevel::BestEffort)
+                .handle_access(tcp)
+                .map_err(error)?
+        }
     }
     // These hold where the kernel has them.
     rules = rules.set_compatibility(CompatLevel::BestEffort);
-    rules = rules.handle_access(AccessFs::from_all(MOST)).map_err(error)?;
-    rules = rules.scope(Scope::Signal | Scope::AbstractUnixSocket).map_err(error)?;
+    rules = rules
+        .handle_access(AccessFs::from_all(MOST))
+        .map_err(error)?;
+    rules = rules
+        .scope(Scope::Signal | Scope::AbstractUnixSocket)
+        .map_err(error)?;
     let mut rules = rules.create().map_err(error)?;
     for place in &confinement.read {
-        rules = rules.add_rule(beneath(&place.real, AccessFs::from_read(MOST))?).map_err(error)?;
+        rules = rules
+            .add_rule(beneath(&place.real, AccessFs::from_read(MOST))?)
+            .map_err(error)?;
     }
-    for path in confinement.write.iter().map(|place| place.real.as_path()).chain([home, Path::new("/dev/null")]) {
-        rules = rules.add_rule(beneath(path, AccessFs::from_all(MOST))?).map_err(error)?;
+    for path in confinement
+        .write
+        .iter()
+        .map(|place| place.real.as_path())
+        .chain([home, Path::new("/dev/null")])
+    {
+        rules = rules
+            .add_rule(beneath(path, AccessFs::from_all(MOST))?)
+            .map_err(error)?;
     }
     for path in own_proc() {
         if let Ok(rule) = beneath(Path::new(path), AccessFs::ReadFile | AccessFs::ReadDir) {
@@ -80,7 +108,9 @@ pub fn restrict(confinement: &Confinement, home: &Path) -> Result<(), String> {
     }
     if let Network::Ports(ports) = &confinement.network {
         for port in ports {
-            rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)).map_err(error)?;
+            rules = rules
+                .add_rule(NetPort::new(*port, AccessNet::ConnectTcp))
+                .map_err(error)?;
         }
     }
     let status = rules.restrict_self().map_err(error)?;
@@ -95,18 +125,35 @@ fn beneath(path: &Path, access: BitFlags<AccessFs>) -> Result<PathBeneath<OwnedF
     let error = |e: Errno| format!("{}: {e}", path.display());
     let fd = open(path).map_err(error)?;
     let stat = rustix::fs::fstat(&fd).map_err(error)?;
-    let is_folder = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
-    let access = if is_folder { access } else { access & AccessFs::from_file(MOST) };
+    let is_folder =
+        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
+    let access = if is_folder {
+        access
+    } else {
+        access & AccessFs::from_file(MOST)
+    };
     Ok(PathBeneath::new(fd, access).set_compatibility(CompatLevel::BestEffort))
 }
 
-/// Opens a place as it was when it was checked: a symbolic link that was put there since is an error. `/proc/self` is one by nature.
+/// Opens a place as it was when it was checked: a symbolic link that was put there since is an
+/// error. `/proc/self` is one by nature.
 fn open(path: &Path) -> Result<OwnedFd, Errno> {
-    let links = if path.starts_with("/proc") { ResolveFlags::empty() } else { ResolveFlags::NO_SYMLINKS };
-    openat2(rustix::fs::CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), links)
+    let links = if path.starts_with("/proc") {
+        ResolveFlags::empty()
+    } else {
+        ResolveFlags::NO_SYMLINKS
+    };
+    openat2(
+        rustix::fs::CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        links,
+    )
 }
 
-/// What a command may read of /proc: all of one that shows only its own processes; else its own folder, and what describes the machine.
+/// What a command may read of /proc: all of one that shows only its own processes; else its own
+/// folder, and what describes the machine.
 fn own_proc() -> &'static [&'static str] {
     match std::fs::read_link("/proc/self") {
         Ok(number) if number == Path::new("1") => &["/proc"],

@@ -18,8 +18,9 @@ pub struct Sandboxes {
 }
 
 impl Sandboxes {
-    /// Checks that all commands of `tools` can be confined as they ask for, and at least by `least`. Paths are relative to `folder`, the
-    /// folder of the tools file. No command may write one of the files `protected`.
+    /// Checks that all commands of `tools` can be confined as they ask for, and at least by
+    /// `least`. Paths are relative to `folder`, the folder of the tools file. No command may write
+    /// one of the files `protected`.
     ///
     /// # Errors
     /// What cannot be had, and what to do.
@@ -32,7 +33,9 @@ impl Sandboxes {
         let mut all = Sandboxes::default();
         let mut probed: Vec<(SandboxKind, Network)> = Vec::new();
         for tool in tools.iter() {
-            let Some(Run::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else { continue };
+            let Some(Run::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else {
+                continue;
+            };
             let asked = command.sandbox.clone();
             let kind = asked.as_ref().map_or(least, |asked| asked.kind.max(least));
             if kind == SandboxKind::None || all.confinements.contains_key(&asked) {
@@ -41,7 +44,9 @@ impl Sandboxes {
             let confinement = confinement(kind, asked.as_ref(), folder, protected)
                 .map_err(|e| anyhow!("the tool {:?}: exec.sandbox.{e}", tool.name))?;
             let by = match &asked {
-                Some(asked) if asked.kind == kind => format!("exec.sandbox of the tool {:?}", tool.name),
+                Some(asked) if asked.kind == kind => {
+                    format!("exec.sandbox of the tool {:?}", tool.name)
+                }
                 _ => format!("--sandbox {}", kind.name()),
             };
             let what = (kind, confinement.network.clone());
@@ -57,8 +62,8 @@ impl Sandboxes {
         Ok(all)
     }
 
-    /// What confines a program that is not a tool's command: at least `least`, and what it asks for. It is the file `program`, which the
-    /// tools file names as `name`, and it runs in `cwd`.
+    /// What confines a program that is not a tool's command: at least `least`, and what it asks
+    /// for. It is the file `program`, which the tools file names as `name`, and it runs in `cwd`.
     ///
     /// # Errors
     /// What cannot be had, and what to do.
@@ -73,9 +78,12 @@ impl Sandboxes {
         if kind == SandboxKind::None {
             return Ok(Confinement::default());
         }
-        let mut confinement = confinement(kind, asked, folder, protected).map_err(|e| anyhow!("sandbox.{e}"))?;
+        let mut confinement =
+            confinement(kind, asked, folder, protected).map_err(|e| anyhow!("sandbox.{e}"))?;
         probe("its sandbox", &confinement)?;
-        confinement.read.extend(reach::surroundings(program, name.contains('/'), cwd));
+        confinement
+            .read
+            .extend(reach::surroundings(program, name.contains('/'), cwd));
         Ok(confinement)
     }
 
@@ -91,22 +99,31 @@ impl Sandboxes {
     /// Why this kind of sandbox cannot be had here for commands without a network; `None`: it can.
     pub fn lacks(kind: SandboxKind) -> Option<String> {
         let confinement = confinement(kind, None, Path::new("/"), &[]);
-        confinement.and_then(|confinement| stage::probe(&confinement)).err()
+        confinement
+            .and_then(|confinement| stage::probe(&confinement))
+            .err()
     }
 
     /// Whether each command of `tools` is confined by something.
     pub fn confine_all(&self, tools: &Tools) -> bool {
-        tools.iter().all(|tool| match tool.exec.as_ref().map(|exec| &exec.run) {
-            Some(Run::Command(command)) => self.confinements.contains_key(&command.sandbox),
-            _ => true,
-        })
+        tools
+            .iter()
+            .all(|tool| match tool.exec.as_ref().map(|exec| &exec.run) {
+                Some(Run::Command(command)) => self.confinements.contains_key(&command.sandbox),
+                _ => true,
+            })
     }
 
-    /// What confines a call of `command`, whose tool names its program as `name`. That is the file `program`, and it runs in `cwd`.
+    /// What confines a call of `command`, whose tool names its program as `name`. That is the file
+    /// `program`, and it runs in `cwd`.
     pub fn of(&self, command: &CommandRun, name: &str, program: &Path, cwd: &Path) -> Confinement {
-        let Some(confinement) = self.confinements.get(&command.sandbox) else { return Confinement::default() };
+        let Some(confinement) = self.confinements.get(&command.sandbox) else {
+            return Confinement::default();
+        };
         let mut confinement = confinement.clone();
-        confinement.read.extend(reach::surroundings(program, name.contains('/'), cwd));
+        confinement
+            .read
+            .extend(reach::surroundings(program, name.contains('/'), cwd));
         confinement
     }
 }
@@ -114,7 +131,9 @@ impl Sandboxes {
 /// Checks that `confinement` can be had, which `by` asks for.
 fn probe(by: &str, confinement: &Confinement) -> anyhow::Result<()> {
     if let Err(e) = stage::probe(confinement) {
-        bail!("{by} cannot be had: {e}; nothing runs without it ('tool-exec --doctor' shows what can be had)");
+        bail!(
+            "{by} cannot be had: {e}; nothing runs without it ('tool-exec --doctor' shows what can be had)"
+        );
     }
     Ok(())
 }
@@ -132,10 +151,15 @@ fn confinement(
     let none = Sandbox::default();
     let asked = asked.unwrap_or(&none);
     if let (SandboxKind::Bwrap, Network::Ports(_)) = (kind, &asked.network) {
-        return Err("network lists ports, which bwrap cannot tell apart; use true, or landlock".to_owned());
+        return Err(
+            "network lists ports, which bwrap cannot tell apart; use true, or landlock".to_owned(),
+        );
     }
     let places = |member: &str, paths: &[String]| {
-        paths.iter().map(|path| find(member, path, folder)).collect::<Result<Vec<_>, _>>()
+        paths
+            .iter()
+            .map(|path| find(member, path, folder))
+            .collect::<Result<Vec<_>, _>>()
     };
     let write = places("write", &asked.write)?;
     for (place, path) in write.iter().zip(&asked.write) {
@@ -148,9 +172,18 @@ fn confinement(
     }
     let mut read = reach::system(kind, &asked.network);
     read.extend(places("read", &asked.read)?);
-    let bwrap =
-        if kind == SandboxKind::Bwrap { program::find("bwrap", folder).unwrap_or_default() } else { PathBuf::new() };
-    Ok(Confinement { kind, bwrap, read, write, network: asked.network.clone() })
+    let bwrap = if kind == SandboxKind::Bwrap {
+        program::find("bwrap", folder).unwrap_or_default()
+    } else {
+        PathBuf::new()
+    };
+    Ok(Confinement {
+        kind,
+        bwrap,
+        read,
+        write,
+        network: asked.network.clone(),
+    })
 }
 
 fn find(member: &str, path: &str, folder: &Path) -> Result<Place, String> {

@@ -15,34 +15,58 @@ const FLAG: &str = "--confine";
 /// The status where nothing was started.
 const REFUSED: u8 = 126;
 
-/// The command line, without its program, that runs `program` with `argv` confined. The first of `argv` is the name that the program gets.
-pub fn arguments(confinement: &Confinement, home: &Path, program: &Path, argv: &[OsString]) -> Vec<OsString> {
-    let mut all: Vec<OsString> =
-        vec![FLAG.into(), confinement.to_json().to_string().into(), home.into(), program.into()];
+/// The command line, without its program, that runs `program` with `argv` confined. The first of
+/// `argv` is the name that the program gets.
+pub fn arguments(
+    confinement: &Confinement,
+    home: &Path,
+    program: &Path,
+    argv: &[OsString],
+) -> Vec<OsString> {
+    let mut all: Vec<OsString> = vec![
+        FLAG.into(),
+        confinement.to_json().to_string().into(),
+        home.into(),
+        program.into(),
+    ];
     all.extend_from_slice(argv);
     all
 }
 
-/// Becomes a confined command if this process was started for that, and returns the status to end with if that fails; else `None`.
+/// Becomes a confined command if this process was started for that, and returns the status to end
+/// with if that fails; else `None`.
 pub fn run_if_asked() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     if args.next()? != FLAG {
         return None;
     }
     let args: Vec<OsString> = args.collect();
-    let [confinement, home, program, argv @ ..] = &args[..] else { return Some(ExitCode::from(2)) };
-    let confinement = confinement.to_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let [confinement, home, program, argv @ ..] = &args[..] else {
+        return Some(ExitCode::from(2));
+    };
+    let confinement = confinement
+        .to_str()
+        .and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(confinement) = confinement.and_then(|value| Confinement::from_json(&value)) else {
         return Some(ExitCode::from(2));
     };
     let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let (program, home) = (Path::new(program), Path::new(home));
-    let confined = Confined { program, argv, home, room: 1 << 20, cwd: &cwd };
+    let confined = Confined {
+        program,
+        argv,
+        home,
+        room: 1 << 20,
+        cwd: &cwd,
+    };
     let why = match enter(&confinement, &confined) {
         Ok(mut command) => explain(&confinement, command.exec()).to_string(),
         Err(why) => why,
     };
-    stdio::message("tool-exec", &format!("the command cannot be started: {why}"));
+    stdio::message(
+        "tool-exec",
+        &format!("the command cannot be started: {why}"),
+    );
     Some(ExitCode::from(REFUSED))
 }
 
@@ -67,14 +91,19 @@ pub fn probe(confinement: &Confinement) -> Result<(), String> {
     let _kept = Scratch::make(&home).map_err(|e| format!("{}: {e}", home.display()))?;
     let argv = [own.clone().into_os_string(), "--version".into()];
     let mut command = Command::new(&own);
-    command.args(arguments(&trial, &home, &own, &argv)).current_dir("/").stdin(Stdio::null());
+    command
+        .args(arguments(&trial, &home, &own, &argv))
+        .current_dir("/")
+        .stdin(Stdio::null());
     let out = command.env_clear().output().map_err(|e| e.to_string())?;
     if out.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&out.stderr);
     let said = said.lines().last().unwrap_or("it failed without a word");
-    let said = said.trim_start_matches("tool-exec: the command cannot be started: ").to_owned();
+    let said = said
+        .trim_start_matches("tool-exec: the command cannot be started: ")
+        .to_owned();
     Err(match (&confinement.kind, &confinement.network) {
         (SandboxKind::Landlock, Network::Off) => format!(
             "{said} (Landlock covers TCP alone; \"network\":\"no-tcp\" in exec.sandbox accepts that other protocols stay open)"

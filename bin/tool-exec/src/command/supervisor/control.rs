@@ -1,4 +1,5 @@
-//! What goes over the socket between `tool-exec` and a supervisor, and between a supervisor and its launch stage.
+//! What goes over the socket between `tool-exec` and a supervisor, and between a supervisor and its
+//! launch stage.
 
 use super::in_force::InForce;
 use serde_json::{Value, json};
@@ -32,20 +33,25 @@ impl Order {
 
     /// Reads the body of a frame.
     pub fn read(body: &[u8]) -> Option<Order> {
-        [Order::End, Order::Kill].into_iter().find(|order| order.to_bytes() == body)
+        [Order::End, Order::Kill]
+            .into_iter()
+            .find(|order| order.to_bytes() == body)
     }
 }
 
 /// How a command ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Its exit status, 128 plus the signal's number if a signal ended it; `None`: unknown, it was ended from outside.
+    /// Its exit status, 128 plus the signal's number if a signal ended it; `None`: unknown, it was
+    /// ended from outside.
     pub status: Option<i32>,
     /// Whether its deadline ended it.
     pub is_timeout: bool,
-    /// Whether the system killed one of its processes because they used more memory than they may together.
+    /// Whether the system killed one of its processes because they used more memory than they may
+    /// together.
     pub is_out_of_memory: bool,
-    /// Its processes that could not be ended, by their numbers outside of its namespace; the first of them.
+    /// Its processes that could not be ended, by their numbers outside of its namespace; the first
+    /// of them.
     pub left: Vec<i32>,
 }
 
@@ -56,9 +62,11 @@ pub enum Notice {
     Started(InForce),
     /// The command did not run, and why: text for the answer.
     NotStarted(String),
-    /// Namespaces were begun and could not be finished: nothing ran, and a supervisor that tries none would do.
+    /// Namespaces were begun and could not be finished: nothing ran, and a supervisor that tries
+    /// none would do.
     Unusable,
-    /// The command has ended with this status; what it started may still run. From the launch stage alone.
+    /// The command has ended with this status; what it started may still run. From the launch stage
+    /// alone.
     Exited(i32),
     /// The command and all that it started have ended. From the supervisor alone.
     Ended(Ended),
@@ -73,7 +81,12 @@ impl Notice {
             Notice::Unusable => json!({"unusable": true}),
             Notice::Exited(status) => json!({"exited": status}),
             Notice::Ended(ended) => {
-                let Ended { status, is_timeout, is_out_of_memory, left } = ended;
+                let Ended {
+                    status,
+                    is_timeout,
+                    is_out_of_memory,
+                    left,
+                } = ended;
                 json!({"ended": {"status": status, "is_timeout": is_timeout, "is_out_of_memory": is_out_of_memory, "left": left}})
             }
         };
@@ -94,7 +107,11 @@ impl Notice {
                 status: number(&value["status"]),
                 is_timeout: value["is_timeout"] == true,
                 is_out_of_memory: value["is_out_of_memory"] == true,
-                left: value["left"].as_array()?.iter().filter_map(number).collect(),
+                left: value["left"]
+                    .as_array()?
+                    .iter()
+                    .filter_map(number)
+                    .collect(),
             }),
             _ => return None,
         })
@@ -107,7 +124,12 @@ mod tests {
 
     #[test]
     fn notices_and_orders_read_back() {
-        let ended = Ended { status: Some(143), is_timeout: true, is_out_of_memory: true, left: vec![7, 8] };
+        let ended = Ended {
+            status: Some(143),
+            is_timeout: true,
+            is_out_of_memory: true,
+            left: vec![7, 8],
+        };
         for notice in [
             Notice::Started(InForce::LEAST),
             Notice::NotStarted("it is \"text\"".to_owned()),

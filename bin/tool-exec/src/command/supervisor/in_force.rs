@@ -5,11 +5,14 @@ use serde_json::{Value, json};
 /// What keeps the processes of a command together. Each value holds all that follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Containment {
-    /// A PID namespace: the command sees and signals its own processes alone, and all of them end with their init.
+    /// A PID namespace: the command sees and signals its own processes alone, and all of them end
+    /// with their init.
     Namespace,
-    /// Landlock's signal scope (Linux 6.12): the command sees other processes, and signals its own alone.
+    /// Landlock's signal scope (Linux 6.12): the command sees other processes, and signals its own
+    /// alone.
     SignalScope,
-    /// A subreaper inherits what the command leaves behind. The command may signal every process of its user.
+    /// A subreaper inherits what the command leaves behind. The command may signal every process of
+    /// its user.
     Subreaper,
 }
 
@@ -18,7 +21,8 @@ pub enum Containment {
 pub struct InForce {
     /// What keeps its processes together.
     pub containment: Containment,
-    /// Whether it is in a user namespace: it has this user's rights, and no program gives it others.
+    /// Whether it is in a user namespace: it has this user's rights, and no program gives it
+    /// others.
     pub user_namespace: bool,
     /// Whether it has a `/proc` that shows its own processes alone.
     pub own_proc: bool,
@@ -26,7 +30,8 @@ pub struct InForce {
     pub own_terminals: bool,
     /// Whether its home is a file system of limited size.
     pub home_limit: bool,
-    /// Whether a control group limits the memory that its processes use together. False where its job asks for no such limit.
+    /// Whether a control group limits the memory that its processes use together. False where its
+    /// job asks for no such limit.
     pub memory_limit: bool,
     /// Whether a control group limits its processes. False where its job asks for no such limit.
     pub process_limit: bool,
@@ -53,8 +58,19 @@ impl InForce {
 
     /// As JSON.
     pub fn to_json(self) -> Value {
-        let word = WORDS.iter().find(|(value, _)| *value == self.containment).map(|(_, word)| *word);
-        let InForce { user_namespace, own_proc, own_terminals, home_limit, memory_limit, process_limit, .. } = self;
+        let word = WORDS
+            .iter()
+            .find(|(value, _)| *value == self.containment)
+            .map(|(_, word)| *word);
+        let InForce {
+            user_namespace,
+            own_proc,
+            own_terminals,
+            home_limit,
+            memory_limit,
+            process_limit,
+            ..
+        } = self;
         json!({"containment": word, "user_namespace": user_namespace, "own_proc": own_proc,
             "own_terminals": own_terminals, "home_limit": home_limit,
             "memory_limit": memory_limit, "process_limit": process_limit})
@@ -85,7 +101,12 @@ mod tests {
     #[test]
     fn what_is_in_force_reads_back() {
         for (containment, _) in WORDS {
-            let all = InForce { containment, user_namespace: true, memory_limit: true, ..InForce::LEAST };
+            let all = InForce {
+                containment,
+                user_namespace: true,
+                memory_limit: true,
+                ..InForce::LEAST
+            };
             assert_eq!(InForce::read(&all.to_json()), all);
         }
         assert_eq!(InForce::read(&Value::Null), InForce::LEAST);

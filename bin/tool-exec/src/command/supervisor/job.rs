@@ -8,7 +8,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Limits that the system enforces on each process of a command. `None`: as `tool-exec` itself. None of them is ever raised.
+/// Limits that the system enforces on each process of a command. `None`: as `tool-exec` itself.
+/// None of them is ever raised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessLimits {
     /// Processor time, in seconds.
@@ -51,8 +52,9 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job as bytes: a JSON object of numbers, then each text of the system (a path, an argument, a variable) as it is and with a
-    /// NUL at its end. Those need not be UTF-8, and none of them can hold a NUL.
+    /// The job as bytes: a JSON object of numbers, then each text of the system (a path, an
+    /// argument, a variable) as it is and with a NUL at its end. Those need not be UTF-8, and none
+    /// of them can hold a NUL.
     pub fn to_bytes(&self) -> Vec<u8> {
         let limits = &self.limits;
         let head = json!({
@@ -69,7 +71,13 @@ impl Job {
             bytes.push(0);
             bytes.extend_from_slice(text.as_bytes());
         };
-        [self.program.as_os_str(), self.folder.as_os_str(), self.home.as_os_str()].into_iter().for_each(&mut put);
+        [
+            self.program.as_os_str(),
+            self.folder.as_os_str(),
+            self.home.as_os_str(),
+        ]
+        .into_iter()
+        .for_each(&mut put);
         self.argv.iter().for_each(|item| put(item));
         for (name, value) in &self.environment {
             put(name);
@@ -87,9 +95,12 @@ impl Job {
         let mut parts = bytes.split(|b| *b == 0);
         let head: Value = serde_json::from_slice(parts.next().ok_or_else(bad)?)?;
         let mut text = || parts.next().map(|bytes| OsString::from_vec(bytes.to_vec()));
-        let [program, folder, home] = [text(), text(), text()].map(|path| path.map(PathBuf::from).ok_or_else(bad));
+        let [program, folder, home] =
+            [text(), text(), text()].map(|path| path.map(PathBuf::from).ok_or_else(bad));
         let arguments = head["arguments"].as_u64().ok_or_else(bad)?;
-        let argv = (0..arguments).map(|_| text().ok_or_else(bad)).collect::<Result<_, _>>()?;
+        let argv = (0..arguments)
+            .map(|_| text().ok_or_else(bad))
+            .collect::<Result<_, _>>()?;
         let mut environment = Vec::new();
         while let Some(name) = text() {
             environment.push((name, text().ok_or_else(bad)?));
@@ -109,7 +120,10 @@ impl Job {
                 processes: limit(3),
                 file_size: limit(4),
             },
-            together: GroupLimits { memory: head["together"][0].as_u64(), processes: head["together"][1].as_u64() },
+            together: GroupLimits {
+                memory: head["together"][0].as_u64(),
+                processes: head["together"][1].as_u64(),
+            },
             deadline: head["deadline_us"].as_u64().map(Duration::from_micros),
             grace: Duration::from_micros(head["grace_us"].as_u64().ok_or_else(bad)?),
             confinement: head["confinement"].clone(),
@@ -132,18 +146,32 @@ mod tests {
         let job = Job {
             program: "/bin/sh".into(),
             argv: vec!["sh".into(), "-c".into(), raw(b"a\n\xff"), "".into()],
-            environment: vec![("PATH".into(), raw(b"\xfe:/bin")), ("EMPTY".into(), "".into())],
+            environment: vec![
+                ("PATH".into(), raw(b"\xfe:/bin")),
+                ("EMPTY".into(), "".into()),
+            ],
             folder: "/".into(),
             home: raw(b"/tmp/\xfd").into(),
             home_size: 1 << 40,
-            limits: ProcessLimits { cpu: Some(3), file_size: Some(u64::MAX), ..ProcessLimits::default() },
-            together: GroupLimits { memory: Some(7), processes: None },
+            limits: ProcessLimits {
+                cpu: Some(3),
+                file_size: Some(u64::MAX),
+                ..ProcessLimits::default()
+            },
+            together: GroupLimits {
+                memory: Some(7),
+                processes: None,
+            },
             deadline: Some(Duration::from_micros(1_500_001)),
             grace: Duration::from_millis(500),
             confinement: json!({"read": ["a\u{0}b"]}),
         };
         assert_eq!(Job::read(&job.to_bytes()).unwrap(), job);
-        let endless = Job { deadline: None, environment: vec![], ..job };
+        let endless = Job {
+            deadline: None,
+            environment: vec![],
+            ..job
+        };
         assert_eq!(Job::read(&endless.to_bytes()).unwrap(), endless);
         for bad in [&b""[..], b"{}", b"{\"arguments\":9}\0a\0b\0c\0d", b"\xff\0"] {
             assert!(Job::read(bad).is_err());

@@ -1,5 +1,5 @@
-//! The launch stage: the process that starts the command. As the init of a PID namespace it stays above the command; else it becomes
-//! the command.
+//! The launch stage: the process that starts the command. As the init of a PID namespace it stays
+//! above the command; else it becomes the command.
 
 use super::control::{Notice, Order};
 use super::in_force::{Containment, InForce};
@@ -18,9 +18,14 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
-/// Starts the command of the job that comes on standard input. `is_init`: this process is the init of a PID namespace.
+/// Starts the command of the job that comes on standard input. `is_init`: this process is the init
+/// of a PID namespace.
 pub fn launch(is_init: bool) -> ExitCode {
-    let Ok(supervisor) = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
+    let Ok(supervisor) = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map(UnixStream::from)
+    else {
         return ExitCode::FAILURE;
     };
     // Ends with its supervisor, and with it everything in the namespace.
@@ -72,26 +77,41 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
 }
 
 fn command(job: &Job, confinement: &Confinement, files: Vec<OwnedFd>) -> std::io::Result<Command> {
-    let [stdin, stdout, stderr]: [OwnedFd; 3] = files.try_into().map_err(|_| Error::from(ErrorKind::InvalidData))?;
-    let confined =
-        Confined { program: &job.program, argv: &job.argv, home: &job.home, room: job.home_size, cwd: &job.folder };
+    let [stdin, stdout, stderr]: [OwnedFd; 3] = files
+        .try_into()
+        .map_err(|_| Error::from(ErrorKind::InvalidData))?;
+    let confined = Confined {
+        program: &job.program,
+        argv: &job.argv,
+        home: &job.home,
+        room: job.home_size,
+        cwd: &job.folder,
+    };
     let mut command = enter(confinement, &confined).map_err(Error::other)?;
-    command.env_clear().current_dir(&job.folder).process_group(0);
+    command
+        .env_clear()
+        .current_dir(&job.folder)
+        .process_group(0);
     command.envs(job.environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    command
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr));
     Ok(command)
 }
 
 /// Why a command could not be started, for its answer.
 fn reason(e: &Error) -> String {
     match e.kind() {
-        ErrorKind::ArgumentListTooLong => "its arguments are longer than the system takes".to_owned(),
+        ErrorKind::ArgumentListTooLong => {
+            "its arguments are longer than the system takes".to_owned()
+        }
         _ => e.to_string(),
     }
 }
 
-/// Waits, as the init of a PID namespace, until everything in the namespace has ended, or the supervisor is gone. The end of this
-/// process ends the rest.
+/// Waits, as the init of a PID namespace, until everything in the namespace has ended, or the
+/// supervisor is gone. The end of this process ends the rest.
 fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
     let command = i32::try_from(command).ok().and_then(Pid::from_raw);
     let mut orders = Frames::default();
@@ -100,7 +120,10 @@ fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, how))) if Some(pid) == command => {
-                    let status = how.exit_status().or(how.terminating_signal().map(|n| 128 + n)).unwrap_or(255);
+                    let status = how
+                        .exit_status()
+                        .or(how.terminating_signal().map(|n| 128 + n))
+                        .unwrap_or(255);
                     let _ = wire::send(supervisor, &Notice::Exited(status).to_bytes(), &[]);
                     terminate_all();
                 }
@@ -122,7 +145,8 @@ fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
     }
 }
 
-/// Sends SIGTERM to every process of this PID namespace but this one. One call for all of them: a process that forks cannot outrun it.
+/// Sends SIGTERM to every process of this PID namespace but this one. One call for all of them: a
+/// process that forks cannot outrun it.
 fn terminate_all() {
     let _ = kill(NixPid::from_raw(-1), NixSignal::SIGTERM); // fails where none is left
 }
@@ -141,5 +165,11 @@ fn lower(resource: Resource, limit: Option<u64>) {
     let Some(limit) = limit else { return };
     let now = getrlimit(resource);
     let limit = now.maximum.map_or(limit, |most| most.min(limit));
-    let _ = setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) }); // lowering is never refused
+    let _ = setrlimit(
+        resource,
+        Rlimit {
+            current: Some(limit),
+            maximum: Some(limit),
+        },
+    ); // lowering is never refused
 }

@@ -6,11 +6,17 @@ use std::path::Path;
 
 const NOTHING: Option<&str> = None;
 
-/// Gives this process a mount namespace of its own. What is mounted in it from now on is seen nowhere else; what is mounted or
-/// unmounted outside is still seen in it.
+/// Gives this process a mount namespace of its own. What is mounted in it from now on is seen
+/// nowhere else; what is mounted or unmounted outside is still seen in it.
 pub fn enter() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
-    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)
+    mount(
+        NOTHING,
+        "/",
+        NOTHING,
+        MsFlags::MS_REC | MsFlags::MS_SLAVE,
+        NOTHING,
+    )
 }
 
 /// Mounts a `/proc` that shows the processes of this PID namespace alone. Needs [`enter`].
@@ -18,35 +24,51 @@ pub fn own_proc() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let fresh = || mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING);
     fresh()?;
-    // Root could unmount it again and look at the one below. Where that can be done here, it is done now.
+    // Root could unmount it again and look at the one below. Where that can be done here, it is
+    // done now.
     if umount2("/proc", MntFlags::MNT_DETACH).is_ok() {
-        let _ = umount2("/proc", MntFlags::MNT_DETACH); // refused in a user namespace: nobody in it may do that either
+        // Refused in a user namespace: nobody in it may do that either.
+        let _ = umount2("/proc", MntFlags::MNT_DETACH);
         fresh()?;
     }
     Ok(())
 }
 
-/// Mounts a `/dev/pts` without any terminal: those of this user cannot be written to from the command. `/dev/ptmx` opens new ones in it.
-/// Needs [`enter`].
+/// Mounts a `/dev/pts` without any terminal: those of this user cannot be written to from the
+/// command. `/dev/ptmx` opens new ones in it. Needs [`enter`].
 pub fn own_terminals() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
-    mount(Some("devpts"), "/dev/pts", Some("devpts"), flags, Some("newinstance,ptmxmode=0666,mode=0620"))
+    mount(
+        Some("devpts"),
+        "/dev/pts",
+        Some("devpts"),
+        flags,
+        Some("newinstance,ptmxmode=0666,mode=0620"),
+    )
 }
 
-/// Mounts an empty file system over the folder `home`, for this user alone, that holds `size` bytes. It goes with the namespace.
-/// Needs [`enter`].
+/// Mounts an empty file system over the folder `home`, for this user alone, that holds `size`
+/// bytes. It goes with the namespace. Needs [`enter`].
 pub fn own_home(home: &Path, size: u64) -> nix::Result<()> {
     let options = format!("size={size},mode=0700");
-    mount(Some("tmpfs"), home, Some("tmpfs"), MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some(options.as_str()))
+    mount(
+        Some("tmpfs"),
+        home,
+        Some("tmpfs"),
+        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
+        Some(options.as_str()),
+    )
 }
 
-/// Limits the numbers of processes in this PID namespace, and with them how many there are. This is for root, for whom the system's limit
-/// of processes (`RLIMIT_NPROC`) does not count. Needs [`own_proc`].
+/// Limits the numbers of processes in this PID namespace, and with them how many there are. This is
+/// for root, for whom the system's limit of processes (`RLIMIT_NPROC`) does not count. Needs
+/// [`own_proc`].
 pub fn limit_processes(most: u64) {
     // Before Linux 6.14 the file is that of the whole system.
     if kernel() >= Some((6, 14)) {
         let numbers = most.saturating_add(RESERVED); // the first 300 are given out once
-        let _ = std::fs::write("/proc/sys/kernel/pid_max", numbers.to_string()); // an ordinary user may not
+        // An ordinary user may not.
+        let _ = std::fs::write("/proc/sys/kernel/pid_max", numbers.to_string());
     }
 }
 

@@ -15,12 +15,14 @@ pub enum Namespaces {
     UserAndPid,
 }
 
-/// A user namespace was entered in which this process has no user: it cannot go back, and must not go on.
+/// A user namespace was entered in which this process has no user: it cannot go back, and must not
+/// go on.
 #[derive(Debug)]
 pub struct Unusable;
 
-/// Gives the children of this process a PID namespace. Their first one is the init of it. This process must have one thread only, and
-/// must not have called [`super::privacy::keep_private`]: the system then gives the maps of its users to root.
+/// Gives the children of this process a PID namespace. Their first one is the init of it. This
+/// process must have one thread only, and must not have called [`super::privacy::keep_private`]:
+/// the system then gives the maps of its users to root.
 ///
 /// # Errors
 /// [`Unusable`]: a security module lets processes have a user namespace and nothing in it (AppArmor on Ubuntu since 23.10).
@@ -40,6 +42,7 @@ pub fn enter() -> Result<Namespaces, Unusable> {
     ] {
         std::fs::write(format!("/proc/self/{file}"), text).map_err(|_| Unusable)?;
     }
-    let _ = capabilities::pass_on_mounting(); // without it the launch stage mounts nothing, and reports that
+    // Without it the launch stage mounts nothing, and reports that.
+    let _ = capabilities::pass_on_mounting();
     Ok(Namespaces::UserAndPid)
 }

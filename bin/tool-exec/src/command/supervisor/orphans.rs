@@ -1,4 +1,5 @@
-//! What a supervisor leaves behind that was killed from outside: it comes to `tool-exec`, which ends it.
+//! What a supervisor leaves behind that was killed from outside: it comes to `tool-exec`, which
+//! ends it.
 
 use super::tree;
 use crate::command::process::Process;
@@ -17,21 +18,32 @@ const LISTED: usize = 20;
 /// The children of this process that are not orphans.
 static SPARED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Keeps the child of that number, and all below it, from being ended as an orphan. Returns when it started, in ticks of the system.
+/// Keeps the child of that number, and all below it, from being ended as an orphan. Returns when it
+/// started, in ticks of the system.
 pub fn spare(child: u32) -> u64 {
-    let Ok(pid) = i32::try_from(child) else { return 0 };
-    SPARED.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
+    let Ok(pid) = i32::try_from(child) else {
+        return 0;
+    };
+    SPARED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(pid);
     Process::of(pid).map_or(0, |process| process.start)
 }
 
-/// Kills the children of this process that are not spared and started at `since` or later, and all below them, until none is left.
-/// Returns the first of those that could not be killed.
+/// Kills the children of this process that are not spared and started at `since` or later, and all
+/// below them, until none is left. Returns the first of those that could not be killed.
 pub async fn end_all(since: u64) -> Vec<i32> {
     let until = tokio::time::Instant::now() + GIVE_UP;
     loop {
         let all = orphans(since);
-        for zombie in all.iter().filter(|p| p.is_zombie).filter_map(|p| Pid::from_raw(p.pid)) {
-            let _ = waitpid(Some(zombie), WaitOptions::NOHANG); // fails for those that are not this process's own children yet
+        for zombie in all
+            .iter()
+            .filter(|p| p.is_zombie)
+            .filter_map(|p| Pid::from_raw(p.pid))
+        {
+            // Fails for those that are not this process's own children yet.
+            let _ = waitpid(Some(zombie), WaitOptions::NOHANG);
         }
         let left: Vec<Process> = all.into_iter().filter(|p| !p.is_zombie).collect();
         if left.is_empty() || tokio::time::Instant::now() > until {
@@ -50,7 +62,8 @@ fn orphans(since: u64) -> Vec<Process> {
     let mut found: Vec<Process> = Vec::new();
     // Each process comes after its parent.
     for process in below {
-        let is_orphan = process.parent == own && process.start >= since && !spared.contains(&process.pid);
+        let is_orphan =
+            process.parent == own && process.start >= since && !spared.contains(&process.pid);
         if is_orphan || found.iter().any(|p| p.pid == process.parent) {
             found.push(process);
         }

@@ -4,8 +4,8 @@ use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Sco
 use rustix::io::Errno;
 use rustix::process::{getppid, test_kill_process};
 
-/// Lets this process, and all that it starts, signal nobody but itself and what it starts. Returns whether that is in force, which is
-/// tried out on the parent of this process.
+/// Lets this process, and all that it starts, signal nobody but itself and what it starts. Returns
+/// whether that is in force, which is tried out on the parent of this process.
 pub fn enter() -> bool {
     let restricted = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

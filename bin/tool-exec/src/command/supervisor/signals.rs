@@ -23,11 +23,16 @@ impl ChildSignals {
         Ok(ChildSignals(wake))
     }
 
-    /// Waits until a child ends or one of `sockets` has something to read or is closed, for `most` at the most.
+    /// Waits until a child ends or one of `sockets` has something to read or is closed, for `most`
+    /// at the most.
     pub fn wait(&mut self, sockets: &[&UnixStream], most: Option<Duration>) {
         let most = most.and_then(|time| Timespec::try_from(time).ok());
         let mut all: Vec<PollFd<'_>> = vec![PollFd::new(&self.0, PollFlags::IN)];
-        all.extend(sockets.iter().map(|socket| PollFd::new(*socket, PollFlags::IN)));
+        all.extend(
+            sockets
+                .iter()
+                .map(|socket| PollFd::new(*socket, PollFlags::IN)),
+        );
         let _ = poll(&mut all, most.as_ref()); // interrupted: the next round looks again
         let mut drop = [0; 64];
         while matches!((&self.0).read(&mut drop), Ok(n) if n > 0) {}

@@ -20,13 +20,15 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, Command};
 
-/// How long a supervisor may take to remove the home of its command before nobody waits for it any more. It goes on.
+/// How long a supervisor may take to remove the home of its command before nobody waits for it any
+/// more. It goes on.
 const TIDY: Duration = Duration::from_secs(1);
 
 /// How long a supervisor may take to report that its command runs, or does not.
 const START: Duration = Duration::from_secs(5);
 
-/// Whether namespaces can be begun here and not finished. A fact of the system, found by the first supervisor that tries.
+/// Whether namespaces can be begun here and not finished. A fact of the system, found by the first
+/// supervisor that tries.
 static NAMESPACES_ARE_UNUSABLE: AtomicBool = AtomicBool::new(false);
 
 /// Why a command could not be started.
@@ -53,9 +55,10 @@ pub struct Running {
     pub supervisor: Supervisor,
 }
 
-/// Starts the command of `job` under a supervisor, and returns when it runs. Without a deadline in the job it runs until it ends or is
-/// ended. When the returned value is dropped, when the wait for it is, or when this process ends in any way, the supervisor ends the
-/// command and all that it started.
+/// Starts the command of `job` under a supervisor, and returns when it runs. Without a deadline in
+/// the job it runs until it ends or is ended. When the returned value is dropped, when the wait for
+/// it is, or when this process ends in any way, the supervisor ends the command and all that it
+/// started.
 ///
 /// # Errors
 /// [`StartError`].
@@ -70,7 +73,9 @@ pub async fn start(job: &Job) -> Result<Running, StartError> {
     let feed = Sender::from_owned_fd(feed).map_err(failed)?;
     let out = Receiver::from_owned_fd(out).map_err(failed)?;
     let err = Receiver::from_owned_fd(err).map_err(failed)?;
-    let first = reserve::take().map_or_else(Supervisor::spawn, Ok).map_err(failed)?;
+    let first = reserve::take()
+        .map_or_else(Supervisor::spawn, Ok)
+        .map_err(failed)?;
     let (supervisor, in_force) = match attempt(first, job, files).await? {
         (supervisor, Notice::Started(in_force)) => (supervisor, in_force),
         (_, Notice::Unusable) => {
@@ -83,11 +88,17 @@ pub async fn start(job: &Job) -> Result<Running, StartError> {
         _ => return Err(StartError::Unknown),
     };
     reserve::refill(Supervisor::spawn);
-    Ok(Running { stdin: feed, stdout: out, stderr: err, in_force, supervisor })
+    Ok(Running {
+        stdin: feed,
+        stdout: out,
+        stderr: err,
+        in_force,
+        supervisor,
+    })
 }
 
-/// Has a supervisor wait for the next command from now on, so that a call does not wait for the start of its supervisor. It ends with
-/// this process.
+/// Has a supervisor wait for the next command from now on, so that a call does not wait for the
+/// start of its supervisor. It ends with this process.
 pub fn prepare() {
     reserve::keep();
     reserve::refill(Supervisor::spawn);
@@ -103,7 +114,9 @@ async fn attempt(
     // Fails where it has ended: its notice, or the end of its socket, is still to be read.
     let _ = supervisor.send(&wire::frame(&job.to_bytes()), &files).await;
     // A command may have stopped its supervisor before that has reported the start.
-    let notice = tokio::time::timeout(START, supervisor.notice()).await.unwrap_or_default();
+    let notice = tokio::time::timeout(START, supervisor.notice())
+        .await
+        .unwrap_or_default();
     match notice {
         Some(Notice::NotStarted(why)) => {
             supervisor.tidy().await;
@@ -138,8 +151,16 @@ impl Supervisor {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let mut command = Command::new(own_program());
-        command.arg0("tool-exec").arg(SUPERVISE).args(is_plain.then_some(PLAIN)).env_clear().current_dir("/");
-        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg0("tool-exec")
+            .arg(SUPERVISE)
+            .args(is_plain.then_some(PLAIN))
+            .env_clear()
+            .current_dir("/");
+        command
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let process = command.spawn()?;
         let start = process.id().map_or(0, orphans::spare);
         Ok(Supervisor {
@@ -185,13 +206,19 @@ impl Supervisor {
         }
     }
 
-    /// Waits until the command and all that it started have ended. May be dropped while it waits, and called again.
+    /// Waits until the command and all that it started have ended. May be dropped while it waits,
+    /// and called again.
     pub async fn ended(&mut self) -> Ended {
         while self.ended.is_none() {
             match self.notice().await {
                 Some(Notice::Ended(ended)) => self.ended = Some(ended),
                 Some(_) => {}
-                None => return Ended { left: self.end_orphans().await, ..Ended::default() },
+                None => {
+                    return Ended {
+                        left: self.end_orphans().await,
+                        ..Ended::default()
+                    };
+                }
             }
         }
         self.tidy().await;
@@ -201,7 +228,10 @@ impl Supervisor {
     /// Kills a supervisor that does not do its work, and all that is below it.
     pub async fn give_up(&mut self) -> Ended {
         let _ = self.process.start_kill();
-        Ended { left: self.end_orphans().await, ..Ended::default() }
+        Ended {
+            left: self.end_orphans().await,
+            ..Ended::default()
+        }
     }
 
     /// The means to end the command while somebody else waits for it.
@@ -235,13 +265,15 @@ impl Control {
     pub fn end(&self, at_once: bool) {
         let order = if at_once { Order::Kill } else { Order::End };
         if let Some(socket) = self.0.upgrade() {
-            // Nothing but a few orders is ever under way, so the socket has room. It fails where the supervisor has ended.
+            // Nothing but a few orders is ever under way, so the socket has room. It fails where
+            // the supervisor has ended.
             let _ = socket.try_write(&wire::frame(order.to_bytes()));
         }
     }
 }
 
-/// Removes the home of a command whose supervisor does not do it any more. It takes a thread of its own: a command may have made it large.
+/// Removes the home of a command whose supervisor does not do it any more. It takes a thread of its
+/// own: a command may have made it large.
 async fn remove(home: PathBuf) {
     let (send, done) = tokio::sync::oneshot::channel();
     let work = move || {
@@ -276,7 +308,12 @@ mod reserve {
 
     /// Takes it, if it is there and runs.
     pub fn take() -> Option<Supervisor> {
-        WAITING.take().and_then(|mut one| one.process.try_wait().is_ok_and(|end| end.is_none()).then_some(one))
+        WAITING.take().and_then(|mut one| {
+            one.process
+                .try_wait()
+                .is_ok_and(|end| end.is_none())
+                .then_some(one)
+        })
     }
 
     /// Starts one with `spawn` if none is there.

@@ -30,7 +30,11 @@ pub fn below() -> Vec<Process> {
 
 /// Sends `signal` to each of these processes.
 pub fn signal_all(processes: &[Process], signal: Signal) {
-    for pid in processes.iter().filter(|p| !p.is_zombie).filter_map(|p| Pid::from_raw(p.pid)) {
+    for pid in processes
+        .iter()
+        .filter(|p| !p.is_zombie)
+        .filter_map(|p| Pid::from_raw(p.pid))
+    {
         let _ = kill_process(pid, signal); // fails where it has ended already
     }
 }

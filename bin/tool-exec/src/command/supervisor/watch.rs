@@ -1,4 +1,5 @@
-//! The supervisor: the process that keeps the deadline of one command, and ends it and all that it started.
+//! The supervisor: the process that keeps the deadline of one command, and ends it and all that it
+//! started.
 
 use super::control::{Ended, INIT, LAUNCH, Notice, Order};
 use super::in_force::InForce;
@@ -21,22 +22,33 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long killing may take before the supervisor gives up: a process in the middle of a device's work cannot be killed.
+/// How long killing may take before the supervisor gives up: a process in the middle of a device's
+/// work cannot be killed.
 const GIVE_UP: Duration = Duration::from_secs(2);
 /// How long to wait before killing again what was forked during the last round.
 const ROUND: Duration = Duration::from_millis(5);
 /// How many processes that could not be ended are listed.
 const LISTED: usize = 20;
 
-/// Runs the job that comes on standard input, and returns when nothing of it is left. `is_plain`: without namespaces.
+/// Runs the job that comes on standard input, and returns when nothing of it is left. `is_plain`:
+/// without namespaces.
 pub fn supervise(is_plain: bool) -> ExitCode {
-    let Ok(upstream) = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
+    let Ok(upstream) = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map(UnixStream::from)
+    else {
         return ExitCode::FAILURE;
     };
-    // Leaves the terminal. Fails only for the leader of a process group, which a fresh child is not.
+    // Leaves the terminal. Fails only for the leader of a process group, which a fresh child is
+    // not.
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    let Ok(namespaces) = (if is_plain { Ok(Namespaces::None) } else { namespace::enter() }) else {
+    let Ok(namespaces) = (if is_plain {
+        Ok(Namespaces::None)
+    } else {
+        namespace::enter()
+    }) else {
         let _ = wire::send(&upstream, &Notice::Unusable.to_bytes(), &[]);
         return ExitCode::FAILURE;
     };
@@ -54,15 +66,26 @@ pub fn supervise(is_plain: bool) -> ExitCode {
 }
 
 /// Starts a launch stage, takes a job and passes it on.
-fn begin(upstream: &UnixStream, namespaces: Namespaces, home: &mut Option<Scratch>) -> std::io::Result<Watch> {
+fn begin(
+    upstream: &UnixStream,
+    namespaces: Namespaces,
+    home: &mut Option<Scratch>,
+) -> std::io::Result<Watch> {
     let signals = ChildSignals::new()?;
     let is_scoped = namespaces == Namespaces::None && signal_scope::enter();
     // The launch stage gets no file that this process was handed but its standard ones.
     close_fds::set_fds_cloexec(3, &[]);
     let (socket, theirs) = UnixStream::pair()?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("tool-exec").arg(LAUNCH).args((namespaces != Namespaces::None).then_some(INIT)).env_clear();
-    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg0("tool-exec")
+        .arg(LAUNCH)
+        .args((namespaces != Namespaces::None).then_some(INIT))
+        .env_clear();
+    command
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let child = command.process_group(0).spawn()?;
     drop(command); // with it this process's copy of the launch stage's end of the socket
     // What comes before this is done while the job is not there yet.
@@ -70,7 +93,10 @@ fn begin(upstream: &UnixStream, namespaces: Namespaces, home: &mut Option<Scratc
     let job = Job::read(&body)?;
     let start = Instant::now();
     *home = Some(Scratch::make(&job.home).map_err(|e| {
-        let what = format!("{}: its home cannot be made, check TMPDIR: {e}", job.home.display());
+        let what = format!(
+            "{}: its home cannot be made, check TMPDIR: {e}",
+            job.home.display()
+        );
         std::io::Error::new(e.kind(), what)
     })?);
     // Before it gets its job, so that all of the command is in the group.
@@ -78,7 +104,8 @@ fn begin(upstream: &UnixStream, namespaces: Namespaces, home: &mut Option<Scratc
     let files: Vec<_> = files.iter().map(OwnedFd::as_fd).collect();
     let orders = upstream.try_clone()?;
     wire::send(&socket, &body, &files)?;
-    // From here on the command may run. An error that says it does not would be reported as such, this one ends in silence: `tool-exec` says then that nobody knows.
+    // From here on the command may run. An error that says it does not would be reported as such,
+    // this one ends in silence: `tool-exec` says then that nobody knows.
     let unknown = |_| std::io::Error::from(ErrorKind::UnexpectedEof);
     socket.set_nonblocking(true).map_err(unknown)?;
     orders.set_nonblocking(true).map_err(unknown)?;
@@ -114,7 +141,8 @@ struct Watch {
     is_scoped: bool,
     /// The control group of the launch stage and of all below it, where there is one.
     group: Option<CallGroup>,
-    /// The launch stage, which may have become the command, until it is waited for: then the system may give its number to another.
+    /// The launch stage, which may have become the command, until it is waited for: then the system
+    /// may give its number to another.
     leader: Option<Pid>,
     grace: Duration,
     deadline: Option<Instant>,
@@ -164,12 +192,18 @@ impl Watch {
                     Some(ROUND)
                 }
                 Some(_) => {
-                    let left = tree::below().into_iter().filter(|p| !p.is_zombie).map(|p| p.pid);
+                    let left = tree::below()
+                        .into_iter()
+                        .filter(|p| !p.is_zombie)
+                        .map(|p| p.pid);
                     return self.ended(left.take(LISTED).collect());
                 }
             };
-            let sockets: Vec<&UnixStream> =
-                [&self.upstream, &self.launch].into_iter().flatten().map(|(socket, _)| socket).collect();
+            let sockets: Vec<&UnixStream> = [&self.upstream, &self.launch]
+                .into_iter()
+                .flatten()
+                .map(|(socket, _)| socket)
+                .collect();
             self.signals.wait(&sockets, wait);
         }
     }
@@ -181,8 +215,16 @@ impl Watch {
         match self.refusal.take() {
             Some(why) if left.is_empty() => Notice::NotStarted(why),
             _ => {
-                let is_out_of_memory = self.group.as_ref().is_some_and(CallGroup::ran_out_of_memory);
-                Notice::Ended(Ended { status: self.status, is_timeout: self.is_timeout, is_out_of_memory, left })
+                let is_out_of_memory = self
+                    .group
+                    .as_ref()
+                    .is_some_and(CallGroup::ran_out_of_memory);
+                Notice::Ended(Ended {
+                    status: self.status,
+                    is_timeout: self.is_timeout,
+                    is_out_of_memory,
+                    left,
+                })
             }
         }
     }
@@ -194,7 +236,9 @@ impl Watch {
 
     /// Takes what `tool-exec` orders.
     fn hear_upstream(&mut self) {
-        let Some((socket, orders)) = &mut self.upstream else { return };
+        let Some((socket, orders)) = &mut self.upstream else {
+            return;
+        };
         let is_open = orders.read(socket);
         let all: Vec<_> = std::iter::from_fn(|| orders.next()).collect();
         if !is_open {
@@ -202,7 +246,11 @@ impl Watch {
         }
         let now = Instant::now();
         for order in all.iter().filter_map(|body| Order::read(body)) {
-            self.end_at(if order == Order::Kill { now } else { now + self.grace });
+            self.end_at(if order == Order::Kill {
+                now
+            } else {
+                now + self.grace
+            });
         }
         if !is_open {
             self.end_at(now + self.grace);
@@ -211,7 +259,9 @@ impl Watch {
 
     /// Takes what the launch stage reports.
     fn hear_launch(&mut self) {
-        let Some((socket, notices)) = &mut self.launch else { return };
+        let Some((socket, notices)) = &mut self.launch else {
+            return;
+        };
         let is_open = notices.read(socket);
         let all: Vec<_> = std::iter::from_fn(|| notices.next()).collect();
         if !is_open {
@@ -221,19 +271,31 @@ impl Watch {
             match notice {
                 Notice::Started(in_force) => {
                     let user_namespace = self.namespaces == Namespaces::UserAndPid;
-                    let limits = |controller| self.group.as_ref().is_some_and(|group| group.limits(controller));
+                    let limits = |controller| {
+                        self.group
+                            .as_ref()
+                            .is_some_and(|group| group.limits(controller))
+                    };
                     let memory_limit = limits(Controller::Memory);
                     let process_limit = limits(Controller::Processes);
-                    self.started = Some(InForce { user_namespace, memory_limit, process_limit, ..in_force });
+                    self.started = Some(InForce {
+                        user_namespace,
+                        memory_limit,
+                        process_limit,
+                        ..in_force
+                    });
                 }
                 Notice::NotStarted(why) => self.refusal = Some(why),
                 Notice::Exited(status) => self.status = Some(status),
                 Notice::Unusable | Notice::Ended(_) => {}
             }
         }
-        // A launch stage that becomes the command reports before that: its socket closes when it has succeeded.
+        // A launch stage that becomes the command reports before that: its socket closes when it
+        // has succeeded.
         let runs = self.namespaces != Namespaces::None || !is_open;
-        if let (Some(in_force), true, None, false) = (self.started, runs, &self.refusal, self.is_reported) {
+        if let (Some(in_force), true, None, false) =
+            (self.started, runs, &self.refusal, self.is_reported)
+        {
             self.is_reported = true;
             self.report(&Notice::Started(in_force));
         }
@@ -241,7 +303,8 @@ impl Watch {
 
     fn report(&self, notice: &Notice) {
         if let Some((socket, _)) = &self.upstream {
-            let _ = wire::send(socket, &notice.to_bytes(), &[]); // fails where nobody is left to read it
+            // Fails where nobody is left to read it.
+            let _ = wire::send(socket, &notice.to_bytes(), &[]);
         }
     }
 
@@ -252,7 +315,9 @@ impl Watch {
                 Ok(Some((pid, how))) if Some(pid) == self.leader => {
                     self.leader = None;
                     if self.namespaces == Namespaces::None {
-                        self.status = how.exit_status().or(how.terminating_signal().map(|n| 128 + n));
+                        self.status = how
+                            .exit_status()
+                            .or(how.terminating_signal().map(|n| 128 + n));
                     }
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -266,7 +331,8 @@ impl Watch {
     fn terminate(&mut self) {
         if self.namespaces != Namespaces::None {
             if let Some((socket, _)) = &self.launch {
-                let _ = wire::send(socket, Order::End.to_bytes(), &[]); // fails where it ends already
+                // Fails where it ends already.
+                let _ = wire::send(socket, Order::End.to_bytes(), &[]);
             }
             return;
         }
@@ -284,10 +350,12 @@ impl Watch {
         }
         if self.namespaces != Namespaces::None {
             if let Some(init) = self.leader {
-                let _ = kill_process(init, Signal::KILL); // the system kills all others of the namespace with it
+                // The system kills all others of the namespace with it.
+                let _ = kill_process(init, Signal::KILL);
             }
         } else if self.is_scoped {
-            // Every process that this one may signal, which are those below it: none can outrun one call.
+            // Every process that this one may signal, which are those below it: none can outrun one
+            // call.
             let _ = kill(NixPid::from_raw(-1), NixSignal::SIGKILL);
         } else {
             if let Some(leader) = self.leader {

@@ -1,8 +1,9 @@
-//! Frames on a socket: a length of four bytes, and that many bytes. Files go with a frame as SCM_RIGHTS (unix(7)).
+//! Frames on a socket: a length of four bytes, and that many bytes. Files go with a frame as
+//! SCM_RIGHTS (unix(7)).
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -11,7 +12,8 @@ use std::os::unix::net::UnixStream;
 
 /// How many files one frame takes along at most.
 const FILES: usize = 3;
-/// The longest frame, in bytes. Linux takes a command line and an environment of 6 MiB at most (execve(2)).
+/// The longest frame, in bytes. Linux takes a command line and an environment of 6 MiB at most
+/// (execve(2)).
 const LONGEST: usize = 64 << 20;
 
 /// The frame of `body`. A body that is too long to be a frame makes one that no reader accepts.
@@ -24,13 +26,22 @@ pub fn frame(body: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// When the system refuses: the other end is closed, or the socket does not wait and is full.
-pub fn send_files(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> std::io::Result<usize> {
+pub fn send_files(
+    socket: impl AsFd,
+    bytes: &[u8],
+    files: &[BorrowedFd<'_>],
+) -> std::io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
         return Err(ErrorKind::InvalidInput.into());
     }
-    Ok(sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?)
+    Ok(sendmsg(
+        socket,
+        &[IoSlice::new(bytes)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?)
 }
 
 /// Sends a frame and `files` with it; waits until the socket takes it.
@@ -51,7 +62,12 @@ pub fn receive(mut socket: &UnixStream) -> std::io::Result<(Vec<u8>, Vec<OwnedFd
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut length = [0; 4];
-    let came = recvmsg(socket, &mut [IoSliceMut::new(&mut length)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let came = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut length)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
     let mut files = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(more) = message {
@@ -80,7 +96,8 @@ fn body_length(length: [u8; 4]) -> std::io::Result<usize> {
 pub struct Frames(Vec<u8>);
 
 impl Frames {
-    /// Reads once from a socket that does not wait. `false`: the other end is closed, or its bytes are not frames.
+    /// Reads once from a socket that does not wait. `false`: the other end is closed, or its bytes
+    /// are not frames.
     pub fn read(&mut self, mut socket: &UnixStream) -> bool {
         let mut bytes = [0; 4096];
         match socket.read(&mut bytes) {
@@ -93,7 +110,9 @@ impl Frames {
     /// Adds bytes. `false`: they are not frames.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         self.0.extend_from_slice(bytes);
-        self.0.first_chunk().is_none_or(|length| body_length(*length).is_ok())
+        self.0
+            .first_chunk()
+            .is_none_or(|length| body_length(*length).is_ok())
     }
 
     /// The next whole frame.
@@ -125,7 +144,10 @@ mod tests {
         assert_eq!(receive(&other).unwrap().0.len(), 1 << 20);
         assert_eq!(receive(&other).unwrap_err().kind(), ErrorKind::InvalidData);
         sender.join().unwrap();
-        assert_eq!(receive(&other).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        assert_eq!(
+            receive(&other).unwrap_err().kind(),
+            ErrorKind::UnexpectedEof
+        );
     }
 
     #[test]

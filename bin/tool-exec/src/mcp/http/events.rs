@@ -15,8 +15,12 @@ const PIECES: usize = 4;
 /// A piece of a body.
 type Piece = Result<Cursor<Vec<u8>>, Error>;
 
-/// The events of a body; one of more than `longest` bytes ends the stream with an error. The body is read while somebody reads the events.
-pub fn of_body(body: Body, longest: usize) -> Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>> {
+/// The events of a body; one of more than `longest` bytes ends the stream with an error. The body
+/// is read while somebody reads the events.
+pub fn of_body(
+    body: Body,
+    longest: usize,
+) -> Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>> {
     let (send, pieces) = mpsc::channel(PIECES);
     tokio::spawn(forward(body, send, longest));
     Box::pin(SseStream::from_bytes_stream(ReceiverStream::new(pieces)))
@@ -30,10 +34,13 @@ async fn forward(mut body: Body, to: mpsc::Sender<Piece>, longest: usize) {
             () = to.closed() => return,
         };
         let piece = match piece.what {
-            PieceContent::Bytes(bytes) if size.add(bytes) <= longest => Ok(Cursor::new(bytes.to_vec())),
-            PieceContent::Bytes(_) => {
-                Err(Error::new(ErrorKind::InvalidData, format!("an event of more than {longest} bytes")))
+            PieceContent::Bytes(bytes) if size.add(bytes) <= longest => {
+                Ok(Cursor::new(bytes.to_vec()))
             }
+            PieceContent::Bytes(_) => Err(Error::new(
+                ErrorKind::InvalidData,
+                format!("an event of more than {longest} bytes"),
+            )),
             PieceContent::End => return,
             PieceContent::Lost(error) => Err(Error::other(error)),
         };
@@ -76,6 +83,13 @@ mod tests {
     #[test]
     fn events_are_counted_each_for_itself() {
         let mut size = EventSize::default();
-        assert_eq!((size.add(b"data: x\n\ndata"), size.add(b": yy\n\r\n"), size.add(b"a")), (8, 10, 1));
+        assert_eq!(
+            (
+                size.add(b"data: x\n\ndata"),
+                size.add(b": yy\n\r\n"),
+                size.add(b"a")
+            ),
+            (8, 10, 1)
+        );
     }
 }

@@ -58,16 +58,21 @@ impl Drop for HubCall {
 }
 
 impl HubClient {
-    /// Connects to the hub that the environment names, if it names one, and greets it. `servers` is the
-    /// digest of the servers that are wanted.
+    /// Connects to the hub that the environment names, if it names one, and greets it. `servers` is
+    /// the digest of the servers that are wanted.
     ///
     /// # Errors
     /// When it is gone, belongs to another user, or was started with other servers.
     pub fn find(servers: &Hash) -> anyhow::Result<Option<HubClient>> {
-        let Some(path) = std::env::var_os(HUB).filter(|path| !path.is_empty()) else { return Ok(None) };
+        let Some(path) = std::env::var_os(HUB).filter(|path| !path.is_empty()) else {
+            return Ok(None);
+        };
         let name = path.to_string_lossy().into_owned();
-        let gone =
-            || format!("the hub {name} ({HUB}) does not answer, start the command under a new hub or unset {HUB}");
+        let gone = || {
+            format!(
+                "the hub {name} ({HUB}) does not answer, start the command under a new hub or unset {HUB}"
+            )
+        };
         let mut stream = StdStream::connect(&path).with_context(gone)?;
         let peer = rustix::net::sockopt::socket_peercred(&stream).with_context(gone)?;
         if peer.uid != rustix::process::geteuid() {
@@ -75,7 +80,10 @@ impl HubClient {
         }
         stream.set_read_timeout(Some(GREETING))?;
         stream.set_write_timeout(Some(GREETING))?;
-        let hello = Request::Hello { version: VERSION, servers: hex(servers) };
+        let hello = Request::Hello {
+            version: VERSION,
+            servers: hex(servers),
+        };
         stream.write_all(&hello.line()).with_context(gone)?;
         match read_reply(&stream).with_context(gone)? {
             Reply::Welcome { .. } => {}
@@ -106,7 +114,9 @@ impl HubClient {
         let stream = self.0.stream.borrow();
         let mut stream = stream.as_ref().context("the hub is in use")?;
         stream.set_read_timeout(Some(CHECK))?;
-        stream.write_all(&Request::Check.line()).context("the hub is gone")?;
+        stream
+            .write_all(&Request::Check.line())
+            .context("the hub is gone")?;
         match read_reply(stream).context("the hub is gone")? {
             Reply::Checked { changes } => Ok(changes),
             _ => bail!("the hub answers something else"),
@@ -122,9 +132,24 @@ impl HubClient {
         let id = self.0.next.replace(self.0.next.get() + 1);
         let (send, news) = mpsc::channel(NEWS);
         self.0.calls.borrow_mut().insert(id, send);
-        let call = HubCall { id, news, client: self.clone() };
-        let (server, name, definition) = (tool.server.clone(), tool.tool.clone(), hex(&tool.definition));
-        self.send(&Request::Call { id, server, tool: name, definition, arguments }).await?;
+        let call = HubCall {
+            id,
+            news,
+            client: self.clone(),
+        };
+        let (server, name, definition) = (
+            tool.server.clone(),
+            tool.tool.clone(),
+            hex(&tool.definition),
+        );
+        self.send(&Request::Call {
+            id,
+            server,
+            tool: name,
+            definition,
+            arguments,
+        })
+        .await?;
         Ok(call)
     }
 
@@ -153,12 +178,18 @@ impl HubCall {
     /// Waits for the next news of the call. May be dropped while it waits, and called again.
     pub async fn next(&mut self) -> Outcome {
         let gone = || CallFailure::MayHaveRun("the hub that runs it is gone".to_owned());
-        self.news.recv().await.unwrap_or_else(|| Outcome::Done(Err(gone())))
+        self.news
+            .recv()
+            .await
+            .unwrap_or_else(|| Outcome::Done(Err(gone())))
     }
 
     /// Tells the hub that nobody waits for the call any more.
     pub async fn cancel(&self, why: &str) {
-        let cancel = Request::Cancel { id: self.id, why: why.to_owned() };
+        let cancel = Request::Cancel {
+            id: self.id,
+            why: why.to_owned(),
+        };
         let _ = tokio::time::timeout(Duration::from_millis(200), self.client.send(&cancel)).await;
     }
 }
@@ -177,10 +208,21 @@ async fn listen(read: OwnedReadHalf, client: HubClient) {
     let mut lines = Lines::new(read, LONGEST);
     while let Ok(Some(line)) = lines.next().await {
         let (id, news) = match Reply::read(&line) {
-            Some(Reply::Step { id, progress, message }) => (id, Outcome::Step(Step { progress, message })),
+            Some(Reply::Step {
+                id,
+                progress,
+                message,
+            }) => (id, Outcome::Step(Step { progress, message })),
             Some(Reply::Result { id, result }) => (id, Outcome::Done(Ok(result))),
-            Some(Reply::Failed { id, failure, is_blocked }) => {
-                client.0.is_blocked.set(client.0.is_blocked.get() || is_blocked);
+            Some(Reply::Failed {
+                id,
+                failure,
+                is_blocked,
+            }) => {
+                client
+                    .0
+                    .is_blocked
+                    .set(client.0.is_blocked.get() || is_blocked);
                 (id, Outcome::Done(Err(failure)))
             }
             _ => continue,

@@ -35,29 +35,48 @@ pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
     let mut lines = Lines::new(read, LONGEST);
     let mut is_welcome = false;
     while let Ok(Some(line)) = lines.next().await {
-        let Some(request) = Request::read(&line) else { break };
+        let Some(request) = Request::read(&line) else {
+            break;
+        };
         match request {
             Request::Hello { version, servers } => {
                 is_welcome = version == VERSION && servers == hex(&pool.hash());
                 let reply = if is_welcome {
                     Reply::Welcome { version: VERSION }
                 } else {
-                    Reply::Refused { why: refusal(version) }
+                    Reply::Refused {
+                        why: refusal(version),
+                    }
                 };
                 if replies.send(reply).await.is_err() || !is_welcome {
                     break;
                 }
             }
             _ if !is_welcome => break,
-            Request::Call { id, server, tool, definition, arguments } => {
+            Request::Call {
+                id,
+                server,
+                tool,
+                definition,
+                arguments,
+            } => {
                 let stop = Rc::new(Notify::new());
-                if calls.borrow().len() >= OPEN || calls.borrow_mut().insert(id, Rc::clone(&stop)).is_some() {
+                if calls.borrow().len() >= OPEN
+                    || calls.borrow_mut().insert(id, Rc::clone(&stop)).is_some()
+                {
                     break; // a client that counts wrong
                 }
                 let (pool, replies, calls) = (Rc::clone(&pool), replies.clone(), Rc::clone(&calls));
                 tokio::task::spawn_local(async move {
-                    let reply =
-                        call(id, &pool, (&server, &tool, &definition), &arguments.to_string(), &stop, &replies).await;
+                    let reply = call(
+                        id,
+                        &pool,
+                        (&server, &tool, &definition),
+                        &arguments.to_string(),
+                        &stop,
+                        &replies,
+                    )
+                    .await;
                     calls.borrow_mut().remove(&id);
                     if let Some(reply) = reply {
                         let _ = replies.send(reply).await; // the client has left
@@ -72,7 +91,10 @@ pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
             Request::Check => {
                 let (pool, replies) = (Rc::clone(&pool), replies.clone());
                 tokio::task::spawn_local(async move {
-                    let changes = pool.check_all().await.unwrap_or_else(|e| vec![format!("{e:#}")]);
+                    let changes = pool
+                        .check_all()
+                        .await
+                        .unwrap_or_else(|e| vec![format!("{e:#}")]);
                     let _ = replies.send(Reply::Checked { changes }).await;
                 });
             }
@@ -100,10 +122,21 @@ async fn call(
     stop: &Notify,
     replies: &mpsc::Sender<Reply>,
 ) -> Option<Reply> {
-    let failed = |failure: CallFailure| Some(Reply::Failed { id, failure, is_blocked: pool.is_blocked() });
+    let failed = |failure: CallFailure| {
+        Some(Reply::Failed {
+            id,
+            failure,
+            is_blocked: pool.is_blocked(),
+        })
+    };
     let not_sent = |why: String| failed(CallFailure::NotRun(why));
-    if pool.definition(server, tool).is_none_or(|locked| hex(&locked.hash()) != definition) {
-        return not_sent("the lock file has changed since the hub was started, start it again".to_owned());
+    if pool
+        .definition(server, tool)
+        .is_none_or(|locked| hex(&locked.hash()) != definition)
+    {
+        return not_sent(
+            "the lock file has changed since the hub was started, start it again".to_owned(),
+        );
     }
     let sending = async {
         let session = pool.session(server, tool).await?;

@@ -4,7 +4,8 @@ use crate::details::{self, Members};
 use crate::options::AnswerOptions;
 use event::Object;
 
-/// The members that every chunk has: the last one counts for openai-python (`lib/streaming/chat/_completions.py`).
+/// The members that every chunk has: the last one counts for openai-python
+/// (`lib/streaming/chat/_completions.py`).
 const REPEATED: [&str; 3] = ["system_fingerprint", "service_tier", "provider"];
 
 /// The id, the kind, the time and the model.
@@ -19,8 +20,17 @@ pub(super) struct Envelope {
 
 impl Envelope {
     pub fn new(options: &AnswerOptions, object: &'static str) -> Envelope {
-        let id = options.provider_id.clone().unwrap_or_else(|| format!("chatcmpl-{}", options.id));
-        Envelope { id, object, created: options.created, model: options.model.clone(), members: Members::new() }
+        let id = options
+            .provider_id
+            .clone()
+            .unwrap_or_else(|| format!("chatcmpl-{}", options.id));
+        Envelope {
+            id,
+            object,
+            created: options.created,
+            model: options.model.clone(),
+            members: Members::new(),
+        }
     }
 
     /// Sets the id.
@@ -33,14 +43,18 @@ impl Envelope {
         out.extend_from_slice(b"data: ");
         self.object(model, out, fill);
         out.extend_from_slice(b"\n\n");
-        self.members.retain(|name, _| REPEATED.contains(&name.as_str()));
+        self.members
+            .retain(|name, _| REPEATED.contains(&name.as_str()));
     }
 
     /// Appends one object.
     pub fn object(&self, model: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
         let model = if model.is_empty() { &self.model } else { model };
         let mut o = Object::open(out);
-        o.str("id", &self.id).str("object", self.object).int("created", self.created).str("model", model);
+        o.str("id", &self.id)
+            .str("object", self.object)
+            .int("created", self.created)
+            .str("model", model);
         fill(&mut o);
         details::write(&mut o, &self.members);
         o.close();

@@ -17,9 +17,12 @@ pub(super) fn body(failure: &Failure) -> Vec<u8> {
 
 /// The member `error`.
 pub(super) fn error(o: &mut Object<'_>, failure: &Failure) {
-    // A 413 is about the bytes of the request, which Anthropic's clients tell from a prompt that is too long.
+    // A 413 is about the bytes of the request, which Anthropic's clients tell from a prompt that is
+    // too long.
     let is_overflow = failure.code == "context_overflow" && failure.status != 413;
-    let own = failure.provider_text(ANTHROPIC, "type").filter(|_| !is_overflow);
+    let own = failure
+        .provider_text(ANTHROPIC, "type")
+        .filter(|_| !is_overflow);
     o.object("error", |o| {
         o.str(
             "type",
@@ -40,7 +43,8 @@ pub(super) fn error(o: &mut Object<'_>, failure: &Failure) {
     });
 }
 
-/// The provider's own words, by which Claude Code and others know that they must make the conversation shorter.
+/// The provider's own words, by which Claude Code and others know that they must make the
+/// conversation shorter.
 const TOO_LONG: &str = "prompt is too long";
 
 fn kind(status: u16) -> &'static str {

@@ -9,19 +9,66 @@ use crate::step::Usage;
 use event::{Array, Object};
 
 /// The message, with the blocks that its stream would have stopped.
-pub(super) fn whole(options: &AnswerOptions, draft: &Draft, counts: &Usage, model: &str) -> Vec<u8> {
+pub(super) fn whole(
+    options: &AnswerOptions,
+    draft: &Draft,
+    counts: &Usage,
+    model: &str,
+) -> Vec<u8> {
     let empty = ChoiceDraft::default();
-    let choice = draft.choices.iter().find(|c| c.number == 0).unwrap_or(&empty);
+    let choice = draft
+        .choices
+        .iter()
+        .find(|c| c.number == 0)
+        .unwrap_or(&empty);
     let has_refusal = choice.blocks.iter().any(|b| matches!(b, Block::Refusal(_)));
     let mut out = Vec::new();
     let mut o = Object::open(&mut out);
-    envelope(&mut o, &id(options), if model.is_empty() { &options.model } else { model });
+    envelope(
+        &mut o,
+        &id(options),
+        if model.is_empty() {
+            &options.model
+        } else {
+            model
+        },
+    );
     let followers = choice.blocks.iter().map(Some).skip(1).chain([None]);
-    o.array("content", |a| choice.blocks.iter().zip(followers).for_each(|(b, next)| block(a, b, next)));
-    let reason = stop_reason(choice.finish.unwrap_or_default(), choice.provider_finish.as_deref(), has_refusal);
-    let mut members = choice.details.get(&Place::Choice).cloned().unwrap_or_default();
-    merge(&mut members, choice.details.get(&Place::Message).cloned().unwrap_or_default(), false);
-    merge(&mut members, draft.details.get(&Place::Answer).cloned().unwrap_or_default(), false);
+    o.array("content", |a| {
+        choice
+            .blocks
+            .iter()
+            .zip(followers)
+            .for_each(|(b, next)| block(a, b, next))
+    });
+    let reason = stop_reason(
+        choice.finish.unwrap_or_default(),
+        choice.provider_finish.as_deref(),
+        has_refusal,
+    );
+    let mut members = choice
+        .details
+        .get(&Place::Choice)
+        .cloned()
+        .unwrap_or_default();
+    merge(
+        &mut members,
+        choice
+            .details
+            .get(&Place::Message)
+            .cloned()
+            .unwrap_or_default(),
+        false,
+    );
+    merge(
+        &mut members,
+        draft
+            .details
+            .get(&Place::Answer)
+            .cloned()
+            .unwrap_or_default(),
+        false,
+    );
     ending(&mut o, reason, &members);
     usage(&mut o, counts, draft.details.get(&Place::Usage));
     o.close();
@@ -33,10 +80,16 @@ fn block(content: &mut Array<'_>, block: &Block, next: Option<&Block>) {
     match block {
         Block::Reasoning { text, provider } => {
             let opaque = provider.as_deref().map_or(Opaque::None, Opaque::of);
-            let signature = if let Opaque::Signature(signature) = &opaque { signature } else { "" };
+            let signature = if let Opaque::Signature(signature) = &opaque {
+                signature
+            } else {
+                ""
+            };
             if !text.is_empty() || !signature.is_empty() {
                 content.object(|o| {
-                    o.str("type", "thinking").str("thinking", text).str("signature", signature);
+                    o.str("type", "thinking")
+                        .str("thinking", text)
+                        .str("signature", signature);
                 });
             }
             if let Some(own) = provider.as_deref().and_then(Opaque::whole_block) {
@@ -54,7 +107,13 @@ fn block(content: &mut Array<'_>, block: &Block, next: Option<&Block>) {
                 }
             });
         }
-        Block::Call { id, name, arguments, is_complete: true, .. } => {
+        Block::Call {
+            id,
+            name,
+            arguments,
+            is_complete: true,
+            ..
+        } => {
             content.object(|o| tool_use(o, id, name, arguments));
         }
         Block::Details(Place::Item, members) => {

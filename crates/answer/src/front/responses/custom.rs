@@ -6,7 +6,8 @@ use event::{Raw, Surrogates};
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeText {
     place: Place,
-    /// Arguments that were not read yet: the beginning of `{"input":"`, or an escape that was split.
+    /// Arguments that were not read yet: the beginning of `{"input":"`, or an escape that was
+    /// split.
     rest: String,
     half: Surrogates,
     text: String,
@@ -56,8 +57,8 @@ impl FreeText {
         text
     }
 
-    /// Takes the end of the arguments, which are `all`, and returns the text that was not returned before. Arguments without a string
-    /// `input` are the text themselves.
+    /// Takes the end of the arguments, which are `all`, and returns the text that was not returned
+    /// before. Arguments without a string `input` are the text themselves.
     pub fn finish(&mut self, all: &str) -> String {
         if matches!(self.place, Place::Before | Place::Elsewhere) {
             let input = Raw::parse(all).ok().and_then(|raw| raw.get_str("input"));
@@ -79,7 +80,8 @@ impl FreeText {
     }
 }
 
-/// How long `{"input":"` with its white space may be, so that it is not searched for again and again.
+/// How long `{"input":"` with its white space may be, so that it is not searched for again and
+/// again.
 const LONGEST_START: usize = 64;
 
 /// The index behind `{"input":"`, with white space between the tokens.
@@ -87,12 +89,15 @@ fn start(arguments: &str) -> Option<usize> {
     let arguments = event::cut(arguments, LONGEST_START);
     let mut rest = arguments;
     for token in ["{", "\"input\"", ":", "\""] {
-        rest = rest.trim_start_matches([' ', '\t', '\n', '\r']).strip_prefix(token)?;
+        rest = rest
+            .trim_start_matches([' ', '\t', '\n', '\r'])
+            .strip_prefix(token)?;
     }
     Some(arguments.len() - rest.len())
 }
 
-/// How many bytes of this inside of a JSON string can be read now, and whether the string ends there.
+/// How many bytes of this inside of a JSON string can be read now, and whether the string ends
+/// there.
 fn inside(rest: &str) -> (usize, bool) {
     let bytes = rest.as_bytes();
     let mut at = 0;
@@ -122,9 +127,15 @@ mod tests {
         for first in (0..=all.len()).filter(|at| all.is_char_boundary(*at)) {
             for second in (first..=all.len()).filter(|at| all.is_char_boundary(*at)) {
                 let mut free = FreeText::default();
-                let mut text = free.push(&all[..first]) + &free.push(&all[first..second]) + &free.push(&all[second..]);
+                let mut text = free.push(&all[..first])
+                    + &free.push(&all[first..second])
+                    + &free.push(&all[second..]);
                 text += &free.finish(all);
-                assert_eq!((text.as_str(), free.text()), (want, want), "split at {first} and {second}");
+                assert_eq!(
+                    (text.as_str(), free.text()),
+                    (want, want),
+                    "split at {first} and {second}"
+                );
             }
         }
     }
@@ -137,14 +148,23 @@ mod tests {
             (r#"{"input":{"a":1}}"#, r#"{"input":{"a":1}}"#),
             (r#"{"input":""}"#, ""),
             ("{}", "{}"),
-            (&format!("{{{}\"input\":\"late\",\"input\":\"later\"}}", " ".repeat(LONGEST_START)), "later"),
+            (
+                &format!(
+                    "{{{}\"input\":\"late\",\"input\":\"later\"}}",
+                    " ".repeat(LONGEST_START)
+                ),
+                "later",
+            ),
         ] {
             let mut free = FreeText::default();
             let text = free.push(all) + &free.finish(all);
             assert_eq!((text.as_str(), free.text()), (want, want));
             let mut free = FreeText::default();
-            let text =
-                all.chars().map(|c| free.push(c.encode_utf8(&mut [0; 4]))).collect::<String>() + &free.finish(all);
+            let text = all
+                .chars()
+                .map(|c| free.push(c.encode_utf8(&mut [0; 4])))
+                .collect::<String>()
+                + &free.finish(all);
             assert_eq!((text.as_str(), free.text()), (want, want));
         }
     }

@@ -50,8 +50,9 @@ pub(super) struct Envelope {
     pub counts: Members,
 }
 
-/// Members that repeat the request, and what they are without it. Where `null` is not allowed a `null` of the client is replaced too.
-/// Open Responses wants a number or a text for some that OpenAI's own schema lets be absent.
+/// Members that repeat the request, and what they are without it. Where `null` is not allowed a
+/// `null` of the client is replaced too. Open Responses wants a number or a text for some that
+/// OpenAI's own schema lets be absent.
 const ECHO: [(&str, &str); 20] = [
     ("previous_response_id", "null"),
     ("instructions", "null"),
@@ -81,7 +82,9 @@ impl Envelope {
         let mut o = Object::open(&mut echo);
         for (name, default) in ECHO {
             let sent = options.echo.iter().find(|(key, _)| key == name);
-            let sent = sent.and_then(|(_, json)| Raw::parse(json).ok()).filter(|value| !value.is_null());
+            let sent = sent
+                .and_then(|(_, json)| Raw::parse(json).ok())
+                .filter(|value| !value.is_null());
             match sent {
                 Some(value) => member(&mut o, name, value),
                 None => _ = o.raw(name, default),
@@ -90,7 +93,10 @@ impl Envelope {
         o.close();
         let echo = String::from_utf8_lossy(&echo);
         let echo = echo[1..echo.len() - 1].to_owned();
-        let store = options.echo.iter().find(|(name, json)| name == "store" && json != "null");
+        let store = options
+            .echo
+            .iter()
+            .find(|(name, json)| name == "store" && json != "null");
         Envelope {
             store: store.map_or("true", |(_, json)| json).to_owned(),
             id: options.id.clone(),
@@ -120,34 +126,49 @@ impl Envelope {
     pub fn write(&self, outcome: &Outcome<'_>, output: &[u8], out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         let made = || format!("resp_{}", self.id);
-        o.str("id", &self.own_id.clone().unwrap_or_else(made)).str("object", "response");
-        o.int("created_at", self.created).str("status", outcome.status());
-        match self.clock.filter(|_| matches!(outcome, Outcome::Completed(_))) {
+        o.str("id", &self.own_id.clone().unwrap_or_else(made))
+            .str("object", "response");
+        o.int("created_at", self.created)
+            .str("status", outcome.status());
+        match self
+            .clock
+            .filter(|_| matches!(outcome, Outcome::Completed(_)))
+        {
             Some(now) => o.int("completed_at", now()),
             None => o.raw("completed_at", "null"),
         };
-        o.str("model", &self.model).raw("output", &format!("[{}]", String::from_utf8_lossy(output)));
+        o.str("model", &self.model)
+            .raw("output", &format!("[{}]", String::from_utf8_lossy(output)));
         match outcome {
             Outcome::Failed(failure) => o.object("error", |o| {
-                o.str("code", &code(failure)).str("message", &failure.message);
+                o.str("code", &code(failure))
+                    .str("message", &failure.message);
             }),
             _ => o.raw("error", "null"),
         };
         match outcome {
-            Outcome::Incomplete(reason, _) => o.object("incomplete_details", |o| _ = o.str("reason", reason)),
+            Outcome::Incomplete(reason, _) => {
+                o.object("incomplete_details", |o| _ = o.str("reason", reason))
+            }
             _ => o.raw("incomplete_details", "null"),
         };
         match outcome {
-            Outcome::Completed(usage) | Outcome::Incomplete(_, usage) => {
-                o.raw("usage", &details::counts(Some(&self.counts), |o| counts(o, usage)))
-            }
+            Outcome::Completed(usage) | Outcome::Incomplete(_, usage) => o.raw(
+                "usage",
+                &details::counts(Some(&self.counts), |o| counts(o, usage)),
+            ),
             Outcome::InProgress | Outcome::Failed(_) => o.raw("usage", "null"),
         };
         o.close();
         out.pop();
         out.push(b',');
-        // Nothing is stored here, and nothing runs in the background; a provider whose id the answer has may have stored it.
-        let store = if self.own_id.is_some() { &self.store } else { "false" };
+        // Nothing is stored here, and nothing runs in the background; a provider whose id the
+        // answer has may have stored it.
+        let store = if self.own_id.is_some() {
+            &self.store
+        } else {
+            "false"
+        };
         let echo = format!("{{{},\"store\":{store},\"background\":false}}", self.echo);
         if self.members.is_empty() {
             out.extend_from_slice(&echo.as_bytes()[1..]);
@@ -161,10 +182,15 @@ impl Envelope {
 
 /// Puts members in the place of those of the same name.
 fn merge_over(into: &mut Members, members: &Members) {
-    into.extend(members.iter().map(|(name, value)| (name.clone(), value.clone())));
+    into.extend(
+        members
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
 }
 
-/// `error.code` of a response that failed: Codex retries unless it is a word that it knows (`codex-api/src/sse/responses.rs`).
+/// `error.code` of a response that failed: Codex retries unless it is a word that it knows
+/// (`codex-api/src/sse/responses.rs`).
 fn code(failure: &Failure) -> std::borrow::Cow<'_, str> {
     let code = match (failure.code.as_str(), failure.status) {
         ("context_overflow", _) => "context_length_exceeded",
@@ -182,29 +208,43 @@ fn code(failure: &Failure) -> std::borrow::Cow<'_, str> {
 
 /// All five counts: Codex drops the end of a response that lacks one.
 fn counts(o: &mut Object<'_>, usage: &Usage) {
-    o.int("input_tokens", usage.input).object("input_tokens_details", |o| _ = o.int("cached_tokens", usage.cached));
+    o.int("input_tokens", usage.input)
+        .object("input_tokens_details", |o| {
+            _ = o.int("cached_tokens", usage.cached)
+        });
     o.int("output_tokens", usage.output);
-    o.object("output_tokens_details", |o| _ = o.int("reasoning_tokens", usage.reasoning));
+    o.object("output_tokens_details", |o| {
+        _ = o.int("reasoning_tokens", usage.reasoning)
+    });
     o.int("total_tokens", usage.total);
 }
 
-/// A member as the client sent it, with the members inside that a request may leave out and a response must have.
+/// A member as the client sent it, with the members inside that a request may leave out and a
+/// response must have.
 fn member(o: &mut Object<'_>, name: &str, value: Raw<'_>) {
     match name {
         "tools" if value.is_array() => {
             o.array(name, |a| {
                 for tool in value.items() {
                     let is_function = tool.get_str("type").is_some_and(|t| t == "function");
-                    let wanted: &[_] = if is_function { &["description", "parameters", "strict"] } else { &[] };
+                    let wanted: &[_] = if is_function {
+                        &["description", "parameters", "strict"]
+                    } else {
+                        &[]
+                    };
                     a.object(|o| completed(o, tool, wanted, "null"));
                 }
             });
         }
         "text" if value.is_object() => {
-            o.object(name, |o| completed(o, value, &["format"], r#"{"type":"text"}"#));
+            o.object(name, |o| {
+                completed(o, value, &["format"], r#"{"type":"text"}"#)
+            });
         }
         "reasoning" if value.is_object() => {
-            o.object(name, |o| completed(o, value, &["effort", "summary"], "null"));
+            o.object(name, |o| {
+                completed(o, value, &["effort", "summary"], "null")
+            });
         }
         _ => _ = o.minified(name, value.text()),
     }

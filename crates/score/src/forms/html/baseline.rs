@@ -11,7 +11,9 @@ use maud::{Markup, html};
 
 /// The streams that broke and that were fixed, by checker; empty without a baseline.
 pub fn baseline(report: &Report) -> Markup {
-    let Some(baseline) = &report.baseline else { return html! {} };
+    let Some(baseline) = &report.baseline else {
+        return html! {};
+    };
     html! {
         section {
             h2 { "Since the baseline" }
@@ -34,7 +36,10 @@ fn compared(baseline: &BaselineReport) -> String {
     let relabelled = match baseline.relabelled {
         0 => String::new(),
         number => {
-            format!(" Of those in both, {} have another label now, by which both answers are judged.", count(number))
+            format!(
+                " Of those in both, {} have another label now, by which both answers are judged.",
+                count(number)
+            )
         }
     };
     format!(
@@ -46,7 +51,11 @@ fn compared(baseline: &BaselineReport) -> String {
 }
 
 fn names(names: &[String]) -> String {
-    names.iter().map(|name| plain_name(name)).collect::<Vec<_>>().join(", ")
+    names
+        .iter()
+        .map(|name| plain_name(name))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn table(changes: &[CheckerChange]) -> Markup {

@@ -23,11 +23,28 @@ pub fn checker(checker: &CheckerReport, index: usize, doublings: usize) -> Marku
     }
 }
 
-/// The answers against the labels. The share of a row is also its shade, so that a matrix is seen at a glance.
+/// The answers against the labels. The share of a row is also its shade, so that a matrix is seen
+/// at a glance.
 fn matrix(confusion: &Confusion) -> Markup {
     let rows = [
-        ("calls a tool", [confusion.true_positives, confusion.false_negatives, confusion.undecided_calls], 0),
-        ("calls none", [confusion.false_positives, confusion.true_negatives, confusion.undecided_others], 1),
+        (
+            "calls a tool",
+            [
+                confusion.true_positives,
+                confusion.false_negatives,
+                confusion.undecided_calls,
+            ],
+            0,
+        ),
+        (
+            "calls none",
+            [
+                confusion.false_positives,
+                confusion.true_negatives,
+                confusion.undecided_others,
+            ],
+            1,
+        ),
     ];
     html! {
         table.matrix {
@@ -52,7 +69,9 @@ fn matrix(confusion: &Confusion) -> Markup {
 
 fn cell(number: u64, row: u64, is_right: bool) -> Markup {
     let share = (row > 0).then(|| number as f64 / row as f64);
-    let shade = share.map(|share| format!("--share:{:.0}", share * 30.0)).filter(|_| is_right);
+    let shade = share
+        .map(|share| format!("--share:{:.0}", share * 30.0))
+        .filter(|_| is_right);
     html! {
         td.right[is_right].wrong[!is_right && number > 0] style=[shade] {
             (count(number)) span.range { (percent(share)) }
@@ -62,7 +81,11 @@ fn cell(number: u64, row: u64, is_right: bool) -> Markup {
 
 fn facts(checker: &CheckerReport) -> Markup {
     let metrics = &checker.metrics;
-    let shares = [("accuracy", "accuracy"), ("F1", "f1"), ("waited, mean of each stream", "waited.stream")];
+    let shares = [
+        ("accuracy", "accuracy"),
+        ("F1", "f1"),
+        ("waited, mean of each stream", "waited.stream"),
+    ];
     html! {
         table {
             caption { "More numbers" }
@@ -111,5 +134,9 @@ fn places(metrics: &Metrics) -> Markup {
 }
 
 fn distance_text(metrics: &Metrics, metric: &str, unit: &str) -> String {
-    if unit == "ms" { milliseconds(real(metrics, metric)) } else { maybe_count(whole(metrics, metric)) }
+    if unit == "ms" {
+        milliseconds(real(metrics, metric))
+    } else {
+        maybe_count(whole(metrics, metric))
+    }
 }

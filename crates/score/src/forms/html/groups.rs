@@ -14,7 +14,10 @@ const ROWS: usize = 25;
 
 /// One table for each dimension that has more than one group.
 pub fn groups(report: &Report) -> Markup {
-    let tables: Vec<Markup> = Dimension::ALL.into_iter().filter_map(|by| table(report, by)).collect();
+    let tables: Vec<Markup> = Dimension::ALL
+        .into_iter()
+        .filter_map(|by| table(report, by))
+        .collect();
     html! {
         @if !tables.is_empty() {
             section {
@@ -84,12 +87,20 @@ fn row(group: &GroupReport) -> Markup {
 /// The streams with a call that were missed, and those without one to which the answer was yes.
 fn errors(metrics: &Metrics) -> (u64, u64) {
     let number = |metric| whole(metrics, metric).unwrap_or(0);
-    (number("false_negatives").saturating_add(number("undecided.calls")), number("false_positives"))
+    (
+        number("false_negatives").saturating_add(number("undecided.calls")),
+        number("false_positives"),
+    )
 }
 
-/// How far the checkers are apart in a group: the errors of the worst beyond those of the best, of each kind.
+/// How far the checkers are apart in a group: the errors of the worst beyond those of the best, of
+/// each kind.
 fn spread(group: &GroupReport) -> u64 {
-    let errors: Vec<(u64, u64)> = group.checkers.iter().map(|checker| errors(&checker.metrics)).collect();
+    let errors: Vec<(u64, u64)> = group
+        .checkers
+        .iter()
+        .map(|checker| errors(&checker.metrics))
+        .collect();
     let apart = |of: fn(&(u64, u64)) -> u64| {
         errors.iter().map(of).max().unwrap_or(0) - errors.iter().map(of).min().unwrap_or(0)
     };

@@ -3,7 +3,8 @@
 use crate::plot::INKS;
 use std::fmt::Write;
 
-/// The style of the page: readable on paper without colours, in the dark, and on a narrow screen. It loads nothing.
+/// The style of the page: readable on paper without colours, in the dark, and on a narrow screen.
+/// It loads nothing.
 pub fn style() -> String {
     let mut style = STYLE.to_owned();
     // Plots have colours for white paper; these lines let the page replace them.

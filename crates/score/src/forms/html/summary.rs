@@ -25,21 +25,29 @@ pub fn summary(report: &Report) -> Markup {
 }
 
 fn streams(report: &Report) -> String {
-    let [all, calling] = ["streams", "calls"].map(|metric| whole(&report.streams, metric).unwrap_or(0));
+    let [all, calling] =
+        ["streams", "calls"].map(|metric| whole(&report.streams, metric).unwrap_or(0));
     let checkers = match report.checkers.len() {
         1 => "One checker".to_owned(),
         many => format!("{many} checkers"),
     };
-    format!("{checkers} on {} streams, of which {} call a tool.", count(all), count(calling))
+    format!(
+        "{checkers} on {} streams, of which {} call a tool.",
+        count(all),
+        count(calling)
+    )
 }
 
 /// How the calls were read, which does not depend on the checkers.
 fn calls(metrics: &Metrics) -> Option<String> {
     let expected = whole(metrics, "calls.expected").filter(|expected| *expected > 0)?;
-    let more = [("calls.repaired", "repaired"), ("calls.incomplete", "incomplete")]
-        .into_iter()
-        .filter_map(|(metric, word)| Some((whole(metrics, metric).filter(|count| *count > 0)?, word)))
-        .map(|(number, word)| format!(", {} {word}", count(number)));
+    let more = [
+        ("calls.repaired", "repaired"),
+        ("calls.incomplete", "incomplete"),
+    ]
+    .into_iter()
+    .filter_map(|(metric, word)| Some((whole(metrics, metric).filter(|count| *count > 0)?, word)))
+    .map(|(number, word)| format!(", {} {word}", count(number)));
     Some(format!(
         "Calls read with the names and arguments of their labels: {} of {}; in order in {} of the streams with calls{}.",
         percent(real(metrics, "calls.exact")),
@@ -52,7 +60,8 @@ fn calls(metrics: &Metrics) -> Option<String> {
 /// What a tool saves that starts as soon as its call is complete; `None` without recorded times.
 fn saved(metrics: &Metrics) -> Option<String> {
     let max = real(metrics, "saved.ms.max")?;
-    let [p50, p90] = ["saved.ms.p50", "saved.ms.p90"].map(|metric| milliseconds(real(metrics, metric)));
+    let [p50, p90] =
+        ["saved.ms.p50", "saved.ms.p90"].map(|metric| milliseconds(real(metrics, metric)));
     Some(format!(
         "A tool that starts when its call is complete, and not when the stream ends, saves {p50} (p50), {p90} (p90), {} at most.",
         milliseconds(Some(max))
@@ -82,8 +91,12 @@ fn table(report: &Report) -> Markup {
 
 fn row(checker: &CheckerReport) -> Markup {
     let confusion = &checker.confusion;
-    let missed = confusion.false_negatives.saturating_add(confusion.undecided_calls);
-    let undecided = confusion.undecided_calls.saturating_add(confusion.undecided_others);
+    let missed = confusion
+        .false_negatives
+        .saturating_add(confusion.undecided_calls);
+    let undecided = confusion
+        .undecided_calls
+        .saturating_add(confusion.undecided_others);
     let metrics = &checker.metrics;
     html! {
         tr {
@@ -127,5 +140,8 @@ pub fn whole(metrics: &Metrics, name: &str) -> Option<u64> {
 
 /// A metric that is a share or a time. JSON does not tell `1` from `1.0`, so a count is one, too.
 pub fn real(metrics: &Metrics, name: &str) -> Option<f64> {
-    metrics.get(name)?.number().filter(|number| number.is_finite())
+    metrics
+        .get(name)?
+        .number()
+        .filter(|number| number.is_finite())
 }

@@ -25,14 +25,21 @@ pub fn column(name: &str) -> Markup {
 
 /// A name without markup.
 pub fn plain_name(name: &str) -> String {
-    if name.is_empty() { "(empty)".to_owned() } else { visible(name, NAME_LIMIT) }
+    if name.is_empty() {
+        "(empty)".to_owned()
+    } else {
+        visible(name, NAME_LIMIT)
+    }
 }
 
-/// A name beside a point of a plot. Of a long path, or a command that ends in one, the file says most.
+/// A name beside a point of a plot. Of a long path, or a command that ends in one, the file says
+/// most.
 pub fn label(name: &str) -> String {
     match name.rsplit_once('/') {
         _ if name.is_empty() => "(empty)".to_owned(),
-        Some((_, file)) if name.chars().count() > LABEL_LIMIT => format!("…/{}", visible_ends(file, LABEL_LIMIT - 2)),
+        Some((_, file)) if name.chars().count() > LABEL_LIMIT => {
+            format!("…/{}", visible_ends(file, LABEL_LIMIT - 2))
+        }
         _ => visible_ends(name, LABEL_LIMIT),
     }
 }
@@ -54,7 +61,11 @@ pub fn command(command: &str) -> Markup {
 
 /// How many of a list are shown, if not all.
 pub fn shown(listed: usize, all: u64) -> String {
-    if all > listed as u64 { format!(" ({} of them are listed)", count(listed as u64)) } else { String::new() }
+    if all > listed as u64 {
+        format!(" ({} of them are listed)", count(listed as u64))
+    } else {
+        String::new()
+    }
 }
 
 /// What the words of the page mean.
@@ -95,7 +106,10 @@ mod tests {
         assert_eq!(label("cmd:./a/b"), "cmd:./a/b");
         assert_eq!(label(&"/".repeat(100)), "…/");
         assert_eq!(label(&"a/b".repeat(100)), "…/b");
-        assert_eq!(label(&format!("x/{}", "y".repeat(100))).chars().count(), LABEL_LIMIT);
+        assert_eq!(
+            label(&format!("x/{}", "y".repeat(100))).chars().count(),
+            LABEL_LIMIT
+        );
         assert_eq!(label(""), "(empty)");
     }
 }

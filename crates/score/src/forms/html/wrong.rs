@@ -10,8 +10,11 @@ use maud::{Markup, html};
 
 /// One table for each checker that was wrong; open if it is the only one.
 pub fn wrong(report: &Report) -> Markup {
-    let checkers: Vec<&CheckerReport> =
-        report.checkers.iter().filter(|checker| !checker.missed.is_empty() || !checker.false_yes.is_empty()).collect();
+    let checkers: Vec<&CheckerReport> = report
+        .checkers
+        .iter()
+        .filter(|checker| !checker.missed.is_empty() || !checker.false_yes.is_empty())
+        .collect();
     html! {
         section {
             h2 { "Wrong answers" }
@@ -28,17 +31,32 @@ pub fn wrong(report: &Report) -> Markup {
 
 fn counts(checker: &CheckerReport) -> String {
     let confusion = &checker.confusion;
-    let missed = confusion.false_negatives.saturating_add(confusion.undecided_calls);
-    let more = shown(checker.missed.len() + checker.false_yes.len(), missed.saturating_add(confusion.false_positives));
-    format!("{} missed, {} false yes{more}", count(missed), count(confusion.false_positives))
+    let missed = confusion
+        .false_negatives
+        .saturating_add(confusion.undecided_calls);
+    let more = shown(
+        checker.missed.len() + checker.false_yes.len(),
+        missed.saturating_add(confusion.false_positives),
+    );
+    format!(
+        "{} missed, {} false yes{more}",
+        count(missed),
+        count(confusion.false_positives)
+    )
 }
 
 fn table(checker: &CheckerReport) -> Markup {
     let rows = checker.false_yes.iter().map(|stream| (stream, "false yes"));
-    let rows =
-        rows.chain(checker.missed.iter().map(|stream| {
-            (stream, if stream.answer == Answer::Undecided { "missed: no answer" } else { "missed: no" })
-        }));
+    let rows = rows.chain(checker.missed.iter().map(|stream| {
+        (
+            stream,
+            if stream.answer == Answer::Undecided {
+                "missed: no answer"
+            } else {
+                "missed: no"
+            },
+        )
+    }));
     html! {
         table.all {
             thead {
@@ -62,5 +80,9 @@ fn table(checker: &CheckerReport) -> Markup {
 
 /// Where the answer was given.
 fn place(stream: &WrongStream) -> Option<String> {
-    Some(format!("event {}, after {} characters", count(stream.events?), count(stream.chars?)))
+    Some(format!(
+        "event {}, after {} characters",
+        count(stream.events?),
+        count(stream.chars?)
+    ))
 }

@@ -6,7 +6,12 @@ use crate::mark::{Match, space};
 use crate::params::value::ParamValue;
 
 impl Params {
-    pub(super) fn closed(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
+    pub(super) fn closed(
+        &mut self,
+        text: &str,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Step {
         let at = space(text);
         self.held.push_str(&text[..at]);
         if at == text.len() {
@@ -30,11 +35,18 @@ impl Params {
         Step::On(at)
     }
 
-    /// After closers of the call, in a value that holds them or lacks its own closer. They close the call where the text ends or
-    /// another call begins. Before other text a single closer belongs to the value. Several, such as those of call and section, may
-    /// be the end of the call: the value is held back, for at most [`HELD`] bytes, until its closer, another call or the end of the
-    /// text decides.
-    pub(super) fn ending(&mut self, text: &str, last: bool, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
+    /// After closers of the call, in a value that holds them or lacks its own closer. They close
+    /// the call where the text ends or another call begins. Before other text a single closer
+    /// belongs to the value. Several, such as those of call and section, may be the end of the
+    /// call: the value is held back, for at most [`HELD`] bytes, until its closer, another call or
+    /// the end of the text decides.
+    pub(super) fn ending(
+        &mut self,
+        text: &str,
+        last: bool,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Step {
         let at = space(text);
         self.held.push_str(&text[..at]);
         if at == text.len() {
@@ -58,7 +70,8 @@ impl Params {
         Step::On(at)
     }
 
-    /// The value has no closer of its own: the call's end begins with the first of its closers that are held.
+    /// The value has no closer of its own: the call's end begins with the first of its closers that
+    /// are held.
     pub(super) fn end_at_closers(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         if let Some(value) = &mut self.value {
             value.cut();

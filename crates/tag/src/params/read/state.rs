@@ -11,11 +11,12 @@ use std::borrow::Cow;
 
 /// The parameters of one call, from after its head to before its end.
 ///
-/// A closer counts only before text that may follow it, so that a value may hold closers, as files that explain the format do
-/// (<https://github.com/vllm-project/vllm/pull/34919>). Models leave out closers, too
-/// (<https://github.com/vllm-project/vllm/pull/37829>, <https://github.com/ollama/ollama/pull/17914>): then the next parameter ends the
-/// value where it begins a line, and so do the closers of the call where another call or the end of the text follows. Each byte is
-/// read once, but for the few that may be a marker.
+/// A closer counts only before text that may follow it, so that a value may hold closers, as files
+/// that explain the format do (<https://github.com/vllm-project/vllm/pull/34919>). Models leave out
+/// closers, too (<https://github.com/vllm-project/vllm/pull/37829>,
+/// <https://github.com/ollama/ollama/pull/17914>): then the next parameter ends the value where it
+/// begins a line, and so do the closers of the call where another call or the end of the text
+/// follows. Each byte is read once, but for the few that may be a marker.
 #[derive(Debug)]
 pub(crate) struct Params {
     pub(super) form: &'static ParamForm,
@@ -34,7 +35,8 @@ pub(crate) struct Params {
     pub(super) held: String,
     /// How many closers of the call and its section are in `held`.
     pub(super) closers: usize,
-    /// How many bytes were read since the first of these closers, or since those at which the value was suspended.
+    /// How many bytes were read since the first of these closers, or since those at which the value
+    /// was suspended.
     pub(super) behind: usize,
 }
 
@@ -102,19 +104,28 @@ impl Params {
         }
     }
 
-    /// Whether this parameter may follow a closer. Where each name is a tag, a value may hold such tags, too: the parameter must be
-    /// one of the tool or begin a line.
+    /// Whether this parameter may follow a closer. Where each name is a tag, a value may hold such
+    /// tags, too: the parameter must be one of the tool or begin a line.
     pub(super) fn may_follow(&self, head: &ParamHead, context: &Context<'_>) -> bool {
-        let Style::Element { prefix } = self.form.style else { return true };
+        let Style::Element { prefix } = self.form.style else {
+            return true;
+        };
         let parameters = self.parameters(context);
-        !prefix.is_empty() || !parameters.is_known() || self.is_due(head, &parameters) || self.held.contains('\n')
+        !prefix.is_empty()
+            || !parameters.is_known()
+            || self.is_due(head, &parameters)
+            || self.held.contains('\n')
     }
 
     /// Whether this parameter ends a value that has no closer.
     pub(super) fn may_cut(&self, head: &ParamHead, context: &Context<'_>) -> bool {
         let parameters = self.parameters(context);
         let element = matches!(self.form.style, Style::Element { .. });
-        if parameters.is_known() { self.is_due(head, &parameters) && (self.is_flat || !element) } else { !element }
+        if parameters.is_known() {
+            self.is_due(head, &parameters) && (self.is_flat || !element)
+        } else {
+            !element
+        }
     }
 
     pub(super) fn is_due(&self, head: &ParamHead, parameters: &ValueType<'_>) -> bool {
@@ -131,8 +142,8 @@ impl Params {
         calls.arguments(":");
         let typed = self.parameters(context).property(&head.name);
         // A value that may be a string keeps its bytes, with the tags.
-        self.is_flat =
-            typed.allows(JsonType::String) || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
+        self.is_flat = typed.allows(JsonType::String)
+            || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
         self.value = Some(ParamValue::new(self.form, head.hint, &typed, calls));
         self.given.push(head.name);
         self.closer = head.closer;
@@ -176,12 +187,18 @@ impl Params {
     }
 
     pub(super) fn close(&mut self, at: usize, calls: &mut FoundCalls) -> Step {
-        calls.arguments_until(if self.given.is_empty() { "{}" } else { "}" }, ArgumentsEnd::Here);
+        calls.arguments_until(
+            if self.given.is_empty() { "{}" } else { "}" },
+            ArgumentsEnd::Here,
+        );
         self.state = ParamsState::Done;
         Step::Done(at)
     }
 
     pub(super) fn parameters<'a>(&self, context: &Context<'a>) -> ValueType<'a> {
-        context.tools.map(|tools| tools.parameters(&self.tool)).unwrap_or_default()
+        context
+            .tools
+            .map(|tools| tools.parameters(&self.tool))
+            .unwrap_or_default()
     }
 }

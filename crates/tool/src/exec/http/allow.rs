@@ -1,5 +1,5 @@
-//! The addresses that an HTTP tool may connect to although they are not of the public internet: `"127.0.0.1:8080"`, `"10.0.0.0/8"`,
-//! `"[::1]:80"`, `"localhost:8080"`, `"registry.internal"`.
+//! The addresses that an HTTP tool may connect to although they are not of the public internet:
+//! `"127.0.0.1:8080"`, `"10.0.0.0/8"`, `"[::1]:80"`, `"localhost:8080"`, `"registry.internal"`.
 
 // `core::net` has the types of addresses alone; nothing here can open a socket.
 use core::net::IpAddr;
@@ -32,17 +32,21 @@ impl AllowedAddresses {
     /// The first entry that is not an address.
     pub(crate) fn read(entries: &[String]) -> Result<AllowedAddresses, String> {
         let read = |text: &String| AllowedAddress::read(text).ok_or_else(|| text.clone());
-        Ok(AllowedAddresses { entries: entries.iter().map(read).collect::<Result<_, _>>()? })
+        Ok(AllowedAddresses {
+            entries: entries.iter().map(read).collect::<Result<_, _>>()?,
+        })
     }
 
-    /// Whether a connection to `host`, in lower case, at this address and port is allowed. An IPv4 address must not be inside of an
-    /// IPv6 address (see [`IpAddr::to_canonical`]).
+    /// Whether a connection to `host`, in lower case, at this address and port is allowed. An IPv4
+    /// address must not be inside of an IPv6 address (see [`IpAddr::to_canonical`]).
     pub fn allows(&self, host: &str, address: IpAddr, port: u16) -> bool {
         let is_host = |allowed: &AllowedHost| match allowed {
             AllowedHost::Name(name) => name == host,
             AllowedHost::Network(network, bits) => is_in(address, *network, *bits),
         };
-        self.entries.iter().any(|entry| is_host(&entry.host) && entry.port.is_none_or(|allowed| allowed == port))
+        self.entries
+            .iter()
+            .any(|entry| is_host(&entry.host) && entry.port.is_none_or(|allowed| allowed == port))
     }
 }
 
@@ -51,9 +55,18 @@ impl AllowedAddress {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (host, rest) = rest.split_once(']')?;
-                (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
+                (
+                    host,
+                    if rest.is_empty() {
+                        None
+                    } else {
+                        Some(rest.strip_prefix(':')?)
+                    },
+                )
             }
-            None if text.matches(':').count() == 1 => text.split_once(':').map(|(host, port)| (host, Some(port)))?,
+            None if text.matches(':').count() == 1 => text
+                .split_once(':')
+                .map(|(host, port)| (host, Some(port)))?,
             None => (text, None),
         };
         let port = match port {
@@ -84,14 +97,19 @@ impl AllowedHost {
 
 /// Whether it is a name of a host. One that ends with a digit would be read as a number (`127.1`).
 fn is_name(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+    text.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
         && text.ends_with(|c: char| c.is_ascii_alphabetic())
 }
 
 fn is_in(address: IpAddr, network: IpAddr, bits: u32) -> bool {
     match (address, network) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => bits == 0 || (a.to_bits() ^ b.to_bits()) >> (32 - bits) == 0,
-        (IpAddr::V6(a), IpAddr::V6(b)) => bits == 0 || (a.to_bits() ^ b.to_bits()) >> (128 - bits) == 0,
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            bits == 0 || (a.to_bits() ^ b.to_bits()) >> (32 - bits) == 0
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => {
+            bits == 0 || (a.to_bits() ^ b.to_bits()) >> (128 - bits) == 0
+        }
         _ => false,
     }
 }
@@ -120,8 +138,20 @@ mod tests {
             ("[fd00::/8]:443", "h", "fd12::1", 1, false),
             ("[fd00::/8]:443", "h", "fe12::1", 443, false),
             ("LocalHost:80", "localhost", "127.0.0.1", 80, true),
-            ("registry.internal", "registry.internal", "10.0.0.1", 5000, true),
-            ("registry.internal", "x.registry.internal", "10.0.0.1", 5000, false),
+            (
+                "registry.internal",
+                "registry.internal",
+                "10.0.0.1",
+                5000,
+                true,
+            ),
+            (
+                "registry.internal",
+                "x.registry.internal",
+                "10.0.0.1",
+                5000,
+                false,
+            ),
         ] {
             let allowed = AllowedAddresses::read(&[entry.to_owned()]).unwrap();
             assert_eq!(
@@ -149,7 +179,11 @@ mod tests {
             "a b",
             "h:1:2",
         ] {
-            assert_eq!(AllowedAddresses::read(&[entry.to_owned()]), Err(entry.to_owned()), "{entry}");
+            assert_eq!(
+                AllowedAddresses::read(&[entry.to_owned()]),
+                Err(entry.to_owned()),
+                "{entry}"
+            );
         }
     }
 }

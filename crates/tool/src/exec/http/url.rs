@@ -1,9 +1,12 @@
-//! An address with places for arguments. Where a request goes is fixed: scheme, host and port are the tools file's.
+//! An address with places for arguments. Where a request goes is fixed: scheme, host and port are
+//! the tools file's.
 //!
-//! - In the path an argument is a part of one segment, and in the query a part of one value. All of it but letters, digits and `-._~` is
-//!   percent-encoded, so that no value can end its segment or its pair.
-//! - A segment that an argument would turn into `.`, `..` or nothing is refused, and so is one that a server could read as several
-//!   segments with such a segment among them (`..%2Fadmin`), however often it decodes them.
+//! - In the path an argument is a part of one segment, and in the query a part of one value. All of
+//!   it but letters, digits and `-._~` is percent-encoded, so that no value can end its segment or
+//!   its pair.
+//! - A segment that an argument would turn into `.`, `..` or nothing is refused, and so is one that
+//!   a server could read as several segments with such a segment among them (`..%2Fadmin`), however
+//!   often it decodes them.
 //! - An argument that is missing or `null` drops its pair in the query; in the path it is an error.
 
 use crate::argument::{Arguments, plain};
@@ -28,28 +31,44 @@ impl UrlTemplate {
     /// # Errors
     /// What is wrong, with the remedy. The text of the query is not repeated: it may hold a key.
     pub(crate) fn read(url: &str, declared: &dyn Fn(&str) -> bool) -> Result<Self, String> {
-        let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
+        let Some(rest) = url
+            .strip_prefix("https://")
+            .or_else(|| url.strip_prefix("http://"))
+        else {
             return Err("exec.http.url must begin with https:// or http://".to_owned());
         };
         let scheme = &url[..url.len() - rest.len()];
-        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
+        let (authority, rest) =
+            rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
         check_authority(authority)?;
         if rest.contains('#') {
-            return Err("exec.http.url has a part after #, which is never sent: leave it out, or write %23".to_owned());
+            return Err(
+                "exec.http.url has a part after #, which is never sent: leave it out, or write %23"
+                    .to_owned(),
+            );
         }
-        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+        let (path, query) = rest
+            .split_once('?')
+            .map_or((rest, None), |(path, query)| (path, Some(query)));
         let path = path.strip_prefix('/').unwrap_or(path);
         let template = UrlTemplate {
             origin: format!("{scheme}{}", authority.to_ascii_lowercase()),
             segments: path.split('/').map(parts).collect(),
-            pairs: query.map(|query| query.split('&').map(parts).collect()).unwrap_or_default(),
+            pairs: query
+                .map(|query| query.split('&').map(parts).collect())
+                .unwrap_or_default(),
         };
         for part in template.segments.iter().chain(&template.pairs).flatten() {
             template.check(part, declared)?;
         }
         for pair in &template.pairs {
-            if pair.iter().any(is_argument) && !matches!(&pair[0], ItemPart::Text(text) if text.contains('=')) {
-                return Err("an argument in the query of exec.http.url must be a value, write ?name={name}".to_owned());
+            if pair.iter().any(is_argument)
+                && !matches!(&pair[0], ItemPart::Text(text) if text.contains('='))
+            {
+                return Err(
+                    "an argument in the query of exec.http.url must be a value, write ?name={name}"
+                        .to_owned(),
+                );
             }
         }
         Ok(template)
@@ -59,7 +78,12 @@ impl UrlTemplate {
     ///
     /// # Errors
     /// As [`UrlTemplate::read`].
-    pub(crate) fn add_pair(&mut self, name: &str, value: &str, declared: &dyn Fn(&str) -> bool) -> Result<(), String> {
+    pub(crate) fn add_pair(
+        &mut self,
+        name: &str,
+        value: &str,
+        declared: &dyn Fn(&str) -> bool,
+    ) -> Result<(), String> {
         let mut pair = vec![ItemPart::Text(format!("{}=", percent_encoded(name)))];
         for part in parts(value) {
             pair.push(match part {
@@ -83,7 +107,16 @@ impl UrlTemplate {
     /// It without its places for arguments.
     pub(crate) fn fixed(&self) -> String {
         let text = |parts: &Vec<ItemPart>| -> String {
-            parts.iter().map(|part| if let ItemPart::Text(text) = part { text.as_str() } else { "" }).collect()
+            parts
+                .iter()
+                .map(|part| {
+                    if let ItemPart::Text(text) = part {
+                        text.as_str()
+                    } else {
+                        ""
+                    }
+                })
+                .collect()
         };
         let path: Vec<_> = self.segments.iter().map(text).collect();
         let query: Vec<_> = self.pairs.iter().map(text).collect();
@@ -92,8 +125,15 @@ impl UrlTemplate {
 
     /// The host, in lower case, without its port.
     pub(crate) fn host(&self) -> &str {
-        let authority = self.origin.split_once("://").map_or("", |(_, authority)| authority);
-        authority.rsplit_once(':').map_or(authority, |(host, port)| if port.ends_with(']') { authority } else { host })
+        let authority = self
+            .origin
+            .split_once("://")
+            .map_or("", |(_, authority)| authority);
+        authority
+            .rsplit_once(':')
+            .map_or(authority, |(host, port)| {
+                if port.ends_with(']') { authority } else { host }
+            })
     }
 
     /// The address with the arguments in their places.
@@ -116,7 +156,11 @@ impl UrlTemplate {
                 url.truncate(begin);
             }
         }
-        if url.len() > MAX_URL { Err(Refusal::LongUrl(url.len())) } else { Ok(url) }
+        if url.len() > MAX_URL {
+            Err(Refusal::LongUrl(url.len()))
+        } else {
+            Ok(url)
+        }
     }
 
     fn check(&self, part: &ItemPart, declared: &dyn Fn(&str) -> bool) -> Result<(), String> {
@@ -144,7 +188,10 @@ fn begins_with_hex(text: &str) -> bool {
 /// Checks the part of an address that says where it leads.
 fn check_authority(authority: &str) -> Result<(), String> {
     if authority.contains('{') {
-        return Err("the host and port of exec.http.url must not come from an argument, write them".to_owned());
+        return Err(
+            "the host and port of exec.http.url must not come from an argument, write them"
+                .to_owned(),
+        );
     }
     if authority.contains('@') {
         return Err(
@@ -162,7 +209,9 @@ fn check_authority(authority: &str) -> Result<(), String> {
         .strip_prefix('[')
         .and_then(|h| h.strip_suffix(']'))
         .is_some_and(|h| h.parse::<core::net::Ipv6Addr>().is_ok());
-    let is_name = host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
+    let is_name = host
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
     if host.is_empty() || !(is_number || is_name) {
         return Err("exec.http.url has no host, or one that is not ASCII: write https://HOST/PATH, an international name as xn--…".to_owned());
     }
@@ -185,7 +234,11 @@ fn push(url: &mut String, part: &ItemPart, arguments: &Arguments) -> bool {
     true
 }
 
-fn push_segment(url: &mut String, segment: &[ItemPart], arguments: &Arguments) -> Result<(), Refusal> {
+fn push_segment(
+    url: &mut String,
+    segment: &[ItemPart],
+    arguments: &Arguments,
+) -> Result<(), Refusal> {
     let begin = url.len();
     let mut last = None;
     for part in segment {
@@ -214,7 +267,9 @@ mod tests {
     }
 
     fn fill(url: &str, arguments: &str) -> Result<String, Refusal> {
-        read(url).unwrap().fill(&Arguments::read(arguments).unwrap())
+        read(url)
+            .unwrap()
+            .fill(&Arguments::read(arguments).unwrap())
     }
 
     #[test]
@@ -233,21 +288,42 @@ mod tests {
             ("{unit}", "%7Bunit%7D"),
         ] {
             let arguments = format!(r#"{{"city":{}}}"#, event::quoted(value));
-            assert_eq!(fill("https://h/w/{city}.json", &arguments).unwrap(), format!("https://h/w/{encoded}.json"));
-            assert_eq!(fill("https://h/w?q={city}&x=1", &arguments).unwrap(), format!("https://h/w?q={encoded}&x=1"));
+            assert_eq!(
+                fill("https://h/w/{city}.json", &arguments).unwrap(),
+                format!("https://h/w/{encoded}.json")
+            );
+            assert_eq!(
+                fill("https://h/w?q={city}&x=1", &arguments).unwrap(),
+                format!("https://h/w?q={encoded}&x=1")
+            );
         }
-        assert_eq!(fill("https://h/{n}", r#"{"n":[1,"a"]}"#).unwrap(), "https://h/%5B1%2C%22a%22%5D");
+        assert_eq!(
+            fill("https://h/{n}", r#"{"n":[1,"a"]}"#).unwrap(),
+            "https://h/%5B1%2C%22a%22%5D"
+        );
     }
 
     #[test]
     fn a_missing_argument_drops_its_pair_and_is_refused_in_the_path() {
         let url = "https://h/w?q={city}&u=x{unit}&x=1";
-        assert_eq!(fill(url, r#"{"city":"a","unit":null}"#).unwrap(), "https://h/w?q=a&x=1");
-        assert_eq!(fill(url, r#"{"unit":"C"}"#).unwrap(), "https://h/w?u=xC&x=1");
+        assert_eq!(
+            fill(url, r#"{"city":"a","unit":null}"#).unwrap(),
+            "https://h/w?q=a&x=1"
+        );
+        assert_eq!(
+            fill(url, r#"{"unit":"C"}"#).unwrap(),
+            "https://h/w?u=xC&x=1"
+        );
         assert_eq!(fill("https://h/w?q={city}", "{}").unwrap(), "https://h/w");
-        assert_eq!(fill("https://h/w?q={city}", r#"{"city":""}"#).unwrap(), "https://h/w?q=");
+        assert_eq!(
+            fill("https://h/w?q={city}", r#"{"city":""}"#).unwrap(),
+            "https://h/w?q="
+        );
         for missing in ["{}", r#"{"city":null}"#] {
-            assert_eq!(fill("https://h/w/{city}", missing), Err(Refusal::NoSegment("city".to_owned())));
+            assert_eq!(
+                fill("https://h/w/{city}", missing),
+                Err(Refusal::NoSegment("city".to_owned()))
+            );
         }
     }
 
@@ -273,15 +349,25 @@ mod tests {
             "%252525252525252525",
         ] {
             let arguments = format!(r#"{{"city":{}}}"#, event::quoted(value));
-            assert_eq!(fill("https://h/w/{city}/x", &arguments), Err(Refusal::Segment("city".to_owned())), "{value}");
+            assert_eq!(
+                fill("https://h/w/{city}/x", &arguments),
+                Err(Refusal::Segment("city".to_owned())),
+                "{value}"
+            );
         }
         // The text around it counts too.
-        assert_eq!(fill("https://h/w/%2E{city}", r#"{"city":"."}"#), Err(Refusal::Segment("city".to_owned())));
+        assert_eq!(
+            fill("https://h/w/%2E{city}", r#"{"city":"."}"#),
+            Err(Refusal::Segment("city".to_owned()))
+        );
         assert_eq!(
             fill("https://h/w/{city}{unit}", r#"{"city":".","unit":"."}"#),
             Err(Refusal::Segment("unit".to_owned()))
         );
-        assert_eq!(fill("https://h/w/v{city}", r#"{"city":".."}"#).unwrap(), "https://h/w/v..");
+        assert_eq!(
+            fill("https://h/w/v{city}", r#"{"city":".."}"#).unwrap(),
+            "https://h/w/v.."
+        );
     }
 
     #[test]
@@ -289,11 +375,17 @@ mod tests {
         for (url, says) in [
             ("https://{city}/", "must not come from an argument"),
             ("https://h:{n}/", "must not come from an argument"),
-            ("https://{city}.example.com/", "must not come from an argument"),
+            (
+                "https://{city}.example.com/",
+                "must not come from an argument",
+            ),
             ("{city}://h/", "must begin with https:// or http://"),
             ("ftp://h/", "must begin with https:// or http://"),
             ("file:///etc/passwd", "must begin with https:// or http://"),
-            ("unix:/run/docker.sock", "must begin with https:// or http://"),
+            (
+                "unix:/run/docker.sock",
+                "must begin with https:// or http://",
+            ),
             ("gopher://h/", "must begin with https:// or http://"),
             ("HTTPS://h/", "must begin with https:// or http://"),
             ("https:///x", "has no host"),
@@ -304,7 +396,10 @@ mod tests {
             ("https://h\\@evil/", "not allowed there"),
             ("https://h:99999/", "has a port"),
             ("https://h:/", "has a port"),
-            ("https://h/{town}", "{town} in exec.http.url is not a declared argument"),
+            (
+                "https://h/{town}",
+                "{town} in exec.http.url is not a declared argument",
+            ),
             ("https://h/a b", "write it percent-encoded"),
             ("https://h/{{city}}", "write it percent-encoded"),
             ("https://h/\n", "write it percent-encoded"),
@@ -317,17 +412,24 @@ mod tests {
             let said = read(url).unwrap_err();
             assert!(said.contains(says), "{url}: {said}");
         }
-        for (url, host) in
-            [("https://H.example:8443/x", "h.example"), ("http://[::1]:80", "[::1]"), ("http://[::1]/", "[::1]")]
-        {
+        for (url, host) in [
+            ("https://H.example:8443/x", "h.example"),
+            ("http://[::1]:80", "[::1]"),
+            ("http://[::1]/", "[::1]"),
+        ] {
             assert_eq!(read(url).unwrap().host(), host);
         }
-        assert_eq!(fill("https://H.example:8443", "{}").unwrap(), "https://h.example:8443/");
+        assert_eq!(
+            fill("https://H.example:8443", "{}").unwrap(),
+            "https://h.example:8443/"
+        );
     }
 
     #[test]
     fn an_address_that_servers_would_not_take_is_refused() {
         let long = format!(r#"{{"city":"{}"}}"#, "x".repeat(MAX_URL));
-        assert!(matches!(fill("https://h/?q={city}", &long), Err(Refusal::LongUrl(n)) if n > MAX_URL));
+        assert!(
+            matches!(fill("https://h/?q={city}", &long), Err(Refusal::LongUrl(n)) if n > MAX_URL)
+        );
     }
 }

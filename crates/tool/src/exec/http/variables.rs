@@ -1,7 +1,9 @@
-//! A text of the tools file in which `$NAME` is replaced by a variable of the environment: the value of a header, or of a query's parameter.
+//! A text of the tools file in which `$NAME` is replaced by a variable of the environment: the
+//! value of a header, or of a query's parameter.
 //!
-//! `$NAME` and `${NAME}` are the variable of that name, `$$` is the text `$`, and a `$` before anything else is text. No argument of a
-//! model is ever put in such a text. `$TOOL_CALL_ID` is the key of the call, as commands get it in their environment.
+//! `$NAME` and `${NAME}` are the variable of that name, `$$` is the text `$`, and a `$` before
+//! anything else is text. No argument of a model is ever put in such a text. `$TOOL_CALL_ID` is the
+//! key of the call, as commands get it in their environment.
 
 /// The name that is replaced by the key of the call, which is the same when the call runs again.
 pub const CALL_ID: &str = "TOOL_CALL_ID";
@@ -19,7 +21,8 @@ enum TextPart {
 }
 
 impl VariableText {
-    /// Reads a text. `None` if it holds anything but printable ASCII characters: a line break would end a header.
+    /// Reads a text. `None` if it holds anything but printable ASCII characters: a line break would
+    /// end a header.
     pub(crate) fn read(text: &str) -> Option<VariableText> {
         if !is_printable(text) {
             return None;
@@ -34,10 +37,16 @@ impl VariableText {
                 rest = after;
                 continue;
             }
-            let name = match after.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+            let name = match after
+                .strip_prefix('{')
+                .and_then(|inner| inner.split_once('}'))
+            {
                 Some((name, after)) if is_name(name) => Some((name, after)),
                 _ => {
-                    let end = after.bytes().position(|b| !is_name_byte(b)).unwrap_or(after.len());
+                    let end = after
+                        .bytes()
+                        .position(|b| !is_name_byte(b))
+                        .unwrap_or(after.len());
                     Some(after.split_at(end)).filter(|(name, _)| is_name(name))
                 }
             };
@@ -64,7 +73,9 @@ impl VariableText {
 
     /// Whether it holds anything but text.
     pub(crate) fn is_filled(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, TextPart::Variable(_)))
+        self.parts
+            .iter()
+            .any(|part| matches!(part, TextPart::Variable(_)))
     }
 
     /// The names of its variables of the environment.
@@ -75,10 +86,12 @@ impl VariableText {
         })
     }
 
-    /// The text with the values of its variables, without white space around each. `value` looks a variable up, or [`CALL_ID`].
+    /// The text with the values of its variables, without white space around each. `value` looks a
+    /// variable up, or [`CALL_ID`].
     ///
     /// # Errors
-    /// The name of a variable that is not set, is empty, or holds anything but printable ASCII characters.
+    /// The name of a variable that is not set, is empty, or holds anything but printable ASCII
+    /// characters.
     pub fn fill(&self, value: impl Fn(&str) -> Option<String>) -> Result<String, VariableError> {
         let mut text = String::new();
         for part in &self.parts {
@@ -86,7 +99,9 @@ impl VariableText {
                 TextPart::Text(plain) => text.push_str(plain),
                 TextPart::Variable(name) => match value(name).as_deref().map(str::trim) {
                     None | Some("") => return Err(VariableError::Missing(name.clone())),
-                    Some(held) if !is_printable(held) => return Err(VariableError::Control(name.clone())),
+                    Some(held) if !is_printable(held) => {
+                        return Err(VariableError::Control(name.clone()));
+                    }
                     Some(held) => text.push_str(held),
                 },
             }
@@ -111,7 +126,9 @@ fn is_printable(text: &str) -> bool {
 }
 
 fn is_name(text: &str) -> bool {
-    text.bytes().all(is_name_byte) && !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit())
+    text.bytes().all(is_name_byte)
+        && !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn is_name_byte(byte: u8) -> bool {
@@ -146,7 +163,13 @@ mod tests {
         ] {
             assert_eq!(fill(text).as_deref(), Ok(filled), "{text}");
         }
-        assert_eq!(VariableText::read("a $B ${C}").unwrap().variables().collect::<Vec<_>>(), ["B", "C"]);
+        assert_eq!(
+            VariableText::read("a $B ${C}")
+                .unwrap()
+                .variables()
+                .collect::<Vec<_>>(),
+            ["B", "C"]
+        );
     }
 
     #[test]
@@ -154,7 +177,10 @@ mod tests {
         for (text, says) in [
             ("$OTHER", "the environment has no OTHER"),
             ("$EMPTY", "the environment has no EMPTY"),
-            ("$BAD", "the variable BAD holds a line break or another character that cannot be sent"),
+            (
+                "$BAD",
+                "the variable BAD holds a line break or another character that cannot be sent",
+            ),
         ] {
             assert_eq!(fill(text).unwrap_err().to_string(), says);
         }

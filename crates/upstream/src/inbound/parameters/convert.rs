@@ -22,7 +22,9 @@ pub(super) fn number(_: Api, _: Api, value: Value) -> Option<Value> {
 /// A temperature. Anthropic and Cohere end at 1, the others at 2.
 pub(super) fn temperature(_: Api, to: Api, value: Value) -> Option<Value> {
     let is_too_hot = matches!(to, Api::Anthropic | Api::Cohere) && value.as_f64()? > 1.0;
-    value.as_f64().map(|_| if is_too_hot { 1.into() } else { value })
+    value
+        .as_f64()
+        .map(|_| if is_too_hot { 1.into() } else { value })
 }
 
 /// A word.
@@ -35,8 +37,8 @@ pub(super) fn object(_: Api, _: Api, value: Value) -> Option<Value> {
     value.is_object().then_some(value)
 }
 
-/// Who uses the client. OpenAI rejects more than 64 characters (<https://github.com/maximhq/bifrost/pull/1000>), of which Claude Code sends
-/// more.
+/// Who uses the client. OpenAI rejects more than 64 characters
+/// (<https://github.com/maximhq/bifrost/pull/1000>), of which Claude Code sends more.
 pub(super) fn user(_: Api, to: Api, value: Value) -> Option<Value> {
     let has_room = to == Api::Anthropic || value.as_str()?.chars().count() <= 64;
     (has_room && value.is_string()).then_some(value)
@@ -49,8 +51,15 @@ pub(super) fn tier(from: Api, _: Api, value: Value) -> Option<Value> {
 
 /// The texts at which the model stops: always a list. Anthropic rejects those of white space alone.
 pub(super) fn stops(_: Api, to: Api, value: Value) -> Option<Value> {
-    let list = if value.is_string() { vec![value] } else { value.as_array()?.clone() };
-    let is_usable = |stop: &Value| stop.as_str().is_some_and(|text| to != Api::Anthropic || !text.trim().is_empty());
+    let list = if value.is_string() {
+        vec![value]
+    } else {
+        value.as_array()?.clone()
+    };
+    let is_usable = |stop: &Value| {
+        stop.as_str()
+            .is_some_and(|text| to != Api::Anthropic || !text.trim().is_empty())
+    };
     let list: Vec<Value> = list.into_iter().filter(is_usable).collect();
     (!list.is_empty()).then(|| list.into())
 }
@@ -58,31 +67,60 @@ pub(super) fn stops(_: Api, to: Api, value: Value) -> Option<Value> {
 /// Whether the model may call several tools at once. Anthropic's member says the opposite.
 pub(super) fn parallel(from: Api, _: Api, value: Value) -> Option<Value> {
     let value = value.as_bool()?;
-    Some(if from == Api::Anthropic { !value } else { value }.into())
+    Some(
+        if from == Api::Anthropic {
+            !value
+        } else {
+            value
+        }
+        .into(),
+    )
 }
 
 /// The members of a form of the answer that the second API does not have.
 pub(super) fn lost_of_format(from: Api, to: Api, value: &Value) -> Vec<&'static str> {
-    let described = if from == Api::OpenaiChat { value.get("json_schema") } else { Some(value) };
-    let has =
-        |name: &&&str| described.and_then(|described| described.get(**name)).is_some_and(|value| !value.is_null());
+    let described = if from == Api::OpenaiChat {
+        value.get("json_schema")
+    } else {
+        Some(value)
+    };
+    let has = |name: &&&str| {
+        described
+            .and_then(|described| described.get(**name))
+            .is_some_and(|value| !value.is_null())
+    };
     let has_all = matches!(to, Api::OpenaiChat | Api::OpenaiResponses | Api::Mistral);
-    let names: &[&str] = if has_all { &[] } else { &["strict", "description"] };
+    let names: &[&str] = if has_all {
+        &[]
+    } else {
+        &["strict", "description"]
+    };
     names.iter().filter(has).copied().collect()
 }
 
 /// The form of the answer: a JSON object, or JSON by a schema.
 pub(super) fn format(from: Api, to: Api, value: Value) -> Option<Value> {
     let kind = value.get("type")?.as_str()?;
-    let described = if from == Api::OpenaiChat { value.get("json_schema") } else { Some(&value) };
-    let schema = described.and_then(|described| described.get("schema")).filter(|schema| schema.is_object());
-    if !matches!((kind, schema), ("json_object", _) | ("json_schema", Some(_))) {
+    let described = if from == Api::OpenaiChat {
+        value.get("json_schema")
+    } else {
+        Some(&value)
+    };
+    let schema = described
+        .and_then(|described| described.get("schema"))
+        .filter(|schema| schema.is_object());
+    if !matches!(
+        (kind, schema),
+        ("json_object", _) | ("json_schema", Some(_))
+    ) {
         return None;
     }
     let schema = schema.filter(|_| kind == "json_schema");
     let Some(schema) = schema else {
         return match to {
-            Api::OpenaiChat | Api::OpenaiResponses | Api::Mistral | Api::Cohere => Some(json!({"type": "json_object"})),
+            Api::OpenaiChat | Api::OpenaiResponses | Api::Mistral | Api::Cohere => {
+                Some(json!({"type": "json_object"}))
+            }
             Api::Gemini => Some(json!({"responseMimeType": "application/json"})),
             Api::Ollama => Some("json".into()),
             // The API has no JSON without a schema.
@@ -91,7 +129,10 @@ pub(super) fn format(from: Api, to: Api, value: Value) -> Option<Value> {
     };
     let mut named = json!({"name": "answer"});
     for key in ["name", "description", "strict"] {
-        if let Some(value) = described.and_then(|described| described.get(key)).filter(|value| !value.is_null()) {
+        if let Some(value) = described
+            .and_then(|described| described.get(key))
+            .filter(|value| !value.is_null())
+        {
             named[key] = value.clone();
         }
     }
@@ -106,7 +147,9 @@ pub(super) fn format(from: Api, to: Api, value: Value) -> Option<Value> {
             out
         }
         Api::Anthropic => json!({"type": "json_schema", "schema": schema}),
-        Api::Gemini => json!({"responseMimeType": "application/json", "responseJsonSchema": schema}),
+        Api::Gemini => {
+            json!({"responseMimeType": "application/json", "responseJsonSchema": schema})
+        }
         Api::Ollama => schema.clone(),
         Api::Cohere => json!({"type": "json_object", "schema": schema}),
     })

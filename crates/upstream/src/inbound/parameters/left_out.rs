@@ -22,8 +22,15 @@ pub(super) enum Why {
 }
 
 impl Why {
-    const ALL: [Why; 7] =
-        [Why::Lacks, Why::NotOpenai, Why::OnlyOpenai, Why::Value, Why::Unread, Why::Twice, Why::Model];
+    const ALL: [Why; 7] = [
+        Why::Lacks,
+        Why::NotOpenai,
+        Why::OnlyOpenai,
+        Why::Value,
+        Why::Unread,
+        Why::Twice,
+        Why::Model,
+    ];
 
     /// The end of the sentence "left out, since".
     fn text(self, api: Api) -> String {
@@ -56,10 +63,16 @@ impl LeftOut {
 
     /// A sentence for each reason.
     pub fn sentences(&self, api: Api) -> Vec<String> {
-        let names = |why| self.0.iter().filter(move |(other, _)| *other == why).map(|(_, name)| name.as_str());
+        let names = |why| {
+            self.0
+                .iter()
+                .filter(move |(other, _)| *other == why)
+                .map(|(_, name)| name.as_str())
+        };
         let sentence = |why: Why| {
             let names: Vec<&str> = names(why).collect();
-            (!names.is_empty()).then(|| format!("left out, since {}: {}", why.text(api), names.join(", ")))
+            (!names.is_empty())
+                .then(|| format!("left out, since {}: {}", why.text(api), names.join(", ")))
         };
         Why::ALL.into_iter().filter_map(sentence).collect()
     }

@@ -56,7 +56,10 @@ pub(super) fn convert(
 impl Reasoning {
     /// Takes the members that a client of `from` has for it.
     fn take(from: Api, rest: &mut Map<String, Value>, left_out: &mut LeftOut) -> Reasoning {
-        let mut asked = Reasoning { is_openai_word: from != Api::Anthropic, ..Reasoning::default() };
+        let mut asked = Reasoning {
+            is_openai_word: from != Api::Anthropic,
+            ..Reasoning::default()
+        };
         let place = match from {
             Api::OpenaiChat => "reasoning_effort",
             Api::OpenaiResponses => "reasoning.effort",
@@ -81,7 +84,9 @@ impl Reasoning {
             }
             None => return asked,
         }
-        asked.budget = take(rest, "thinking.budget_tokens").as_ref().and_then(Value::as_u64);
+        asked.budget = take(rest, "thinking.budget_tokens")
+            .as_ref()
+            .and_then(Value::as_u64);
         asked.names.push("thinking");
         asked
     }
@@ -96,10 +101,16 @@ impl Reasoning {
             Api::OpenaiChat if !to.is_openai() => {
                 let mut members = Vec::new();
                 if self.effort.is_some() && !self.is_off() {
-                    members.push(("reasoning_effort", self.level(&["low", "medium", "high"]).into()));
+                    members.push((
+                        "reasoning_effort",
+                        self.level(&["low", "medium", "high"]).into(),
+                    ));
                 }
                 if self.is_on.is_some() || self.is_off() {
-                    members.push(("chat_template_kwargs.enable_thinking", (!self.is_off()).into()));
+                    members.push((
+                        "chat_template_kwargs.enable_thinking",
+                        (!self.is_off()).into(),
+                    ));
                 }
                 if let Some(budget) = self.budget {
                     members.push(("chat_template_kwargs.thinking_budget", budget.into()));
@@ -110,7 +121,11 @@ impl Reasoning {
                 if is_model(&["gpt-3", "gpt-4", "chatgpt-"]) {
                     return Err(Why::Model);
                 }
-                let place = if to.api == Api::OpenaiChat { "reasoning_effort" } else { "reasoning.effort" };
+                let place = if to.api == Api::OpenaiChat {
+                    "reasoning_effort"
+                } else {
+                    "reasoning.effort"
+                };
                 let effort = match &self.effort {
                     Some(effort) if self.is_openai_word => effort,
                     // The least that the model takes.
@@ -124,24 +139,37 @@ impl Reasoning {
             Api::Anthropic => match self.effort.as_deref() {
                 Some("none") => Ok(vec![]),
                 _ if is_model(&WITHOUT_EFFORT) => Err(Why::Model),
-                _ => Ok(vec![("output_config.effort", self.level(&["low", "medium", "high", "xhigh", "max"]).into())]),
+                _ => Ok(vec![(
+                    "output_config.effort",
+                    self.level(&["low", "medium", "high", "xhigh", "max"])
+                        .into(),
+                )]),
             },
             Api::Gemini if is_model(&["gemini-1", "gemini-2.0"]) => Err(Why::Model),
             Api::Gemini => {
                 let budget = self.budget.or_else(|| (self.is_off()).then_some(0));
                 Ok(vec![match budget {
-                    Some(budget) => ("generationConfig.thinkingConfig", json!({"thinkingBudget": budget})),
+                    Some(budget) => (
+                        "generationConfig.thinkingConfig",
+                        json!({"thinkingBudget": budget}),
+                    ),
                     None if is_model(&["gemini-2.5"]) => {
                         let budget = match self.level(&["low", "medium", "high"]) {
                             "low" => 1024,
                             "medium" => 8192,
                             _ => 24576,
                         };
-                        ("generationConfig.thinkingConfig", json!({"thinkingBudget": budget}))
+                        (
+                            "generationConfig.thinkingConfig",
+                            json!({"thinkingBudget": budget}),
+                        )
                     }
                     None => {
                         let level = self.level(&["minimal", "low", "medium", "high"]);
-                        ("generationConfig.thinkingConfig", json!({"thinkingLevel": level}))
+                        (
+                            "generationConfig.thinkingConfig",
+                            json!({"thinkingLevel": level}),
+                        )
                     }
                 }])
             }
@@ -171,7 +199,8 @@ impl Reasoning {
         self.is_on == Some(false) || self.effort.as_deref() == Some("none")
     }
 
-    /// The effort as one of `known`, of which each is less than the next. A budget becomes the effort of models that think about as much.
+    /// The effort as one of `known`, of which each is less than the next. A budget becomes the
+    /// effort of models that think about as much.
     fn level<'k>(&self, known: &[&'k str]) -> &'k str {
         const ALL: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
         let wanted = match (&self.effort, self.budget) {
@@ -184,7 +213,10 @@ impl Reasoning {
         let rank = |word: &str| ALL.iter().position(|other| *other == word).unwrap_or(4);
         let wanted = rank(wanted);
         // The nearest, and of two the one that thinks more.
-        let nearest = known.iter().rev().min_by_key(|word| rank(word).abs_diff(wanted));
+        let nearest = known
+            .iter()
+            .rev()
+            .min_by_key(|word| rank(word).abs_diff(wanted));
         nearest.copied().unwrap_or("high")
     }
 }

@@ -1,8 +1,11 @@
 //! What each API calls a setting of a request.
 //!
-//! Sources: <https://platform.openai.com/docs/api-reference/chat/create>, <https://platform.openai.com/docs/api-reference/responses/create>,
-//! <https://platform.claude.com/docs/en/api/messages>, <https://ai.google.dev/api/generate-content#generationconfig>,
-//! <https://docs.ollama.com/api/chat>, <https://docs.mistral.ai/api>, <https://docs.cohere.com/reference/chat>.
+//! Sources: <https://platform.openai.com/docs/api-reference/chat/create>,
+//! <https://platform.openai.com/docs/api-reference/responses/create>,
+//! <https://platform.claude.com/docs/en/api/messages>,
+//! <https://ai.google.dev/api/generate-content#generationconfig>,
+//! <https://docs.ollama.com/api/chat>, <https://docs.mistral.ai/api>,
+//! <https://docs.cohere.com/reference/chat>.
 
 use super::convert;
 use super::left_out::Why;
@@ -12,10 +15,12 @@ use serde_json::Value;
 
 /// One setting.
 pub(super) struct Row {
-    /// Its places in the APIs, in the order of [`Api::ALL`]: a name, or two with a dot between them. A client may write each of several, with a
-    /// bar between them; the first is written to an upstream. With `<` before them they are only read: clients send them, since servers of
-    /// the API beside the provider's own take them. With `+` before them they are written to such servers alone, with `=` to OpenAI's own
-    /// server alone, with `!` to none, since the decoder does not read what is answered. Empty: the API does not have it.
+    /// Its places in the APIs, in the order of [`Api::ALL`]: a name, or two with a dot between
+    /// them. A client may write each of several, with a bar between them; the first is written to
+    /// an upstream. With `<` before them they are only read: clients send them, since servers of
+    /// the API beside the provider's own take them. With `+` before them they are written to such
+    /// servers alone, with `=` to OpenAI's own server alone, with `!` to none, since the decoder
+    /// does not read what is answered. Empty: the API does not have it.
     pub places: [&'static str; Api::ALL.len()],
     /// The value for the second API; `None` if it cannot have it.
     pub convert: fn(Api, Api, Value) -> Option<Value>,
@@ -23,13 +28,19 @@ pub(super) struct Row {
 
 impl Row {
     fn place(&self, api: Api) -> &'static str {
-        let at = Api::ALL.iter().position(|other| *other == api).unwrap_or_default();
+        let at = Api::ALL
+            .iter()
+            .position(|other| *other == api)
+            .unwrap_or_default();
         self.places[at]
     }
 
     /// The places where a client of `api` may have written it.
     pub(super) fn readable(&self, api: Api) -> impl Iterator<Item = &'static str> {
-        self.place(api).trim_start_matches(['<', '+', '=', '!']).split('|').filter(|place| !place.is_empty())
+        self.place(api)
+            .trim_start_matches(['<', '+', '=', '!'])
+            .split('|')
+            .filter(|place| !place.is_empty())
     }
 
     /// The place where `to` wants it, or why it has none.
@@ -42,7 +53,11 @@ impl Row {
             Some('=') if !to.is_openai() => return Err(Why::OnlyOpenai),
             Some(_) => {}
         }
-        Ok(places.trim_start_matches(['+', '=']).split('|').next().unwrap_or_default())
+        Ok(places
+            .trim_start_matches(['+', '='])
+            .split('|')
+            .next()
+            .unwrap_or_default())
     }
 
     /// Whether this value asks for what is the case without it.
@@ -52,11 +67,17 @@ impl Row {
             Value::Bool(value) => NOT_FALSE.contains(&place) == *value,
             Value::Number(number) => place == "n" && number.as_u64() == Some(1),
             Value::String(word) => {
-                matches!((place, word.as_str()), ("truncation", "disabled") | ("service_tier", "auto" | "default"))
+                matches!(
+                    (place, word.as_str()),
+                    ("truncation", "disabled") | ("service_tier", "auto" | "default")
+                )
             }
             Value::Array(list) => list.is_empty(),
             Value::Object(members) => {
-                members.is_empty() || members.get("type").is_some_and(|kind| kind == "text" || kind == "disabled")
+                members.is_empty()
+                    || members
+                        .get("type")
+                        .is_some_and(|kind| kind == "text" || kind == "disabled")
             }
         }
     }
@@ -65,8 +86,9 @@ impl Row {
 /// Members that are true unless a client says otherwise.
 const NOT_FALSE: [&str; 1] = ["parallel_tool_calls"];
 
-/// The settings, but for how much the model thinks (`reasoning.rs`). `store`, `service_tier` and the like go to OpenAI's own server alone: of the
-/// many others that speak chat completions some reject them (<https://github.com/fanenr/chatbot/issues/21>).
+/// The settings, but for how much the model thinks (`reasoning.rs`). `store`, `service_tier` and
+/// the like go to OpenAI's own server alone: of the many others that speak chat completions some
+/// reject them (<https://github.com/fanenr/chatbot/issues/21>).
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     // openai-chat, openai-responses, anthropic, gemini, ollama, mistral, cohere

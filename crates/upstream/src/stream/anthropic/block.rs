@@ -68,12 +68,19 @@ pub(super) struct ToolBlock {
 
 impl ToolBlock {
     pub(super) fn new(input: Option<Raw<'_>>) -> ToolBlock {
-        let start = input.filter(|i| i.is_object() && i.entries().next().is_some()).map(|i| {
-            let mut text = Vec::new();
-            event::minify(&mut text, i.text());
-            String::from_utf8_lossy(&text).into_owned()
-        });
-        ToolBlock { start, scanner: json::Scanner::default(), pieces: false, done: false }
+        let start = input
+            .filter(|i| i.is_object() && i.entries().next().is_some())
+            .map(|i| {
+                let mut text = Vec::new();
+                event::minify(&mut text, i.text());
+                String::from_utf8_lossy(&text).into_owned()
+            });
+        ToolBlock {
+            start,
+            scanner: json::Scanner::default(),
+            pieces: false,
+            done: false,
+        }
     }
 
     /// The bytes that are kept of what came.
@@ -110,7 +117,8 @@ pub(super) struct ServerBlock {
 }
 
 impl ServerBlock {
-    /// Adds a piece: input is collected, text is appended to the member of its name, anything else is set.
+    /// Adds a piece: input is collected, text is appended to the member of its name, anything else
+    /// is set.
     pub(super) fn push(&mut self, kind: &str, delta: Raw<'_>) {
         self.bytes += delta.text().len();
         if kind == "input_json_delta" {
@@ -119,7 +127,9 @@ impl ServerBlock {
             }
             return;
         }
-        let Value::Object(members) = &mut self.block else { return };
+        let Value::Object(members) = &mut self.block else {
+            return;
+        };
         for (key, value) in delta.entries().filter(|(key, _)| key != "type") {
             let value: Value = serde_json::from_str(value.text()).unwrap_or_default();
             match (members.get_mut(key.as_ref()), value) {
@@ -138,20 +148,26 @@ impl ServerBlock {
 
     /// Its `type`.
     pub(super) fn kind(&self) -> &str {
-        self.block.get("type").and_then(Value::as_str).unwrap_or("unknown")
+        self.block
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("unknown")
     }
 
     /// Whether the provider wants it back with the next request: its own calls and their results.
     pub(super) fn goes_back(&self) -> bool {
-        matches!(self.kind(), "server_tool_use" | "mcp_tool_use" | "compaction")
-            || self.kind().ends_with("_tool_result")
+        matches!(
+            self.kind(),
+            "server_tool_use" | "mcp_tool_use" | "compaction"
+        ) || self.kind().ends_with("_tool_result")
     }
 
     /// The whole block. Input that is not JSON stays text.
     pub(super) fn json(&self) -> String {
         let mut block = self.block.clone();
         if let (Value::Object(members), false) = (&mut block, self.input.is_empty()) {
-            let input = serde_json::from_str(&self.input).unwrap_or_else(|_| Value::String(self.input.clone()));
+            let input = serde_json::from_str(&self.input)
+                .unwrap_or_else(|_| Value::String(self.input.clone()));
             members.insert("input".to_owned(), input);
         }
         block.to_string()

@@ -13,7 +13,8 @@ pub(super) struct AnthropicMessage {
     blocks: BTreeMap<i64, ContentBlock>,
     /// The block that was opened last, for a frame without `index`.
     pub(super) latest: i64,
-    /// The tool block that has ended without whole arguments; its `done` waits until nothing of it can follow.
+    /// The tool block that has ended without whole arguments; its `done` waits until nothing of it
+    /// can follow.
     waiting: Option<i64>,
     usage: UsageParts,
     /// How many characters of text have come.
@@ -23,11 +24,24 @@ pub(super) struct AnthropicMessage {
 }
 
 /// The keys of the counts, see [`UsageParts::take`].
-pub(super) const COUNTS: [&str; 4] =
-    ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
+pub(super) const COUNTS: [&str; 4] = [
+    "input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "output_tokens",
+];
 
 /// The members of a message that are read.
-const READ: [&str; 8] = ["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"];
+const READ: [&str; 8] = [
+    "id",
+    "type",
+    "role",
+    "model",
+    "content",
+    "stop_reason",
+    "stop_sequence",
+    "usage",
+];
 
 /// The bytes of a place in the map of blocks.
 const PLACE: usize = size_of::<(i64, ContentBlock)>();
@@ -46,7 +60,12 @@ impl AnthropicMessage {
         } else {
             self.close_all(true, turn, out);
         }
-        turn.free(std::mem::take(&mut self.blocks).values().map(|block| PLACE + block.kept()).sum());
+        turn.free(
+            std::mem::take(&mut self.blocks)
+                .values()
+                .map(|block| PLACE + block.kept())
+                .sum(),
+        );
         self.waiting = None;
         self.stopped = false;
         turn.choice(0);
@@ -70,23 +89,37 @@ impl AnthropicMessage {
                 if let Some(text) = start.get("text") {
                     self.text(text, turn, out);
                 }
-                let citations: Vec<Raw<'_>> = start.get("citations").into_iter().flat_map(Raw::items).collect();
-                let mut block = CitedText { begins: self.written, list: Vec::new() };
-                citations.into_iter().for_each(|citation| block.push(citation));
+                let citations: Vec<Raw<'_>> = start
+                    .get("citations")
+                    .into_iter()
+                    .flat_map(Raw::items)
+                    .collect();
+                let mut block = CitedText {
+                    begins: self.written,
+                    list: Vec::new(),
+                };
+                citations
+                    .into_iter()
+                    .for_each(|citation| block.push(citation));
                 ContentBlock::Text(block)
             }
             Some("thinking") => {
                 if let Some(text) = start.get("thinking") {
                     turn.thinking(0, text, out);
                 }
-                ContentBlock::Thinking { signature: start.get_str("signature").unwrap_or_default().into_owned() }
+                ContentBlock::Thinking {
+                    signature: start.get_str("signature").unwrap_or_default().into_owned(),
+                }
             }
             Some("redacted_thinking") => {
                 let data = start.get_str("data").unwrap_or_default();
                 turn.thinking_plain(
                     0,
                     "",
-                    Some(&format!(r#"{{"anthropic":{{"redacted":{}}}}}"#, event::quoted(&data))),
+                    Some(&format!(
+                        r#"{{"anthropic":{{"redacted":{}}}}}"#,
+                        event::quoted(&data)
+                    )),
                     out,
                 );
                 ContentBlock::Ended
@@ -117,7 +150,12 @@ impl AnthropicMessage {
     }
 
     /// The block that a piece belongs to; `make` makes one that has had no start.
-    fn block(&mut self, index: i64, make: impl FnOnce() -> ContentBlock, turn: &mut Turn) -> &mut ContentBlock {
+    fn block(
+        &mut self,
+        index: i64,
+        make: impl FnOnce() -> ContentBlock,
+        turn: &mut Turn,
+    ) -> &mut ContentBlock {
         self.blocks.entry(index).or_insert_with(|| {
             turn.keep(PLACE);
             make()
@@ -125,7 +163,13 @@ impl AnthropicMessage {
     }
 
     /// A piece of a block. The first piece of a block without a start decides its kind.
-    pub(super) fn delta(&mut self, index: i64, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(super) fn delta(
+        &mut self,
+        index: i64,
+        delta: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
         let [kind, text, json] = delta.fields(["type", "text", "partial_json"]);
         let kind = kind.and_then(Raw::str).unwrap_or_default();
         if let Some(ContentBlock::Server(item)) = self.blocks.get_mut(&index) {
@@ -152,14 +196,28 @@ impl AnthropicMessage {
                 }
             }
             "thinking_delta" => {
-                self.block(index, || ContentBlock::Thinking { signature: String::new() }, turn);
+                self.block(
+                    index,
+                    || ContentBlock::Thinking {
+                        signature: String::new(),
+                    },
+                    turn,
+                );
                 if let Some(text) = delta.get("thinking") {
                     turn.thinking(0, text, out);
                 }
             }
             "signature_delta" => {
-                let block = self.block(index, || ContentBlock::Thinking { signature: String::new() }, turn);
-                if let (ContentBlock::Thinking { signature }, Some(piece)) = (block, delta.get("signature")) {
+                let block = self.block(
+                    index,
+                    || ContentBlock::Thinking {
+                        signature: String::new(),
+                    },
+                    turn,
+                );
+                if let (ContentBlock::Thinking { signature }, Some(piece)) =
+                    (block, delta.get("signature"))
+                {
                     let before = signature.len();
                     piece.append_str(signature);
                     turn.keep(signature.len() - before);
@@ -178,10 +236,26 @@ impl AnthropicMessage {
     }
 
     /// A piece of a call's input.
-    pub(super) fn input(&mut self, index: i64, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        if let ContentBlock::Tool(tool) = self.block(index, || ContentBlock::Tool(ToolBlock::new(None)), turn) {
+    pub(super) fn input(
+        &mut self,
+        index: i64,
+        piece: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        if let ContentBlock::Tool(tool) =
+            self.block(index, || ContentBlock::Tool(ToolBlock::new(None)), turn)
+        {
             tool.push(piece);
-            turn.call(0, &ToolCallDelta { index: Some(index), ..ToolCallDelta::default() }, Some(piece), out);
+            turn.call(
+                0,
+                &ToolCallDelta {
+                    index: Some(index),
+                    ..ToolCallDelta::default()
+                },
+                Some(piece),
+                out,
+            );
         }
     }
 
@@ -200,7 +274,10 @@ impl AnthropicMessage {
                 turn.member(0, "text", "citations", &json, out);
             }
             Some(ContentBlock::Thinking { signature }) => {
-                let provider = format!(r#"{{"anthropic":{{"signature":{}}}}}"#, event::quoted(signature));
+                let provider = format!(
+                    r#"{{"anthropic":{{"signature":{}}}}}"#,
+                    event::quoted(signature)
+                );
                 turn.thinking_plain(0, "", Some(&provider), out);
                 self.put(index, ContentBlock::Ended, turn);
             }
@@ -218,7 +295,12 @@ impl AnthropicMessage {
                 if let Ok(data) = Raw::parse(&json) {
                     turn.server_item(0, item.kind(), data, out);
                     if item.goes_back() {
-                        turn.thinking_plain(0, "", Some(&format!(r#"{{"anthropic":{{"block":{json}}}}}"#)), out);
+                        turn.thinking_plain(
+                            0,
+                            "",
+                            Some(&format!(r#"{{"anthropic":{{"block":{json}}}}}"#)),
+                            out,
+                        );
                     }
                 }
                 self.put(index, ContentBlock::Ended, turn);
@@ -227,7 +309,8 @@ impl AnthropicMessage {
         }
     }
 
-    /// Writes the `done` of a tool's block that still waits: nothing of the block can follow any more.
+    /// Writes the `done` of a tool's block that still waits: nothing of the block can follow any
+    /// more.
     pub(super) fn settle(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
         if let Some(index) = self.waiting.take() {
             self.done(index, turn, out);
@@ -235,7 +318,9 @@ impl AnthropicMessage {
     }
 
     fn done(&mut self, index: i64, turn: &mut Turn, out: &mut dyn Sink) {
-        let Some(ContentBlock::Tool(tool)) = self.blocks.get_mut(&index) else { return };
+        let Some(ContentBlock::Tool(tool)) = self.blocks.get_mut(&index) else {
+            return;
+        };
         tool.done = true;
         let before = tool.kept();
         let input = tool.input();
@@ -249,7 +334,8 @@ impl AnthropicMessage {
         turn.call(0, &delta, None, out);
     }
 
-    /// Closes what is open at the end. Calls only if the message ended well: a cut one must not look whole.
+    /// Closes what is open at the end. Calls only if the message ended well: a cut one must not
+    /// look whole.
     pub(super) fn close_all(&mut self, whole: bool, turn: &mut Turn, out: &mut dyn Sink) {
         self.settle(turn, out);
         let open: Vec<i64> = self
@@ -272,7 +358,9 @@ impl AnthropicMessage {
 
     /// Why the message ended; `null` while it goes on.
     pub(super) fn stop_reason(&mut self, reason: Option<Raw<'_>>, turn: &mut Turn) {
-        let Some(word) = reason.and_then(Raw::str).filter(|w| !w.is_empty()) else { return };
+        let Some(word) = reason.and_then(Raw::str).filter(|w| !w.is_empty()) else {
+            return;
+        };
         self.stopped = true;
         let reason = match word.as_ref() {
             "tool_use" => FinishReason::ToolCalls,

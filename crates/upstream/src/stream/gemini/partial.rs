@@ -1,9 +1,13 @@
-//! Arguments that come as pieces with a JSON path each (Gemini 3's `partialArgs`), written as one growing JSON text.
+//! Arguments that come as pieces with a JSON path each (Gemini 3's `partialArgs`), written as one
+//! growing JSON text.
 //!
-//! Source of the format: `PartialArg` of Vertex AI (googleapis.github.io/js-genai/release_docs/interfaces/types.PartialArg.html): `jsonPath` after RFC 9535, one of `stringValue`, `numberValue`,
-//! `boolValue` and `nullValue`, and `willContinue` while more of the same string is to come. Pieces come in the order of the text nearly always,
-//! so they are written as fragments at once. Where a path comes back to a container that was closed, no fragment can be right: the
-//! text so far is read into a tree, and the whole text is given at the end.
+//! Source of the format: `PartialArg` of Vertex AI
+//! (googleapis.github.io/js-genai/release_docs/interfaces/types.PartialArg.html): `jsonPath` after
+//! RFC 9535, one of `stringValue`, `numberValue`, `boolValue` and `nullValue`, and `willContinue`
+//! while more of the same string is to come. Pieces come in the order of the text nearly always, so
+//! they are written as fragments at once. Where a path comes back to a container that was closed,
+//! no fragment can be right: the text so far is read into a tree, and the whole text is given at
+//! the end.
 
 use event::{Raw, Surrogates, quoted};
 use serde_json::Value;
@@ -29,7 +33,8 @@ pub(crate) enum Placement {
 #[derive(Debug, Default)]
 pub(crate) struct PartialArguments {
     text: String,
-    /// The containers that are open, the outermost first; their current members are the path of the last piece.
+    /// The containers that are open, the outermost first; their current members are the path of the
+    /// last piece.
     open: Vec<OpenContainer>,
     /// The string at that path is open; this is the half of a character that it may end with.
     string: Option<Surrogates>,
@@ -55,7 +60,9 @@ impl PartialArguments {
     /// Takes one `PartialArg`.
     pub(crate) fn push(&mut self, arg: Raw<'_>) -> Placement {
         let steps = arg.get_str("jsonPath").and_then(|path| steps(&path));
-        let (Some(steps), Some(value)) = (steps, leaf(arg)) else { return Placement::Unreadable };
+        let (Some(steps), Some(value)) = (steps, leaf(arg)) else {
+            return Placement::Unreadable;
+        };
         let placed = self.place(&steps, value);
         self.unfinished.remove(&steps);
         if arg.get("willContinue").and_then(Raw::bool) == Some(true) {
@@ -69,7 +76,8 @@ impl PartialArguments {
         self.place(&[PathStep::Key(key.to_owned())], value)
     }
 
-    /// Ends the arguments: the last fragment, or after [`Placement::Restart`] the whole text. Empty when no piece came.
+    /// Ends the arguments: the last fragment, or after [`Placement::Restart`] the whole text. Empty
+    /// when no piece came.
     pub(crate) fn close(&mut self) -> String {
         if let Some((tree, _)) = &self.tree {
             return tree.to_string();
@@ -90,19 +98,28 @@ impl PartialArguments {
         }
         let path: Vec<PathStep> = self.open.iter().map(|f| f.current.clone()).collect();
         self.close_to(0);
-        let tree = serde_json::from_str(&self.text).unwrap_or_else(|_| Value::Object(serde_json::Map::new()));
+        let tree = serde_json::from_str(&self.text)
+            .unwrap_or_else(|_| Value::Object(serde_json::Map::new()));
         self.tree = Some((tree, path));
         self.plant(steps, value);
         Placement::Restart
     }
 
-    /// Writes the piece after what is there. Gives `false`, with the text still a prefix of the same value, when it has no place at the end.
+    /// Writes the piece after what is there. Gives `false`, with the text still a prefix of the
+    /// same value, when it has no place at the end.
     fn write(&mut self, steps: &[PathStep], value: Raw<'_>) -> bool {
-        let shared = self.open.iter().zip(steps).take_while(|(f, s)| f.current == **s).count();
+        let shared = self
+            .open
+            .iter()
+            .zip(steps)
+            .take_while(|(f, s)| f.current == **s)
+            .count();
         if shared == steps.len() || (shared == self.open.len() && shared > 0) {
             // The same place again: only the rest of an open string can follow there.
             let continues = shared == steps.len() && shared == self.open.len() && value.is_str();
-            let Some(half) = self.string.as_mut().filter(|_| continues) else { return false };
+            let Some(half) = self.string.as_mut().filter(|_| continues) else {
+                return false;
+            };
             append(&mut self.text, half, value);
             return true;
         }
@@ -114,7 +131,10 @@ impl PartialArguments {
                 _ => return false,
             },
         };
-        if steps[shared + usize::from(!first)..].iter().any(|s| matches!(s, PathStep::Index(n) if *n > 0)) {
+        if steps[shared + usize::from(!first)..]
+            .iter()
+            .any(|s| matches!(s, PathStep::Index(n) if *n > 0))
+        {
             return false;
         }
         if !first {
@@ -126,13 +146,24 @@ impl PartialArguments {
             self.begin_member(&steps[shared]);
         }
         for step in &steps[shared + usize::from(!first)..] {
-            self.text.push(if matches!(step, PathStep::Key(_)) { '{' } else { '[' });
-            self.open.push(OpenContainer { current: step.clone(), keys: HashSet::new() });
+            self.text.push(if matches!(step, PathStep::Key(_)) {
+                '{'
+            } else {
+                '['
+            });
+            self.open.push(OpenContainer {
+                current: step.clone(),
+                keys: HashSet::new(),
+            });
             self.begin_member(step);
         }
         if value.is_str() {
             self.text.push('"');
-            append(&mut self.text, self.string.insert(Surrogates::default()), value);
+            append(
+                &mut self.text,
+                self.string.insert(Surrogates::default()),
+                value,
+            );
         } else {
             self.text.push_str(value.text());
         }
@@ -156,13 +187,20 @@ impl PartialArguments {
             self.text.push('"');
         }
         for frame in self.open.drain(depth..).rev() {
-            self.text.push(if matches!(frame.current, PathStep::Key(_)) { '}' } else { ']' });
+            self.text
+                .push(if matches!(frame.current, PathStep::Key(_)) {
+                    '}'
+                } else {
+                    ']'
+                });
         }
     }
 
     /// Sets the piece in the tree. A value of another kind in its way is replaced.
     fn plant(&mut self, steps: &[PathStep], value: Raw<'_>) {
-        let Some((tree, last)) = &mut self.tree else { return };
+        let Some((tree, last)) = &mut self.tree else {
+            return;
+        };
         let mut at = tree;
         for step in steps {
             at = match step {
@@ -186,7 +224,9 @@ impl PartialArguments {
             };
         }
         match (at, value.str()) {
-            (Value::String(text), Some(more)) if *last == steps || self.unfinished.contains(steps) => {
+            (Value::String(text), Some(more))
+                if *last == steps || self.unfinished.contains(steps) =>
+            {
                 text.push_str(&more)
             }
             (at, _) => *at = serde_json::from_str(value.text()).unwrap_or(Value::Null),
@@ -195,13 +235,15 @@ impl PartialArguments {
     }
 }
 
-/// The value of a piece as JSON. A piece without one (an empty string that was left out) is an empty string.
+/// The value of a piece as JSON. A piece without one (an empty string that was left out) is an
+/// empty string.
 fn leaf(arg: Raw<'_>) -> Option<Raw<'_>> {
     for (key, value) in arg.entries() {
         match key.as_ref() {
             "stringValue" if value.is_str() => return Some(value),
             "numberValue" | "boolValue" if !value.is_null() => return Some(value),
-            // Protobuf writes its null as the name or the number of the one value of an enumeration, or as null.
+            // Protobuf writes its null as the name or the number of the one value of an
+            // enumeration, or as null.
             "nullValue" => return Raw::parse("null").ok(),
             _ => {}
         }
@@ -241,16 +283,21 @@ fn steps(path: &str) -> Option<Vec<PathStep>> {
                 _ => {
                     let (digits, after) = inside.split_once(']')?;
                     // An index that leaves a gap of a million items is an error of the model.
-                    (PathStep::Index(digits.trim().parse().ok().filter(|n| *n < 1_000_000)?), after)
+                    (
+                        PathStep::Index(digits.trim().parse().ok().filter(|n| *n < 1_000_000)?),
+                        after,
+                    )
                 }
             };
             steps.push(step);
         }
     }
-    (!steps.is_empty() && steps.len() <= MAX_STEPS && matches!(steps[0], PathStep::Key(_))).then_some(steps)
+    (!steps.is_empty() && steps.len() <= MAX_STEPS && matches!(steps[0], PathStep::Key(_)))
+        .then_some(steps)
 }
 
-/// A name in quotes, `text` beginning after the opening one; gives what follows its closing bracket.
+/// A name in quotes, `text` beginning after the opening one; gives what follows its closing
+/// bracket.
 fn quoted_step(text: &str, quote: char) -> Option<(PathStep, &str)> {
     let mut end = None;
     let mut escaped = false;
@@ -270,7 +317,9 @@ fn quoted_step(text: &str, quote: char) -> Option<(PathStep, &str)> {
         // The escapes are JSON's, but for the quote.
         let json = format!(
             "\"{}\"",
-            text[..end].replace("\\'", "'").replace(if quote == '\'' { "\"" } else { "\u{0}" }, "\\\"")
+            text[..end]
+                .replace("\\'", "'")
+                .replace(if quote == '\'' { "\"" } else { "\u{0}" }, "\\\"")
         );
         Raw::parse(&json).ok()?.str()?.into_owned()
     } else {
@@ -329,18 +378,39 @@ mod tests {
             r#"{"jsonPath":"$.a.y","boolValue":true}"#,
             r#"{"jsonPath":"$.b[2]","numberValue":4}"#,
         ]);
-        assert_eq!(out[2..], ["!", "", "", r#"{"a":{"x":"13","y":true},"b":[2,null,4]}"#]);
+        assert_eq!(
+            out[2..],
+            ["!", "", "", r#"{"a":{"x":"13","y":true},"b":[2,null,4]}"#]
+        );
     }
 
     #[test]
     fn nothing_and_nonsense() {
         assert_eq!(run(&[]), [""]);
-        for path in ["$", "$[0]", "$..a", "$.a[x]", "$.a[0", "$['a", "$.a[99999999999]"] {
-            assert_eq!(run(&[&format!(r#"{{"jsonPath":"{path}","numberValue":1}}"#)]), ["?", ""], "{path}");
+        for path in [
+            "$",
+            "$[0]",
+            "$..a",
+            "$.a[x]",
+            "$.a[0",
+            "$['a",
+            "$.a[99999999999]",
+        ] {
+            assert_eq!(
+                run(&[&format!(r#"{{"jsonPath":"{path}","numberValue":1}}"#)]),
+                ["?", ""],
+                "{path}"
+            );
         }
-        assert_eq!(run(&[r#"{"jsonPath":"a.b","numberValue":1}"#]).concat(), r#"{"a":{"b":1}}"#);
         assert_eq!(
-            run(&[r#"{"jsonPath":"$.a","numberValue":1}"#, r#"{"jsonPath":"$.a.b","numberValue":2}"#]),
+            run(&[r#"{"jsonPath":"a.b","numberValue":1}"#]).concat(),
+            r#"{"a":{"b":1}}"#
+        );
+        assert_eq!(
+            run(&[
+                r#"{"jsonPath":"$.a","numberValue":1}"#,
+                r#"{"jsonPath":"$.a.b","numberValue":2}"#
+            ]),
             [r#"{"a":1"#, "!", r#"{"a":{"b":2}}"#]
         );
     }

@@ -1,13 +1,16 @@
-//! Reasoning beside the content of a chat completion: which field it comes in, and what must go back.
+//! Reasoning beside the content of a chat completion: which field it comes in, and what must go
+//! back.
 
 use crate::turn::Turn;
 use event::{Raw, Sink};
 
 /// The reasoning of one choice that has begun and is not closed by text or a call.
 ///
-/// Servers name the field `reasoning_content` (DeepSeek, SiliconFlow, llama.cpp, vLLM) or `reasoning` (OpenRouter, Groq, vLLM),
-/// and some send both with the same text. OpenRouter adds `reasoning_details`, which must go back as they came
-/// (openrouter.ai/docs/use-cases/reasoning-tokens): their pieces are joined here, and written once, when the block is closed.
+/// Servers name the field `reasoning_content` (DeepSeek, SiliconFlow, llama.cpp, vLLM) or
+/// `reasoning` (OpenRouter, Groq, vLLM), and some send both with the same text. OpenRouter adds
+/// `reasoning_details`, which must go back as they came
+/// (openrouter.ai/docs/use-cases/reasoning-tokens): their pieces are joined here, and written once,
+/// when the block is closed.
 #[derive(Debug, Default)]
 pub(super) struct Reasoning {
     /// The field that the open block came in; empty while none is open.
@@ -40,9 +43,19 @@ impl Reasoning {
     }
 
     /// Writes the reasoning of a delta, whose `reasoning_content` and `reasoning` these are.
-    pub(super) fn flow(&mut self, choice: u32, fields: [Option<Raw<'_>>; 2], turn: &mut Turn, out: &mut dyn Sink) {
+    pub(super) fn flow(
+        &mut self,
+        choice: u32,
+        fields: [Option<Raw<'_>>; 2],
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
         let says = |v: &Raw<'_>| v.is_str() && v.text() != "\"\"";
-        if let Some((field, text)) = FIELDS.into_iter().zip(fields).find_map(|(f, v)| Some((f, v.filter(says)?))) {
+        if let Some((field, text)) = FIELDS
+            .into_iter()
+            .zip(fields)
+            .find_map(|(f, v)| Some((f, v.filter(says)?)))
+        {
             self.field = field;
             turn.thinking(choice, text, out);
         } else if !self.detail_text.is_empty() {
@@ -87,7 +100,9 @@ impl Reasoning {
 
     fn detail(&mut self, item: Raw<'_>) {
         let kind = item.get_str("type").unwrap_or_default();
-        let grown = ["text", "summary"].into_iter().find_map(|key| Some((key, item.get_str(key)?)));
+        let grown = ["text", "summary"]
+            .into_iter()
+            .find_map(|key| Some((key, item.get_str(key)?)));
         if let Some((_, text)) = &grown {
             self.detail_text.push_str(text);
         }
@@ -100,9 +115,15 @@ impl Reasoning {
         let at = match self.details.last() {
             Some(last) if grown.is_some() && same(last) => self.details.len() - 1,
             // A signature may come in an entry of its own, without text.
-            Some(last) if grown.is_none() && item.get("signature").is_some() && same(last) => self.details.len() - 1,
+            Some(last) if grown.is_none() && item.get("signature").is_some() && same(last) => {
+                self.details.len() - 1
+            }
             _ => {
-                self.details.push(Detail { kind: kind.into_owned(), text: None, members: Vec::new() });
+                self.details.push(Detail {
+                    kind: kind.into_owned(),
+                    text: None,
+                    members: Vec::new(),
+                });
                 self.details.len() - 1
             }
         };
@@ -115,14 +136,21 @@ impl Reasoning {
             }
         }
         if let Some((key, text)) = grown {
-            detail.text.get_or_insert_with(|| (key, String::new())).1.push_str(&text);
+            detail
+                .text
+                .get_or_insert_with(|| (key, String::new()))
+                .1
+                .push_str(&text);
         }
     }
 }
 
 impl Detail {
     fn member(&self, key: &str) -> Option<&str> {
-        self.members.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+        self.members
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_str())
     }
 
     fn set(&mut self, key: &str, value: Raw<'_>) {

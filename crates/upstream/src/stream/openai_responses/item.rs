@@ -1,4 +1,5 @@
-//! One output item of a Responses stream, and how a call's text is written once although the stream repeats it up to four times.
+//! One output item of a Responses stream, and how a call's text is written once although the stream
+//! repeats it up to four times.
 
 use crate::turn::Turn;
 use event::payload::ToolCallDelta;
@@ -25,7 +26,11 @@ impl ItemKind {
 
     /// The member of a call's item that holds what it is called with.
     pub(super) fn member(self) -> &'static str {
-        if self == ItemKind::Custom { "input" } else { "arguments" }
+        if self == ItemKind::Custom {
+            "input"
+        } else {
+            "arguments"
+        }
     }
 }
 
@@ -45,8 +50,9 @@ pub(super) struct OutputItem {
     pub(super) start: String,
     /// What was written so far of a call that is open.
     sent: String,
-    /// The pieces from the one that closed the arguments on, or all of a call without an id and a name. They are held back until the end of
-    /// the call, which may have other arguments: a consumer that starts a call once its arguments close must not start the wrong one.
+    /// The pieces from the one that closed the arguments on, or all of a call without an id and a
+    /// name. They are held back until the end of the call, which may have other arguments: a
+    /// consumer that starts a call once its arguments close must not start the wrong one.
     held: String,
     scanner: json::Scanner,
     half: Surrogates,
@@ -63,7 +69,8 @@ pub(super) struct OutputItem {
     pub(super) done: bool,
 }
 
-/// What goes before and after the text of a custom tool's input, so that its arguments are an object.
+/// What goes before and after the text of a custom tool's input, so that its arguments are an
+/// object.
 const OPEN: &str = "{\"input\":\"";
 const CLOSE: &str = "\"}";
 
@@ -101,11 +108,15 @@ impl OutputItem {
             ItemKind::Reasoning => "reasoning",
             _ => return,
         };
-        if self.id.is_empty() || !turn.has_item_ids() || std::mem::replace(&mut self.is_announced, true) {
+        if self.id.is_empty()
+            || !turn.has_item_ids()
+            || std::mem::replace(&mut self.is_announced, true)
+        {
             return;
         }
         let id = quoted(&self.id);
-        let provider = format!(r#"{{"openai-responses":{{"begins":{{"type":"{kind}","id":{id}}}}}}}"#);
+        let provider =
+            format!(r#"{{"openai-responses":{{"begins":{{"type":"{kind}","id":{id}}}}}}}"#);
         turn.thinking_plain(0, "", Some(&provider), out);
     }
 
@@ -118,7 +129,9 @@ impl OutputItem {
         out: &mut dyn Sink,
     ) {
         let call_id = call_id.filter(|id| self.call_id.is_empty() && !id.is_empty());
-        let name = name.and_then(Raw::str).filter(|n| self.name.is_empty() && !n.is_empty());
+        let name = name
+            .and_then(Raw::str)
+            .filter(|n| self.name.is_empty() && !n.is_empty());
         if !self.is_call() || (call_id.is_none() && name.is_none()) {
             return;
         }
@@ -192,8 +205,9 @@ impl OutputItem {
         }
     }
 
-    /// The call is closed, and `all` is its whole text, which counts whatever the pieces were. If they differ the call is retracted
-    /// and begins again. It keeps its label, so that the indexes stay dense.
+    /// The call is closed, and `all` is its whole text, which counts whatever the pieces were. If
+    /// they differ the call is retracted and begins again. It keeps its label, so that the indexes
+    /// stay dense.
     pub(super) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
         if self.done {
             return;
@@ -202,7 +216,11 @@ impl OutputItem {
         turn.free(said.len() - self.sent.len());
         let mut all = all.map(argument_text).unwrap_or_default();
         if all.is_empty() {
-            all = if said.is_empty() { std::mem::take(&mut self.start) } else { said.clone() };
+            all = if said.is_empty() {
+                std::mem::take(&mut self.start)
+            } else {
+                said.clone()
+            };
         }
         if !all.starts_with(&self.sent) && self.same(&said, &all) {
             all = said;
@@ -225,7 +243,12 @@ impl OutputItem {
             _ => None,
         };
         let arguments = closing.as_ref().map(Into::into);
-        let delta = ToolCallDelta { index: Some(self.label), arguments, done: true, ..ToolCallDelta::default() };
+        let delta = ToolCallDelta {
+            index: Some(self.label),
+            arguments,
+            done: true,
+            ..ToolCallDelta::default()
+        };
         turn.call(0, &delta, None, out);
         self.done = true;
         turn.free(self.sent.len());
@@ -241,8 +264,10 @@ impl OutputItem {
     /// All of `item` came in pieces that were taken for those of another item.
     pub(super) fn heard(&mut self, item: Raw<'_>) {
         self.spoken = true;
-        self.refused =
-            (0..).zip(item.get("content").into_iter().flat_map(Raw::items)).map(|(place, _)| place).collect();
+        self.refused = (0..)
+            .zip(item.get("content").into_iter().flat_map(Raw::items))
+            .map(|(place, _)| place)
+            .collect();
     }
 
     /// The text of a message, if no piece of it came, and its refusal.
@@ -254,20 +279,34 @@ impl OutputItem {
                 self.announce(turn, out);
                 turn.text(0, text, out);
             }
-            let members = [("annotations", self.has_annotations), ("logprobs", self.has_logprobs)];
+            let members = [
+                ("annotations", self.has_annotations),
+                ("logprobs", self.has_logprobs),
+            ];
             for (name, _) in members.into_iter().filter(|(_, has_come)| !has_come) {
                 if let Some(list) = part.get(name) {
                     turn.member(0, "text", name, list.text(), out);
                 }
             }
         }
-        turn.details(0, "message", item, &["type", "id", "status", "role", "content"], out);
+        turn.details(
+            0,
+            "message",
+            item,
+            &["type", "id", "status", "role", "content"],
+            out,
+        );
     }
 
     /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
     pub(super) fn thought(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         self.announce(turn, out);
-        let parts = |key| item.get(key).into_iter().flat_map(Raw::items).filter_map(|p| p.get("text"));
+        let parts = |key| {
+            item.get(key)
+                .into_iter()
+                .flat_map(Raw::items)
+                .filter_map(|p| p.get("text"))
+        };
         if !self.spoken {
             let mut texts = parts("summary").chain(parts("content"));
             if let Some(first) = texts.next() {
@@ -278,9 +317,12 @@ impl OutputItem {
                 turn.thinking(0, text, out);
             }
         }
-        // An item without either can only be looked up by its id, and requests of ours have `"store":false`.
+        // An item without either can only be looked up by its id, and requests of ours have
+        // `"store":false`.
         if self.is_announced
-            || item.get_str("encrypted_content").is_some_and(|c| !c.is_empty())
+            || item
+                .get_str("encrypted_content")
+                .is_some_and(|c| !c.is_empty())
             || parts("content").next().is_some()
         {
             let mut provider = br#"{"openai-responses":{"item":"#.to_vec();
@@ -291,14 +333,26 @@ impl OutputItem {
     }
 
     /// A piece of the refusal that is one part of a message.
-    pub(super) fn refusal_piece(&mut self, part: i64, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(super) fn refusal_piece(
+        &mut self,
+        part: i64,
+        piece: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
         self.refused.insert(part);
         self.announce(turn, out);
         turn.refusal(0, piece, out);
     }
 
     /// The whole of it, which counts only where no piece came.
-    pub(super) fn refusal(&mut self, part: i64, text: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(super) fn refusal(
+        &mut self,
+        part: i64,
+        text: Option<Raw<'_>>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
         if let Some(text) = text.filter(|_| !self.refused.contains(&part)) {
             self.refusal_piece(part, text, turn, out);
         }
@@ -311,14 +365,21 @@ impl OutputItem {
         let arguments = if self.kind == ItemKind::Custom {
             let escaped = quoted(text);
             let escaped = &escaped[1..escaped.len() - 1];
-            Cow::Owned(if self.sent.is_empty() { format!("{OPEN}{escaped}") } else { escaped.to_owned() })
+            Cow::Owned(if self.sent.is_empty() {
+                format!("{OPEN}{escaped}")
+            } else {
+                escaped.to_owned()
+            })
         } else {
             Cow::Borrowed(text)
         };
         turn.keep(text.len());
         self.sent.push_str(text);
-        let delta =
-            ToolCallDelta { index: Some(self.label), arguments: Some((&arguments).into()), ..ToolCallDelta::default() };
+        let delta = ToolCallDelta {
+            index: Some(self.label),
+            arguments: Some((&arguments).into()),
+            ..ToolCallDelta::default()
+        };
         turn.call(0, &delta, None, out);
     }
 }

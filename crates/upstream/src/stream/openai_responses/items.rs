@@ -7,7 +7,16 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Index, IndexMut};
 
 /// The members of a call that are read.
-const CALL: [&str; 8] = ["type", "id", "call_id", "name", "namespace", "arguments", "input", "status"];
+const CALL: [&str; 8] = [
+    "type",
+    "id",
+    "call_id",
+    "name",
+    "namespace",
+    "arguments",
+    "input",
+    "status",
+];
 
 /// All items of a stream, in the order in which they appeared.
 #[derive(Debug, Default)]
@@ -20,14 +29,15 @@ pub(super) struct OutputItems {
     finished: usize,
     /// The items of each kind that may be open; one that is done is taken out when it is met.
     open: HashMap<ItemKind, Vec<usize>>,
-    /// How much text of each kind came in pieces of which neither an id nor a place shows the item, in UTF-16 units: half a surrogate pair
-    /// is one.
+    /// How much text of each kind came in pieces of which neither an id nor a place shows the item,
+    /// in UTF-16 units: half a surrogate pair is one.
     loose: HashMap<ItemKind, usize>,
     /// The calls whose pieces came so, and whose items did not come.
     loose_calls: HashMap<ItemKind, VecDeque<usize>>,
     /// The custom tools of the request, where the response repeats them.
     custom: Option<HashSet<String>>,
-    /// Labels given to calls so far: `output_index` may be missing, and begins again with a second response.
+    /// Labels given to calls so far: `output_index` may be missing, and begins again with a second
+    /// response.
     labels: i64,
     /// The bytes of the ids, and of the arguments that items began with.
     names: usize,
@@ -48,7 +58,8 @@ impl IndexMut<usize> for OutputItems {
 }
 
 impl OutputItems {
-    /// The bytes of the places of the items and their ids. They only grow; what an item keeps of its call is counted by the item.
+    /// The bytes of the places of the items and their ids. They only grow; what an item keeps of
+    /// its call is counted by the item.
     pub(super) fn kept(&self) -> usize {
         self.list.len() * size_of::<OutputItem>() + self.names
     }
@@ -59,17 +70,28 @@ impl OutputItems {
             self.by_output.clear();
         }
         if let Some(tools) = tools {
-            let custom = tools.items().filter(|t| t.get_str("type").is_some_and(|t| t == "custom"));
-            self.custom = Some(custom.filter_map(|t| Some(t.get_str("name")?.into_owned())).collect());
+            let custom = tools
+                .items()
+                .filter(|t| t.get_str("type").is_some_and(|t| t == "custom"));
+            self.custom = Some(
+                custom
+                    .filter_map(|t| Some(t.get_str("name")?.into_owned()))
+                    .collect(),
+            );
         }
     }
 
-    /// The item that an event is about: by its id, else by its place, else the latest of this kind that is open, else a new one.
-    /// The id goes first because some leave out the place; the place goes second because some change the id.
+    /// The item that an event is about: by its id, else by its place, else the latest of this kind
+    /// that is open, else a new one. The id goes first because some leave out the place; the place
+    /// goes second because some change the id.
     pub(super) fn locate(&mut self, event: Raw<'_>, kind: ItemKind) -> usize {
         let output = event.get("output_index").and_then(Raw::i64);
         let id = event.get_str("item_id").filter(|id| !id.is_empty());
-        if let Some(at) = id.as_deref().and_then(|id| self.by_id.get(id)).or_else(|| self.by_output.get(&output?)) {
+        if let Some(at) = id
+            .as_deref()
+            .and_then(|id| self.by_id.get(id))
+            .or_else(|| self.by_output.get(&output?))
+        {
             return *at;
         }
         if id.is_none() && output.is_none() {
@@ -105,9 +127,12 @@ impl OutputItems {
         }
     }
 
-    /// Whether the text of a whole item came already, in pieces that nothing connects with it. The pieces of several items are one text.
+    /// Whether the text of a whole item came already, in pieces that nothing connects with it. The
+    /// pieces of several items are one text.
     fn was_heard(&mut self, kind: ItemKind, item: Raw<'_>) -> bool {
-        let Some(left) = self.loose.get_mut(&kind).filter(|left| **left > 0) else { return false };
+        let Some(left) = self.loose.get_mut(&kind).filter(|left| **left > 0) else {
+            return false;
+        };
         *left = left.saturating_sub(texts(item).map(units).sum());
         true
     }
@@ -126,22 +151,36 @@ impl OutputItems {
         }
     }
 
-    pub(super) fn added(&mut self, event: Raw<'_>, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(super) fn added(
+        &mut self,
+        event: Raw<'_>,
+        item: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
         let kind = self.kind(item);
         let output = event.get("output_index").and_then(Raw::i64);
         let id = item.get_str("id");
         // Its deltas may have come first.
-        let known = id.as_deref().and_then(|id| self.by_id.get(id)).copied().filter(|at| self.list[*at].kind == kind);
+        let known = id
+            .as_deref()
+            .and_then(|id| self.by_id.get(id))
+            .copied()
+            .filter(|at| self.list[*at].kind == kind);
         let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
         self.bind(at, id.as_deref(), output);
         if self.list[at].is_call() {
             self.identify(at, item, turn, out);
-            self.list[at].start = item.get(kind.member()).map(argument_text).unwrap_or_default();
+            self.list[at].start = item
+                .get(kind.member())
+                .map(argument_text)
+                .unwrap_or_default();
             self.names += self.list[at].start.len();
         }
     }
 
-    /// The kind of an item. A custom call whose name is not among the request's tools is the provider's own.
+    /// The kind of an item. A custom call whose name is not among the request's tools is the
+    /// provider's own.
     pub(super) fn kind(&self, item: Raw<'_>) -> ItemKind {
         match item.get_str("type").as_deref() {
             Some("message") => ItemKind::Message,
@@ -151,16 +190,29 @@ impl OutputItems {
                 let name = item.get_str("name").unwrap_or_default();
                 let ours = match &self.custom {
                     Some(names) => names.contains(name.as_ref()),
-                    None => !item.get_str("call_id").is_some_and(|id| id.starts_with("xs_call")),
+                    None => !item
+                        .get_str("call_id")
+                        .is_some_and(|id| id.starts_with("xs_call")),
                 };
-                if ours { ItemKind::Custom } else { ItemKind::Server }
+                if ours {
+                    ItemKind::Custom
+                } else {
+                    ItemKind::Server
+                }
             }
             _ => ItemKind::Server,
         }
     }
 
-    /// A whole item, at its end or in the list at the end of the response. What was written already is not written again.
-    pub(super) fn item(&mut self, output: Option<i64>, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    /// A whole item, at its end or in the list at the end of the response. What was written already
+    /// is not written again.
+    pub(super) fn item(
+        &mut self,
+        output: Option<i64>,
+        item: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
         let kind = self.kind(item);
         let id = item.get_str("id");
         let call_id = item.get_str("call_id").filter(|_| kind.is_call());
@@ -169,7 +221,11 @@ impl OutputItems {
             .as_deref()
             .and_then(|id| self.by_id.get(id).copied())
             .filter(same)
-            .or_else(|| output.and_then(|o| self.by_output.get(&o).copied()).filter(same))
+            .or_else(|| {
+                output
+                    .and_then(|o| self.by_output.get(&o).copied())
+                    .filter(same)
+            })
             .or_else(|| {
                 let call_id = call_id.as_deref()?;
                 self.by_call.get(call_id).copied()
@@ -214,7 +270,13 @@ impl OutputItems {
         }
     }
 
-    pub(super) fn finish_call(&mut self, at: usize, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(super) fn finish_call(
+        &mut self,
+        at: usize,
+        all: Option<Raw<'_>>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
         if self.list[at].is_call() {
             self.list[at].finish(all, turn, out);
         }
@@ -229,7 +291,9 @@ impl OutputItems {
 
     /// Writes what waits for an end that will not come.
     pub(super) fn release(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        self.list.iter_mut().for_each(|item| item.release(turn, out));
+        self.list
+            .iter_mut()
+            .for_each(|item| item.release(turn, out));
     }
 }
 
@@ -240,6 +304,9 @@ fn units(piece: Raw<'_>) -> usize {
 
 /// The texts and refusals of an item.
 fn texts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
-    let parts = ["summary", "content"].into_iter().filter_map(move |key| item.get(key)).flat_map(Raw::items);
+    let parts = ["summary", "content"]
+        .into_iter()
+        .filter_map(move |key| item.get(key))
+        .flat_map(Raw::items);
     parts.filter_map(|part| part.get("refusal").or_else(|| part.get("text")))
 }
