@@ -225,7 +225,9 @@ pub(crate) fn details_for(
                     Map::from_iter([(mapping.to.2.to_owned(), value)]),
                 ));
             }
+            // The tier of a response is the one that served it.
             None if (from, place) == (RESPONSES, Place::Answer)
+                && name != "service_tier"
                 && REPEATED.contains(&name.as_str()) => {}
             None if place == Place::Usage => lose_counts(to, &name, &value, lose),
             None => lose(&name),
