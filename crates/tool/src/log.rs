@@ -145,15 +145,11 @@ impl Log {
                         {
                             return;
                         }
-                        None => {
-                            // The result of a call that was refused has no start.
-                            let is_new = self.announced.contains(&key);
-                            let is_open = |past: &LoggedCall| {
-                                past.lacks_answer() && !is_new
-                                    || past.started && past.answer.is_none()
-                            };
-                            self.answered(key, is_open, |past| past.sent)
-                        }
+                        None => self.answered(
+                            key,
+                            |past| past.started && past.answer.is_none(),
+                            |past| past.sent,
+                        ),
                     };
                     // The journal and the pipe may both have written the result to this log.
                     past.answer.get_or_insert_with(|| Rc::new(answer));
@@ -182,7 +178,9 @@ impl Log {
                     }
                     self.open[n].repaired = self.repaired.remove(&self.open[n].key());
                     let fingerprint = self.open[n].fingerprint();
-                    let past = self.current(self.open[n].key(), |past| past.sent);
+                    let key = self.open[n].key();
+                    let response = self.response(&key);
+                    let past = self.current(key, response, |past| past.sent);
                     (past.listed, past.fingerprint) = (true, fingerprint);
                     self.open[n].response = past.response.clone();
                 }
@@ -280,19 +278,29 @@ impl Log {
         };
         *is_again = found.is_some();
         *next += found.map_or(0, |at| at + 1);
-        if *is_again {
-            return;
-        }
-        // A run starts an unanswered call of the last message, maybe once more, and maybe after the
-        // `stream_start` of a response that failed before its first call.
-        let is_new = self.announced.contains(&key);
-        let past = match past.back_mut() {
-            Some(last) if last.lacks_answer() && !is_new => last,
+        if !*is_again {
             // A start after a result is another call, even before its message. A call whose result
             // waits for its message is the same call.
-            _ => self.current(key, LoggedCall::is_over),
-        };
-        (past.started, past.time) = (true, past.time.or(time));
+            let response = self.response_of(&key);
+            let past = self.current(key, response, LoggedCall::is_over);
+            (past.started, past.time) = (true, past.time.or(time));
+        }
+    }
+
+    /// The response that a start, a result or a tool message of this call belongs to. A call of the
+    /// last message keeps its response behind the `stream_start` of the next one, until a call of
+    /// the next one comes under its id.
+    fn response_of(&self, key: &CallKey) -> Option<Box<str>> {
+        let listed = self.open.iter().find(|call| call.key() == *key);
+        match listed {
+            Some(call) if !self.announced.contains(key) => call.response.clone(),
+            _ => self.response(key),
+        }
+    }
+
+    /// The id of the response that the call's stream is in.
+    fn response(&self, key: &CallKey) -> Option<Box<str>> {
+        self.responses.get(&key.0).cloned().flatten()
     }
 
     /// The call that a result answers: the last call of that name if it is open, even where the
@@ -309,13 +317,19 @@ impl Log {
             let last = past.len() - 1;
             return &mut past[last];
         }
-        self.current(key, is_over)
+        let response = self.response_of(&key);
+        self.current(key, response, is_over)
     }
 
     /// The last call of that name, or a new one if the last one is over or came in another
-    /// response.
-    fn current(&mut self, key: CallKey, is_over: impl Fn(&LoggedCall) -> bool) -> &mut LoggedCall {
-        let (file, response) = (self.file, self.responses.get(&key.0).cloned().flatten());
+    /// response than this one.
+    fn current(
+        &mut self,
+        key: CallKey,
+        response: Option<Box<str>>,
+        is_over: impl Fn(&LoggedCall) -> bool,
+    ) -> &mut LoggedCall {
+        let file = self.file;
         let past = self.entry(key);
         let is_other = |last: &LoggedCall| {
             last.response.is_some() && response.is_some() && last.response != response

@@ -32,11 +32,6 @@ impl LoggedCall {
         self.sent || (self.answer.is_some() && !self.listed)
     }
 
-    /// Whether a message lists it and no result answers it.
-    pub fn lacks_answer(&self) -> bool {
-        self.listed && self.answer.is_none()
-    }
-
     /// Whether it can be that call.
     pub fn fits(&self, call: &RequestedCall) -> bool {
         let is_same = match (&self.fingerprint, call.fingerprint()) {
