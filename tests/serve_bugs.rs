@@ -38,13 +38,15 @@ mod responses;
 #[path = "pipeline/trials.rs"]
 mod trials;
 
-use answer::{Form, Front, NamespacedName};
+use api::{
+    Api, End, Form, Front, InboundRequest, NamespacedName, NamespacedTool, RequestOptions, inbound,
+    request,
+};
 use pipe::Asked;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use upstream::{Api, End, InboundRequest, NamespacedTool, RequestOptions, inbound, request};
 
 fn main() -> ExitCode {
     let cases = folders::folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/serve"));

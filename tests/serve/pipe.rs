@@ -2,13 +2,12 @@
 //! without sockets.
 
 use accumulate::Accumulate;
-use answer::{AnswerOptions, Encoder, Failure, Form, Front};
+use api::{AnswerOptions, Api, Encoder, End, Failure, Form, Front, Stream, StreamOptions};
 use event::{Chain, Collect, Event, Machine, Payload, Scanner, Sink};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use tag::{Streams, Tag};
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// A dialect, tools, and the end of the prompt.
 type StreamsKey = (String, Option<String>, Option<String>);

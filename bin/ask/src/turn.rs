@@ -3,14 +3,14 @@
 use crate::form::{RequestForm, ToolsForm, ToolsModeChoice};
 use crate::provider::Provider;
 use anyhow::{Result, bail};
+use api::{
+    Api, Conversation, InboundRequest, Request, RequestOptions, StreamOptions, Target, request,
+};
 use json::ToolList;
 use redact::Redactor;
 use serde_json::Value;
 use std::sync::Arc;
 use tag::Dialect;
-use upstream::{
-    Api, Conversation, InboundRequest, Request, RequestOptions, StreamOptions, Target, request,
-};
 
 /// What one turn asks for, besides its conversation.
 #[derive(Clone, Debug)]
@@ -271,7 +271,7 @@ impl TurnDraft {
             fallback: form.is_whole,
             id: Some(self.id.clone().unwrap_or_else(|| request.name())),
             redactor: self.redactor().clone(),
-            server: self.is_for_client.then(|| upstream::host_of(self.url())),
+            server: self.is_for_client.then(|| api::host_of(self.url())),
             item_ids: self.item_ids,
             details: self.details,
             max_frame: Some(self.provider.settings.max_frame),

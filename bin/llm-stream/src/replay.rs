@@ -6,6 +6,8 @@ use crate::tools;
 use crate::watch::{Watch, runtime};
 use ::ask::{Host, ResponseEnd, ToolsModeChoice, dialect, dialects, end, write_events};
 use anyhow::{Context, Result, bail};
+use api::tape::{Exchange, Tape, is_tape};
+use api::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
 use client::{Body, Faults, FileBody, Recording, Speed};
 use json::ToolList;
 use redact::Redactor;
@@ -14,8 +16,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use stdio::{Failure, Status};
-use upstream::tape::{Exchange, Tape, is_tape};
-use upstream::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
 
 /// What to replay, and how.
 #[derive(Clone, Debug)]

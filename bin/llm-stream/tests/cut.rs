@@ -4,9 +4,9 @@
 
 mod scripted;
 
+use api::{Api, End, Stream, StreamOptions};
 use event::Collect;
 use scripted::*;
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// Text and calls, in three ways of framing; short, since each byte is a run of the command.
 const STREAMS: [(Api, &str); 3] = [

@@ -8,7 +8,7 @@ pub use event_lines::EventLines;
 use crate::budget::{Budget, FULL_MS, MEMORY, Share};
 use crate::turns::Turns;
 use accumulate::Accumulate;
-use answer::{Dropped, Encoder, Failure};
+use api::{Dropped, Encoder, Failure};
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
 use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink, cut};
 use hyper::header::{HeaderName, HeaderValue};
@@ -546,7 +546,7 @@ impl Sink for PipeEnd<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use answer::{AnswerOptions, Form, Front};
+    use api::{AnswerOptions, Form, Front};
     use event::Scanner;
 
     fn after(lines: &[&str]) -> String {

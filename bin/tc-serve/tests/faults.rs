@@ -6,13 +6,12 @@
 mod provider;
 
 use accumulate::Accumulate;
-use answer::{AnswerOptions, Encoder, Form, Front};
+use api::{AnswerOptions, Api, Encoder, End, Form, Front, Stream, StreamOptions};
 use event::payload::Payload;
 use event::{Chain, Event, Machine, Sink};
 use provider::{Provider, Service, answer};
 use serde_json::Value;
 use std::rc::Rc;
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// Streams with a call, and the text in them after which the provider has ended the answer.
 const STREAMS: [(Api, &str, &str); 3] = [

@@ -4,8 +4,8 @@ use super::origin::{Origin, Take};
 use super::settings::ReadSettings;
 use super::source::Source;
 use anyhow::{Result, bail};
+use api::{Api, End, Stream};
 use event::{Event, Payload};
-use upstream::{Api, End, Stream};
 
 /// Gives the events of the body of `api` to `take`.
 pub(super) fn read(

@@ -1,14 +1,14 @@
 //! How recordings are read.
 
 use crate::split::Sizes;
+use api::StreamOptions;
 use json::ToolList;
-use upstream::StreamOptions;
 
 /// How to read a recording.
 #[derive(Clone, Debug, Default)]
 pub struct ReadSettings {
     /// The API of a body; without it the body shows its API.
-    pub api: Option<upstream::Api>,
+    pub api: Option<api::Api>,
     /// Which stream of the file to read, from 1 on; `None`: all.
     pub part: Option<u64>,
     /// The requested model; used where the recording names none.

@@ -10,8 +10,9 @@ use super::service::{Admitted, Service};
 use crate::asked::Asked;
 use crate::budget::FULL_MS;
 use crate::pipe::{EventLines, Output, Pipe, TextSearch};
-use ::upstream::{Api, InboundRequest, Message};
-use answer::{AnswerOptions, Encoder, Form, Front, NamespacedName, REPEATED};
+use api::{
+    AnswerOptions, Api, Encoder, Form, Front, InboundRequest, Message, NamespacedName, REPEATED,
+};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
@@ -203,8 +204,8 @@ fn now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-fn namespaced_name(tool: &::upstream::NamespacedTool) -> NamespacedName {
-    let ::upstream::NamespacedTool {
+fn namespaced_name(tool: &api::NamespacedTool) -> NamespacedName {
+    let api::NamespacedTool {
         full_name,
         namespace,
         name,
@@ -236,7 +237,7 @@ pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> 
             .collect();
         (!values.is_empty()).then(|| ((*name).to_owned(), values.join(",")))
     };
-    ::upstream::forwarded_headers(api)
+    api::forwarded_headers(api)
         .iter()
         .filter_map(values)
         .collect()
