@@ -6,22 +6,18 @@
 //! `accumulate` emits with live deltas. What it is not: it opens no connection, has no clock, and
 //! merges no deltas.
 
-mod details;
-mod draft;
-mod dropped;
-mod encoder;
-mod failure;
-mod front;
-mod options;
-mod step;
-mod turn;
-mod writer;
+pub(crate) mod details;
+pub(crate) mod draft;
+pub(crate) mod encoder;
+pub(crate) mod failure;
+pub(crate) mod front;
+pub(crate) mod step;
+pub(crate) mod turn;
+pub(crate) mod writer;
 
-pub use details::{Members, Place, REPEATED};
-pub use draft::{Block, ChoiceDraft, Draft};
-pub use dropped::Dropped;
-pub use encoder::{Encoder, Form};
-pub use failure::{Failure, ProviderError};
-pub use front::Front;
-pub use options::{AnswerOptions, NamespacedName};
-pub use step::{Step, Usage};
+pub use crate::answer::details::{Members, Place, REPEATED};
+pub use crate::answer::draft::{Block, ChoiceDraft, Draft};
+pub use crate::answer::encoder::{Encoder, Form};
+pub use crate::answer::failure::{Failure, ProviderError};
+pub use crate::answer::front::Front;
+pub use crate::answer::step::{AnswerOptions, Dropped, NamespacedName, Step, Usage};

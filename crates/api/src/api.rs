@@ -2,7 +2,7 @@
 
 use crate::provider::Provider;
 
-/// Each variant and the rest of its row, which its file in `request/` has.
+/// Each variant and the rest of its row, which its folder has.
 macro_rules! table {
     ($($api:ident: $provider:path,)*) => {
         /// A provider API. `OpenaiChat` is also what DeepSeek, OpenRouter, Groq, Together, vLLM,
@@ -27,13 +27,13 @@ macro_rules! table {
 }
 
 table! {
-    OpenaiChat: crate::request::openai_chat::PROVIDER,
-    OpenaiResponses: crate::request::openai_responses::PROVIDER,
-    Anthropic: crate::request::anthropic::PROVIDER,
-    Gemini: crate::request::gemini::PROVIDER,
-    Ollama: crate::request::ollama::PROVIDER,
-    Mistral: crate::request::mistral::PROVIDER,
-    Cohere: crate::request::cohere::PROVIDER,
+    OpenaiChat: crate::openai_chat::request::PROVIDER,
+    OpenaiResponses: crate::openai_responses::request::PROVIDER,
+    Anthropic: crate::anthropic::request::PROVIDER,
+    Gemini: crate::gemini::request::PROVIDER,
+    Ollama: crate::ollama::PROVIDER,
+    Mistral: crate::mistral::PROVIDER,
+    Cohere: crate::cohere::PROVIDER,
 }
 
 impl Api {

@@ -1,13 +1,12 @@
 //! The bytes of a body into frames.
 
-mod frame;
-mod gzip;
 mod values;
 
-pub(crate) use frame::Frame;
+use crate::framing::values::Values;
+use flate2::write::MultiGzDecoder;
+use std::io::{Error, Write};
 
-use gzip::{Gzip, MAGIC};
-use values::Values;
+pub(crate) use crate::framing::values::Frame;
 
 /// How many bytes of an unknown body are kept for the message.
 const FOREIGN: usize = 64 << 10;
@@ -509,5 +508,77 @@ mod tests {
         }
         framing.finish(&mut |frame| out.push(format!("{frame:?}")));
         assert_eq!(out, ["TooLong"]);
+    }
+}
+
+/// The first bytes of such a body: the magic number, and deflate, which is the only method.
+pub(crate) const MAGIC: &[u8] = b"\x1f\x8b\x08";
+
+/// How many bytes are decompressed at once. One byte gives at most 1,032 others, so that no body
+/// makes more than about a megabyte of a step.
+const STEP: usize = 1024;
+
+/// Decompresses a body while it comes.
+#[derive(Debug)]
+pub(crate) struct Gzip {
+    decoder: MultiGzDecoder<Vec<u8>>,
+    is_damaged: bool,
+}
+
+impl Gzip {
+    /// A body before its first byte.
+    pub(crate) fn new() -> Gzip {
+        Gzip {
+            decoder: MultiGzDecoder::new(Vec::new()),
+            is_damaged: false,
+        }
+    }
+
+    /// Takes the next bytes. Gives what they mean to `on` piece by piece, until `on` returns
+    /// `false`.
+    pub(crate) fn push(
+        &mut self,
+        bytes: &[u8],
+        on: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(), Error> {
+        for step in bytes.chunks(STEP) {
+            if self.is_damaged {
+                return Ok(());
+            }
+            let written = self.decoder.write_all(step);
+            if !self.give(on) {
+                return Ok(());
+            }
+            self.checked(written)?;
+        }
+        Ok(())
+    }
+
+    /// The body ended.
+    pub(crate) fn finish(&mut self, on: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
+        if self.is_damaged {
+            return Ok(());
+        }
+        let finished = self.decoder.try_finish();
+        self.give(on);
+        self.checked(finished)
+    }
+
+    fn give(&mut self, on: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let text = self.decoder.get_mut();
+        let goes_on = on(text);
+        text.clear();
+        goes_on
+    }
+
+    fn checked(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        self.is_damaged |= result.is_err();
+        result
+    }
+
+    /// How much memory is kept.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.decoder.get_ref().capacity()
     }
 }

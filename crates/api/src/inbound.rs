@@ -1,33 +1,24 @@
 //! The requests that clients send, in the three APIs that they speak: a conversation, and what is
 //! asked besides it.
 
-mod anthropic;
-mod choice;
-mod complete;
-mod draft;
-mod headers;
-mod lines;
-mod notes;
-mod openai_chat;
-mod openai_responses;
-mod parameters;
-mod references;
-mod request;
-mod size;
-mod surrogates;
-mod tokens;
-mod tools;
-
-pub use headers::forwarded_headers;
-pub use lines::request_event;
-pub use parameters::Target;
-pub use references::{Reference, ReferenceKind};
-pub use request::{InboundError, InboundRequest};
-pub use size::inbound_size;
-pub use tools::NamespacedTool;
+pub(crate) mod body;
+pub(crate) mod complete;
+pub(crate) mod draft;
+pub(crate) mod lines;
+pub(crate) mod parameters;
+pub(crate) mod references;
+pub(crate) mod request;
+pub(crate) mod tools;
 
 use crate::Api;
 use serde_json::Value;
+
+pub use crate::inbound::body::inbound_size;
+pub use crate::inbound::lines::request_event;
+pub use crate::inbound::parameters::Target;
+pub use crate::inbound::references::{Reference, ReferenceKind};
+pub use crate::inbound::request::{InboundError, InboundRequest};
+pub use crate::inbound::tools::NamespacedTool;
 
 /// Reads the body of a client's request in `api`, which is one of openai-chat, openai-responses and
 /// anthropic.
@@ -36,22 +27,34 @@ use serde_json::Value;
 /// A body that is not a JSON object, has no messages, or has more than 250,000 values; nothing else
 /// is refused.
 pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
-    if size::has_too_many(body) {
+    if body::has_too_many(body) {
         return Err(InboundError::TooMany);
     }
     let body: Value = serde_json::from_slice(body)
         .or_else(|e| {
-            surrogates::without_halves(body).map_or(Err(e), |body| serde_json::from_slice(&body))
+            body::without_halves(body).map_or(Err(e), |body| serde_json::from_slice(&body))
         })
         .map_err(|e| InboundError::NotJson(e.to_string()))?;
     let Value::Object(body) = body else {
         return Err(InboundError::NotJson("another JSON value".into()));
     };
     let mut request = match api {
-        Api::OpenaiResponses => openai_responses::read(body),
-        Api::Anthropic => anthropic::read(body),
-        _ => openai_chat::read(body),
+        Api::OpenaiResponses => crate::openai_responses::inbound::read(body),
+        Api::Anthropic => crate::anthropic::inbound::read(body),
+        _ => crate::openai_chat::inbound::read(body),
     }?;
     request.conversation.client = Some(api.name());
     Ok(request)
+}
+
+/// The headers of a client that speaks `api` which an upstream of the same API gets, in lower case:
+/// they choose features, and hold neither a key nor a name. Claude Code needs both of Anthropic's
+/// (<https://code.claude.com/docs/en/llm-gateway>); `x-session-affinity` keeps the turns of a
+/// conversation at one server. An upstream of another API gets none.
+pub fn forwarded_headers(api: Api) -> &'static [&'static str] {
+    match api {
+        Api::Anthropic => &["anthropic-beta", "anthropic-version", "x-session-affinity"],
+        Api::OpenaiChat | Api::OpenaiResponses => &["openai-beta", "x-session-affinity"],
+        Api::Gemini | Api::Ollama | Api::Mistral | Api::Cohere => &[],
+    }
 }

@@ -6,48 +6,55 @@
 //! merges no tool calls.
 
 mod answer;
+mod anthropic;
 mod api;
 mod capability;
 mod carried;
+mod cohere;
 mod conversation;
-mod decoder;
 mod failure;
 mod framing;
+mod gemini;
 mod inbound;
+mod mistral;
 mod models;
+mod ollama;
+mod openai_chat;
+mod openai_responses;
 mod overflow;
 mod passed;
 mod provider;
 mod recognise;
-mod recording;
 mod refusal;
 mod request;
 pub mod sse;
 mod stream;
+#[cfg(test)]
+#[path = "tests/support.rs"]
+mod support;
 pub mod tape;
 mod turn;
 mod usage;
 mod verbatim;
 
-pub use answer::{
+pub use crate::answer::{
     AnswerOptions, Block, ChoiceDraft, Draft, Dropped, Encoder, Failure, Form, Front, Members,
     NamespacedName, Place, ProviderError, REPEATED, Step, Usage,
 };
-pub use api::Api;
-pub use capability::{
+pub use crate::api::Api;
+pub use crate::capability::{
     Answer, Question, Server, ServerKind, capability_key, host_of, plain_url, questions,
     server_questions,
 };
-pub use conversation::{Conversation, Message, PastBlock, PastCall, Problem};
-pub use failure::{error_message, is_context_overflow};
-pub use inbound::{
+pub use crate::conversation::{Conversation, Message, PastBlock, PastCall, Problem};
+pub use crate::failure::{error_message, is_context_overflow};
+pub use crate::inbound::{
     InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, Target,
     forwarded_headers, inbound, inbound_size, request_event,
 };
-pub use models::{ListedModel, listed_models, models_request};
-pub use passed::passed_request;
-pub use recognise::recognise;
-pub use recording::{LOOKED_AT, RecordingForm};
-pub use refusal::refuses_tools;
-pub use request::{Request, RequestError, RequestOptions, request};
-pub use stream::{End, Stream, StreamOptions};
+pub use crate::models::{ListedModel, listed_models, models_request};
+pub use crate::passed::passed_request;
+pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise};
+pub use crate::refusal::refuses_tools;
+pub use crate::request::{Request, RequestError, RequestOptions, request};
+pub use crate::stream::{End, Stream, StreamOptions};

@@ -1,7 +1,7 @@
 //! The columns of the table of provider APIs.
 
-use crate::decoder::Decoder;
 use crate::request::options::{Body, RequestError, RequestOptions};
+use crate::turn::Decoder;
 
 /// How a key goes into the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) enum KeyRule {
     Google,
 }
 
-/// One provider API: a constant `PROVIDER` in its file in `request/`.
+/// One provider API: a constant `PROVIDER` in its folder.
 pub(crate) struct Provider {
     /// As `--api` names it.
     pub name: &'static str,

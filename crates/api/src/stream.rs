@@ -1,27 +1,15 @@
 //! One response of a provider, from bytes to events.
 
-pub(crate) mod anthropic;
-#[cfg(test)]
-mod brief;
-pub(crate) mod cohere;
-pub(crate) mod gemini;
-pub(crate) mod ollama;
-pub(crate) mod openai_chat;
-pub(crate) mod openai_responses;
-pub(crate) mod options;
-mod reasoning_field;
-
-pub use options::{End, StreamOptions};
-
 use crate::Api;
-use crate::decoder::Decoder;
 use crate::failure::Failure;
 use crate::framing::{Frame, Framing};
 use crate::recognise::mismatch;
-use crate::turn::Turn;
+use crate::turn::{Decoder, Turn};
 use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
 use std::time::Duration;
+
+pub use crate::turn::{End, StreamOptions};
 
 /// The default of [`StreamOptions::max_frame`].
 const MAX_FRAME: usize = 64 << 20;

@@ -17,8 +17,7 @@
 mod exchange;
 mod format;
 mod lookup;
-mod secrets;
 
-pub use exchange::{Ending, Exchange, Head, Read, Request, Tape, TapeError};
-pub use format::is_tape;
-pub use lookup::{Canonical, Miss};
+pub use crate::tape::exchange::{Ending, Exchange, Head, Read, Request, Tape, TapeError};
+pub use crate::tape::format::is_tape;
+pub use crate::tape::lookup::{Canonical, Miss};

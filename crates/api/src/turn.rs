@@ -1,13 +1,13 @@
 //! What all decoders share: the stream that they write.
 
 use crate::failure::Failure;
-use crate::stream::options::StreamOptions;
 use crate::usage::Usage;
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
     StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
 };
 use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates};
+use redact::Redactor;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -704,5 +704,120 @@ impl Turn {
             ..StreamStart::default()
         };
         out.emit(0, start);
+    }
+}
+
+/// The rules of one API: turns its frames into calls of [`Turn`], which writes to `out`.
+///
+/// A decoder never fails a stream. It drops what it does not recognise; what is wrong becomes a
+/// `warning` or an `error`. Error objects `{"error":…}` at the top of a frame are taken before it
+/// sees them, and so is `[DONE]`.
+pub(crate) trait Decoder {
+    /// The next frame: the data of a server-sent event (`name` is its `event` field), or a JSON
+    /// value of a body that is a sequence of values. When it was the provider's end mark the
+    /// decoder calls [`Turn::end_mark`].
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink);
+
+    /// Whether this JSON value is a whole response of the endpoint without streaming, not a frame.
+    /// `false` also where frames have the shape of the whole response.
+    fn is_whole(&self, _body: Raw<'_>) -> bool {
+        false
+    }
+
+    /// A whole response of the endpoint without streaming, as the same events. The end of the body
+    /// follows.
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        self.frame(None, body, turn, out);
+    }
+
+    /// The stream ends, with an end mark or without: closes what the decoder keeps open.
+    /// `stream_end` follows.
+    fn finish(&mut self, _turn: &mut Turn, _out: &mut dyn Sink) {}
+}
+
+/// Fields of `stream_start` that the provider does not send, and limits.
+#[derive(Clone, Debug, Default)]
+pub struct StreamOptions {
+    /// The tools of the request: a JSON array in OpenAI's shape, on one line.
+    pub tools: Option<String>,
+    /// `native`, `tag` or `none`.
+    pub tools_mode: Option<String>,
+    /// The dialect's name in tag mode.
+    pub dialect: Option<String>,
+    /// The requested model; used if the response names none.
+    pub model: Option<String>,
+    /// The end of the prompt that the model's text continues.
+    pub prefill: Option<String>,
+    /// Which attempt this is, from 1.
+    pub attempt: Option<u32>,
+    /// Whether the endpoint without streaming had to be used.
+    pub fallback: bool,
+    /// The name of a response that has no id; ids of calls are made from it. See
+    /// [`crate::Request::name`].
+    pub id: Option<String>,
+    /// Takes credentials out of errors, warnings and names: a server may repeat the key that it
+    /// received. The model's text stays.
+    pub redactor: Redactor,
+    /// The name of the server, where errors are for a client of a service, who knows neither its
+    /// options nor a log.
+    pub server: Option<String>,
+    /// Whether the ids of output items go along as `provider` data (OpenAI Responses): a later
+    /// request may refer to them.
+    pub item_ids: bool,
+    /// Whether `details` events hold the members of the answer that no other event has.
+    pub details: bool,
+    /// The most bytes of one event of the body, or one JSON value; 64 MiB by default.
+    pub max_frame: Option<usize>,
+}
+
+/// How the bytes of a response ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The body's regular end.
+    Eof,
+    /// The connection was lost; a sentence for people.
+    Reset(String),
+    /// No bytes came for too long; a sentence for people.
+    Timeout(String),
+    /// We stopped it.
+    Cancelled,
+}
+
+/// The member of the message that the open block of reasoning came in; empty while none is open.
+#[derive(Debug, Default)]
+pub(crate) struct ReasoningField(&'static str);
+
+impl ReasoningField {
+    /// Writes a piece of reasoning that came in the member `name`. A block in another member is
+    /// closed first.
+    pub(crate) fn piece(
+        &mut self,
+        name: &'static str,
+        text: Raw<'_>,
+        api: &str,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        if !text.is_str() || text.text() == "\"\"" {
+            return;
+        }
+        if self.0 != name {
+            self.close(api, turn, out);
+            self.0 = name;
+        }
+        turn.thinking(0, text, out);
+    }
+
+    /// Something else begins, or the answer has ended: writes where the block must go back to.
+    pub(crate) fn close(&mut self, api: &str, turn: &mut Turn, out: &mut dyn Sink) {
+        let name = std::mem::take(&mut self.0);
+        if !name.is_empty() {
+            turn.thinking_plain(
+                0,
+                "",
+                Some(&format!("{{\"{api}\":{{\"field\":\"{name}\"}}}}")),
+                out,
+            );
+        }
     }
 }

@@ -4,11 +4,9 @@ use crate::answer::details::{
     Place, comes_as_reasoning, details_for, image_for, is_encrypted, members,
 };
 use crate::answer::draft::Draft;
-use crate::answer::dropped::Dropped;
 use crate::answer::failure::Failure;
 use crate::answer::front::Front;
-use crate::answer::options::AnswerOptions;
-use crate::answer::step::Step;
+use crate::answer::step::{AnswerOptions, Dropped, Step};
 use crate::answer::turn::Turn;
 use crate::answer::writer::StreamWriter;
 use event::payload::{Details, ServerItem, StreamStart, Thinking};

@@ -1,12 +1,5 @@
 //! The table of the APIs that clients speak.
 
-mod carried;
-mod chat;
-mod frame;
-mod messages;
-mod openai_error;
-mod responses;
-
 use crate::answer::failure::Failure;
 use crate::answer::writer::FrontRow;
 
@@ -33,9 +26,9 @@ macro_rules! table {
 }
 
 table! {
-    Chat: chat::ROW,
-    Responses: responses::ROW,
-    Messages: messages::ROW,
+    Chat: crate::openai_chat::writer::ROW,
+    Responses: crate::openai_responses::writer::ROW,
+    Messages: crate::anthropic::writer::ROW,
 }
 
 impl Front {

@@ -81,3 +81,115 @@ pub struct Usage {
     /// Tokens of reasoning.
     pub reasoning: u64,
 }
+
+/// What an answer says besides what the model wrote. But for `clock` the same events and options
+/// give the same bytes.
+#[derive(Clone, Debug, Default)]
+pub struct AnswerOptions {
+    /// The id of the answer, without the prefix of a front such as `chatcmpl-`.
+    pub id: String,
+    /// Whether the ids of a provider of the front's own API stay: a later request of the client may
+    /// refer to them.
+    pub keeps_ids: bool,
+    /// The id that the provider gave to the answer, which takes the place of one made of `id`. An
+    /// [`crate::answer::Encoder`] sets it by the events.
+    pub provider_id: Option<String>,
+    /// The seconds since 1970 now, for `completed_at` of OpenAI Responses; `null` without it.
+    pub clock: Option<fn() -> u64>,
+    /// The model that the client asked for; the upstream's name of it counts where this is empty.
+    pub model: String,
+    /// When the request came: seconds since 1970.
+    pub created: u64,
+    /// How many choices the client asked for; the others of the upstream are dropped. `None` keeps
+    /// all of them.
+    pub choices: Option<u32>,
+    /// Whether a chat stream ends with a chunk of usage (`stream_options.include_usage`).
+    pub include_usage: bool,
+    /// Whether warnings and repairs go along under the key `toolpipe`, in chunks without choices.
+    pub extras: bool,
+    /// Members of the request that the answer of OpenAI Responses repeats, such as `tools` and
+    /// `instructions`: pairs of a name and JSON.
+    pub echo: Vec<(String, String)>,
+    /// The names of the tools of the request that have one free text in place of arguments
+    /// (`custom` tools of OpenAI Responses).
+    pub custom_tools: Vec<String>,
+    /// The tools of the request that the client has in a namespace (OpenAI Responses): an answer
+    /// names the two apart.
+    pub namespaced_tools: Vec<NamespacedName>,
+}
+
+/// The name of a tool in a namespace, as Codex has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespacedName {
+    /// The name that the model knows.
+    pub full_name: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The name within the namespace.
+    pub name: String,
+}
+
+/// Counts of what is in no part of an answer that did not fail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Events of choices that the client did not ask for.
+    pub other_choices: u64,
+    /// Calls that were cut before the client got anything of them.
+    pub cut_calls: u64,
+    /// Calls and pieces of text behind a call that was cut, which stays open.
+    pub behind_cut: u64,
+    /// Events with content behind the end of the answer.
+    pub late: u64,
+    /// Members of the provider's answer, and items that it ran itself, that the client's API has no
+    /// place for.
+    pub members: Vec<String>,
+    /// The upstream's name of the model, where the answer has the one that the client asked for.
+    pub model: Option<String>,
+}
+
+/// How many names of members are kept, and how many bytes of one.
+const NAMES: (usize, usize) = (32, 48);
+
+impl Dropped {
+    /// Takes the name of a member.
+    pub(crate) fn member(&mut self, name: &str) {
+        let name = event::cut(name, NAMES.1);
+        if self.members.len() < NAMES.0 && !self.members.iter().any(|other| other == name) {
+            self.members.push(name.to_owned());
+        }
+    }
+
+    /// Each count that is not 0, with a sentence for people.
+    pub fn notes(&self) -> impl Iterator<Item = (String, u64)> {
+        let members = (!self.members.is_empty()).then(|| {
+            format!(
+                "dropped of the answer, since the client's API has no place for it: {}",
+                self.members.join(", ")
+            )
+        });
+        let model = self
+            .model
+            .as_ref()
+            .map(|model| format!("the upstream names the model {model}"));
+        let counts = [
+            (
+                "dropped an event of a choice that the client did not ask for",
+                self.other_choices,
+            ),
+            ("dropped a call that was cut", self.cut_calls),
+            (
+                "dropped a call or text behind a call that was cut",
+                self.behind_cut,
+            ),
+            (
+                "dropped an event with content behind the end of the answer",
+                self.late,
+            ),
+        ]
+        .into_iter()
+        .filter(|(_, count)| *count > 0);
+        counts
+            .map(|(what, count)| (what.to_owned(), count))
+            .chain(members.into_iter().chain(model).map(|note| (note, 1)))
+    }
+}

@@ -6,24 +6,16 @@
 //! wrote, and `turn/emitter.rs` the way out.
 
 mod choice;
-mod emitter;
-mod extras;
-mod held;
-#[cfg(test)]
-mod tests;
 
 use crate::answer::details::{Members, Place};
-use crate::answer::dropped::Dropped;
 use crate::answer::failure::Failure;
-use crate::answer::step::{Step, Usage};
-use choice::{ChoiceTurn, Trouble};
-use emitter::{Emitter, TakeStep};
+use crate::answer::step::{Dropped, Step, Usage};
+use crate::answer::turn::choice::{ChoiceTurn, Emitter, TakeStep, Trouble};
 use event::payload::{
-    ContentDelta, Error, FinishReason, RefusalDelta, Retract, SessionStats, StreamEnd, StreamStart,
-    Thinking, ToolCall, ToolCallDelta,
+    ContentDelta, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd,
+    StreamStart, Thinking, ToolCall, ToolCallDelta, Warning,
 };
-use event::{Choices, Event, Json, Kind, Text};
-use extras::Extras;
+use event::{Choices, Event, Json, Kind, Object, Text};
 
 /// How many choices OpenAI's API lets a client ask for.
 const MOST_CHOICES: u32 = 128;
@@ -339,5 +331,244 @@ impl Turn {
     fn emit_usage(&mut self, take: &mut TakeStep<'_>) {
         self.is_done = true;
         take(&self.model, 0, &Step::Usage(self.usage));
+    }
+}
+
+/// The most of them that are kept, and the most bytes, so that a stream of warnings takes no memory
+/// without end.
+const MOST: usize = 256;
+const MOST_BYTES: usize = 256 * 1024;
+
+/// What was found so far: JSON objects.
+#[derive(Debug, Default)]
+pub(crate) struct Extras {
+    notes: Vec<String>,
+    bytes: usize,
+    left_out: u64,
+}
+
+impl Extras {
+    /// Keeps what is worth a note.
+    pub fn push(&mut self, event: &Event<'_>) {
+        let mut out = Vec::new();
+        let mut o = Object::open(&mut out);
+        match event.kind() {
+            Kind::Warning => {
+                let warning = Warning::read(event);
+                o.str("type", "warning")
+                    .str("source", &warning.source.str())
+                    .str("code", &warning.code.str());
+                o.str("message", &warning.message.str());
+            }
+            Kind::ToolCall => {
+                let call = ToolCall::read(event);
+                let Some(repairs) = call.repairs else { return };
+                o.str("type", "repairs")
+                    .str("tool_id", &call.tool_id.str())
+                    .minified("repairs", &repairs.text());
+            }
+            Kind::ServerItem => {
+                let item = ServerItem::read(event);
+                o.str("type", "server_item")
+                    .str("kind", &item.kind.str())
+                    .minified("data", &item.data.text());
+            }
+            _ => return,
+        }
+        o.close();
+        if self.notes.len() >= MOST || self.bytes + out.len() > MOST_BYTES {
+            self.left_out += 1;
+            return;
+        }
+        self.bytes += out.len();
+        self.notes.push(String::from_utf8(out).unwrap_or_default());
+    }
+
+    /// All of it as one JSON object, if there is anything: `{"notes":[…]}`, with `left_out` where
+    /// some were too many.
+    pub fn json(self) -> Option<String> {
+        if self.notes.is_empty() && self.left_out == 0 {
+            return None;
+        }
+        let left_out = if self.left_out == 0 {
+            String::new()
+        } else {
+            format!(",\"left_out\":{}", self.left_out)
+        };
+        Some(format!(
+            "{{\"notes\":[{}]{left_out}}}",
+            self.notes.join(",")
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::answer::step::Step;
+    use crate::answer::turn::Turn;
+    use event::Scanner;
+    use std::fmt::Write;
+
+    /// The steps of events, a line each.
+    fn steps(events: &[&str], is_whole: bool) -> String {
+        let mut out = String::new();
+        let mut turn = Turn::new(true, is_whole);
+        let mut take = |_: &str, choice: u32, step: &Step<'_>| {
+            if choice > 0 {
+                write!(out, "{choice}: ").unwrap();
+            }
+            line(step, &mut out);
+        };
+        let mut scanner = Scanner::default();
+        for event in events {
+            if *event == "begin()" {
+                turn.begin(&mut take);
+                continue;
+            }
+            turn.push(&scanner.read(event).unwrap(), &mut take);
+        }
+        turn.finish(&mut take);
+        assert!(turn.is_done);
+        for (what, count) in turn.dropped.notes() {
+            writeln!(out, "note {what} {count}").unwrap();
+        }
+        if let Some(failure) = turn.failure.filter(|_| !turn.has_begun) {
+            writeln!(
+                out,
+                "status {} {}: {}",
+                failure.status, failure.code, failure.message
+            )
+            .unwrap();
+        }
+        out
+    }
+
+    fn line(step: &Step<'_>, out: &mut String) {
+        match step {
+            Step::Begin => writeln!(out, "begin"),
+            Step::Reasoning {
+                text,
+                provider: None,
+            } => writeln!(out, "reasoning {text:?}"),
+            Step::Reasoning {
+                text,
+                provider: Some(data),
+            } => writeln!(out, "reasoning {text:?} {data}"),
+            Step::Text(text) => writeln!(out, "text {text:?}"),
+            Step::Refusal(text) => writeln!(out, "refusal {text:?}"),
+            Step::CallBegin { id, name, .. } => writeln!(out, "call {id} {name}"),
+            Step::CallArguments(more) => writeln!(out, "  {more}"),
+            Step::CallEnd {
+                arguments,
+                provider,
+            } => writeln!(out, "end of call {arguments} {}", provider.unwrap_or("")),
+            Step::Details(place, members) => {
+                writeln!(
+                    out,
+                    "details {place:?} {}",
+                    serde_json::Value::from((*members).clone())
+                )
+            }
+            Step::End {
+                reason,
+                provider: None,
+            } => writeln!(out, "end {}", reason.name()),
+            Step::End {
+                reason,
+                provider: Some(word),
+            } => writeln!(out, "end {} {word}", reason.name()),
+            Step::Extras(json) => writeln!(out, "extras {json}"),
+            Step::Usage(u) => {
+                writeln!(
+                    out,
+                    "usage {} {} {} {} {}",
+                    u.input, u.output, u.total, u.cached, u.reasoning
+                )
+            }
+            Step::Failed(failure) => writeln!(
+                out,
+                "failed {} {}: {}",
+                failure.status, failure.code, failure.message
+            ),
+        }
+        .unwrap();
+        let length = out.trim_end().len();
+        out.truncate(length);
+        out.push('\n');
+    }
+
+    #[test]
+    fn events_become_steps() {
+        let text = include_str!("turn/steps.cases");
+        let mut wrong = Vec::new();
+        for case in text
+            .split("\n# ")
+            .map(|case| case.strip_prefix("# ").unwrap_or(case))
+        {
+            let (name, rest) = case.split_once('\n').unwrap();
+            let (events, want) = rest.split_once("=>\n").unwrap_or((rest, ""));
+            let events: Vec<&str> = events.lines().filter(|line| !line.is_empty()).collect();
+            let got = steps(&events, false);
+            if got.trim_end() != want.trim_end() {
+                wrong.push(format!("{name}:\n{got}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// The steps without those that show when they came: texts are joined, and so are arguments.
+    fn joined(steps: &str) -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        for line in steps.lines().filter(|line| !line.starts_with("  ")) {
+            let kind = ["text \"", "reasoning \""]
+                .into_iter()
+                .find(|kind| line.starts_with(kind));
+            match (out.last_mut(), kind) {
+                (Some(last), Some(kind)) if last.starts_with(kind) && last.ends_with('"') => {
+                    last.pop();
+                    last.push_str(&line[kind.len()..]);
+                }
+                _ => out.push(line.to_owned()),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn a_whole_answer_is_the_stream_at_its_end_and_nothing_of_it_was_sent_too_early() {
+        let mut mended = 0;
+        for case in include_str!("turn/steps.cases").split("\n# ") {
+            let (name, rest) = case.split_once('\n').unwrap();
+            let events: Vec<&str> = rest
+                .lines()
+                .take_while(|line| *line != "=>")
+                .filter(|line| !line.is_empty())
+                .collect();
+            // A stream writes its choices as they come.
+            if events[0] == "begin()" || events.iter().any(|event| event.contains("\"choice\":")) {
+                continue;
+            }
+            let (stream, whole) = (steps(&events, false), steps(&events, true));
+            if ["call_withdrawn", "call_changed"]
+                .iter()
+                .any(|code| stream.contains(code))
+            {
+                // Only what was sent made these fail.
+                assert!(
+                    whole.contains("\nusage") && !whole.contains("status"),
+                    "{name}:\n{whole}"
+                );
+                assert!(
+                    !stream.contains("call_withdrawn") || !whole.contains("call "),
+                    "{name}:\n{whole}"
+                );
+                mended += 1;
+            } else if let Some((_, failure)) = stream.split_once("failed ") {
+                assert_eq!(whole, format!("status {failure}"), "{name}");
+            } else {
+                assert_eq!(joined(&whole), joined(&stream), "{name}");
+            }
+        }
+        assert!(mended > 3);
     }
 }

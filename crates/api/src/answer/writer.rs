@@ -1,9 +1,9 @@
-//! What a file of `front/` gives: the writer of a stream, and the row of its API.
+//! What the `writer.rs` of an API gives: the writer of a stream, and a row of the table of fronts.
 
 use crate::answer::draft::Draft;
-use crate::answer::failure::Failure;
-use crate::answer::options::AnswerOptions;
-use crate::answer::step::{Step, Usage};
+use crate::answer::failure::{Failure, OPENAI};
+use crate::answer::step::{AnswerOptions, Step, Usage};
+use event::Object;
 
 /// Writes the stream of one API.
 pub(crate) trait StreamWriter {
@@ -38,4 +38,51 @@ pub(crate) struct FrontRow {
     pub whole: fn(&AnswerOptions, &Draft, &Usage, &str) -> Vec<u8>,
     /// The body of an HTTP error.
     pub failure: fn(&Failure) -> Vec<u8>,
+}
+
+/// Appends the event `name`, whose data is an object with the member `type` of the same value
+/// first. Anthropic's clients drop events without a name, and those of both APIs read `type`.
+pub(crate) fn frame(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    let mut data = Object::open(out);
+    data.str("type", name);
+    fill(&mut data);
+    data.close();
+    out.extend_from_slice(b"\n\n");
+}
+
+/// The body of an HTTP error, which is also the error in a chat stream. What a provider of these
+/// APIs says of an error stays, since clients match on it.
+/// <https://platform.openai.com/docs/guides/error-codes>
+pub(crate) fn openai_error(failure: &Failure) -> Vec<u8> {
+    let provider = |key: &str| {
+        failure
+            .provider_text(OPENAI, key)
+            .filter(|_| failure.code != "context_overflow")
+    };
+    let kind = provider("type").unwrap_or_else(|| failure.openai_type().to_owned());
+    let code = provider("code").unwrap_or_else(|| failure.openai_code().to_owned());
+    let param = failure
+        .param
+        .as_deref()
+        .map(str::to_owned)
+        .or_else(|| failure.provider_text(OPENAI, "param"));
+    let mut out = Vec::new();
+    let mut o = Object::open(&mut out);
+    o.object("error", |o| {
+        o.str("message", &failure.message).str("type", &kind);
+        match &param {
+            Some(param) => o.str("param", param),
+            None => o.raw("param", "null"),
+        };
+        if code.starts_with("http_") && failure.provider_has_null(OPENAI, "code") {
+            o.raw("code", "null");
+        } else {
+            o.str("code", &code);
+        }
+    });
+    o.close();
+    out
 }

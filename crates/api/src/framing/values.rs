@@ -1,8 +1,6 @@
 //! A body that is one JSON value, a sequence of values (one a line, or not), or an array of them,
 //! cut at the values.
 
-use super::frame::Frame;
-
 /// Finds where each value begins and ends by its brackets and quotes; sees each byte once.
 ///
 /// Inside a top-level array the items are the values, so that Gemini's array arrives item by item.
@@ -10,7 +8,7 @@ use super::frame::Frame;
 /// allowed), what came so far is broken and reading goes on from there: one bad line costs itself
 /// only.
 #[derive(Debug, Default)]
-pub(super) struct Values {
+pub(crate) struct Values {
     /// The value, or the text between values, that has begun.
     kept: Vec<u8>,
     depth: u32,
@@ -42,7 +40,7 @@ enum ValuesState {
 
 impl Values {
     /// Values of at most `limit` bytes, and at most so many between two.
-    pub(super) fn limited(limit: usize) -> Values {
+    pub(crate) fn limited(limit: usize) -> Values {
         Values {
             limit,
             ..Values::default()
@@ -51,17 +49,17 @@ impl Values {
 
     /// Whether a value was longer than the limit. Nothing is given any more. How the bytes were cut
     /// does not show.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
     /// How many bytes are kept.
-    pub(super) fn kept(&self) -> usize {
+    pub(crate) fn kept(&self) -> usize {
         self.kept.len()
     }
 
     /// Takes the next bytes.
-    pub(super) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
+    pub(crate) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
         if self.full {
             return;
         }
@@ -126,7 +124,7 @@ impl Values {
     }
 
     /// The body ended.
-    pub(super) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
+    pub(crate) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
         self.give(&[], on, true);
     }
 
@@ -246,6 +244,41 @@ mod tests {
             for step in [1, 2, 3, 100] {
                 assert_eq!(frames(body, step), want, "{body} by {step}");
             }
+        }
+    }
+}
+
+/// One piece of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame<'a> {
+    /// A server-sent event.
+    Event {
+        name: Option<&'a str>,
+        data: &'a str,
+    },
+    /// A JSON value of a body that is a value, an array or a sequence of values. Only its brackets
+    /// are checked.
+    Value(&'a str),
+    /// Text between values, or a value that did not end.
+    Broken(&'a str),
+    /// The body is not of any provider's API: its beginning, and whether it looks like an HTML
+    /// page.
+    Foreign { text: &'a str, html: bool },
+    /// The body is compressed, and cannot be decompressed to its end, for this reason.
+    Damaged(&'a str),
+    /// A frame is longer than the limit; reading ends.
+    TooLong,
+}
+
+impl Frame<'_> {
+    /// Whether this frame is complete, not the beginning of a longer one.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Frame::Event { data, .. } => data.trim() == "[DONE]" || event::Raw::parse(data).is_ok(),
+            Frame::Value(text) => event::Raw::parse(text).is_ok(),
+            Frame::Broken(_) | Frame::Damaged(_) => false,
+            Frame::Foreign { html, .. } => *html,
+            Frame::TooLong => true,
         }
     }
 }

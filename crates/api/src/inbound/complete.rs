@@ -1,9 +1,9 @@
 //! Whether whoever answers a request has all of its conversation.
 
-use super::notes::quoted;
-use super::references::Reference;
-use super::request::{InboundError, InboundRequest};
 use crate::Api;
+use crate::inbound::draft::quoted;
+use crate::inbound::references::Reference;
+use crate::inbound::request::{InboundError, InboundRequest};
 use crate::request::result_without_call;
 
 impl InboundRequest {

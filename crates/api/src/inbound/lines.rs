@@ -1,8 +1,8 @@
 //! A request as lines of the protocol, for the standard input of a pipeline, and back.
 
-use super::notes::Notes;
-use super::request::InboundRequest;
 use crate::Api;
+use crate::inbound::draft::Notes;
+use crate::inbound::request::InboundRequest;
 use event::payload::{self, Payload};
 use event::{Json, Object, Raw};
 use serde_json::{Map, Value};

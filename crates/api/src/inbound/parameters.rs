@@ -1,21 +1,15 @@
 //! What a client asks for besides messages and tools, in the words of another API.
 
 mod convert;
-mod include;
-mod left_out;
-mod place;
 mod reasoning;
 mod table;
-mod target;
 
-pub use target::Target;
-
-use super::request::InboundRequest;
 use crate::Api;
-use left_out::{LeftOut, Why};
-use place::{put, take};
+use crate::inbound::parameters::table::{LeftOut, ROWS, Row, Why, put, take};
+use crate::inbound::request::InboundRequest;
 use serde_json::{Map, Value, json};
-use table::{ROWS, Row};
+
+pub use crate::inbound::parameters::table::Target;
 
 /// The members of a request to `to` that mean what `params`, of a client that speaks `from`, ask
 /// for. The same API gets all of them; another gets those that it knows, under its own names. What
@@ -31,7 +25,7 @@ fn members_for(
     }
     let mut rest = params.clone();
     let mut out = Map::new();
-    include::read(from, &mut rest);
+    read_include(from, &mut rest);
     for row in ROWS {
         for place in row.readable(from) {
             let Some(value) = take(&mut rest, place) else {
@@ -55,7 +49,7 @@ fn members_for(
         }
     }
     reasoning::convert(from, to, &mut rest, &mut out, left_out);
-    include::write(to.api, &mut out);
+    write_include(to.api, &mut out);
     // The choice itself is not among the parameters, see `InboundRequest::tool_choice`.
     rest.shift_remove("tool_choice");
     for (name, value) in rest {
@@ -125,7 +119,7 @@ impl InboundRequest {
                 params.push(("tool_choice".to_owned(), choice));
             }
         }
-        // What `request/ollama.rs` does instead: the API has no choice.
+        // What `ollama.rs` does instead: the API has no choice.
         if to.api == Api::Ollama && self.tools.is_some() {
             match self.tool_choice.as_deref() {
                 None | Some("auto" | "none") => {}
@@ -316,5 +310,43 @@ mod tests {
             notes[0].starts_with("the arguments of a call in the history are not a JSON object"),
             "{notes:?}"
         );
+    }
+}
+
+/// The word that asks for log probabilities.
+const LOGPROBS: &str = "message.output_text.logprobs";
+
+/// Makes of the list an object, whose member `logprobs` the table has; what else it asks for is
+/// `include.WORD`.
+pub(crate) fn read_include(from: Api, params: &mut Map<String, Value>) {
+    if from != Api::OpenaiResponses {
+        return;
+    }
+    // `top_logprobs` alone asks for nothing of chat completions.
+    let mut members = Map::new();
+    if params
+        .get("top_logprobs")
+        .and_then(Value::as_u64)
+        .is_some_and(|count| count > 0)
+    {
+        members.insert("logprobs".to_owned(), true.into());
+    }
+    if let Some(Value::Array(words)) = params.get("include") {
+        for word in words.iter().filter_map(Value::as_str) {
+            members.insert(
+                if word == LOGPROBS { "logprobs" } else { word }.to_owned(),
+                true.into(),
+            );
+        }
+    }
+    if !members.is_empty() {
+        params.insert("include".to_owned(), members.into());
+    }
+}
+
+/// Makes the list again.
+pub(crate) fn write_include(to: Api, members: &mut Map<String, Value>) {
+    if to == Api::OpenaiResponses && members.shift_remove("include").is_some() {
+        members.insert("include".to_owned(), json!([LOGPROBS]));
     }
 }

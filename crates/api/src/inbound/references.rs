@@ -34,7 +34,7 @@ pub enum ReferenceKind {
 impl ReferenceKind {
     /// The word by which clients know the error. That of an answer is OpenAI's, that of a thread
     /// Anthropic's.
-    pub(super) fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             ReferenceKind::Answer | ReferenceKind::Item => "previous_response_not_found",
             ReferenceKind::Conversation => "conversation_not_found",
@@ -44,7 +44,7 @@ impl ReferenceKind {
     }
 
     /// Why it cannot be found, and what to send in its place.
-    pub(super) fn missing(self) -> &'static str {
+    pub(crate) fn missing(self) -> &'static str {
         match self {
             ReferenceKind::Answer => {
                 "earlier answers are not kept here; send the whole conversation in input"
@@ -69,13 +69,13 @@ impl Reference {
     /// Whether the provider of the client's own API at `url` may know it. Servers of Anthropic's
     /// API other than Anthropic's own pass over `thread`, and would ask their model for an answer
     /// to nothing but the last message.
-    pub(super) fn may_be_known(&self, url: &str) -> bool {
+    pub(crate) fn may_be_known(&self, url: &str) -> bool {
         self.kind != ReferenceKind::Thread || host(url) == host(Api::Anthropic.base_url())
     }
 }
 
 /// The references among the members of a request of OpenAI Responses, without those in its input.
-pub(super) fn of_responses(params: &Map<String, Value>) -> Vec<Reference> {
+pub(crate) fn of_responses(params: &Map<String, Value>) -> Vec<Reference> {
     let members = [
         ("previous_response_id", ReferenceKind::Answer),
         ("conversation", ReferenceKind::Conversation),
@@ -99,7 +99,7 @@ pub(super) fn of_responses(params: &Map<String, Value>) -> Vec<Reference> {
 
 /// The reference of a request of the Messages API. Source: `BetaThreadContinueParams` in
 /// anthropic-sdk-python.
-pub(super) fn of_messages(params: &Map<String, Value>) -> Option<Reference> {
+pub(crate) fn of_messages(params: &Map<String, Value>) -> Option<Reference> {
     let thread = params
         .get("thread")
         .filter(|thread| thread.get("type").is_some_and(|kind| kind == "continue"))?;

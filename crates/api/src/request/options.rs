@@ -1,7 +1,7 @@
 //! The settings from which a request is made, besides the conversation.
 
 use crate::conversation::Conversation;
-use json::ToolList;
+use json::{ProviderTool, ToolEntry, ToolList};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -98,4 +98,95 @@ pub enum RequestError {
         "the conversation has no message: give a PROMPT, or a log with \"message\" events on standard input"
     )]
     Empty,
+}
+
+/// The user's own system prompt and those of the conversation, with a blank line between them.
+/// `None` if neither exists.
+pub(crate) fn system(talk: &Conversation, options: &RequestOptions) -> Option<String> {
+    let mut texts: Vec<String> = options.system.iter().cloned().collect();
+    texts.extend(
+        talk.messages
+            .iter()
+            .filter(|m| is_system(m.role()))
+            .map(|m| m.text()),
+    );
+    texts.retain(|text| !text.trim().is_empty());
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+/// Whether messages of this role are part of the system prompt.
+pub(crate) fn is_system(role: &str) -> bool {
+    matches!(role, "system" | "developer")
+}
+
+/// One tool of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tool<'a> {
+    /// One that the client runs.
+    Function(&'a ToolEntry),
+    /// The provider's own, in its words: it goes out as it came.
+    Provider(&'a ProviderTool),
+}
+
+/// What the model is to do with the tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToolChoice<'a> {
+    Auto,
+    None,
+    Required,
+    /// This one must be called.
+    Name(&'a str),
+}
+
+impl RequestOptions {
+    /// The tools, the provider's own last.
+    pub(crate) fn tool_list(&self) -> Vec<Tool<'_>> {
+        let Some(tools) = &self.tools else {
+            return Vec::new();
+        };
+        tools
+            .iter()
+            .map(Tool::Function)
+            .chain(tools.provider().iter().map(Tool::Provider))
+            .collect()
+    }
+
+    /// The choice of the user, if there is one.
+    pub(crate) fn choice(&self) -> Option<ToolChoice<'_>> {
+        Some(match self.tool_choice.as_deref()? {
+            "auto" => ToolChoice::Auto,
+            "none" => ToolChoice::None,
+            "required" => ToolChoice::Required,
+            name => ToolChoice::Name(name),
+        })
+    }
+}
+
+impl Tool<'_> {
+    /// The name of a function.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Tool::Function(tool) => Some(&tool.name),
+            Tool::Provider(_) => None,
+        }
+    }
+
+    /// In OpenAI's shape.
+    pub(crate) fn openai(&self) -> Value {
+        let mut out = Vec::new();
+        match self {
+            Tool::Provider(tool) => return value(&tool.text),
+            Tool::Function(tool) => {
+                let mut entry = event::Object::open(&mut out);
+                tool.write_openai(&mut entry);
+                entry.close();
+            }
+        }
+        serde_json::from_slice(&out).unwrap_or_default()
+    }
+}
+
+/// The tree of a text that is JSON already.
+pub(crate) fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
 }

@@ -102,7 +102,7 @@ fn said(parts: Vec<Value>) -> Message {
 
 #[cfg(test)]
 mod tests {
-    use crate::request::sample;
+    use crate::support;
     use crate::{Api, RequestOptions, inbound, request};
     use serde_json::{Value, json};
 
@@ -236,7 +236,7 @@ mod tests {
             .iter()
             .map(Value::to_string)
             .collect();
-        let body = |api| sample::body(api, &RequestOptions::default(), "null", &talk);
+        let body = |api| support::body(api, &RequestOptions::default(), "null", &talk);
         for api in [Api::OpenaiChat, Api::Mistral, Api::Cohere] {
             assert_eq!(body(api)["messages"][1]["content"], "x", "{}", api.name());
         }

@@ -8,10 +8,8 @@
 //! - The results of one turn are one user's message, in call order. Parts that are not text
 //!   (images) follow it.
 
-use super::options::{RequestError, RequestOptions};
-use super::prompt::is_system;
-use super::tools::{Tool, ToolChoice};
 use crate::conversation::{Conversation, Message};
+use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice, is_system};
 use serde_json::{Map, Value, json};
 use tag::{Dialect, PromptChoice, PromptResult};
 
@@ -203,7 +201,7 @@ mod tests {
     fn options(choice: Option<&str>, dialect: &str) -> RequestOptions {
         RequestOptions {
             model: "m".to_owned(),
-            tools: crate::request::sample::list(
+            tools: crate::support::list(
                 r#"[
                 {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}},
                 {"name": "g", "input_schema": {"type": "object"}, "exec": {"command": ["/bin/g"]}},

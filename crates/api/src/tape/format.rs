@@ -1,6 +1,6 @@
 //! The text of a tape, read and written.
 
-use super::exchange::{Ending, Exchange, Head, Read, Request, Tape, TapeError};
+use crate::tape::exchange::{Ending, Exchange, Head, Read, Request, Tape, TapeError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use event::{Object, Raw};

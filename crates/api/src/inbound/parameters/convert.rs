@@ -5,22 +5,22 @@ use serde_json::{Value, json};
 
 /// As it is.
 #[expect(clippy::unnecessary_wraps, reason = "a column of the table")]
-pub(super) fn same(_: Api, _: Api, value: Value) -> Option<Value> {
+pub(crate) fn same(_: Api, _: Api, value: Value) -> Option<Value> {
     Some(value)
 }
 
 /// A whole number. Ollama and others write -1 for "no limit", which elsewhere is an error.
-pub(super) fn count(_: Api, _: Api, value: Value) -> Option<Value> {
+pub(crate) fn count(_: Api, _: Api, value: Value) -> Option<Value> {
     value.as_u64().map(|_| value)
 }
 
 /// A number.
-pub(super) fn number(_: Api, _: Api, value: Value) -> Option<Value> {
+pub(crate) fn number(_: Api, _: Api, value: Value) -> Option<Value> {
     value.as_f64().map(|_| value)
 }
 
 /// A temperature. Anthropic and Cohere end at 1, the others at 2.
-pub(super) fn temperature(_: Api, to: Api, value: Value) -> Option<Value> {
+pub(crate) fn temperature(_: Api, to: Api, value: Value) -> Option<Value> {
     let is_too_hot = matches!(to, Api::Anthropic | Api::Cohere) && value.as_f64()? > 1.0;
     value
         .as_f64()
@@ -28,29 +28,29 @@ pub(super) fn temperature(_: Api, to: Api, value: Value) -> Option<Value> {
 }
 
 /// A word.
-pub(super) fn word(_: Api, _: Api, value: Value) -> Option<Value> {
+pub(crate) fn word(_: Api, _: Api, value: Value) -> Option<Value> {
     value.as_str().map(|_| value.clone())
 }
 
 /// An object.
-pub(super) fn object(_: Api, _: Api, value: Value) -> Option<Value> {
+pub(crate) fn object(_: Api, _: Api, value: Value) -> Option<Value> {
     value.is_object().then_some(value)
 }
 
 /// Who uses the client. OpenAI rejects more than 64 characters
 /// (<https://github.com/maximhq/bifrost/pull/1000>), of which Claude Code sends more.
-pub(super) fn user(_: Api, to: Api, value: Value) -> Option<Value> {
+pub(crate) fn user(_: Api, to: Api, value: Value) -> Option<Value> {
     let has_room = to == Api::Anthropic || value.as_str()?.chars().count() <= 64;
     (has_room && value.is_string()).then_some(value)
 }
 
 /// The class of service. The words of Anthropic mean something else.
-pub(super) fn tier(from: Api, _: Api, value: Value) -> Option<Value> {
+pub(crate) fn tier(from: Api, _: Api, value: Value) -> Option<Value> {
     (from != Api::Anthropic && value.is_string()).then_some(value)
 }
 
 /// The texts at which the model stops: always a list. Anthropic rejects those of white space alone.
-pub(super) fn stops(_: Api, to: Api, value: Value) -> Option<Value> {
+pub(crate) fn stops(_: Api, to: Api, value: Value) -> Option<Value> {
     let list = if value.is_string() {
         vec![value]
     } else {
@@ -65,7 +65,7 @@ pub(super) fn stops(_: Api, to: Api, value: Value) -> Option<Value> {
 }
 
 /// Whether the model may call several tools at once. Anthropic's member says the opposite.
-pub(super) fn parallel(from: Api, _: Api, value: Value) -> Option<Value> {
+pub(crate) fn parallel(from: Api, _: Api, value: Value) -> Option<Value> {
     let value = value.as_bool()?;
     Some(
         if from == Api::Anthropic {
@@ -78,7 +78,7 @@ pub(super) fn parallel(from: Api, _: Api, value: Value) -> Option<Value> {
 }
 
 /// The members of a form of the answer that the second API does not have.
-pub(super) fn lost_of_format(from: Api, to: Api, value: &Value) -> Vec<&'static str> {
+pub(crate) fn lost_of_format(from: Api, to: Api, value: &Value) -> Vec<&'static str> {
     let described = if from == Api::OpenaiChat {
         value.get("json_schema")
     } else {
@@ -99,7 +99,7 @@ pub(super) fn lost_of_format(from: Api, to: Api, value: &Value) -> Vec<&'static 
 }
 
 /// The form of the answer: a JSON object, or JSON by a schema.
-pub(super) fn format(from: Api, to: Api, value: Value) -> Option<Value> {
+pub(crate) fn format(from: Api, to: Api, value: Value) -> Option<Value> {
     let kind = value.get("type")?.as_str()?;
     let described = if from == Api::OpenaiChat {
         value.get("json_schema")

@@ -9,10 +9,8 @@
 //! | ollama | `think`: a word or whether | <https://docs.ollama.com/capabilities/thinking> |
 //! | cohere | `thinking` | <https://docs.cohere.com/docs/reasoning> |
 
-use super::left_out::{LeftOut, Why};
-use super::place::{put, take};
-use super::target::Target;
 use crate::Api;
+use crate::inbound::parameters::table::{LeftOut, Target, Why, put, take};
 use serde_json::{Map, Value, json};
 
 /// What a client asks for.
@@ -31,7 +29,7 @@ struct Reasoning {
 }
 
 /// Takes what `rest` asks for, and puts it into `out`.
-pub(super) fn convert(
+pub(crate) fn convert(
     from: Api,
     to: &Target<'_>,
     rest: &mut Map<String, Value>,

@@ -7,14 +7,12 @@
 //! <https://docs.ollama.com/api/chat>, <https://docs.mistral.ai/api>,
 //! <https://docs.cohere.com/reference/chat>.
 
-use super::convert;
-use super::left_out::Why;
-use super::target::Target;
 use crate::Api;
-use serde_json::Value;
+use crate::inbound::parameters::convert;
+use serde_json::{Map, Value, json};
 
 /// One setting.
-pub(super) struct Row {
+pub(crate) struct Row {
     /// Its places in the APIs, in the order of [`Api::ALL`]: a name, or two with a dot between
     /// them. A client may write each of several, with a bar between them; the first is written to
     /// an upstream. With `<` before them they are only read: clients send them, since servers of
@@ -36,7 +34,7 @@ impl Row {
     }
 
     /// The places where a client of `api` may have written it.
-    pub(super) fn readable(&self, api: Api) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn readable(&self, api: Api) -> impl Iterator<Item = &'static str> {
         self.place(api)
             .trim_start_matches(['<', '+', '=', '!'])
             .split('|')
@@ -44,7 +42,7 @@ impl Row {
     }
 
     /// The place where `to` wants it, or why it has none.
-    pub(super) fn writable(&self, to: &Target<'_>) -> Result<&'static str, Why> {
+    pub(crate) fn writable(&self, to: &Target<'_>) -> Result<&'static str, Why> {
         let places = self.place(to.api);
         match places.chars().next() {
             None | Some('<') => return Err(Why::Lacks),
@@ -61,7 +59,7 @@ impl Row {
     }
 
     /// Whether this value asks for what is the case without it.
-    pub(super) fn asks_for_nothing(place: &str, value: &Value) -> bool {
+    pub(crate) fn asks_for_nothing(place: &str, value: &Value) -> bool {
         match value {
             Value::Null => true,
             Value::Bool(value) => NOT_FALSE.contains(&place) == *value,
@@ -90,7 +88,7 @@ const NOT_FALSE: [&str; 1] = ["parallel_tool_calls"];
 /// the like go to OpenAI's own server alone: of the many others that speak chat completions some
 /// reject them (<https://github.com/fanenr/chatbot/issues/21>).
 #[rustfmt::skip]
-pub(super) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     // openai-chat, openai-responses, anthropic, gemini, ollama, mistral, cohere
     Row { places: ["max_completion_tokens|max_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens", "options.num_predict", "max_tokens", "max_tokens"], convert: convert::count },
     Row { places: ["temperature", "temperature", "temperature", "generationConfig.temperature", "options.temperature", "temperature", "temperature"], convert: convert::temperature },
@@ -120,3 +118,154 @@ pub(super) const ROWS: &[Row] = &[
     Row { places: ["=service_tier", "service_tier", "<service_tier", "", "", "", ""], convert: convert::tier },
     Row { places: ["=store", "store", "", "", "", "", ""], convert: convert::same },
 ];
+
+/// The server that a request goes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The API that it speaks.
+    pub api: Api,
+    /// Its address.
+    pub url: &'a str,
+    /// The model that is asked; "" where it is not known.
+    pub model: &'a str,
+}
+
+impl Target<'_> {
+    /// Whether the address is OpenAI's own, or OpenAI's models at Azure's
+    /// (`NAME.openai.azure.com`). Any other server of chat completions is taken for one that
+    /// ignores a parameter that it does not know, as vLLM, llama.cpp and SGLang do.
+    pub(crate) fn is_openai(&self) -> bool {
+        let url = self.url;
+        let authority = url
+            .split_once("://")
+            .map_or(url, |(_, rest)| rest)
+            .split(['/', '?', '#'])
+            .next()
+            .unwrap_or_default();
+        let host = authority
+            .rsplit('@')
+            .next()
+            .unwrap_or_default()
+            .split(':')
+            .next()
+            .unwrap_or_default();
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        ["openai.com", "azure.com"].iter().any(|domain| {
+            host.strip_suffix(domain)
+                .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        })
+    }
+}
+
+/// Why a parameter was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The API has no such parameter.
+    Lacks,
+    /// OpenAI's own server rejects it; other servers of chat completions take it.
+    NotOpenai,
+    /// Only OpenAI's own server is sure to take it (Groq and others reject what they do not know).
+    OnlyOpenai,
+    /// The API cannot have this value of it.
+    Value,
+    /// The API has it in a form that its decoder here does not read in answers.
+    Unread,
+    /// Another parameter of the request means the same.
+    Twice,
+    /// The model that is asked takes none.
+    Model,
+}
+
+impl Why {
+    const ALL: [Why; 7] = [
+        Why::Lacks,
+        Why::NotOpenai,
+        Why::OnlyOpenai,
+        Why::Value,
+        Why::Unread,
+        Why::Twice,
+        Why::Model,
+    ];
+
+    /// The end of the sentence "left out, since".
+    fn text(self, api: Api) -> String {
+        let api = api.name();
+        match self {
+            Why::Lacks => format!("{api} has no such parameter"),
+            Why::NotOpenai => "OpenAI's own server rejects the parameter".to_owned(),
+            Why::OnlyOpenai => "other servers than OpenAI's reject the parameter".to_owned(),
+            Why::Value => format!("{api} cannot have this value of it"),
+            Why::Unread => format!("what {api} answers to it is not read"),
+            Why::Twice => "another parameter says the same".to_owned(),
+            Why::Model => "the model does not take it".to_owned(),
+        }
+    }
+}
+
+/// The names of what was left out.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut(Vec<(Why, String)>);
+
+impl LeftOut {
+    pub fn add(&mut self, why: Why, name: &str) {
+        self.0.push((why, name.to_owned()));
+    }
+
+    /// Takes out a name for which something else was done.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(_, other)| other != name);
+    }
+
+    /// A sentence for each reason.
+    pub fn sentences(&self, api: Api) -> Vec<String> {
+        let names = |why| {
+            self.0
+                .iter()
+                .filter(move |(other, _)| *other == why)
+                .map(|(_, name)| name.as_str())
+        };
+        let sentence = |why: Why| {
+            let names: Vec<&str> = names(why).collect();
+            (!names.is_empty())
+                .then(|| format!("left out, since {}: {}", why.text(api), names.join(", ")))
+        };
+        Why::ALL.into_iter().filter_map(sentence).collect()
+    }
+}
+
+/// Takes the value at `place`, a name or two with a dot between them. An object that is empty then
+/// goes too.
+pub(crate) fn take(members: &mut Map<String, Value>, place: &str) -> Option<Value> {
+    let Some((first, second)) = place.split_once('.') else {
+        return members.shift_remove(place);
+    };
+    let inner = members.get_mut(first)?.as_object_mut()?;
+    let value = inner.shift_remove(second);
+    if inner.is_empty() {
+        members.shift_remove(first);
+    }
+    value
+}
+
+/// Puts a value at `place`, unless one is there.
+pub(crate) fn put(members: &mut Map<String, Value>, place: &str, value: Value) -> Option<()> {
+    let (inner, name) = match place.split_once('.') {
+        Some((first, second)) => (
+            members
+                .entry(first)
+                .or_insert_with(|| json!({}))
+                .as_object_mut()?,
+            second,
+        ),
+        None => (members, place),
+    };
+    if inner.contains_key(name) {
+        return None;
+    }
+    match (name, value) {
+        // One member of the client's becomes several.
+        ("*", Value::Object(several)) => inner.extend(several),
+        (name, value) => _ = inner.insert(name.to_owned(), value),
+    }
+    Some(())
+}

@@ -1,0 +1,225 @@
+//! Ollama's own chat endpoint (github.com/ollama/ollama, docs/api.md, "Generate a chat
+//! completion"): one JSON object a line.
+//!
+//! A call comes whole in one line, its arguments an object, often without an id. The last line has
+//! `done`, the reason and the counts; a response without streaming is that line alone.
+
+use crate::conversation::{Conversation, Message};
+use crate::openai_chat;
+use crate::provider::{KeyRule, Provider};
+use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice};
+use crate::turn::{Decoder, ReasoningField, Turn};
+use crate::usage::Usage;
+use event::payload::ToolCallDelta;
+use event::{Raw, Sink, Text};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+const API: &str = "ollama";
+
+/// The members of a line that are read.
+const READ: [&str; 9] = [
+    "model",
+    "created_at",
+    "message",
+    "response",
+    "done",
+    "done_reason",
+    "prompt_eval_count",
+    "eval_count",
+    "logprobs",
+];
+
+/// The rules of this stream.
+#[derive(Debug, Default)]
+pub(crate) struct Ollama {
+    thinking: ReasoningField,
+}
+
+impl Decoder for Ollama {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        turn.model(data.get("model"));
+        turn.id(data.get("created_at")); // Responses have no id.
+        if let Some(list) = data.get("logprobs").filter(|list| list.is_array()) {
+            // The entries are those of chat completions (https://docs.ollama.com/api/chat).
+            turn.member(
+                0,
+                "choice",
+                "logprobs",
+                &format!("{{\"content\":{}}}", list.text()),
+                out,
+            );
+        }
+        turn.details(0, "answer", data, &READ, out);
+        if let Some(message) = data.get("message") {
+            self.message(message, turn, out);
+        }
+        if let Some(text) = data.get("response").filter(|t| t.is_str()) {
+            self.text(text, turn, out);
+        }
+        if data.get("done").and_then(Raw::bool) == Some(true) {
+            let n = |key: &str| Usage::count(data, &[key]);
+            turn.usage(&Usage {
+                prompt: n("prompt_eval_count"),
+                completion: n("eval_count"),
+                ..Usage::default()
+            });
+            let word = data.get_str("done_reason").unwrap_or(Cow::Borrowed("stop"));
+            turn.finish_reason(0, openai_chat::stream::reason(&word), &word);
+            turn.end_mark();
+        }
+    }
+
+    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        self.thinking.close(API, turn, out);
+    }
+}
+
+impl Ollama {
+    fn message(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        turn.choice(0);
+        let calls = || message.get("tool_calls").into_iter().flat_map(Raw::items);
+        turn.with_call(calls().next().is_some());
+        if let Some(text) = message.get("thinking") {
+            self.thinking.piece("thinking", text, API, turn, out);
+        }
+        if let Some(text) = message.get("content").filter(|t| t.is_str()) {
+            self.text(text, turn, out);
+        }
+        for call in calls() {
+            self.thinking.close(API, turn, out);
+            let function = call.get("function").unwrap_or(call);
+            let delta = ToolCallDelta {
+                index: function
+                    .get("index")
+                    .or_else(|| call.get("index"))
+                    .and_then(Raw::i64),
+                tool_id: call.get("id").and_then(Text::of),
+                tool_name: function.get("name").and_then(Text::of),
+                done: true,
+                ..ToolCallDelta::default()
+            };
+            turn.call(0, &delta, function.get("arguments"), out);
+        }
+    }
+
+    fn text(&mut self, text: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if text.text() != "\"\"" {
+            self.thinking.close(API, turn, out);
+            turn.text(0, text, out);
+        }
+    }
+}
+
+/// This API in the table.
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "ollama",
+    aliases: &[],
+    base_url: "http://localhost:11434",
+    key_env: "OLLAMA_API_KEY",
+    path: |_| Ok("/api/chat".to_owned()),
+    key: KeyRule::Bearer,
+    headers: &[],
+    has_refusals: false,
+    has_text_results: false,
+    decoder: || Box::new(Ollama::default()),
+    body,
+};
+
+/// The body of the request.
+pub(crate) fn body(
+    talk: &Conversation,
+    options: &RequestOptions,
+) -> Result<Map<String, Value>, RequestError> {
+    let mut messages = options.opening(talk);
+    for (at, m) in talk.messages.iter().enumerate() {
+        let name = called(&talk.messages[..at], m.tool_call_id());
+        let message = message(m, name).map_err(|why| RequestError::Message {
+            position: at + 1,
+            why,
+        })?;
+        messages.push(message);
+    }
+    let mut body = options.chat(messages);
+    let mut tools = options.tool_list();
+    // The API has no tool_choice (https://docs.ollama.com/api/chat): a tool that must not be called
+    // is not sent, and a call cannot be required.
+    match options.choice() {
+        Some(ToolChoice::None) => tools.clear(),
+        Some(ToolChoice::Name(name)) => tools.retain(|tool| tool.name() == Some(name)),
+        _ => {}
+    }
+    if !tools.is_empty() {
+        body.insert("tools".into(), tools.iter().map(Tool::openai).collect());
+    }
+    body.insert("stream".into(), options.stream.into());
+    Ok(body)
+}
+
+/// The name of the tool that the call `id` was for: the latest of that id.
+fn called<'a>(before: &'a [Message], id: &str) -> Option<&'a str> {
+    before
+        .iter()
+        .rev()
+        .find_map(|m| m.calls().into_iter().find(|c| c.id == id).map(|c| c.name))
+}
+
+fn message(message: &Message, called: Option<&str>) -> Result<Value, String> {
+    let mut out = Map::new();
+    let role = if message.role() == "developer" {
+        "system"
+    } else {
+        message.role()
+    };
+    out.insert("role".into(), role.into());
+    out.insert("content".into(), message.text().into());
+    let images = images(message)?;
+    if !images.is_empty() {
+        out.insert("images".into(), images.into());
+    }
+    if role == "tool" {
+        if let Some(name) = message.get_str("name").or(called) {
+            out.insert("tool_name".into(), name.into());
+        }
+        out.insert("tool_call_id".into(), message.tool_call_id().into());
+    }
+    if role == "assistant" {
+        for (_, text) in message.reasoning_fields(API) {
+            out.insert("thinking".into(), text.into());
+        }
+        let calls = message.calls();
+        if !calls.is_empty() {
+            let calls = calls.iter().map(|c| {
+                let arguments: Value =
+                    serde_json::from_str(c.arguments).unwrap_or_else(|_| json!({}));
+                json!({"id": c.id, "function": {"name": c.name, "arguments": arguments}})
+            });
+            out.insert("tool_calls".into(), calls.collect());
+        }
+    }
+    Ok(Value::Object(out))
+}
+
+/// The images of the content, in base64.
+fn images(message: &Message) -> Result<Vec<Value>, String> {
+    let parts = message
+        .content()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    parts
+        .filter(|part| part.get("image_url").is_some())
+        .map(|part| {
+            let url = part
+                .pointer("/image_url/url")
+                .or_else(|| part.get("image_url"))
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let data = url
+                .strip_prefix("data:")
+                .and_then(|rest| rest.split_once(";base64,"));
+            data.map(|(_, base64)| base64.into())
+                .ok_or_else(|| "Ollama takes images as data: URLs in base64 only".to_owned())
+        })
+        .collect()
+}
