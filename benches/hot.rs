@@ -30,10 +30,6 @@ impl Sink for Forget {
         payload::line(&mut self.0, payload, None, choice, None);
         black_box(&self.0);
     }
-
-    fn line(&mut self, json: &str) {
-        black_box(json);
-    }
 }
 
 /// Reads the lines and pushes each event into a new machine.

@@ -38,10 +38,7 @@ mod responses;
 #[path = "pipeline/trials.rs"]
 mod trials;
 
-use api::{
-    Api, End, Form, Front, InboundRequest, NamespacedName, NamespacedTool, RequestOptions, inbound,
-    request,
-};
+use api::{Api, End, Form, Front, InboundRequest, RequestOptions, inbound, request};
 use pipe::Asked;
 use serde_json::{Value, json};
 use std::fs;
@@ -81,8 +78,7 @@ fn run(case: &Path) -> Vec<String> {
             Some((_, Ok(request))) => {
                 asked.tools = request.tools.as_ref().map(|tools| tools.openai(|_| true));
                 asked.options.custom_tools.clone_from(&request.custom_tools);
-                asked.options.namespaced_tools =
-                    request.namespaced_tools.iter().map(namespaced).collect();
+                asked.options.namespaced_tools = request.namespaced_tools.clone();
                 asked.options.include_usage = request.include_usage;
             }
             _ => asked.tools = fs::read_to_string(case.join("tools.json")).ok(),
@@ -114,19 +110,6 @@ fn run(case: &Path) -> Vec<String> {
         );
     }
     wrong
-}
-
-fn namespaced(tool: &NamespacedTool) -> NamespacedName {
-    let NamespacedTool {
-        full_name,
-        namespace,
-        name,
-    } = tool.clone();
-    NamespacedName {
-        full_name,
-        namespace,
-        name,
-    }
 }
 
 /// The file of a case whose name begins with `start` and then names an API.

@@ -192,8 +192,6 @@ impl Sink for Written<'_> {
         self.encoder
             .push(&Event::of(payload, None, choice, None), self.body);
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 /// Gives the decoder's events to the machines, which begin with the first of them.
@@ -211,8 +209,6 @@ impl Sink for Decoded<'_> {
             .get_or_insert_with(|| Pipe::new(self.asked, &event))
             .push(&event);
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 /// The upstream's answer in these pieces, which ends so, to the client.

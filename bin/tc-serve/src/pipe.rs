@@ -477,8 +477,6 @@ impl Sink for PipeSink<'_> {
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         self.0.push(&Event::of(payload, None, choice, None));
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 /// What the last machine writes to.
@@ -539,8 +537,6 @@ impl Sink for PipeEnd<'_> {
         let stream: Option<Raw<'_>> = self.event.and_then(|event| event.stream());
         self.take(&Event::of(payload, stream, choice, None));
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 #[cfg(test)]

@@ -65,8 +65,6 @@ impl Sink for Last<'_> {
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         self.1.push(&Event::of(payload, None, choice, None), self.2);
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 impl Sink for Pipe {
@@ -90,8 +88,6 @@ impl Sink for Pipe {
             &mut Last(Some(&event), &mut self.encoder, &mut self.out),
         );
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 /// The answer of `front` to `bytes`, which end in this way; and whether it failed.

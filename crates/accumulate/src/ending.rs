@@ -1,14 +1,12 @@
-//! The end of a stream: the last calls, retractions, the message, and the whole response.
+//! The end of a stream: the last calls, retractions, and the message.
 
 use crate::call::Emission;
-use crate::failure::StreamError;
 use crate::judge::{self, Rules};
 use crate::message::AssistantMessage;
 use crate::options::EmitOn;
-use crate::shape::{self, ResponseShape, StreamSummary};
 use crate::stream::OpenStream;
 use event::payload::{self, Commit, FinishReason, Message, Retract};
-use event::{Event, Json, Sink, Text};
+use event::{Event, Json, Sink};
 
 impl OpenStream {
     /// Ends the stream: open calls are final or were cut, and the message confirms those that hold.
@@ -66,7 +64,7 @@ impl OpenStream {
             choice.calls.list.extend(earlier.rest());
         }
         let mut failed = reason.is_failure() || self.lost;
-        let writes = !choice.has_message && self.options.shape.is_none();
+        let writes = !choice.has_message;
         if writes && !failed && !self.options.no_message {
             let message = AssistantMessage {
                 draft: &choice.draft,
@@ -120,43 +118,6 @@ impl OpenStream {
     /// Takes an `error` of the input. The error of a line that was too long means that an event of
     /// this stream is missing.
     pub fn failed(&mut self, event: &Event<'_>) {
-        let error = payload::Error::read(event);
-        let [code, message] = [error.code, error.message].map(Text::str);
-        self.lost |= code == "line_too_long";
-        if self.options.shape.is_some() && self.error.is_none() {
-            self.error = Some(StreamError {
-                code: code.into_owned(),
-                message: message.into_owned(),
-            });
-        }
-    }
-
-    /// Writes the whole response on one line (`--as`).
-    pub fn respond(&mut self, shape: ResponseShape, reason: FinishReason, out: &mut dyn Sink) {
-        let mut choices: Vec<_> = self
-            .choices
-            .iter()
-            .map(|c| shape::ChoiceSummary {
-                number: c.number,
-                draft: &c.draft,
-                calls: &c.calls.list,
-            })
-            .collect();
-        let reason = if self.lost {
-            FinishReason::Error
-        } else {
-            reason
-        };
-        // Clients read the first of the list, whichever choice's text came first.
-        choices.sort_by_key(|part| part.number);
-        let whole = StreamSummary {
-            id: &self.response,
-            model: &self.model,
-            parts: &choices,
-            reason,
-            stats: self.stats,
-            error: self.error.as_ref(),
-        };
-        out.line(&shape.response(&whole));
+        self.lost |= payload::Error::read(event).code == "line_too_long";
     }
 }

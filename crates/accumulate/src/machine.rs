@@ -3,7 +3,7 @@
 use crate::options::Options;
 use crate::stream::{OpenStream, SOURCE};
 use event::payload::{
-    ContentDelta, FinishReason, Message, RefusalDelta, SessionStats, StreamEnd, Thinking, Warning,
+    ContentDelta, FinishReason, Message, RefusalDelta, StreamEnd, Thinking, Warning,
 };
 use event::{Event, Json, Kind, Machine, Sink};
 use std::rc::Rc;
@@ -21,19 +21,12 @@ impl Accumulate {
             stream: OpenStream::new(options),
         }
     }
-
-    fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
-        self.stream.end(reason, out);
-        if let Some(shape) = self.stream.options.shape {
-            self.stream.respond(shape, reason, out);
-        }
-    }
 }
 
 impl Machine for Accumulate {
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let stream = &mut self.stream;
-        let mut is_passed = stream.options.shape.is_none();
+        let mut is_passed = true;
         let (keeps_text, keeps) = (
             !stream.options.no_message && !stream.is_over,
             !stream.is_over,
@@ -94,8 +87,7 @@ impl Machine for Accumulate {
                 }
             }
             Kind::Error => stream.failed(event),
-            Kind::SessionStats => stream.stats = Some(SessionStats::read(event)),
-            Kind::StreamEnd => self.end(StreamEnd::read(event).finish_reason, out),
+            Kind::StreamEnd => stream.end(StreamEnd::read(event).finish_reason, out),
             _ => {}
         }
         if is_passed {
@@ -109,7 +101,7 @@ impl Machine for Accumulate {
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
-        self.end(FinishReason::Cut, out);
+        self.stream.end(FinishReason::Cut, out);
     }
 
     fn kept(&self) -> usize {

@@ -192,6 +192,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     has_text_results: true,
     decoder: || Box::new(Cohere::default()),
     body,
+    answers: None,
 };
 
 /// The body of the request.

@@ -3,3 +3,4 @@
 pub(crate) mod partial;
 pub(crate) mod request;
 pub(crate) mod stream;
+pub(crate) mod writer;

@@ -39,7 +39,7 @@ mod verbatim;
 
 pub use crate::answer::{
     AnswerOptions, Block, ChoiceDraft, Draft, Dropped, Encoder, Failure, Form, Front, Members,
-    NamespacedName, Place, ProviderError, REPEATED, Step, Usage,
+    Place, ProviderError, REPEATED, Step, Usage, WholeResponse,
 };
 pub use crate::api::Api;
 pub use crate::capability::{

@@ -23,6 +23,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     has_text_results: true,
     decoder: || Box::new(OpenaiChat::mistral()),
     body,
+    answers: None,
 };
 
 /// The body of the request.

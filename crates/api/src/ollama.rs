@@ -124,6 +124,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     has_text_results: false,
     decoder: || Box::new(Ollama::default()),
     body,
+    answers: None,
 };
 
 /// The body of the request.

@@ -1,5 +1,6 @@
 //! The columns of the table of provider APIs.
 
+use crate::answer::writer::AnswerFormat;
 use crate::request::options::{Body, RequestError, RequestOptions};
 use crate::turn::Decoder;
 
@@ -38,4 +39,6 @@ pub(crate) struct Provider {
     pub decoder: fn() -> Box<dyn Decoder>,
     /// The builder of its requests.
     pub body: Body,
+    /// How its answers are written, for its clients.
+    pub answers: Option<&'static AnswerFormat>,
 }

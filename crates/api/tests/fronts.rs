@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use toolpipe_api::{
-    AnswerOptions, Api, Encoder, End, Form, Front, NamespacedName, RequestOptions, Stream,
+    AnswerOptions, Api, Encoder, End, Form, Front, NamespacedTool, RequestOptions, Stream,
     StreamOptions, inbound, request,
 };
 
@@ -63,7 +63,7 @@ fn options(folder: &Path) -> AnswerOptions {
             .map(|tool| {
                 let [full_name, namespace, name] = ["full_name", "namespace", "name"]
                     .map(|key| tool.get_str(key).unwrap().into_owned());
-                NamespacedName {
+                NamespacedTool {
                     full_name,
                     namespace,
                     name,
@@ -147,7 +147,7 @@ impl Meaning {
     }
 
     /// Takes the namespaces off the names of the calls: our decoder does not read them.
-    fn name_in_namespaces(&mut self, tools: &[NamespacedName]) {
+    fn name_in_namespaces(&mut self, tools: &[NamespacedTool]) {
         for tool in tools {
             for call in &mut self.calls {
                 *call = call.replace(&tool.full_name, &tool.name);

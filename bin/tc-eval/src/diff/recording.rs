@@ -294,6 +294,4 @@ impl event::Sink for Recorder<'_, '_> {
         self.conversation
             .record(&Event::of(payload, None, choice, None), self.line, false);
     }
-
-    fn line(&mut self, _: &str) {}
 }

@@ -94,6 +94,4 @@ impl event::Sink for Sink<'_> {
             matches!(payload, Payload::Error(error) if error.code.str() == "frame_too_long");
         (self.take)(&Event::of(payload, None, choice, None), self.origin);
     }
-
-    fn line(&mut self, _: &str) {}
 }

@@ -1,6 +1,7 @@
 //! The answer so far, as its parts in order.
 
 use crate::answer::details::{Members, Place, merge};
+use crate::answer::failure::Failure;
 use crate::answer::step::Step;
 use event::payload::FinishReason;
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub struct Draft {
     pub details: BTreeMap<Place, Members>,
     /// What goes under the key `toolpipe`, as JSON; see [`Step::Extras`].
     pub extras: Option<String>,
+    /// Why the answer failed, where what came of it is written nevertheless.
+    pub failure: Option<Failure>,
     /// The bytes that are kept.
     kept: usize,
 }
@@ -96,6 +99,32 @@ impl Draft {
     /// The bytes that are kept.
     pub(crate) fn kept(&self) -> usize {
         self.kept
+    }
+
+    /// Takes out the call `id` of the choice `choice`, which does not hold.
+    pub(crate) fn retract(&mut self, choice: u32, id: &str) {
+        if let Some(choice) = self.choices.iter_mut().find(|c| c.number == choice) {
+            let is_it = |block: &Block| matches!(block, Block::Call { id: own, .. } if own == id);
+            let gone = choice.blocks.extract_if(.., |block| is_it(block));
+            self.kept -= gone.map(|block| block.kept()).sum::<usize>();
+        }
+    }
+
+    /// Ends every choice for this reason, which fits its calls.
+    pub(crate) fn end(&mut self, reason: FinishReason) {
+        for choice in &mut self.choices {
+            let has_calls = choice
+                .blocks
+                .iter()
+                .any(|b| matches!(b, Block::Call { .. }));
+            choice.finish = Some(match reason {
+                FinishReason::Stop | FinishReason::ToolCalls if has_calls => {
+                    FinishReason::ToolCalls
+                }
+                FinishReason::ToolCalls => FinishReason::Stop,
+                other => other,
+            });
+        }
     }
 
     /// Takes a step of the choice `choice`.

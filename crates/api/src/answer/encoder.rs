@@ -109,7 +109,10 @@ fn is_of_one_choice(kind: Kind) -> bool {
 impl Encoder {
     /// An answer that has not begun.
     pub fn new(front: Front, form: Form, options: AnswerOptions) -> Encoder {
-        let writer = (form == Form::Stream).then(|| (front.row().stream)(&options));
+        let writer = match front.format().stream {
+            Some(stream) if form == Form::Stream => Some(stream(&options)),
+            _ => None,
+        };
         let turn = Turn::new(options.extras, form == Form::Whole);
         Encoder {
             turn,
@@ -206,10 +209,10 @@ impl Encoder {
         let Encoder { turn, page } = self;
         turn.finish(&mut |model, choice, step| page.write(model, choice, step, out));
         if page.writer.is_none() && turn.failure.is_none() {
-            out.extend((page.front.row().whole)(
+            out.extend((page.front.format().whole)(
                 &page.options,
                 &page.draft,
-                &turn.usage,
+                Some(&turn.usage),
                 page.model(&turn.model),
             ));
         }

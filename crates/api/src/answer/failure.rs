@@ -64,7 +64,42 @@ const WORDS: [(&str, u16); 23] = [
     ("invalid_request", 400),
 ];
 
+/// What each API calls a failure with a status.
+/// <https://platform.openai.com/docs/guides/error-codes>,
+/// <https://platform.claude.com/docs/en/api/errors>,
+/// <https://ai.google.dev/gemini-api/docs/troubleshooting>.
+pub(crate) struct FailureNames {
+    pub openai: &'static str,
+    pub anthropic: &'static str,
+    /// With the code, where that is not the status.
+    pub gemini: (Option<u16>, &'static str),
+}
+
+/// The first row with the status counts.
+#[rustfmt::skip]
+const NAMES: &[(std::ops::RangeInclusive<u16>, FailureNames)] = &[
+    (401..=401, FailureNames { openai: "authentication_error", anthropic: "authentication_error", gemini: (None, "UNAUTHENTICATED") }),
+    (402..=402, FailureNames { openai: "invalid_request_error", anthropic: "billing_error", gemini: (None, "INVALID_ARGUMENT") }),
+    (403..=403, FailureNames { openai: "permission_error", anthropic: "permission_error", gemini: (None, "PERMISSION_DENIED") }),
+    (404..=404, FailureNames { openai: "not_found_error", anthropic: "not_found_error", gemini: (None, "NOT_FOUND") }),
+    (413..=413, FailureNames { openai: "invalid_request_error", anthropic: "request_too_large", gemini: (None, "INVALID_ARGUMENT") }),
+    (429..=429, FailureNames { openai: "rate_limit_error", anthropic: "rate_limit_error", gemini: (None, "RESOURCE_EXHAUSTED") }),
+    (400..=499, FailureNames { openai: "invalid_request_error", anthropic: "invalid_request_error", gemini: (None, "INVALID_ARGUMENT") }),
+    (503..=503, FailureNames { openai: "server_error", anthropic: "api_error", gemini: (None, "UNAVAILABLE") }),
+    (504..=504, FailureNames { openai: "server_error", anthropic: "timeout_error", gemini: (None, "DEADLINE_EXCEEDED") }),
+    (529..=529, FailureNames { openai: "server_error", anthropic: "overloaded_error", gemini: (Some(503), "UNAVAILABLE") }),
+    (0..=u16::MAX, FailureNames { openai: "server_error", anthropic: "api_error", gemini: (Some(500), "INTERNAL") }),
+];
+
 impl Failure {
+    /// What each API calls it.
+    pub(crate) fn names(&self) -> &'static FailureNames {
+        let row = NAMES
+            .iter()
+            .find(|(statuses, _)| statuses.contains(&self.status));
+        &row.unwrap_or(&NAMES[NAMES.len() - 1]).1
+    }
+
     /// A failure with the status that fits its code.
     pub fn new(code: &str, message: &str) -> Failure {
         Failure {
@@ -169,19 +204,6 @@ impl Failure {
             ("http_429", _) => "rate_limit_exceeded",
             ("http_401", _) => "invalid_api_key",
             (code, _) => code,
-        }
-    }
-
-    /// The `type` of an OpenAI error with this status.
-    pub(crate) fn openai_type(&self) -> &'static str {
-        match self.status {
-            _ if self.code == "insufficient_quota" => "insufficient_quota",
-            401 => "authentication_error",
-            403 => "permission_error",
-            404 => "not_found_error",
-            429 => "rate_limit_error",
-            400..=499 => "invalid_request_error",
-            _ => "server_error",
         }
     }
 }

@@ -1,45 +1,48 @@
-//! The table of the APIs that clients speak.
+//! The APIs that clients speak.
 
 use crate::answer::failure::Failure;
-use crate::answer::writer::FrontRow;
+use crate::answer::writer::AnswerFormat;
+use crate::api::Api;
+use event::Object;
 
-macro_rules! table {
-    ($($front:ident: $row:path,)*) => {
-        /// An API that clients speak.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[expect(missing_docs, reason = "each variant is the API of its name in the table")]
-        pub enum Front {
-            $($front,)*
-        }
-
-        impl Front {
-            /// Every front, in the order of the table.
-            pub const ALL: [Front; [$(Front::$front,)*].len()] = [$(Front::$front,)*];
-
-            pub(crate) fn row(self) -> &'static FrontRow {
-                match self {
-                    $(Front::$front => &$row,)*
-                }
-            }
-        }
-    };
-}
-
-table! {
-    Chat: crate::openai_chat::writer::ROW,
-    Responses: crate::openai_responses::writer::ROW,
-    Messages: crate::anthropic::writer::ROW,
+/// An API that clients speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Front {
+    /// Chat completions.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
+    /// Anthropic Messages.
+    Messages,
 }
 
 impl Front {
+    /// Every front.
+    pub const ALL: [Front; 3] = [Front::Chat, Front::Responses, Front::Messages];
+
+    /// The API.
+    pub fn api(self) -> Api {
+        match self {
+            Front::Chat => Api::OpenaiChat,
+            Front::Responses => Api::OpenaiResponses,
+            Front::Messages => Api::Anthropic,
+        }
+    }
+
     /// The name of the API, as `--api` has it.
     pub fn name(self) -> &'static str {
-        self.row().name
+        self.api().name()
+    }
+
+    /// How its answers are written.
+    pub(crate) fn format(self) -> &'static AnswerFormat {
+        let format = self.api().provider().answers;
+        format.expect("the row of each front has the format of its answers")
     }
 
     /// The path of its requests.
     pub fn path(self) -> &'static str {
-        self.row().path
+        self.format().path
     }
 
     /// Whether an answer may have several choices; else it has choice 0 alone.
@@ -49,6 +52,13 @@ impl Front {
 
     /// The body of an HTTP error in the form of this front.
     pub fn failure(self, failure: &Failure) -> Vec<u8> {
-        (self.row().failure)(failure)
+        let mut out = Vec::new();
+        let mut o = Object::open(&mut out);
+        if self == Front::Messages {
+            o.str("type", "error");
+        }
+        (self.format().error)(&mut o, failure);
+        o.close();
+        out
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::answer::Failure;
 use crate::answer::details::{Members, Place};
-use event::payload::FinishReason;
+use crate::inbound::tools::NamespacedTool;
+use event::payload::{FinishReason, SessionStats};
 
 /// One step of an answer. For each choice the steps are in this order: `Begin`; then reasoning,
 /// text, refusals and calls, one after the other, in which no step comes between `CallBegin` and
@@ -82,6 +83,29 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
+impl Usage {
+    /// The counts of `stats`; `None` where those have none.
+    pub(crate) fn of(stats: &SessionStats) -> Option<Usage> {
+        let counts = [
+            stats.prompt_tokens,
+            stats.completion_tokens,
+            stats.total(),
+            stats.cached_tokens,
+            stats.reasoning_tokens,
+        ];
+        counts.iter().any(Option::is_some).then(|| {
+            let [input, output, total, cached, reasoning] = counts.map(Option::unwrap_or_default);
+            Usage {
+                input,
+                output,
+                total: total.max(input).max(output),
+                cached,
+                reasoning,
+            }
+        })
+    }
+}
+
 /// What an answer says besides what the model wrote. But for `clock` the same events and options
 /// give the same bytes.
 #[derive(Clone, Debug, Default)]
@@ -115,18 +139,7 @@ pub struct AnswerOptions {
     pub custom_tools: Vec<String>,
     /// The tools of the request that the client has in a namespace (OpenAI Responses): an answer
     /// names the two apart.
-    pub namespaced_tools: Vec<NamespacedName>,
-}
-
-/// The name of a tool in a namespace, as Codex has them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamespacedName {
-    /// The name that the model knows.
-    pub full_name: String,
-    /// The namespace.
-    pub namespace: String,
-    /// The name within the namespace.
-    pub name: String,
+    pub namespaced_tools: Vec<NamespacedTool>,
 }
 
 /// Counts of what is in no part of an answer that did not fail.

@@ -254,22 +254,8 @@ impl Turn {
 
     /// Takes counts, in the place of those that came before.
     fn stats(&mut self, stats: &SessionStats) {
-        let counts = [
-            stats.prompt_tokens,
-            stats.completion_tokens,
-            stats.total(),
-            stats.cached_tokens,
-            stats.reasoning_tokens,
-        ];
-        if counts.iter().any(Option::is_some) {
-            let [input, output, total, cached, reasoning] = counts.map(Option::unwrap_or_default);
-            self.usage = Usage {
-                input,
-                output,
-                total: total.max(input).max(output),
-                cached,
-                reasoning,
-            };
+        if let Some(usage) = Usage::of(stats) {
+            self.usage = usage;
             self.has_usage = true;
         }
     }

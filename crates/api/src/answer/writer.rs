@@ -1,4 +1,4 @@
-//! What the `writer.rs` of an API gives: the writer of a stream, and a row of the table of fronts.
+//! What the `writer.rs` of an API gives: the writer of a stream, and how it writes answers.
 
 use crate::answer::draft::Draft;
 use crate::answer::failure::{Failure, OPENAI};
@@ -26,18 +26,16 @@ pub(crate) trait StreamWriter {
     }
 }
 
-/// The row of one API.
-pub(crate) struct FrontRow {
-    /// The name of the API, as `--api` has it.
-    pub name: &'static str,
+/// How one API writes answers.
+pub(crate) struct AnswerFormat {
     /// The path of its requests.
     pub path: &'static str,
-    /// The writer of its stream.
-    pub stream: fn(&AnswerOptions) -> Box<dyn StreamWriter>,
-    /// The whole answer at once: one JSON object.
-    pub whole: fn(&AnswerOptions, &Draft, &Usage, &str) -> Vec<u8>,
-    /// The body of an HTTP error.
-    pub failure: fn(&Failure) -> Vec<u8>,
+    /// The writer of its stream; `None` where no client asks for one.
+    pub stream: Option<fn(&AnswerOptions) -> Box<dyn StreamWriter>>,
+    /// The whole answer at once: one JSON object. `None`: the tokens are not counted.
+    pub whole: fn(&AnswerOptions, &Draft, Option<&Usage>, &str) -> Vec<u8>,
+    /// Writes the member `error`, of an HTTP error as of an answer that has one.
+    pub error: fn(&mut Object<'_>, &Failure),
 }
 
 /// Appends the event `name`, whose data is an object with the member `type` of the same value
@@ -53,26 +51,25 @@ pub(crate) fn frame(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object
     out.extend_from_slice(b"\n\n");
 }
 
-/// The body of an HTTP error, which is also the error in a chat stream. What a provider of these
-/// APIs says of an error stays, since clients match on it.
-/// <https://platform.openai.com/docs/guides/error-codes>
-pub(crate) fn openai_error(failure: &Failure) -> Vec<u8> {
+/// The member `error` of OpenAI's APIs. What a provider of these APIs says of an error stays, since
+/// clients match on it. <https://platform.openai.com/docs/guides/error-codes>
+pub(crate) fn openai_error(o: &mut Object<'_>, failure: &Failure) {
     let provider = |key: &str| {
         failure
             .provider_text(OPENAI, key)
             .filter(|_| failure.code != "context_overflow")
     };
-    let kind = provider("type").unwrap_or_else(|| failure.openai_type().to_owned());
-    let code = provider("code").unwrap_or_else(|| failure.openai_code().to_owned());
-    let param = failure
-        .param
-        .as_deref()
-        .map(str::to_owned)
-        .or_else(|| failure.provider_text(OPENAI, "param"));
-    let mut out = Vec::new();
-    let mut o = Object::open(&mut out);
+    let kind = provider("type");
+    let kind = kind.as_deref().unwrap_or(match failure.code.as_str() {
+        "insufficient_quota" => "insufficient_quota",
+        _ => failure.names().openai,
+    });
+    let code = provider("code");
+    let code = code.as_deref().unwrap_or_else(|| failure.openai_code());
+    let param = failure.param.as_deref().map(str::to_owned);
+    let param = param.or_else(|| failure.provider_text(OPENAI, "param"));
     o.object("error", |o| {
-        o.str("message", &failure.message).str("type", &kind);
+        o.str("message", &failure.message).str("type", kind);
         match &param {
             Some(param) => o.str("param", param),
             None => o.raw("param", "null"),
@@ -80,9 +77,7 @@ pub(crate) fn openai_error(failure: &Failure) -> Vec<u8> {
         if code.starts_with("http_") && failure.provider_has_null(OPENAI, "code") {
             o.raw("code", "null");
         } else {
-            o.str("code", &code);
+            o.str("code", code);
         }
     });
-    o.close();
-    out
 }

@@ -33,6 +33,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     has_text_results: false,
     decoder: || Box::new(Anthropic::default()),
     body,
+    answers: Some(&crate::anthropic::writer::FORMAT),
 };
 
 /// The body of the request.

@@ -13,7 +13,7 @@ use event::{Array, Object, Raw, minify};
 pub(crate) fn whole(
     options: &AnswerOptions,
     draft: &Draft,
-    counts: &Usage,
+    counts: Option<&Usage>,
     model: &str,
 ) -> Vec<u8> {
     let empty = ChoiceDraft::default();
@@ -71,7 +71,12 @@ pub(crate) fn whole(
         false,
     );
     ending(&mut o, reason, &members);
-    usage(&mut o, counts, draft.details.get(&Place::Usage));
+    if let Some(counts) = counts {
+        usage(&mut o, counts, draft.details.get(&Place::Usage));
+    }
+    if let Some(failure) = &draft.failure {
+        error(&mut o, failure);
+    }
     o.close();
     out
 }
@@ -210,6 +215,7 @@ pub(crate) fn stop_reason(
         FinishReason::ToolCalls => "tool_use",
         FinishReason::Length => "max_tokens",
         FinishReason::ContentFilter => "refusal",
+        FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
         _ if has_refusal => "refusal",
         FinishReason::Stop if provider == Some("pause_turn") => "pause_turn",
         FinishReason::Stop if provider == Some("stop_sequence") => "stop_sequence",
@@ -359,16 +365,6 @@ fn text(json: Vec<u8>) -> String {
     String::from_utf8(json).unwrap_or_default()
 }
 
-/// The body of an HTTP error.
-pub(crate) fn error_body(failure: &Failure) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut o = Object::open(&mut out);
-    o.str("type", "error");
-    error(&mut o, failure);
-    o.close();
-    out
-}
-
 /// The member `error`.
 pub(crate) fn error(o: &mut Object<'_>, failure: &Failure) {
     // A 413 is about the bytes of the request, which Anthropic's clients tell from a prompt that is
@@ -383,7 +379,7 @@ pub(crate) fn error(o: &mut Object<'_>, failure: &Failure) {
             own.as_deref().unwrap_or(match failure.status {
                 _ if is_overflow => "invalid_request_error",
                 _ if failure.is_quota() => "billing_error",
-                status => kind(status),
+                _ => failure.names().anthropic,
             }),
         );
         if is_overflow && !failure.message.contains(TOO_LONG) {
@@ -400,18 +396,3 @@ pub(crate) fn error(o: &mut Object<'_>, failure: &Failure) {
 /// The provider's own words, by which Claude Code and others know that they must make the
 /// conversation shorter.
 const TOO_LONG: &str = "prompt is too long";
-
-fn kind(status: u16) -> &'static str {
-    match status {
-        401 => "authentication_error",
-        402 => "billing_error",
-        403 => "permission_error",
-        404 => "not_found_error",
-        413 => "request_too_large",
-        429 => "rate_limit_error",
-        504 => "timeout_error",
-        529 => "overloaded_error",
-        400..=499 => "invalid_request_error",
-        _ => "api_error",
-    }
-}

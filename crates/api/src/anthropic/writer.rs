@@ -16,18 +16,17 @@ use crate::answer::details;
 use crate::answer::details::{Members, Place, merge};
 use crate::answer::failure::Failure;
 use crate::answer::step::{AnswerOptions, Step, Usage};
-use crate::answer::writer::{FrontRow, StreamWriter, frame};
+use crate::answer::writer::{AnswerFormat, StreamWriter, frame};
 use crate::anthropic::whole;
 use crate::anthropic::whole::{Opaque, envelope, stop_reason, tool_use, usage};
 use event::Object;
 
-/// The row of this API.
-pub(crate) const ROW: FrontRow = FrontRow {
-    name: "anthropic",
+/// How this API writes answers.
+pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/messages",
-    stream: |options| Box::new(Writer::new(options)),
+    stream: Some(|options| Box::new(Writer::new(options))),
     whole: whole::whole,
-    failure: whole::error_body,
+    error: whole::error,
 };
 
 /// The kind of the block that is open.

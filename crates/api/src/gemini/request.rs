@@ -60,6 +60,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     has_text_results: true,
     decoder: || Box::new(Gemini::default()),
     body,
+    answers: Some(&crate::gemini::writer::FORMAT),
 };
 
 /// The body of the request.

@@ -21,6 +21,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     has_text_results: true,
     decoder: || Box::new(OpenaiChat::default()),
     body,
+    answers: Some(&crate::openai_chat::writer::FORMAT),
 };
 
 /// The body of the request.

@@ -9,19 +9,18 @@ use crate::answer::details::{Members, Place, merge};
 use crate::answer::draft::{Block, ChoiceDraft, Draft};
 use crate::answer::step::{AnswerOptions, Step, Usage};
 use crate::answer::writer::openai_error;
-use crate::answer::writer::{FrontRow, StreamWriter};
+use crate::answer::writer::{AnswerFormat, StreamWriter};
 use event::payload::FinishReason;
 use event::{Choices, Object, Raw};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// The row of this API.
-pub(crate) const ROW: FrontRow = FrontRow {
-    name: "openai-chat",
+/// How this API writes answers.
+pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/chat/completions",
-    stream: |options| Box::new(ChatStream::new(options)),
+    stream: Some(|options| Box::new(ChatStream::new(options))),
     whole,
-    failure: openai_error,
+    error: openai_error,
 };
 
 /// The stream.
@@ -190,7 +189,9 @@ impl StreamWriter for ChatStream {
             }
             Step::Failed(failed) => {
                 out.extend_from_slice(b"data: ");
-                out.extend(openai_error(failed));
+                let mut o = Object::open(out);
+                openai_error(&mut o, failed);
+                o.close();
                 out.extend_from_slice(b"\n\n");
             }
         }
@@ -198,7 +199,7 @@ impl StreamWriter for ChatStream {
 }
 
 /// The whole answer.
-fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> Vec<u8> {
+fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut envelope = Envelope::new(options, "chat.completion");
     envelope.members = draft
@@ -206,9 +207,6 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> 
         .get(&Place::Answer)
         .cloned()
         .unwrap_or_default();
-    let counts = details::counts(draft.details.get(&Place::Usage), |o| {
-        usage_members(usage, o)
-    });
     envelope.object(model, &mut out, |o| {
         o.array("choices", |list| {
             for choice in &draft.choices {
@@ -227,9 +225,18 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> 
                 });
             }
         });
-        o.raw("usage", &counts);
+        if let Some(usage) = usage {
+            let theirs = draft.details.get(&Place::Usage);
+            o.raw(
+                "usage",
+                &details::counts(theirs, |o| usage_members(usage, o)),
+            );
+        }
         if let Some(extras) = &draft.extras {
             o.raw("toolpipe", extras);
+        }
+        if let Some(failure) = &draft.failure {
+            openai_error(o, failure);
         }
     });
     out
@@ -283,13 +290,14 @@ fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
     details::write(o, &more);
 }
 
-/// The value of `finish_reason`. A failed answer has none.
+/// The value of `finish_reason`. A stream that failed has none.
 fn reason_name(reason: FinishReason) -> &'static str {
     match reason {
         FinishReason::ToolCalls => "tool_calls",
         FinishReason::Length => "length",
         FinishReason::ContentFilter => "content_filter",
-        _ => "stop",
+        FinishReason::Stop => "stop",
+        FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
     }
 }
 
@@ -447,10 +455,11 @@ impl Envelope {
     pub fn object(&self, model: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
         let model = if model.is_empty() { &self.model } else { model };
         let mut o = Object::open(out);
-        o.str("id", &self.id)
-            .str("object", self.object)
-            .int("created", self.created)
-            .str("model", model);
+        o.str("id", &self.id).str("object", self.object);
+        if self.created != 0 {
+            o.int("created", self.created);
+        }
+        o.str("model", model);
         fill(&mut o);
         details::write(&mut o, &self.members);
         o.close();

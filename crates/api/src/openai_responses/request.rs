@@ -31,6 +31,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     has_text_results: false,
     decoder: || Box::new(OpenaiResponses::default()),
     body,
+    answers: Some(&crate::openai_responses::writer::FORMAT),
 };
 
 /// The body of the request.

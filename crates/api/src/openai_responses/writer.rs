@@ -16,10 +16,11 @@
 use crate::answer::details::{Members, Place, merge};
 use crate::answer::draft::Draft;
 use crate::answer::failure::Failure;
-use crate::answer::step::{AnswerOptions, NamespacedName, Step, Usage};
+use crate::answer::step::{AnswerOptions, Step, Usage};
 use crate::answer::writer::openai_error;
-use crate::answer::writer::{FrontRow, StreamWriter, frame};
+use crate::answer::writer::{AnswerFormat, StreamWriter, frame};
 use crate::carried::carry;
+use crate::inbound::tools::NamespacedTool;
 use crate::openai_responses::envelope::{Envelope, Outcome};
 use crate::openai_responses::output;
 use crate::openai_responses::output::{CallHead, EncryptedItem, Item, ItemData, ItemStatus, Part};
@@ -27,19 +28,18 @@ use event::Object;
 use event::payload::FinishReason;
 use serde_json::Value;
 
-/// The row of this API.
-pub(crate) const ROW: FrontRow = FrontRow {
-    name: "openai-responses",
+/// How this API writes answers.
+pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/responses",
-    stream: |options| Box::new(Writer::new(options)),
+    stream: Some(|options| Box::new(Writer::new(options))),
     whole,
-    failure: openai_error,
+    error: openai_error,
 };
 
 struct Writer {
     envelope: Envelope,
     custom_tools: Vec<String>,
-    namespaced_tools: Vec<NamespacedName>,
+    namespaced_tools: Vec<NamespacedTool>,
     /// The number of the next event.
     sequence: u64,
     /// The items that are done, JSON with commas between them.
@@ -370,7 +370,7 @@ impl Writer {
             }
             _ => {}
         }
-        let foreign = carry(provider, ROW.name);
+        let foreign = carry(provider, "openai-responses");
         if foreign.is_some() && !matches!(self.open, Some(Item::Reasoning { .. })) {
             self.open(Item::reasoning(), out);
         }
@@ -571,7 +571,7 @@ fn cited(mut annotation: Value, end: usize) -> Value {
 }
 
 /// The whole response, made by the writer of the stream, so that the two have the same items.
-fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> Vec<u8> {
+fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &str) -> Vec<u8> {
     let mut writer = Writer::new(options);
     let mut unread = Vec::new();
     draft.replay(0, &mut |step| {
@@ -580,9 +580,11 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> 
     });
     let mut out = Vec::new();
     writer.envelope.set_model(model);
-    writer
-        .envelope
-        .write(&writer.outcome(*usage), &writer.output, &mut out);
+    writer.envelope.write(
+        &writer.outcome(usage.copied().unwrap_or_default()),
+        &writer.output,
+        &mut out,
+    );
     out
 }
 
