@@ -2,10 +2,10 @@
 //! typed events, each with a delta of a message. The text of the plan before a call is reasoning.
 //! Citations are dropped.
 
-use crate::conversation::{Conversation, Message};
+use crate::conversation::Message;
 use crate::failure::Failure;
+use crate::openai_chat::request::{ChatRow, chat_body, content, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice};
 use crate::turn::{Decoder, ReasoningField, Turn};
 use crate::usage::Usage;
 use event::payload::{FinishReason, ToolCallDelta};
@@ -191,71 +191,36 @@ pub(crate) const PROVIDER: Provider = Provider {
     has_refusals: false,
     has_text_results: true,
     decoder: || Box::new(Cohere::default()),
-    body,
+    body: |talk, options| chat_body(talk, options, &ROW),
     answers: None,
 };
 
-/// The body of the request.
-pub(crate) fn body(
-    talk: &Conversation,
-    options: &RequestOptions,
-) -> Result<Map<String, Value>, RequestError> {
-    let mut messages = options.opening(talk);
-    messages.extend(talk.messages.iter().map(message));
-    let mut body = options.chat(messages);
-    let mut tools = options.tool_list();
-    let choice = options.choice();
-    if let Some(ToolChoice::Name(name)) = choice {
-        // The API has no choice by name: the request has that tool alone, and requires a call.
-        // https://docs.cohere.com/docs/tool-use-usage-patterns
-        tools.retain(|tool| tool.name() == Some(name));
-    }
-    if !tools.is_empty() {
-        body.insert(
-            "tools".into(),
-            tools.iter().map(Tool::openai).map(without_strict).collect(),
-        );
-        match choice {
-            Some(ToolChoice::Required | ToolChoice::Name(_)) => {
-                body.insert("tool_choice".into(), "REQUIRED".into())
-            }
-            Some(ToolChoice::None) => body.insert("tool_choice".into(), "NONE".into()),
-            Some(ToolChoice::Auto) | None => None,
-        };
-    }
-    body.insert("stream".into(), options.stream.into());
-    Ok(body)
-}
-
-/// `strict_tools` is a member of the whole request here, and the user's to set.
-fn without_strict(mut tool: Value) -> Value {
-    if let Some(function) = tool.get_mut("function").and_then(Value::as_object_mut) {
-        function.shift_remove("strict");
-    }
-    tool
-}
+// `strict_tools` is a member of the whole request here, and the user's to set. Tools by name:
+// https://docs.cohere.com/docs/tool-use-usage-patterns
+const ROW: ChatRow = ChatRow {
+    choices: [None, Some("NONE"), Some("REQUIRED")],
+    names_tools: false,
+    has_strict: false,
+    asks_for_usage: false,
+    after_results: None,
+    message: |message, _| Ok(self::message(message)),
+};
 
 fn message(message: &Message) -> Value {
     let mut out = Map::new();
-    let role = if message.role() == "developer" {
-        "system"
-    } else {
-        message.role()
-    };
-    out.insert("role".into(), role.into());
-    let content = message.content().cloned();
-    if role == "tool" {
+    out.insert("role".into(), role(message).into());
+    if message.role() == "tool" {
         out.insert("tool_call_id".into(), message.tool_call_id().into());
     }
-    if role != "assistant" {
-        out.insert("content".into(), content.unwrap_or_else(|| "".into()));
-        return Value::Object(out);
+    if message.role() != "assistant" {
+        out.insert("content".into(), content(message));
+        return out.into();
     }
-    let calls = message.calls();
+    let has_calls = !message.calls().is_empty();
     let mut thoughts = None;
     for (field, text) in message.reasoning_fields(API) {
         match field.as_str() {
-            "tool_plan" if !calls.is_empty() => {
+            "tool_plan" if has_calls => {
                 out.insert("tool_plan".into(), text.into());
             }
             "thinking" => thoughts = Some(text),
@@ -269,14 +234,12 @@ fn message(message: &Message) -> Value {
             parts.push(json!({"type": "text", "text": text}));
         }
         out.insert("content".into(), parts.into());
-    } else if !text.is_empty() || calls.is_empty() {
-        out.insert("content".into(), content.unwrap_or_else(|| "".into()));
+    } else if !text.is_empty() || !has_calls {
+        out.insert("content".into(), content(message));
     }
-    if !calls.is_empty() {
-        let calls = calls
-            .iter()
-            .map(|c| json!({"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}));
-        out.insert("tool_calls".into(), calls.collect());
-    }
-    Value::Object(out)
+    put_calls(&mut out, message, |c| {
+        let function = json!({"name": c.name, "arguments": c.arguments});
+        json!({"id": c.id, "type": "function", "function": function})
+    });
+    out.into()
 }

@@ -480,6 +480,14 @@ impl Message {
     }
 }
 
+/// The name of the tool that the call `id` was for: the latest of that id.
+pub(crate) fn called<'m>(before: &'m [Message], id: &str) -> Option<&'m str> {
+    before
+        .iter()
+        .rev()
+        .find_map(|m| m.calls().into_iter().find(|c| c.id == id).map(|c| c.name))
+}
+
 impl<'a> PastBlock<'a> {
     /// What the provider `api` (a name of the table) wants back, if the block is its own.
     pub fn data(&self, api: &str) -> Option<&'a Value> {

@@ -4,10 +4,10 @@
 //! A call comes whole in one line, its arguments an object, often without an id. The last line has
 //! `done`, the reason and the counts; a response without streaming is that line alone.
 
-use crate::conversation::{Conversation, Message};
+use crate::conversation::{Message, called};
 use crate::openai_chat;
+use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice};
 use crate::turn::{Decoder, ReasoningField, Turn};
 use crate::usage::Usage;
 use event::payload::ToolCallDelta;
@@ -123,82 +123,45 @@ pub(crate) const PROVIDER: Provider = Provider {
     has_refusals: false,
     has_text_results: false,
     decoder: || Box::new(Ollama::default()),
-    body,
+    body: |talk, options| chat_body(talk, options, &ROW),
     answers: None,
 };
 
-/// The body of the request.
-pub(crate) fn body(
-    talk: &Conversation,
-    options: &RequestOptions,
-) -> Result<Map<String, Value>, RequestError> {
-    let mut messages = options.opening(talk);
-    for (at, m) in talk.messages.iter().enumerate() {
-        let name = called(&talk.messages[..at], m.tool_call_id());
-        let message = message(m, name).map_err(|why| RequestError::Message {
-            position: at + 1,
-            why,
-        })?;
-        messages.push(message);
-    }
-    let mut body = options.chat(messages);
-    let mut tools = options.tool_list();
-    // The API has no tool_choice (https://docs.ollama.com/api/chat): a tool that must not be called
-    // is not sent, and a call cannot be required.
-    match options.choice() {
-        Some(ToolChoice::None) => tools.clear(),
-        Some(ToolChoice::Name(name)) => tools.retain(|tool| tool.name() == Some(name)),
-        _ => {}
-    }
-    if !tools.is_empty() {
-        body.insert("tools".into(), tools.iter().map(Tool::openai).collect());
-    }
-    body.insert("stream".into(), options.stream.into());
-    Ok(body)
-}
+// The API has no `tool_choice` (https://docs.ollama.com/api/chat): a call cannot be required.
+const ROW: ChatRow = ChatRow {
+    choices: [None; 3],
+    names_tools: false,
+    has_strict: true,
+    asks_for_usage: false,
+    after_results: None,
+    message,
+};
 
-/// The name of the tool that the call `id` was for: the latest of that id.
-fn called<'a>(before: &'a [Message], id: &str) -> Option<&'a str> {
-    before
-        .iter()
-        .rev()
-        .find_map(|m| m.calls().into_iter().find(|c| c.id == id).map(|c| c.name))
-}
-
-fn message(message: &Message, called: Option<&str>) -> Result<Value, String> {
+fn message(message: &Message, log: &mut ChatLog<'_>) -> Result<Value, String> {
     let mut out = Map::new();
-    let role = if message.role() == "developer" {
-        "system"
-    } else {
-        message.role()
-    };
-    out.insert("role".into(), role.into());
+    out.insert("role".into(), role(message).into());
     out.insert("content".into(), message.text().into());
     let images = images(message)?;
     if !images.is_empty() {
         out.insert("images".into(), images.into());
     }
-    if role == "tool" {
-        if let Some(name) = message.get_str("name").or(called) {
+    if message.role() == "tool" {
+        let called = || called(log.before, message.tool_call_id());
+        if let Some(name) = message.get_str("name").or_else(called) {
             out.insert("tool_name".into(), name.into());
         }
         out.insert("tool_call_id".into(), message.tool_call_id().into());
     }
-    if role == "assistant" {
+    if message.role() == "assistant" {
         for (_, text) in message.reasoning_fields(API) {
             out.insert("thinking".into(), text.into());
         }
-        let calls = message.calls();
-        if !calls.is_empty() {
-            let calls = calls.iter().map(|c| {
-                let arguments: Value =
-                    serde_json::from_str(c.arguments).unwrap_or_else(|_| json!({}));
-                json!({"id": c.id, "function": {"name": c.name, "arguments": arguments}})
-            });
-            out.insert("tool_calls".into(), calls.collect());
-        }
+        put_calls(&mut out, message, |c| {
+            let arguments: Value = serde_json::from_str(c.arguments).unwrap_or_else(|_| json!({}));
+            json!({"id": c.id, "function": {"name": c.name, "arguments": arguments}})
+        });
     }
-    Ok(Value::Object(out))
+    Ok(out.into())
 }
 
 /// The images of the content, in base64.

@@ -1,10 +1,13 @@
-//! A conversation as chat completions take it (platform.openai.com/docs/api-reference/chat/create).
+//! A conversation as chat completions take it
+//! (platform.openai.com/docs/api-reference/chat/create), and as the APIs that differ from them in a
+//! row of [`ChatRow`].
 
 use crate::conversation::{Conversation, Message, PastCall};
 use crate::openai_chat::stream::OpenaiChat;
 use crate::provider::{KeyRule, Provider};
 use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 const API: &str = "openai-chat";
 
@@ -24,16 +27,80 @@ pub(crate) const PROVIDER: Provider = Provider {
     answers: Some(&crate::openai_chat::writer::FORMAT),
 };
 
-/// The body of the request.
-pub(crate) fn body(
+fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+    chat_body(talk, options, &ROW)
+}
+
+/// What the APIs of this family do differently.
+pub(crate) struct ChatRow {
+    /// The words of `tool_choice` for `auto`, `none` and `required`, where the API has them. A tool
+    /// that must not be called is not sent where it has none.
+    pub choices: [Option<&'static str>; 3],
+    /// Whether `tool_choice` can name a tool. Elsewhere the request has that tool alone, and
+    /// requires a call.
+    pub names_tools: bool,
+    /// Whether `strict` is a member of a tool.
+    pub has_strict: bool,
+    /// Whether a request for a stream also asks for its counts, and one for a whole response has no
+    /// `stream`.
+    pub asks_for_usage: bool,
+    /// What stands between the results of tools and a message of the user, where the API rejects
+    /// one right behind the other: an interrupted turn leaves such a conversation.
+    pub after_results: Option<&'static str>,
+    /// A message, or why the API cannot have it.
+    pub message: fn(&Message, &mut ChatLog<'_>) -> Result<Value, String>,
+}
+
+/// What came before a message.
+pub(crate) struct ChatLog<'t> {
+    pub before: &'t [Message],
+    /// The ids that took the place of others.
+    pub ids: BTreeMap<String, String>,
+}
+
+const ROW: ChatRow = ChatRow {
+    choices: [Some("auto"), Some("none"), Some("required")],
+    names_tools: true,
+    has_strict: true,
+    asks_for_usage: true,
+    after_results: None,
+    message: |message, _| Ok(self::message(message)),
+};
+
+/// The body of the request to an API of this family.
+pub(crate) fn chat_body(
     talk: &Conversation,
     options: &RequestOptions,
+    row: &ChatRow,
 ) -> Result<Map<String, Value>, RequestError> {
-    let mut messages = options.opening(talk);
-    messages.extend(talk.messages.iter().map(message));
-    let mut body = options.chat(messages);
-    put_tools(&mut body, options)?;
-    if options.stream {
+    let mut messages = Vec::with_capacity(talk.messages.len() + 1);
+    if let Some(text) = &options.system {
+        messages.push(json!({"role": "system", "content": text}));
+    }
+    let mut log = ChatLog {
+        before: &[],
+        ids: BTreeMap::new(),
+    };
+    for (at, message) in talk.messages.iter().enumerate() {
+        log.before = &talk.messages[..at];
+        let follows_result = log.before.last().is_some_and(|m| m.role() == "tool");
+        if let Some(text) = row.after_results
+            && follows_result
+            && message.role() == "user"
+        {
+            messages.push(json!({"role": "assistant", "content": text}));
+        }
+        let position = at + 1;
+        let message = (row.message)(message, &mut log);
+        messages.push(message.map_err(|why| RequestError::Message { position, why })?);
+    }
+    let mut body = Map::new();
+    body.insert("model".into(), options.model.as_str().into());
+    body.insert("messages".into(), messages.into());
+    put_tools(&mut body, options, row);
+    if !row.asks_for_usage {
+        body.insert("stream".into(), options.stream.into());
+    } else if options.stream {
         body.insert("stream".into(), true.into());
         body.insert("stream_options".into(), json!({"include_usage": true}));
     }
@@ -41,21 +108,64 @@ pub(crate) fn body(
 }
 
 /// `tools` and `tool_choice`, if there are tools.
-fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions) -> Result<(), RequestError> {
-    let tools = options.tool_list();
-    if tools.is_empty() {
-        return Ok(());
-    }
-    body.insert("tools".into(), tools.iter().map(Tool::openai).collect());
+fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions, row: &ChatRow) {
+    let mut tools = options.tool_list();
+    let [auto, none, required] = row.choices.map(|word| word.map(Value::from));
     let choice = match options.choice() {
-        Some(ToolChoice::Auto) => "auto".into(),
-        Some(ToolChoice::None) => "none".into(),
-        Some(ToolChoice::Required) => "required".into(),
-        Some(ToolChoice::Name(name)) => json!({"type": "function", "function": {"name": name}}),
-        None => return Ok(()),
+        Some(ToolChoice::Auto) => auto,
+        Some(ToolChoice::None) => {
+            tools.retain(|_| none.is_some());
+            none
+        }
+        Some(ToolChoice::Required) => required,
+        Some(ToolChoice::Name(name)) if row.names_tools => {
+            Some(json!({"type": "function", "function": {"name": name}}))
+        }
+        Some(ToolChoice::Name(name)) => {
+            tools.retain(|tool| tool.name() == Some(name));
+            required
+        }
+        None => None,
     };
-    body.insert("tool_choice".into(), choice);
-    Ok(())
+    if tools.is_empty() {
+        return;
+    }
+    let mut tools: Vec<Value> = tools.iter().map(Tool::openai).collect();
+    if !row.has_strict {
+        let functions = tools.iter_mut().filter_map(|tool| tool.get_mut("function"));
+        for function in functions.filter_map(Value::as_object_mut) {
+            function.shift_remove("strict");
+        }
+    }
+    body.insert("tools".into(), tools.into());
+    if let Some(choice) = choice {
+        body.insert("tool_choice".into(), choice);
+    }
+}
+
+/// The role of a message, for APIs without the role `developer`.
+pub(crate) fn role(message: &Message) -> &str {
+    match message.role() {
+        "developer" => "system",
+        role => role,
+    }
+}
+
+/// The content of a message; "" if it has none.
+pub(crate) fn content(message: &Message) -> Value {
+    message.content().cloned().unwrap_or_else(|| "".into())
+}
+
+/// Puts the calls of a message into `out`, if it has any.
+pub(crate) fn put_calls(
+    out: &mut Map<String, Value>,
+    message: &Message,
+    call: impl FnMut(&PastCall<'_>) -> Value,
+) {
+    let calls: Vec<Value> = message.calls().iter().map(call).collect();
+    if !calls.is_empty() {
+        out.insert("tool_calls".into(), calls.into());
+    }
 }
 
 /// A message without the members of our own logs, and with what its provider wants back.
@@ -77,7 +187,7 @@ fn message(message: &Message) -> Value {
         }
         return Value::Object(out);
     }
-    out.insert("tool_calls".into(), calls.iter().map(call).collect());
+    put_calls(&mut out, message, call);
     // DeepSeek rejects a tool loop whose reasoning does not come back
     // (api-docs.deepseek.com/guides/thinking_mode); other providers get only a field that they
     // sent.

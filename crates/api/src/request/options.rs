@@ -2,7 +2,7 @@
 
 use crate::conversation::Conversation;
 use json::{ProviderTool, ToolEntry, ToolList};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The builder of one API's body. It gets a conversation that went through the history gate.
@@ -49,27 +49,6 @@ impl Default for RequestOptions {
             headers: Vec::new(),
             stream: true,
         }
-    }
-}
-
-impl RequestOptions {
-    /// The messages of a chat body so far: the system prompt as a message, if there is one.
-    pub(crate) fn opening(&self, talk: &Conversation) -> Vec<Value> {
-        let mut messages = Vec::with_capacity(talk.messages.len() + 1);
-        messages.extend(
-            self.system
-                .as_ref()
-                .map(|text| json!({"role": "system", "content": text})),
-        );
-        messages
-    }
-
-    /// A chat body with its model and messages, which every API of that family begins with.
-    pub(crate) fn chat(&self, messages: Vec<Value>) -> Map<String, Value> {
-        let mut body = Map::new();
-        body.insert("model".into(), self.model.as_str().into());
-        body.insert("messages".into(), messages.into());
-        body
     }
 }
 

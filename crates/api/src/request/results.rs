@@ -5,7 +5,7 @@
 //! reject a list of parts there. Images and files of results therefore go into the user's message
 //! behind the last result of the turn.
 
-use crate::conversation::{Conversation, Message};
+use crate::conversation::{Conversation, Message, called};
 use serde_json::{Map, Value, json};
 
 /// The content of a result that has no text of its own.
@@ -38,14 +38,6 @@ pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
         out.push(said(media));
     }
     Conversation::of(out)
-}
-
-/// The name of the tool that the call `id` was for: the latest of that id.
-fn called<'m>(before: &'m [Message], id: &str) -> Option<&'m str> {
-    before
-        .iter()
-        .rev()
-        .find_map(|m| m.calls().into_iter().find(|c| c.id == id).map(|c| c.name))
 }
 
 /// Leaves the text in a result of the tool `name`. Returns the parts that are not text, behind a
