@@ -2,7 +2,7 @@
 //! without sockets.
 
 use accumulate::Accumulate;
-use api::{AnswerOptions, Api, Encoder, End, Failure, Form, Front, Stream, StreamOptions};
+use api::{AnswerOptions, Api, Encoder, End, Failure, Form, Front, Stream, StreamOptions, Words};
 use event::{Chain, Collect, Event, Machine, Payload, Scanner, Sink};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -288,6 +288,10 @@ fn options(tools: Option<String>) -> StreamOptions {
     StreamOptions {
         tools,
         id: Some("resp".to_owned()),
+        words: Words {
+            source: "llm-stream",
+            ..Words::default()
+        },
         ..StreamOptions::default()
     }
 }

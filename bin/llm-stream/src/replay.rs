@@ -4,7 +4,7 @@ use crate::host::StdoutHost;
 use crate::output::{Messages, Out};
 use crate::tools;
 use crate::watch::{Watch, runtime};
-use ::ask::{Host, ResponseEnd, ToolsModeChoice, dialect, dialects, end, write_events};
+use ::ask::{COMMAND, Host, ResponseEnd, ToolsModeChoice, dialect, dialects, end, write_events};
 use anyhow::{Context, Result, bail};
 use api::tape::{Exchange, Tape, is_tape};
 use api::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
@@ -68,6 +68,7 @@ pub fn replay(settings: &ReplaySettings) -> Result<Status> {
     let mut options = StreamOptions {
         prefill: settings.prefill.clone(),
         max_frame,
+        words: COMMAND,
         ..StreamOptions::default()
     };
     if settings.tools_mode == ToolsModeChoice::Tag {

@@ -1,5 +1,6 @@
 //! The shapes of providers' error objects.
 
+use crate::turn::Words;
 use crate::{overflow, refusal};
 use event::Raw;
 use redact::Redactor;
@@ -55,23 +56,14 @@ impl Failure {
         }
     }
 
-    /// This failure with a remedy, where there is one. `native`: the request had tools;
-    /// `is_for_client`: whoever reads it knows neither options nor a log.
-    pub(crate) fn advised(mut self, native: bool, is_for_client: bool) -> Failure {
+    /// This failure with a remedy, where there is one. `native`: the request had tools.
+    pub(crate) fn advised(mut self, native: bool, words: &Words) -> Failure {
         if self.is_overflow() {
             self.code = "context_overflow".to_owned();
             self.retryable = false;
-            let remedy = if is_for_client {
-                overflow::REMEDY_OF_CLIENTS
-            } else {
-                overflow::REMEDY
-            };
+            self.message = format!("{}; {}", self.message, words.overflow);
+        } else if let Some(remedy) = words.no_tools.filter(|_| native && self.refuses_tools()) {
             self.message = format!("{}; {remedy}", self.message);
-        } else if native && !is_for_client && self.refuses_tools() {
-            self.message = format!(
-                "{}; --tools-mode auto (or tag) puts the tools into the prompt instead",
-                self.message
-            );
         }
         self
     }

@@ -57,4 +57,4 @@ pub use crate::passed::passed_request;
 pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise};
 pub use crate::refusal::refuses_tools;
 pub use crate::request::{Request, RequestError, RequestOptions, request};
-pub use crate::stream::{End, Stream, StreamOptions};
+pub use crate::stream::{End, Stream, StreamOptions, Words};

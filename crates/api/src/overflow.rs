@@ -3,12 +3,6 @@
 //! Sources are the messages that providers and servers send (each is a case of the test below).
 //! They have no code in common.
 
-/// What a person can do about it.
-pub(crate) const REMEDY: &str = "leave old messages out of the log (docs/protocol.md shows how), lower max_tokens, or ask a model with a longer context";
-
-/// What a client can do about it.
-pub(crate) const REMEDY_OF_CLIENTS: &str = "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context";
-
 /// Words that providers have for it alone, as codes or types.
 const CODES: [&str; 9] = [
     "context_overflow",
@@ -90,6 +84,7 @@ fn reports(text: &str, later: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::failure::Failure;
+    use crate::turn::Words;
 
     /// HTTP statuses and bodies, as they were seen.
     const OVERFLOWS: [(u16, &str); 42] = [
@@ -275,7 +270,7 @@ mod tests {
     #[test]
     fn the_forms_in_use() {
         for (status, body) in OVERFLOWS {
-            let failure = Failure::of_body(status, body).advised(false, false);
+            let failure = Failure::of_body(status, body).advised(false, &Words::default());
             assert_eq!(
                 (failure.code.as_str(), failure.retryable),
                 ("context_overflow", false),
@@ -287,7 +282,7 @@ mod tests {
                 failure.message
             );
             assert!(
-                failure.message.ends_with(super::REMEDY),
+                failure.message.ends_with(Words::default().overflow),
                 "{}",
                 failure.message
             );
@@ -337,7 +332,7 @@ mod tests {
             ),
             (401, r#"{"error":{"message":"Incorrect API key"}}"#),
         ] {
-            let failure = Failure::of_body(status, body).advised(true, false);
+            let failure = Failure::of_body(status, body).advised(true, &Words::default());
             assert_eq!(failure.code, format!("http_{status}"), "{body}");
         }
     }

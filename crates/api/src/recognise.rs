@@ -4,6 +4,7 @@ use crate::Api;
 use crate::failure::{Failure, sentence};
 use crate::framing::{Frame, Framing};
 use crate::tape::is_tape;
+use crate::turn::Words;
 use event::payload::{Error, Message};
 use event::{Event, Kind, Raw, Scanner};
 
@@ -109,7 +110,7 @@ fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
 /// Why a body of `api` gave no event, judged from its first frame: an error without a common
 /// envelope (Cohere's, FastAPI's), or a frame of another API. `None` if the frame is of this API,
 /// so that the body was cut.
-pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str) -> Option<Failure> {
+pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str, words: &Words) -> Option<Failure> {
     let data = Raw::parse(text).ok()?;
     match by_frame(name, data) {
         Some(other)
@@ -122,9 +123,10 @@ pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str) -> Option<Failu
         }
         Some(other) => {
             let message = format!(
-                "this is a stream of {}, not of {}: use --api {}",
+                "this is a stream of {}, not of {}: {} {}",
                 other.name(),
                 api.name(),
+                words.other_api,
                 other.name()
             );
             Some(Failure::new("wrong_api", message, false))

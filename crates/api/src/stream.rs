@@ -9,7 +9,7 @@ use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
 use std::time::Duration;
 
-pub use crate::turn::{End, StreamOptions};
+pub use crate::turn::{End, StreamOptions, Words};
 
 /// The default of [`StreamOptions::max_frame`].
 const MAX_FRAME: usize = 64 << 20;
@@ -258,11 +258,7 @@ impl Reader {
     }
 
     fn too_long(&mut self, out: &mut dyn Sink) {
-        let option = if self.turn.server().is_some() {
-            "--max-answer"
-        } else {
-            "--max-line"
-        };
+        let option = self.turn.words().max_frame;
         let message = format!(
             "the provider sent more than {} bytes without the end of an event or of a JSON value; raise {option} if that is right",
             self.max_frame
@@ -315,6 +311,11 @@ impl Reader {
     /// Why a body that ended gave no event at all, if it was not cut.
     fn nothing(&self) -> Option<Failure> {
         let (name, text) = self.first.as_ref().filter(|_| !self.turn.has_started())?;
-        mismatch(self.api, name.as_deref(), &self.turn.redacted(text))
+        mismatch(
+            self.api,
+            name.as_deref(),
+            &self.turn.redacted(text),
+            self.turn.words(),
+        )
     }
 }

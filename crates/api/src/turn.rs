@@ -12,9 +12,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The name that events of this crate carry as their `source`.
-const SOURCE: &str = "llm-stream";
-
 /// How many members of an answer are kept, and how many details wait for the first event.
 const MOST_MEMBERS: usize = 256;
 
@@ -423,7 +420,7 @@ impl Turn {
         out: &mut dyn Sink,
     ) {
         let (message, raw) = (self.redacted(message), raw.map(|raw| self.redacted(raw)));
-        let warning = Warning::new(SOURCE, code, &message);
+        let warning = Warning::new(self.options.words.source, code, &message);
         let warning = match &raw {
             Some(raw) => warning.about(raw),
             None => warning,
@@ -437,7 +434,7 @@ impl Turn {
         let native = self.options.tools_mode.as_deref() == Some("native");
         let failure = failure
             .clone()
-            .advised(native, self.options.server.is_some())
+            .advised(native, &self.options.words)
             .redacted(&self.options.redactor);
         let said = (failure.code.clone(), failure.message.clone());
         if self.error.as_ref() == Some(&said) {
@@ -450,7 +447,7 @@ impl Turn {
                 provider: failure.provider.as_deref().map(Json::of),
                 status: failure.status.map(u32::from),
                 retry_after_ms: failure.status.and(self.retry_after_ms),
-                ..Error::new(SOURCE, &failure.code, &failure.message)
+                ..Error::new(self.options.words.source, &failure.code, &failure.message)
             },
             out,
         );
@@ -500,6 +497,11 @@ impl Turn {
     /// The response's id so far.
     pub(crate) fn response_id(&self) -> Option<&str> {
         self.id.as_deref()
+    }
+
+    /// See [`StreamOptions::words`].
+    pub(crate) fn words(&self) -> &Words {
+        &self.options.words
     }
 
     /// See [`StreamOptions::server`].
@@ -735,6 +737,33 @@ pub(crate) trait Decoder {
     fn finish(&mut self, _turn: &mut Turn, _out: &mut dyn Sink) {}
 }
 
+/// What messages say in the words of the command that asks: its name, and what its user can do.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// The `source` of warnings and errors.
+    pub source: &'static str,
+    /// What to do about a conversation that is longer than the model's context.
+    pub overflow: &'static str,
+    /// What to do about a server that rejects tools.
+    pub no_tools: Option<&'static str>,
+    /// What to do about the stream of another API, whose name follows.
+    pub other_api: &'static str,
+    /// What limits an event of the body.
+    pub max_frame: &'static str,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Words {
+            source: "api",
+            overflow: "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context",
+            no_tools: None,
+            other_api: "use the API",
+            max_frame: "the limit",
+        }
+    }
+}
+
 /// Fields of `stream_start` that the provider does not send, and limits.
 #[derive(Clone, Debug, Default)]
 pub struct StreamOptions {
@@ -758,8 +787,8 @@ pub struct StreamOptions {
     /// Takes credentials out of errors, warnings and names: a server may repeat the key that it
     /// received. The model's text stays.
     pub redactor: Redactor,
-    /// The name of the server, where errors are for a client of a service, who knows neither its
-    /// options nor a log.
+    /// The name of the server, where errors are for a client of a service, who sees the status of
+    /// the response beside them.
     pub server: Option<String>,
     /// Whether the ids of output items go along as `provider` data (OpenAI Responses): a later
     /// request may refer to them.
@@ -768,6 +797,8 @@ pub struct StreamOptions {
     pub details: bool,
     /// The most bytes of one event of the body, or one JSON value; 64 MiB by default.
     pub max_frame: Option<usize>,
+    /// The words of messages.
+    pub words: Words,
 }
 
 /// How the bytes of a response ended.

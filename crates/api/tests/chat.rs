@@ -240,7 +240,7 @@ fn what_is_no_answer_is_an_error_and_never_an_empty_success() {
             Api::Anthropic,
             "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n",
             "wrong_api",
-            "use --api openai-chat",
+            "use the API openai-chat",
         ),
         (
             Api::OpenaiChat,

@@ -1,8 +1,17 @@
 //! How recordings are read.
 
 use crate::split::Sizes;
-use api::StreamOptions;
+use api::{StreamOptions, Words};
 use json::ToolList;
+
+/// The events are those of `llm-stream --replay`.
+const WORDS: Words = Words {
+    source: "llm-stream",
+    overflow: "leave old messages out of the log, lower max_tokens, or ask a model with a longer context",
+    no_tools: None,
+    other_api: "use --api",
+    max_frame: "--max-line",
+};
 
 /// How to read a recording.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +62,7 @@ impl ReadSettings {
             dialect: self.dialect.clone(),
             model: self.model.clone(),
             max_frame: self.max_line,
+            words: WORDS,
             ..StreamOptions::default()
         }
     }

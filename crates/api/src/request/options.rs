@@ -73,9 +73,7 @@ pub enum RequestError {
     )]
     Partial,
     /// The conversation has no message to answer.
-    #[error(
-        "the conversation has no message: give a PROMPT, or a log with \"message\" events on standard input"
-    )]
+    #[error("the conversation has no message")]
     Empty,
 }
 
