@@ -47,6 +47,7 @@ fn expected(api: Api, body: &[u8], length: usize, id: &str) -> (Vec<String>, boo
         model,
         tools_mode,
         id,
+        words: ask::COMMAND,
         ..StreamOptions::default()
     };
     let mut stream = Stream::new(api, options);

@@ -12,16 +12,13 @@
 
 mod before;
 mod call;
-mod ending;
-mod id;
 mod judge;
 mod live;
 mod machine;
 mod message;
 mod options;
-mod payload;
 mod route;
 mod stream;
 
-pub use machine::Accumulate;
-pub use options::{EmitOn, Options};
+pub use crate::machine::Accumulate;
+pub use crate::options::{EmitOn, Options};

@@ -2,13 +2,12 @@
 //! emitted.
 
 use crate::before::EarlierOutput;
-use crate::call::{Emission, OpenCall};
-use crate::id::Seed;
-use crate::judge::{self, Rules};
+use crate::call::{Emission, OpenCall, Repairs};
+use crate::judge;
+use crate::judge::Rules;
 use crate::message::AnswerDraft;
 use crate::options::{EmitOn, Options};
-use crate::payload::Repairs;
-use crate::route::{Oddity, OpenCalls, Origin};
+use crate::route::{Oddity, OpenCalls, Origin, Seed};
 use event::payload::{
     self, Commit, Retract, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
 };

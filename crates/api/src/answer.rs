@@ -1,7 +1,7 @@
 //! Events into the answer that a client of a provider's API expects: its stream, or the whole
-//! answer at once. The mirror of `upstream`.
+//! answer at once.
 //!
-//! What it is: the table of the APIs that clients speak ([`Front`]), and [`Encoder`], which takes
+//! What it is: the APIs that clients speak ([`Front`]), and [`Encoder`], which takes
 //! the events of one stream and writes the bytes of the answer. The events are those that
 //! `accumulate` emits with live deltas. What it is not: it opens no connection, has no clock, and
 //! merges no deltas.
@@ -10,7 +10,6 @@ pub(crate) mod details;
 pub(crate) mod draft;
 pub(crate) mod encoder;
 pub(crate) mod failure;
-pub(crate) mod front;
 pub(crate) mod response;
 pub(crate) mod step;
 pub(crate) mod turn;
@@ -18,8 +17,7 @@ pub(crate) mod writer;
 
 pub use crate::answer::details::{Members, Place, REPEATED};
 pub use crate::answer::draft::{Block, ChoiceDraft, Draft};
-pub use crate::answer::encoder::{Encoder, Form};
+pub use crate::answer::encoder::{Encoder, Form, Front};
 pub use crate::answer::failure::{Failure, ProviderError};
-pub use crate::answer::front::Front;
 pub use crate::answer::response::WholeResponse;
 pub use crate::answer::step::{AnswerOptions, Dropped, Step, Usage};

@@ -1,6 +1,5 @@
 //! Anthropic's Messages API: `request.rs` has its row in the table of APIs.
 
-pub(crate) mod block;
 pub(crate) mod converse;
 pub(crate) mod inbound;
 pub(crate) mod message;

@@ -6,7 +6,6 @@ pub(crate) mod complete;
 pub(crate) mod draft;
 pub(crate) mod lines;
 pub(crate) mod parameters;
-pub(crate) mod references;
 pub(crate) mod request;
 pub(crate) mod tools;
 
@@ -16,8 +15,7 @@ use serde_json::Value;
 pub use crate::inbound::body::inbound_size;
 pub use crate::inbound::lines::request_event;
 pub use crate::inbound::parameters::Target;
-pub use crate::inbound::references::{Reference, ReferenceKind};
-pub use crate::inbound::request::{InboundError, InboundRequest};
+pub use crate::inbound::request::{InboundError, InboundRequest, Reference, ReferenceKind};
 pub use crate::inbound::tools::NamespacedTool;
 
 /// Reads the body of a client's request in `api`, which is one of openai-chat, openai-responses and

@@ -1,4 +1,5 @@
-//! What is known of provider APIs: their streams into events, conversations into their requests.
+//! What is known of provider APIs: their streams into events, conversations into their requests, and
+//! both the other way round for clients that speak them.
 //!
 //! What it is: the table of APIs ([`Api`]), [`Stream`], which is fed the bytes of a response in any
 //! pieces and writes events, [`Conversation`], which is what a log holds, and [`request`], which
@@ -29,12 +30,8 @@ mod refusal;
 mod request;
 pub mod sse;
 mod stream;
-#[cfg(test)]
-#[path = "tests/support.rs"]
-mod support;
 pub mod tape;
 mod turn;
-mod usage;
 mod verbatim;
 
 pub use crate::answer::{
@@ -58,3 +55,7 @@ pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise};
 pub use crate::refusal::refuses_tools;
 pub use crate::request::{Request, RequestError, RequestOptions, request};
 pub use crate::stream::{End, Stream, StreamOptions, Words};
+
+#[cfg(test)]
+#[path = "tests/support.rs"]
+mod support;

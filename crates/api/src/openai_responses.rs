@@ -2,7 +2,6 @@
 
 pub(crate) mod envelope;
 pub(crate) mod inbound;
-pub(crate) mod item;
 pub(crate) mod items;
 pub(crate) mod output;
 pub(crate) mod request;

@@ -14,10 +14,8 @@
 //! Times are seconds since the line before. A tape holds no credential: [`Exchange::redact`] takes
 //! them out before it is written, and [`Tape::read`] refuses a tape that holds the shape of one.
 
-mod exchange;
 mod format;
 mod lookup;
 
-pub use crate::tape::exchange::{Ending, Exchange, Head, Read, Request, Tape, TapeError};
-pub use crate::tape::format::is_tape;
+pub use crate::tape::format::{Ending, Exchange, Head, Read, Request, Tape, TapeError, is_tape};
 pub use crate::tape::lookup::{Canonical, Miss};

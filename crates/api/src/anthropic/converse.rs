@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::turn::Turn;
 use event::{Raw, Sink};
 
-/// The keys of the counts, see [`UsageParts::take`](crate::usage::UsageParts::take).
+/// The keys of the counts, see [`UsageParts::take`](crate::turn::UsageParts::take).
 const COUNTS: [&str; 4] = [
     "inputTokens",
     "cacheReadInputTokens",

@@ -7,8 +7,7 @@ use crate::inbound::draft::{
     AssistantDraft, ConversationDraft, Notes, file, foreign_reasoning, image, message, quoted,
     result, text,
 };
-use crate::inbound::references;
-use crate::inbound::request::{InboundError, InboundRequest};
+use crate::inbound::request::{InboundError, InboundRequest, of_messages};
 use crate::verbatim::names;
 use serde_json::{Map, Value, json};
 
@@ -57,9 +56,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
             )),
         }
     }
-    request
-        .references
-        .extend(references::of_messages(&request.params));
+    request.references.extend(of_messages(&request.params));
     let is_empty = talk.len() == before;
     let mut request = request.end(talk.into_messages(), "messages", is_empty, notes)?;
     request.keep(Api::Anthropic, members);

@@ -8,8 +8,7 @@
 
 use crate::failure::Failure;
 use crate::gemini::partial::{PartialArguments, Placement};
-use crate::turn::{Decoder, Turn};
-use crate::usage::Usage;
+use crate::turn::{Decoder, Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Json, Object, Raw, Sink};
 use std::borrow::Cow;

@@ -2,8 +2,7 @@
 
 use crate::Api;
 use crate::inbound::draft::quoted;
-use crate::inbound::references::Reference;
-use crate::inbound::request::{InboundError, InboundRequest};
+use crate::inbound::request::{InboundError, InboundRequest, Reference};
 use crate::request::result_without_call;
 
 impl InboundRequest {

@@ -8,9 +8,9 @@ use crate::inbound::draft::{
     AssistantDraft, ConversationDraft, Notes, file, foreign_reasoning, image, message, quoted,
     result, text,
 };
-use crate::inbound::references;
-use crate::inbound::references::{Reference, ReferenceKind};
-use crate::inbound::request::{InboundError, InboundRequest};
+use crate::inbound::request::{
+    InboundError, InboundRequest, Reference, ReferenceKind, of_responses,
+};
 use crate::inbound::tools::full_name;
 use crate::verbatim::{ADDITIONAL_TOOLS, additional_tools, names};
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
         _ => {}
     }
     items.close();
-    request.references = references::of_responses(&request.params);
+    request.references = of_responses(&request.params);
     request.references.append(&mut items.references);
     let is_empty = items.talk.len() == before;
     let mut request = request.end(items.talk.into_messages(), "input", is_empty, notes)?;

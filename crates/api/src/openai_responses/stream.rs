@@ -7,10 +7,8 @@
 //! with its source: docs/deviations.md, "OpenAI Responses, several choices, Cohere".
 
 use crate::failure::Failure;
-use crate::openai_responses::item::ItemKind;
-use crate::openai_responses::items::OutputItems;
-use crate::turn::{Decoder, Turn};
-use crate::usage::Usage;
+use crate::openai_responses::items::{ItemKind, OutputItems};
+use crate::turn::{Decoder, Turn, Usage};
 use event::payload::FinishReason;
 use event::{Raw, Sink};
 

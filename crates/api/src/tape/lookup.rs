@@ -1,6 +1,6 @@
 //! Finding the recorded answer to a request.
 
-use crate::tape::exchange::{Exchange, Tape};
+use crate::tape::format::{Exchange, Tape};
 use redact::Redactor;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
