@@ -14,10 +14,3 @@ pub(crate) mod response;
 pub(crate) mod step;
 pub(crate) mod turn;
 pub(crate) mod writer;
-
-pub use crate::answer::details::{Members, Place, REPEATED};
-pub use crate::answer::draft::{Block, ChoiceDraft, Draft};
-pub use crate::answer::encoder::{Encoder, Form, Front};
-pub use crate::answer::failure::{Failure, ProviderError};
-pub use crate::answer::response::WholeResponse;
-pub use crate::answer::step::{AnswerOptions, Dropped, Step, Usage};

@@ -6,6 +6,7 @@ use crate::conversation::Message;
 use crate::failure::Failure;
 use crate::openai_chat::request::{ChatRow, chat_body, content, put_calls, role};
 use crate::provider::{KeyRule, Provider};
+use crate::put::Put;
 use crate::turn::{Decoder, ReasoningField, Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Raw, Sink, Text};
@@ -207,9 +208,9 @@ const ROW: ChatRow = ChatRow {
 
 fn message(message: &Message) -> Value {
     let mut out = Map::new();
-    out.insert("role".into(), role(message).into());
+    out.put("role", role(message));
     if message.role() == "tool" {
-        out.insert("tool_call_id".into(), message.tool_call_id().into());
+        out.put("tool_call_id", message.tool_call_id());
     }
     if message.role() != "assistant" {
         out.insert("content".into(), content(message));
@@ -220,7 +221,7 @@ fn message(message: &Message) -> Value {
     for (field, text) in message.reasoning_fields(API) {
         match field.as_str() {
             "tool_plan" if has_calls => {
-                out.insert("tool_plan".into(), text.into());
+                out.put("tool_plan", text);
             }
             "thinking" => thoughts = Some(text),
             _ => {}
@@ -232,7 +233,7 @@ fn message(message: &Message) -> Value {
         if !text.is_empty() {
             parts.push(json!({"type": "text", "text": text}));
         }
-        out.insert("content".into(), parts.into());
+        out.put("content", parts);
     } else if !text.is_empty() || !has_calls {
         out.insert("content".into(), content(message));
     }

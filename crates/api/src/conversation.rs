@@ -1,5 +1,6 @@
 //! What a log holds: the messages of a conversation.
 
+use crate::put::Put;
 use crate::verbatim::Verbatim;
 use event::Raw;
 use serde_json::{Map, Value, json};
@@ -316,8 +317,8 @@ impl Message {
     /// A user's message.
     pub(crate) fn user(text: &str) -> Message {
         let mut fields = Map::new();
-        fields.insert("role".into(), "user".into());
-        fields.insert("content".into(), text.into());
+        fields.put("role", "user");
+        fields.put("content", text);
         Message::new(fields)
     }
 

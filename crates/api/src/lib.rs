@@ -25,6 +25,7 @@ mod openai_responses;
 mod overflow;
 mod passed;
 mod provider;
+mod put;
 mod recognise;
 mod refusal;
 mod request;
@@ -34,10 +35,11 @@ pub mod tape;
 mod turn;
 mod verbatim;
 
-pub use crate::answer::{
-    AnswerOptions, Block, ChoiceDraft, Draft, Dropped, Encoder, Failure, Form, Front, Members,
-    Place, ProviderError, REPEATED, Step, Usage, WholeResponse,
-};
+pub use crate::answer::details::REPEATED;
+pub use crate::answer::encoder::{Encoder, Form, Front};
+pub use crate::answer::failure::Failure;
+pub use crate::answer::response::WholeResponse;
+pub use crate::answer::step::{AnswerOptions, Dropped};
 pub use crate::api::Api;
 pub use crate::capability::{
     Answer, Question, Server, ServerKind, capability_key, host_of, plain_url, questions,

@@ -5,6 +5,7 @@ use crate::conversation::Message;
 use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, content, put_calls, role};
 use crate::openai_chat::stream::OpenaiChat;
 use crate::provider::{KeyRule, Provider};
+use crate::put::Put;
 use serde_json::{Map, Value, json};
 
 const API: &str = "mistral";
@@ -36,7 +37,7 @@ const ROW: ChatRow = ChatRow {
 
 fn message(message: &Message, log: &mut ChatLog<'_>) -> Result<Value, String> {
     let mut out = Map::new();
-    out.insert("role".into(), role(message).into());
+    out.put("role", role(message));
     match message.role() {
         "assistant" => {
             out.insert("content".into(), answer(message));
@@ -50,9 +51,9 @@ fn message(message: &Message, log: &mut ChatLog<'_>) -> Result<Value, String> {
         }
         "tool" => {
             let id = nine(log, message.tool_call_id());
-            out.insert("tool_call_id".into(), id.into());
+            out.put("tool_call_id", id);
             if let Some(name) = message.get_str("name") {
-                out.insert("name".into(), name.into());
+                out.put("name", name);
             }
             out.insert("content".into(), content(message));
         }

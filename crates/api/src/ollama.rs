@@ -8,6 +8,7 @@ use crate::conversation::{Message, called};
 use crate::openai_chat;
 use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, put_calls, role};
 use crate::provider::{KeyRule, Provider};
+use crate::put::Put;
 use crate::turn::{Decoder, ReasoningField, Turn, Usage};
 use event::payload::ToolCallDelta;
 use event::{Raw, Sink, Text};
@@ -138,22 +139,22 @@ const ROW: ChatRow = ChatRow {
 
 fn message(message: &Message, log: &mut ChatLog<'_>) -> Result<Value, String> {
     let mut out = Map::new();
-    out.insert("role".into(), role(message).into());
-    out.insert("content".into(), message.text().into());
+    out.put("role", role(message));
+    out.put("content", message.text());
     let images = images(message)?;
     if !images.is_empty() {
-        out.insert("images".into(), images.into());
+        out.put("images", images);
     }
     if message.role() == "tool" {
         let called = || called(log.before, message.tool_call_id());
         if let Some(name) = message.get_str("name").or_else(called) {
-            out.insert("tool_name".into(), name.into());
+            out.put("tool_name", name);
         }
-        out.insert("tool_call_id".into(), message.tool_call_id().into());
+        out.put("tool_call_id", message.tool_call_id());
     }
     if message.role() == "assistant" {
         for (_, text) in message.reasoning_fields(API) {
-            out.insert("thinking".into(), text.into());
+            out.put("thinking", text);
         }
         put_calls(&mut out, message, |c| {
             let arguments: Value = serde_json::from_str(c.arguments).unwrap_or_else(|_| json!({}));

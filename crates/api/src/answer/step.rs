@@ -1,7 +1,7 @@
 //! What happens in an answer, in the one order that every front can write.
 
-use crate::answer::Failure;
 use crate::answer::details::{Members, Place};
+use crate::answer::failure::Failure;
 use crate::inbound::tools::NamespacedTool;
 use event::payload::{FinishReason, SessionStats};
 
@@ -60,7 +60,7 @@ pub enum Step<'a> {
     },
     /// What the answer holds under the key `toolpipe`, as JSON: warnings, repairs, and what the
     /// provider ran itself. Once, after the last `End`, and only if
-    /// [`crate::answer::AnswerOptions::extras`] asks for it.
+    /// [`crate::AnswerOptions::extras`] asks for it.
     Extras(&'a str),
     /// The counts of tokens, after the last choice has ended.
     Usage(Usage),
@@ -116,7 +116,7 @@ pub struct AnswerOptions {
     /// refer to them.
     pub keeps_ids: bool,
     /// The id that the provider gave to the answer, which takes the place of one made of `id`. An
-    /// [`crate::answer::Encoder`] sets it by the events.
+    /// [`crate::Encoder`] sets it by the events.
     pub provider_id: Option<String>,
     /// The seconds since 1970 now, for `completed_at` of OpenAI Responses; `null` without it.
     pub clock: Option<fn() -> u64>,

@@ -8,6 +8,7 @@ use crate::inbound::draft::{
     result, text,
 };
 use crate::inbound::request::{InboundError, InboundRequest, of_messages};
+use crate::put::Put;
 use crate::verbatim::names;
 use serde_json::{Map, Value, json};
 
@@ -132,7 +133,7 @@ fn tool_result(block: &Value, at: usize, notes: &mut Notes) -> Message {
         .unwrap_or_default();
     let mut message = result(id, parts);
     if block.get("is_error").and_then(Value::as_bool) == Some(true) {
-        message.fields.insert("is_error".to_owned(), true.into());
+        message.fields.put("is_error", true);
     }
     message
 }

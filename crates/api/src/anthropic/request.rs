@@ -8,6 +8,7 @@
 use crate::anthropic::stream::Anthropic;
 use crate::conversation::{Conversation, Message, PastBlock};
 use crate::provider::{KeyRule, Provider};
+use crate::put::Put;
 use crate::request::options::{
     RequestError, RequestOptions, Tool, ToolChoice, is_system, system, value,
 };
@@ -42,16 +43,16 @@ pub(crate) fn body(
     options: &RequestOptions,
 ) -> Result<Map<String, Value>, RequestError> {
     let mut body = Map::new();
-    body.insert("model".to_owned(), options.model.as_str().into());
-    body.insert("max_tokens".to_owned(), MAX_TOKENS.into());
+    body.put("model", options.model.as_str());
+    body.put("max_tokens", MAX_TOKENS);
     if let Some(system) = system(talk, options) {
-        body.insert("system".to_owned(), system.into());
+        body.put("system", system);
     }
     let messages = messages(talk)?;
     if messages.is_empty() {
         return Err(RequestError::Empty);
     }
-    body.insert("messages".to_owned(), messages.into());
+    body.put("messages", messages);
     let tools = options.tool_list();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.iter().map(tool).collect());
@@ -66,7 +67,7 @@ pub(crate) fn body(
         }
     }
     if options.stream {
-        body.insert("stream".to_owned(), true.into());
+        body.put("stream", true);
     }
     Ok(body)
 }
@@ -77,9 +78,9 @@ fn tool(tool: &Tool<'_>) -> Value {
         Tool::Provider(tool) => return value(&tool.text),
     };
     let mut out = Map::new();
-    out.insert("name".to_owned(), tool.name.as_str().into());
+    out.put("name", tool.name.as_str());
     if let Some(description) = &tool.description {
-        out.insert("description".to_owned(), description.as_str().into());
+        out.put("description", description.as_str());
     }
     let mut schema = value(tool.schema());
     if let Some(schema) = schema.as_object_mut() {
@@ -88,7 +89,7 @@ fn tool(tool: &Tool<'_>) -> Value {
     }
     out.insert("input_schema".to_owned(), schema);
     if tool.strict == Some(true) {
-        out.insert("strict".to_owned(), true.into());
+        out.put("strict", true);
     }
     Value::Object(out)
 }
@@ -181,13 +182,13 @@ fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError
 fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
     let content = plain(blocks(message, position)?);
     let mut result = Map::new();
-    result.insert("type".to_owned(), "tool_result".into());
-    result.insert("tool_use_id".to_owned(), id(message.tool_call_id()).into());
+    result.put("type", "tool_result");
+    result.put("tool_use_id", id(message.tool_call_id()));
     if content.as_array().is_none_or(|c| !c.is_empty()) {
         result.insert("content".to_owned(), content);
     }
     if message.get("is_error").and_then(Value::as_bool) == Some(true) {
-        result.insert("is_error".to_owned(), true.into());
+        result.put("is_error", true);
     }
     Ok(Value::Object(result))
 }

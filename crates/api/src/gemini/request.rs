@@ -6,6 +6,7 @@
 use crate::conversation::{Conversation, Message, PastBlock};
 use crate::gemini::stream::Gemini;
 use crate::provider::{KeyRule, Provider};
+use crate::put::Put;
 use crate::request::options::{
     RequestError, RequestOptions, Tool, ToolChoice, is_system, system, value,
 };
@@ -70,16 +71,13 @@ pub(crate) fn body(
 ) -> Result<Map<String, Value>, RequestError> {
     let mut body = Map::new();
     if let Some(system) = system(talk, options) {
-        body.insert(
-            "systemInstruction".to_owned(),
-            json!({"parts": [{"text": system}]}),
-        );
+        body.put("systemInstruction", json!({"parts": [{"text": system}]}));
     }
     let contents = contents(talk, options)?;
     if contents.is_empty() {
         return Err(RequestError::Empty);
     }
-    body.insert("contents".to_owned(), contents.into());
+    body.put("contents", contents);
     let (mut functions, mut tools) = (Vec::new(), Vec::new());
     for tool in options.tool_list() {
         match tool {
@@ -96,14 +94,11 @@ pub(crate) fn body(
                 ToolChoice::Required => json!({"mode": "ANY"}),
                 ToolChoice::Name(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
             };
-            body.insert(
-                "toolConfig".to_owned(),
-                json!({"functionCallingConfig": config}),
-            );
+            body.put("toolConfig", json!({"functionCallingConfig": config}));
         }
     }
     if !tools.is_empty() {
-        body.insert("tools".to_owned(), tools.into());
+        body.put("tools", tools);
     }
     Ok(body)
 }
@@ -116,9 +111,9 @@ fn declaration(tool: &ToolEntry) -> Value {
         schema.shift_remove("$schema");
     }
     let mut declaration = Map::new();
-    declaration.insert("name".to_owned(), tool.name.as_str().into());
+    declaration.put("name", tool.name.as_str());
     if let Some(description) = &tool.description {
-        declaration.insert("description".to_owned(), description.as_str().into());
+        declaration.put("description", description.as_str());
     }
     declaration.insert("parametersJsonSchema".to_owned(), schema);
     Value::Object(declaration)
@@ -216,7 +211,7 @@ fn result(message: &Message, call: Option<&Called<'_>>) -> Value {
     if let Some(id) = call.and_then(|c| c.id) {
         result.insert("id".to_owned(), id.clone());
     }
-    result.insert("name".to_owned(), name.into());
+    result.put("name", name);
     result.insert("response".to_owned(), response);
     json!({"functionResponse": result})
 }
@@ -274,15 +269,15 @@ fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
         if let Some(id) = own.and_then(|p| p.get("id")) {
             function.insert("id".to_owned(), id.clone());
         }
-        function.insert("name".to_owned(), call.name.into());
+        function.put("name", call.name);
         let arguments = serde_json::from_str(call.arguments).unwrap_or_else(|_| json!({}));
         function.insert("args".to_owned(), arguments);
         let mut part = Map::new();
-        part.insert("functionCall".to_owned(), function.into());
+        part.put("functionCall", function);
         if let Some(signature) = own.and_then(|p| p.get("thoughtSignature")) {
             part.insert("thoughtSignature".to_owned(), signature.clone());
         } else if n == 0 && !signed && wants_signature(&options.model) {
-            part.insert("thoughtSignature".to_owned(), NO_SIGNATURE.into());
+            part.put("thoughtSignature", NO_SIGNATURE);
         }
         parts.push(part.into());
     }

@@ -1,6 +1,7 @@
 //! Messages of a conversation while a reader puts them together out of items and blocks.
 
 use crate::conversation::Message;
+use crate::put::Put;
 use serde_json::{Map, Value, json};
 
 /// An assistant's message so far, in the shape in which `accumulate` writes it.
@@ -65,7 +66,7 @@ impl AssistantDraft {
             return None;
         }
         let mut fields = Map::new();
-        fields.insert("role".to_owned(), "assistant".into());
+        fields.put("role", "assistant");
         let is_null = draft.content.is_empty() && (has_calls || !draft.refusal.is_empty());
         fields.insert(
             "content".to_owned(),
@@ -76,16 +77,16 @@ impl AssistantDraft {
             },
         );
         if !draft.refusal.is_empty() {
-            fields.insert("refusal".to_owned(), draft.refusal.into());
+            fields.put("refusal", draft.refusal);
         }
         if has_calls {
-            fields.insert("tool_calls".to_owned(), draft.calls.into());
+            fields.put("tool_calls", draft.calls);
         }
         if !draft.reasoning.is_empty() {
-            fields.insert("reasoning".to_owned(), draft.reasoning.into());
+            fields.put("reasoning", draft.reasoning);
         }
         if !draft.blocks.is_empty() {
-            fields.insert("provider".to_owned(), draft.blocks.into());
+            fields.put("provider", draft.blocks);
         }
         Some(Message::new(fields))
     }
@@ -101,7 +102,7 @@ pub(crate) fn foreign_reasoning() -> Value {
 /// A message with a role and its content, which is a string where `parts` are one text alone.
 pub(crate) fn message(role: &str, parts: Vec<Value>) -> Message {
     let mut fields = Map::new();
-    fields.insert("role".to_owned(), role.into());
+    fields.put("role", role);
     fields.insert("content".to_owned(), content(parts));
     Message::new(fields)
 }
@@ -109,8 +110,8 @@ pub(crate) fn message(role: &str, parts: Vec<Value>) -> Message {
 /// A tool's message.
 pub(crate) fn result(id: &str, parts: Vec<Value>) -> Message {
     let mut fields = Map::new();
-    fields.insert("role".to_owned(), "tool".into());
-    fields.insert("tool_call_id".to_owned(), id.into());
+    fields.put("role", "tool");
+    fields.put("tool_call_id", id);
     fields.insert("content".to_owned(), content(parts));
     Message::new(fields)
 }
@@ -142,7 +143,7 @@ pub(crate) fn image(url: &str, detail: Option<&str>) -> Value {
 pub(crate) fn file(key: &str, value: &str, name: Option<&str>) -> Value {
     let mut file = Map::new();
     if let Some(name) = name {
-        file.insert("filename".to_owned(), name.into());
+        file.put("filename", name);
     }
     file.insert(key.to_owned(), value.into());
     json!({"type": "file", "file": file})

@@ -6,6 +6,7 @@ use crate::Api;
 use crate::conversation::Message;
 use crate::inbound::draft::{Notes, quoted};
 use crate::inbound::request::{InboundError, InboundRequest};
+use crate::put::Put;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -90,8 +91,8 @@ fn message(
                 .and_then(Value::as_str)
                 .unwrap_or_default();
             let id = open.ids.get(name).cloned().unwrap_or_default();
-            fields.insert("role".to_owned(), "tool".into());
-            fields.insert("tool_call_id".to_owned(), id.into());
+            fields.put("role", "tool");
+            fields.put("tool_call_id", id);
         }
         role => {
             notes.add(format!(
@@ -170,7 +171,7 @@ fn content(fields: &mut Map<String, Value>, at: usize, notes: &mut Notes) {
                 *part = json!({"type": "text", "text": part.take()});
             }
             if parts.is_empty() {
-                fields.insert("content".to_owned(), "".into());
+                fields.put("content", "");
             }
         }
         Some(part @ Value::Object(_)) if part.get("type").is_some_and(Value::is_string) => {
@@ -220,7 +221,7 @@ fn assistant(
         }
     }
     if !calls.is_empty() {
-        fields.insert("tool_calls".to_owned(), calls.into());
+        fields.put("tool_calls", calls);
     }
     if fields
         .get("annotations")
@@ -243,7 +244,7 @@ fn reasoning(fields: &mut Map<String, Value>) {
             .shift_remove(field)
             .and_then(|text| text.as_str().map(str::to_owned));
         if let Some(text) = text.filter(|text| thoughts.is_empty() && !text.is_empty()) {
-            data.insert("field".to_owned(), field.into());
+            data.put("field", field);
             thoughts = text;
         }
     }
@@ -254,12 +255,12 @@ fn reasoning(fields: &mut Map<String, Value>) {
         data.insert("reasoning_details".to_owned(), details);
     }
     if !thoughts.is_empty() {
-        fields.insert("reasoning".to_owned(), thoughts.as_str().into());
+        fields.put("reasoning", thoughts.as_str());
     }
     if !data.is_empty() && !fields.get("provider").is_some_and(Value::is_array) {
         let block =
             json!({"thinking": thoughts, "data": {"openai-chat": data}, "calls": 0, "text": false});
-        fields.insert("provider".to_owned(), json!([block]));
+        fields.put("provider", json!([block]));
     }
 }
 
@@ -286,7 +287,7 @@ fn call(value: Value) -> Option<Value> {
             .and_then(Value::as_str)
             .unwrap_or_default();
         arguments = json!({"input": input}).to_string();
-        own.insert("custom".to_owned(), true.into());
+        own.put("custom", true);
     } else {
         let function = fields.shift_remove("function")?;
         name = function.get("name").cloned();
@@ -325,11 +326,8 @@ fn call(value: Value) -> Option<Value> {
     }
     let mut call = Map::new();
     call.insert("id".to_owned(), id);
-    call.insert("type".to_owned(), "function".into());
-    call.insert(
-        "function".to_owned(),
-        json!({"name": name, "arguments": arguments}),
-    );
+    call.put("type", "function");
+    call.put("function", json!({"name": name, "arguments": arguments}));
     if provider
         .as_object()
         .is_some_and(|provider| !provider.is_empty())

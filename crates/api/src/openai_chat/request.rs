@@ -5,6 +5,7 @@
 use crate::conversation::{Conversation, Message, PastCall};
 use crate::openai_chat::stream::OpenaiChat;
 use crate::provider::{KeyRule, Provider};
+use crate::put::Put;
 use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -95,14 +96,14 @@ pub(crate) fn chat_body(
         messages.push(message.map_err(|why| RequestError::Message { position, why })?);
     }
     let mut body = Map::new();
-    body.insert("model".into(), options.model.as_str().into());
-    body.insert("messages".into(), messages.into());
+    body.put("model", options.model.as_str());
+    body.put("messages", messages);
     put_tools(&mut body, options, row);
     if !row.asks_for_usage {
-        body.insert("stream".into(), options.stream.into());
+        body.put("stream", options.stream);
     } else if options.stream {
-        body.insert("stream".into(), true.into());
-        body.insert("stream_options".into(), json!({"include_usage": true}));
+        body.put("stream", true);
+        body.put("stream_options", json!({"include_usage": true}));
     }
     Ok(body)
 }
@@ -137,7 +138,7 @@ fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions, row: &Chat
             function.shift_remove("strict");
         }
     }
-    body.insert("tools".into(), tools.into());
+    body.put("tools", tools);
     if let Some(choice) = choice {
         body.insert("tool_choice".into(), choice);
     }
@@ -164,7 +165,7 @@ pub(crate) fn put_calls(
 ) {
     let calls: Vec<Value> = message.calls().iter().map(call).collect();
     if !calls.is_empty() {
-        out.insert("tool_calls".into(), calls.into());
+        out.put("tool_calls", calls);
     }
 }
 
@@ -183,7 +184,7 @@ fn message(message: &Message) -> Value {
     if calls.is_empty() {
         // Servers reject `"content":null` in a message without calls.
         if message.content().is_none() {
-            out.insert("content".into(), "".into());
+            out.put("content", "");
         }
         return Value::Object(out);
     }
@@ -202,7 +203,7 @@ fn message(message: &Message) -> Value {
         .filter_map(|b| b.data(API)?.get("reasoning_details")?.as_array());
     let details: Vec<Value> = details.flatten().cloned().collect();
     if !details.is_empty() {
-        out.insert("reasoning_details".into(), details.into());
+        out.put("reasoning_details", details);
     }
     Value::Object(out)
 }
@@ -218,10 +219,10 @@ fn call(call: &PastCall<'_>) -> Value {
         return json!({"id": call.id, "type": "custom", "custom": {"name": call.name, "input": input}});
     }
     let mut out = Map::new();
-    out.insert("id".into(), call.id.into());
-    out.insert("type".into(), "function".into());
-    out.insert(
-        "function".into(),
+    out.put("id", call.id);
+    out.put("type", "function");
+    out.put(
+        "function",
         json!({"name": call.name, "arguments": call.arguments}),
     );
     for (key, value) in data.into_iter().flatten() {

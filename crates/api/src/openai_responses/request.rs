@@ -8,6 +8,7 @@
 use crate::conversation::{Conversation, Message};
 use crate::openai_responses::stream::OpenaiResponses;
 use crate::provider::{KeyRule, Provider};
+use crate::put::Put;
 use crate::request::options::{
     RequestError, RequestOptions, Tool, ToolChoice, is_system, system, value,
 };
@@ -40,15 +41,15 @@ pub(crate) fn body(
     options: &RequestOptions,
 ) -> Result<Map<String, Value>, RequestError> {
     let mut body = Map::new();
-    body.insert("model".to_owned(), options.model.as_str().into());
+    body.put("model", options.model.as_str());
     if let Some(system) = system(talk, options) {
-        body.insert("instructions".to_owned(), system.into());
+        body.put("instructions", system);
     }
     let input = input(talk)?;
     if input.is_empty() {
         return Err(RequestError::Empty);
     }
-    body.insert("input".to_owned(), input.into());
+    body.put("input", input);
     let tools = options.tool_list();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.iter().map(tool).collect());
@@ -62,12 +63,12 @@ pub(crate) fn body(
             body.insert("tool_choice".to_owned(), choice);
         }
     }
-    body.insert("store".to_owned(), false.into());
+    body.put("store", false);
     if may_reason(&options.model) {
-        body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
+        body.put("include", json!(["reasoning.encrypted_content"]));
     }
     if options.stream {
-        body.insert("stream".to_owned(), true.into());
+        body.put("stream", true);
     }
     Ok(body)
 }
@@ -87,15 +88,15 @@ fn tool(tool: &Tool<'_>) -> Value {
         Tool::Provider(tool) => return value(&tool.text),
     };
     let mut out = Map::new();
-    out.insert("type".to_owned(), "function".into());
-    out.insert("name".to_owned(), tool.name.as_str().into());
+    out.put("type", "function");
+    out.put("name", tool.name.as_str());
     if let Some(description) = &tool.description {
-        out.insert("description".to_owned(), description.as_str().into());
+        out.put("description", description.as_str());
     }
     out.insert("parameters".to_owned(), value(tool.schema()));
     // Left out, it would be true here, and the provider would rewrite the schema so that every
     // member is required.
-    out.insert("strict".to_owned(), tool.strict.unwrap_or(false).into());
+    out.put("strict", tool.strict.unwrap_or(false));
     Value::Object(out)
 }
 
@@ -232,7 +233,7 @@ fn answer(message: &Message, custom: &mut HashSet<String>, input: &mut Vec<Value
 fn reasoning(data: &Value) -> Option<Value> {
     let item = data.get("item")?.as_object()?;
     let mut kept = Map::new();
-    kept.insert("type".to_owned(), "reasoning".into());
+    kept.put("type", "reasoning");
     for key in ["id", "summary", "content", "encrypted_content"] {
         let value = item.get(key).filter(|v| !v.is_null());
         // `content` is there only for open models, whose reasoning is plain.

@@ -23,6 +23,7 @@ use crate::inbound::tools::NamespacedTool;
 use crate::openai_responses::envelope::{Envelope, Outcome};
 use crate::openai_responses::output;
 use crate::openai_responses::output::{CallHead, EncryptedItem, Item, ItemData, ItemStatus, Part};
+use crate::put::Put;
 use event::Object;
 use event::payload::FinishReason;
 use serde_json::Value;
@@ -314,7 +315,7 @@ impl Writer {
                 let id = members.get("id").and_then(Value::as_str).map(str::to_owned);
                 let id = id.unwrap_or_else(|| format!("item_{}_{}", self.envelope.id, self.index));
                 let mut members = members.clone();
-                members.insert("id".to_owned(), id.as_str().into());
+                members.put("id", id.as_str());
                 self.open(Item::Own(id, members), out);
                 self.close(ItemStatus::Completed, out);
             }

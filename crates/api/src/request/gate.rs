@@ -9,6 +9,7 @@
 //! - Messages between a call and its result move behind the results.
 
 use crate::conversation::{Conversation, Message, PastCall};
+use crate::put::Put;
 use event::Raw;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -112,7 +113,7 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
             .and_then(Value::as_str)
             .is_none_or(str::is_empty)
         {
-            call.insert("id".into(), format!("call{position:03}{at:02}").into());
+            call.put("id", format!("call{position:03}{at:02}"));
         }
         if let Some(function) = call.get_mut("function").and_then(Value::as_object_mut) {
             let text = match function.get("arguments") {
@@ -121,17 +122,14 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
                 _ => String::new(),
             };
             let valid = Raw::parse(&text).is_ok_and(Raw::is_object);
-            function.insert(
-                "arguments".into(),
-                if valid { text } else { "{}".to_owned() }.into(),
-            );
+            function.put("arguments", if valid { text } else { "{}".to_owned() });
         }
         calls.push(Value::Object(call));
     }
     if calls.is_empty() {
         fields.shift_remove("tool_calls");
     } else {
-        fields.insert("tool_calls".into(), calls.into());
+        fields.put("tool_calls", calls);
     }
     Message {
         fields,
@@ -149,7 +147,7 @@ fn results(message: &Message, turn: &[Message]) -> Vec<Message> {
         .map(|(call, found)| {
             let mut fields =
                 found.map_or_else(|| unanswered(message, call), |m| m.fields().clone());
-            fields.insert("tool_call_id".into(), call.id.into());
+            fields.put("tool_call_id", call.id);
             Message::new(fields)
         })
         .collect()

@@ -6,6 +6,7 @@
 //! behind the last result of the turn.
 
 use crate::conversation::{Conversation, Message, called};
+use crate::put::Put;
 use serde_json::{Map, Value, json};
 
 /// The content of a result that has no text of its own.
@@ -25,9 +26,7 @@ pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
             // Templates of some models reject two messages of the user in a row.
             if message.role() == "user" {
                 media.extend(parts(message.fields.shift_remove("content")));
-                message
-                    .fields
-                    .insert("content".to_owned(), std::mem::take(&mut media).into());
+                message.fields.put("content", std::mem::take(&mut media));
             } else {
                 out.push(said(std::mem::take(&mut media)));
             }
@@ -62,7 +61,7 @@ fn split(result: &mut Message, name: Option<&str>) -> Vec<Value> {
     } else {
         texts.join("\n")
     };
-    result.fields.insert("content".to_owned(), content.into());
+    result.fields.put("content", content);
     if !media.is_empty() {
         let (name, id) = (name.unwrap_or("a tool"), result.tool_call_id());
         media.insert(
@@ -87,8 +86,8 @@ fn parts(content: Option<Value>) -> Vec<Value> {
 /// A user's message of these parts.
 fn said(parts: Vec<Value>) -> Message {
     let mut fields = Map::new();
-    fields.insert("role".to_owned(), "user".into());
-    fields.insert("content".to_owned(), parts.into());
+    fields.put("role", "user");
+    fields.put("content", parts);
     Message::new(fields)
 }
 

@@ -9,6 +9,7 @@
 //!   (images) follow it.
 
 use crate::conversation::{Conversation, Message};
+use crate::put::Put;
 use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice, is_system};
 use serde_json::{Map, Value, json};
 use tag::{Dialect, PromptChoice, PromptResult};
@@ -129,7 +130,7 @@ fn called(message: &Message, dialect: &Dialect) -> Message {
     for of_calls in ["tool_calls", "reasoning", "provider"] {
         fields.shift_remove(of_calls);
     }
-    fields.insert("content".into(), text.into());
+    fields.put("content", text);
     Message::new(fields)
 }
 
@@ -162,7 +163,7 @@ fn answered(message: &Message, results: &[Message], dialect: &Dialect) -> Messag
         .filter(|part| !part.is_string() && part.get("text").is_none())
         .collect();
     let mut fields = Map::new();
-    fields.insert("role".into(), "user".into());
+    fields.put("role", "user");
     let content = if media.is_empty() {
         text.into()
     } else {
