@@ -12,7 +12,7 @@ use event::{Machine, Payload, Scanner, Sink, payload};
 use inputs::Lines;
 use std::rc::Rc;
 use tag::Streams;
-use upstream::{Api, End, Stream, StreamOptions};
+use api::{Api, End, Stream, StreamOptions};
 
 fn main() {
     divan::main();
@@ -29,10 +29,6 @@ impl Sink for Forget {
         self.0.clear();
         payload::line(&mut self.0, payload, None, choice, None);
         black_box(&self.0);
-    }
-
-    fn line(&mut self, json: &str) {
-        black_box(json);
     }
 }
 
@@ -129,7 +125,7 @@ mod bodies {
         bencher
             .counter(BytesCount::new(body.len()))
             .bench_local(|| {
-                let mut decoder = sse::Decoder::default();
+                let mut decoder = api::sse::Decoder::default();
                 for piece in body.as_bytes().chunks(READ) {
                     decoder.push(piece, &mut |event| {
                         black_box(event);

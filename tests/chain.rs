@@ -5,13 +5,13 @@
 mod bodies;
 
 use accumulate::{Accumulate, Options};
+use api::{Api, End, Stream, StreamOptions};
 use bodies::bodies;
 use detect::{Answers, CallFilter, Detect};
 use event::{Chain, Collect, Event, Machine, Scanner, quoted};
 use std::path::Path;
 use std::rc::Rc;
 use tag::Streams;
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// Makes the machine of a stream from its first event.
 type Make = fn(&Event<'_>) -> Box<dyn Machine>;

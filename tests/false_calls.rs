@@ -5,11 +5,11 @@
 #[path = "pipeline/bodies.rs"]
 mod bodies;
 
+use api::{Api, End, Stream, StreamOptions};
 use bodies::bodies;
 use event::{Collect, Kind, Scanner};
 use std::rc::Rc;
 use tag::{Look, Options, Streams};
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// The text of all answers, the reasoning, and the pieces of calls.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -6,10 +6,10 @@ mod bodies;
 #[path = "pipeline/cost.rs"]
 mod cost;
 
+use api::{Api, End, Stream, StreamOptions};
 use bodies::bodies;
 use cost::{Cost, Count, judge, none_is_wrong, now};
 use std::collections::BTreeSet;
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// Runs a body through the decoder of `api`.
 fn decode(api: Api, body: &[u8]) -> Cost {

@@ -10,13 +10,13 @@ mod bodies;
 mod splits;
 
 use accumulate::{Accumulate, Options};
+use api::{Api, End, Stream, StreamOptions};
 use bodies::{Body, bodies};
 use detect::{Answers, CallFilter, Detect};
 use event::{Collect, Event, Kind, Raw, Scanner};
 use proptest::prelude::*;
 use splits::cut;
 use std::rc::Rc;
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// A body as it was recorded, and its bytes.
 fn bytes(body: &Body) -> Vec<u8> {

@@ -38,13 +38,12 @@ mod responses;
 #[path = "pipeline/trials.rs"]
 mod trials;
 
-use answer::{Form, Front, NamespacedName};
+use api::{Api, End, Form, Front, InboundRequest, RequestOptions, inbound, request};
 use pipe::Asked;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use upstream::{Api, End, InboundRequest, NamespacedTool, RequestOptions, inbound, request};
 
 fn main() -> ExitCode {
     let cases = folders::folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/serve"));
@@ -79,8 +78,7 @@ fn run(case: &Path) -> Vec<String> {
             Some((_, Ok(request))) => {
                 asked.tools = request.tools.as_ref().map(|tools| tools.openai(|_| true));
                 asked.options.custom_tools.clone_from(&request.custom_tools);
-                asked.options.namespaced_tools =
-                    request.namespaced_tools.iter().map(namespaced).collect();
+                asked.options.namespaced_tools = request.namespaced_tools.clone();
                 asked.options.include_usage = request.include_usage;
             }
             _ => asked.tools = fs::read_to_string(case.join("tools.json")).ok(),
@@ -112,19 +110,6 @@ fn run(case: &Path) -> Vec<String> {
         );
     }
     wrong
-}
-
-fn namespaced(tool: &NamespacedTool) -> NamespacedName {
-    let NamespacedTool {
-        full_name,
-        namespace,
-        name,
-    } = tool.clone();
-    NamespacedName {
-        full_name,
-        namespace,
-        name,
-    }
 }
 
 /// The file of a case whose name begins with `start` and then names an API.

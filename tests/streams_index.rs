@@ -350,7 +350,7 @@ fn the_corpus_covers_every_api_dialect_and_trap() {
             );
         }
     };
-    for api in upstream::Api::ALL {
+    for api in api::Api::ALL {
         both(api.name(), &|l| l.api.as_deref() == Some(api.name()));
     }
     for dialect in tag::Dialect::all() {

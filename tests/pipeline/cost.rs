@@ -111,10 +111,6 @@ impl Sink for Count {
         payload::line(&mut self.line, payload, None, choice, None);
         self.written += self.line.len();
     }
-
-    fn line(&mut self, json: &str) {
-        self.written += json.len();
-    }
 }
 
 /// Fails with what [`judge`] and [`compare`] found.

@@ -6,11 +6,11 @@ use crate::pipe::{Answered, Asked, answer};
 use crate::read::{content, read};
 use crate::reading::{Choice, Ending, Finish};
 use crate::recorded::nothing;
+use api::{Api, End};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use tag::{Dialect, PromptCall};
-use upstream::{Api, End};
 
 /// A chat stream of an upstream that writes `text` in pieces of some characters.
 fn upstream(text: &str, finish: &str) -> Vec<u8> {

@@ -11,8 +11,7 @@ use crate::read::{content, read};
 use crate::reading::{Ending, Reading};
 use crate::recorded::{Recorded, nothing, recorded};
 use crate::truth::truth;
-use answer::{Form, Front};
-use upstream::End;
+use api::{End, Form, Front};
 
 /// The streams that are cut at every byte, one for each API of a front; all others are cut at fewer
 /// places.

@@ -6,10 +6,10 @@ use crate::read::{differences_in_any_order, read};
 use crate::reading::{Choice, Ending, Reading};
 use crate::recorded::recorded;
 use crate::truth::truth;
+use api::End;
 use event::quoted;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use upstream::End;
 
 /// What a call may be given as its arguments, in pieces.
 fn arguments() -> impl Strategy<Value = Vec<&'static str>> {

@@ -6,8 +6,7 @@ use crate::reading::{Choice, Ending, Reading};
 use crate::recorded::{Recorded, nothing, recorded};
 use crate::splits::cut;
 use crate::truth::truth;
-use answer::{Form, Front};
-use upstream::{Api, End};
+use api::{Api, End, Form, Front};
 
 fn whole(body: &Recorded, asked: &Asked) -> Answered {
     answer(body.api, [&body.bytes[..]], End::Eof, asked)

@@ -2,13 +2,12 @@
 //! without sockets.
 
 use accumulate::Accumulate;
-use answer::{AnswerOptions, Encoder, Failure, Form, Front};
+use api::{AnswerOptions, Api, Encoder, End, Failure, Form, Front, Stream, StreamOptions, Words};
 use event::{Chain, Collect, Event, Machine, Payload, Scanner, Sink};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use tag::{Streams, Tag};
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// A dialect, tools, and the end of the prompt.
 type StreamsKey = (String, Option<String>, Option<String>);
@@ -193,8 +192,6 @@ impl Sink for Written<'_> {
         self.encoder
             .push(&Event::of(payload, None, choice, None), self.body);
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 /// Gives the decoder's events to the machines, which begin with the first of them.
@@ -212,8 +209,6 @@ impl Sink for Decoded<'_> {
             .get_or_insert_with(|| Pipe::new(self.asked, &event))
             .push(&event);
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 /// The upstream's answer in these pieces, which ends so, to the client.
@@ -293,6 +288,10 @@ fn options(tools: Option<String>) -> StreamOptions {
     StreamOptions {
         tools,
         id: Some("resp".to_owned()),
+        words: Words {
+            source: "llm-stream",
+            ..Words::default()
+        },
         ..StreamOptions::default()
     }
 }

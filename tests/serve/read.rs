@@ -4,7 +4,7 @@
 use crate::pipe::{Answered, Asked};
 use crate::reading::{Call, Choice, Ending, Finish, Reading, text};
 use crate::{chat, messages, responses};
-use answer::{Form, Front};
+use api::{Form, Front};
 use serde_json::Value;
 
 /// Reads an answer; the sentence of an error in place of an answer is its ending.

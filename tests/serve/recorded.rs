@@ -3,8 +3,8 @@
 #[path = "../pipeline/bodies.rs"]
 mod bodies;
 
+use api::Api;
 use std::path::Path;
-use upstream::Api;
 
 /// One recorded response.
 pub struct Recorded {

@@ -1,11 +1,11 @@
 //! The options that name a provider, and how it is asked.
 
 use crate::form::ToolsModeChoice;
+use api::Api;
 use clap::ValueEnum;
 use client::{Resplit, Speed, Stall};
 use std::path::PathBuf;
 use std::time::Duration;
-use upstream::Api;
 
 /// Whom to ask.
 #[derive(Clone, Debug, clap::Args)]

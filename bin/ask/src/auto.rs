@@ -13,6 +13,7 @@ use crate::lost::sentence;
 use crate::turn::TurnDraft;
 use allow::AllowedForm;
 use anyhow::{Result, anyhow, bail};
+use api::{Answer, capability_key, plain_url, questions};
 use capabilities::Capability;
 use client::{Network, Recorder};
 use event::Object;
@@ -21,7 +22,6 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
-use upstream::{Answer, capability_key, plain_url, questions};
 
 /// The longest time for all questions to a server together.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,10 +1,9 @@
 //! What surrounds a turn: where its events go, and what ends it from outside.
 
+use api::{Request, tape::Head};
 use event::Sink;
 use std::future::Future;
 use std::time::Duration;
-use upstream::Request;
-use upstream::tape::Head;
 
 /// What surrounds a turn: where its events go, and what ends it from outside. A command that drops
 /// the future of a turn to end it needs no `stop`.

@@ -1,9 +1,9 @@
 //! Where the key comes from.
 
 use anyhow::{Context, Result, anyhow, bail};
+use api::Api;
 use std::env;
 use std::path::PathBuf;
-use upstream::Api;
 
 /// Where the key is; without either, in the API's usual variable.
 #[derive(Clone, Debug, Default)]

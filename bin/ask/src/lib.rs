@@ -21,6 +21,7 @@ mod session;
 mod settings;
 mod trouble;
 mod turn;
+mod words;
 
 pub use args::{
     AutoArgs, ConnectionArgs, Fallback, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs,
@@ -37,3 +38,4 @@ pub use response::{ResponseEnd, write_events};
 pub use session::{Session, SessionEnd};
 pub use settings::{ConnectionSettings, TapeSettings, open_tape};
 pub use turn::{TurnDraft, TurnOptions};
+pub use words::COMMAND;

@@ -1,7 +1,7 @@
 //! An error of the network in the words of this command: with the option that helps.
 
+use api::End;
 use client::{Error, ErrorKind};
-use upstream::End;
 
 /// A sentence: what happened, and what to do about it. For a client of a service `server` is the
 /// name of the server that was asked, and the client knows no option.

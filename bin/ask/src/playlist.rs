@@ -1,12 +1,12 @@
 //! Recorded answers in the place of a provider.
 
 use anyhow::{Context, Result, anyhow, bail};
+use api::tape::{Head, Tape, is_tape};
+use api::{Api, recognise};
 use client::{Faults, Recording};
 use std::cell::Cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use upstream::tape::{Head, Tape, is_tape};
-use upstream::{Api, recognise};
 
 /// Recorded answers in the place of a provider: the first request gets the first, whatever it asks,
 /// the next request the next, and the request after the last begins again.

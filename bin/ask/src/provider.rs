@@ -5,12 +5,12 @@ use crate::dialect::{dialect, dialects};
 use crate::form::ToolsModeChoice;
 use crate::key::KeySource;
 use anyhow::{Result, anyhow, bail};
+use api::{Api, Request, RequestOptions};
 use client::{AddressError, RequestHeader, Route, secrets_in_url, with_path_of};
 use redact::{Redactor, is_secret_header};
 use serde_json::Value;
 use std::path::PathBuf;
 use tag::{Dialect, Dialects};
-use upstream::{Api, Request, RequestOptions};
 
 /// The settings of a provider, and of every turn with it.
 #[derive(Clone, Debug)]

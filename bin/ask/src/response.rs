@@ -2,10 +2,10 @@
 
 use crate::host::{Host, Note};
 use crate::lost;
+use api::{End, Stream};
 use client::{Body, Error, PieceContent};
 use event::payload::Millis;
 use std::time::Duration;
-use upstream::{End, Stream};
 
 /// How the reading of a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,8 @@ use crate::settings::ConnectionSettings;
 use crate::trouble;
 use crate::turn::TurnDraft;
 use anyhow::{Context, Result};
+use api::tape::{Exchange, Head};
+use api::{End, Request, Stream};
 use client::{
     AttemptPolicy, Attempts, Body, Error, Network, NextAttempt, PieceContent, Recorder, Recording,
     Response, Speed, TimeLimits, Trouble, Wait,
@@ -19,8 +21,6 @@ use event::payload::Warning;
 use std::cell::RefCell;
 use std::time::Duration;
 use tokio::time::Instant;
-use upstream::tape::{Exchange, Head};
-use upstream::{End, Request, Stream};
 
 /// The number of bytes after which the reading of an error's body stops.
 const ERROR_BODY: usize = 1 << 20;

@@ -7,12 +7,12 @@ use crate::auto::{AutoSettings, Capabilities};
 use crate::key::KeySource;
 use crate::provider::ProviderSettings;
 use anyhow::{Result, anyhow, bail};
+use api::Api;
 use clap::ValueEnum;
 use client::{Faults, Recorder, RecorderError, TapeMode};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use upstream::Api;
 
 /// How a provider is reached.
 #[derive(Clone, Copy, Debug)]

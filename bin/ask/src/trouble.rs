@@ -1,12 +1,12 @@
 //! A failed attempt in the words of this command.
 
 use crate::lost::{end, sentence};
+use api::Stream;
 use client::Trouble;
 use event::Sink;
 use redact::Redactor;
 use std::borrow::Cow;
 use std::time::SystemTime;
-use upstream::Stream;
 
 /// A sentence about what went wrong.
 pub fn message(trouble: &Trouble) -> Cow<'_, str> {

@@ -2,15 +2,17 @@
 
 use crate::form::{RequestForm, ToolsForm, ToolsModeChoice};
 use crate::provider::Provider;
+use crate::words::{COMMAND, SERVICE};
 use anyhow::{Result, bail};
+use api::{
+    Api, Conversation, InboundRequest, Request, RequestError, RequestOptions, StreamOptions,
+    Target, request,
+};
 use json::ToolList;
 use redact::Redactor;
 use serde_json::Value;
 use std::sync::Arc;
 use tag::Dialect;
-use upstream::{
-    Api, Conversation, InboundRequest, Request, RequestOptions, StreamOptions, Target, request,
-};
 
 /// What one turn asks for, besides its conversation.
 #[derive(Clone, Debug)]
@@ -244,7 +246,12 @@ impl TurnDraft {
             ToolsForm::Tag(dialect) => options.dialect = Some(dialect),
             ToolsForm::Nothing(dialect) => (options.dialect, options.tools) = (Some(dialect), None),
         }
-        let request = request(self.provider.api, &self.conversation, &options)?;
+        let request = match request(self.provider.api, &self.conversation, &options) {
+            Err(error @ RequestError::Empty) => {
+                bail!("{error}: give a PROMPT, or a log with \"message\" events on standard input")
+            }
+            request => request?,
+        };
         self.provider.check(&request)?;
         Ok(request)
     }
@@ -271,10 +278,11 @@ impl TurnDraft {
             fallback: form.is_whole,
             id: Some(self.id.clone().unwrap_or_else(|| request.name())),
             redactor: self.redactor().clone(),
-            server: self.is_for_client.then(|| upstream::host_of(self.url())),
+            server: self.is_for_client.then(|| api::host_of(self.url())),
             item_ids: self.item_ids,
             details: self.details,
             max_frame: Some(self.provider.settings.max_frame),
+            words: if self.is_for_client { SERVICE } else { COMMAND },
         }
     }
 }

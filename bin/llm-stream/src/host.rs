@@ -107,8 +107,6 @@ impl Host for StdoutHost<'_> {
 impl Sink for StdoutHost<'_> {
     fn pass(&mut self) {} // events come from a provider's bytes, not from a line
 
-    fn line(&mut self, _json: &str) {} // a stream consists of events
-
     fn write(&mut self, choice: u32, event: &Payload<'_>) {
         self.out.write(self.name, choice, self.t.as_deref(), event);
     }

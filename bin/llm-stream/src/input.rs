@@ -5,12 +5,12 @@ mod request;
 
 use crate::output::Messages;
 use anyhow::{Result, bail};
+use api::{Api, Conversation, InboundRequest};
 use event::Raw;
 use event::payload::Warning;
 use patience::Patience;
 use std::io::IsTerminal;
 use stdio::{BadLine, BadLines, Block, Filter, Input, Signals};
-use upstream::{Api, Conversation, InboundRequest};
 
 /// What standard input held.
 #[derive(Debug, Default)]

@@ -4,8 +4,10 @@ use crate::host::StdoutHost;
 use crate::output::{Messages, Out};
 use crate::tools;
 use crate::watch::{Watch, runtime};
-use ::ask::{Host, ResponseEnd, ToolsModeChoice, dialect, dialects, end, write_events};
+use ::ask::{COMMAND, Host, ResponseEnd, ToolsModeChoice, dialect, dialects, end, write_events};
 use anyhow::{Context, Result, bail};
+use api::tape::{Exchange, Tape, is_tape};
+use api::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
 use client::{Body, Faults, FileBody, Recording, Speed};
 use json::ToolList;
 use redact::Redactor;
@@ -14,8 +16,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use stdio::{Failure, Status};
-use upstream::tape::{Exchange, Tape, is_tape};
-use upstream::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
 
 /// What to replay, and how.
 #[derive(Clone, Debug)]
@@ -68,6 +68,7 @@ pub fn replay(settings: &ReplaySettings) -> Result<Status> {
     let mut options = StreamOptions {
         prefill: settings.prefill.clone(),
         max_frame,
+        words: COMMAND,
         ..StreamOptions::default()
     };
     if settings.tools_mode == ToolsModeChoice::Tag {

@@ -4,9 +4,9 @@
 
 mod scripted;
 
+use api::{Api, End, Stream, StreamOptions};
 use event::Collect;
 use scripted::*;
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// Text and calls, in three ways of framing; short, since each byte is a run of the command.
 const STREAMS: [(Api, &str); 3] = [
@@ -47,6 +47,7 @@ fn expected(api: Api, body: &[u8], length: usize, id: &str) -> (Vec<String>, boo
         model,
         tools_mode,
         id,
+        words: ask::COMMAND,
         ..StreamOptions::default()
     };
     let mut stream = Stream::new(api, options);

@@ -1,6 +1,7 @@
 //! The arguments of the command.
 
-use accumulate::{EmitOn, Options, ResponseShape};
+use accumulate::{EmitOn, Options};
+use api::Api;
 use clap::{Parser, ValueEnum};
 use json::ToolList;
 use std::path::PathBuf;
@@ -102,24 +103,32 @@ impl Args {
             },
             no_repair: self.repair == Repair::None,
             keep_deltas: self.keep_deltas,
-            live: false,
-            max_kept: Some(self.common.max_line.saturating_add(BESIDE_TEXT)),
-            no_message: false,
+            max_kept: Some(self.max_kept()),
+            no_message: self.api().is_some(),
             partial: self.partial,
-            taken_ids: Default::default(),
-            shape: match self.shape {
-                As::Events => None,
-                As::Openai => Some(ResponseShape::Openai),
-                As::Anthropic => Some(ResponseShape::Anthropic),
-                As::Gemini => Some(ResponseShape::Gemini),
-            },
+            ..Options::default()
         })
+    }
+
+    /// The API whose whole responses are written in place of events.
+    pub fn api(&self) -> Option<Api> {
+        match self.shape {
+            As::Events => None,
+            As::Openai => Some(Api::OpenaiChat),
+            As::Anthropic => Some(Api::Anthropic),
+            As::Gemini => Some(Api::Gemini),
+        }
+    }
+
+    /// The most bytes that are kept of one stream.
+    pub fn max_kept(&self) -> usize {
+        self.common.max_line.saturating_add(BESIDE_TEXT)
     }
 
     /// The options of reading and writing.
     pub fn filter(&self) -> stdio::Filter {
         let mut filter = self.common.filter("tc-accumulate", self.files.clone());
-        if !matches!(self.shape, As::Events) {
+        if self.api().is_some() {
             filter.emit = Emit::Lines;
         }
         filter

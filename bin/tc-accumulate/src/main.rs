@@ -1,20 +1,33 @@
 //! `tc-accumulate`: deltas merged into tool calls.
 
 mod args;
+mod whole;
 
 use accumulate::Accumulate;
+use api::WholeResponse;
 use args::Args;
 use std::process::ExitCode;
 use std::rc::Rc;
-use stdio::{Demux, Status};
+use stdio::{Demux, RawLines, Status};
+use whole::OpenResponse;
 
 fn main() -> ExitCode {
     ::args::run(|args: Args| {
-        let options = Rc::new(args.options()?);
-        let outcome = stdio::filter(
-            &args.filter(),
-            &mut Demux::new(move |_| Accumulate::new(Rc::clone(&options))),
-        )?;
+        let (options, filter, most) = (Rc::new(args.options()?), args.filter(), args.max_kept());
+        let merging = move || Accumulate::new(Rc::clone(&options));
+        let outcome = match args.api() {
+            Some(api) => {
+                let lines = RawLines::default();
+                let to = lines.clone();
+                let streams = Demux::new(move |_| OpenResponse {
+                    merging: merging(),
+                    response: WholeResponse::new(api, most),
+                    lines: to.clone(),
+                });
+                stdio::filter(&filter, &mut streams.with_lines(&lines))
+            }
+            None => stdio::filter(&filter, &mut Demux::new(move |_| merging())),
+        }?;
         Ok(outcome.status(Status::Done))
     })
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
-use stdio::Status;
+use stdio::{RawLines, Status};
 
 /// The two commands; the streams of one that is missing go to standard output.
 #[derive(Clone, Debug)]
@@ -81,32 +81,35 @@ pub struct Branch {
     target: Target,
     stream: Option<String>,
     no_time: bool,
+    /// The lines for standard output.
+    lines: RawLines,
 }
 
 impl Branch {
     /// Wraps the machine of one stream.
-    pub fn new(detect: Detect, commands: Commands, no_time: bool) -> Self {
+    pub fn new(detect: Detect, commands: Commands, no_time: bool, lines: RawLines) -> Self {
         Branch {
             detect,
             commands,
             target: Target::Undecided(Vec::new()),
             stream: None,
             no_time,
+            lines,
         }
     }
 
     /// Keeps the lines of one event until the decision is made. Then chooses the target, and sends
     /// all lines there.
-    fn send(&mut self, lines: &[u8], out: &mut dyn Sink) {
+    fn send(&mut self, lines: &[u8]) {
         if let Target::Undecided(kept) = &mut self.target {
             kept.extend_from_slice(lines);
             if let Some(decided) = self.detect.decided() {
                 let kept = std::mem::take(kept);
                 self.target = self.choose(decided);
-                self.put(&kept, out);
+                self.put(&kept);
             }
         } else {
-            self.put(lines, out);
+            self.put(lines);
         }
     }
 
@@ -139,7 +142,7 @@ impl Branch {
         }
     }
 
-    fn put(&mut self, lines: &[u8], out: &mut dyn Sink) {
+    fn put(&mut self, lines: &[u8]) {
         match &mut self.target {
             // A command may stop reading before the end: that is not a failure.
             Target::Child(child, _) => drop(
@@ -150,7 +153,7 @@ impl Branch {
             ),
             _ => {
                 for line in String::from_utf8_lossy(lines).lines() {
-                    out.line(line);
+                    self.lines.push(line);
                 }
             }
         }
@@ -158,11 +161,11 @@ impl Branch {
 
     /// Ends the stream: closes the input of its command and waits for the command. Without a
     /// decision, the kept lines go to standard output.
-    fn close(&mut self, out: &mut dyn Sink) {
+    fn close(&mut self) {
         if let Target::Undecided(kept) = &mut self.target {
             let kept = std::mem::take(kept);
             self.target = Target::Stdout;
-            self.put(&kept, out);
+            self.put(&kept);
         }
         if let Target::Child(child, command) = &mut self.target {
             drop(child.stdin.take());
@@ -176,7 +179,7 @@ impl Branch {
 }
 
 impl Machine for Branch {
-    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+    fn push(&mut self, event: &Event<'_>, _: &mut dyn Sink) {
         if self.stream.is_none() {
             self.stream = event.stream().map(|s| s.text().to_owned());
         }
@@ -190,13 +193,13 @@ impl Machine for Branch {
         };
         self.detect.push(event, &mut spool);
         let lines = spool.lines;
-        self.send(&lines, out);
+        self.send(&lines);
         if event.kind() == event::Kind::StreamEnd {
-            self.close(out);
+            self.close();
         }
     }
 
-    fn finish(&mut self, out: &mut dyn Sink) {
+    fn finish(&mut self, _: &mut dyn Sink) {
         let mut spool = Spool {
             lines: Vec::new(),
             raw: "",
@@ -205,8 +208,8 @@ impl Machine for Branch {
         };
         self.detect.finish(&mut spool);
         let lines = spool.lines;
-        self.send(&lines, out);
-        self.close(out);
+        self.send(&lines);
+        self.close();
     }
 }
 
@@ -220,16 +223,12 @@ struct Spool<'s> {
 
 impl Sink for Spool<'_> {
     fn pass(&mut self) {
-        self.line(self.raw);
+        self.lines.extend_from_slice(self.raw.as_bytes());
+        self.lines.push(b'\n');
     }
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         line(&mut self.lines, payload, self.stream, choice, self.t);
-        self.lines.push(b'\n');
-    }
-
-    fn line(&mut self, json: &str) {
-        self.lines.extend_from_slice(json.as_bytes());
         self.lines.push(b'\n');
     }
 }

@@ -97,8 +97,4 @@ impl Sink for Fork<'_> {
             );
         }
     }
-
-    fn line(&mut self, json: &str) {
-        self.out.line(json);
-    }
 }

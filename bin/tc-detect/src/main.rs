@@ -18,7 +18,7 @@ use recorded::recorded;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
-use stdio::{Demux, Failure, Outcome, Status};
+use stdio::{Demux, Failure, Outcome, RawLines, Status};
 
 fn main() -> ExitCode {
     ::args::run(detect_calls)
@@ -53,22 +53,24 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
         }
     };
     let (filter, no_time) = (args.filter(), args.common.no_time);
+    let lines = RawLines::default();
     let mut failed = None;
     let (outcome, events) = if args.then.is_some() || args.or_else.is_some() {
         let commands = branch::Commands::new(args.then, args.or_else)?;
         let ends = commands.clone();
-        let ran = run(&filter, move |first| {
-            Branch::new(detect(first), commands.clone(), no_time)
+        let to = lines.clone();
+        let ran = run(&filter, &lines, move |first| {
+            Branch::new(detect(first), commands.clone(), no_time, to.clone())
         })?;
         failed = ends.failed();
         ran
     } else if let Some(fd) = args.decide_fd {
         let target = divert::open(fd)?;
-        run(&filter, move |first| {
+        run(&filter, &lines, move |first| {
             Diversion::new(detect(first), Rc::clone(&target), no_time)
         })?
     } else {
-        run(&filter, detect)?
+        run(&filter, &lines, detect)?
     };
     if events == 0 && outcome.signal.is_none() {
         stdio::message(
@@ -94,9 +96,10 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
 /// Runs a machine for each stream; returns how the run ended, and the number of events.
 fn run<M: Machine>(
     filter: &stdio::Filter,
+    lines: &RawLines,
     make: impl FnMut(&Event<'_>) -> M + 'static,
 ) -> Result<(Outcome, u64), Failure> {
-    let mut machines = Demux::new(make);
+    let mut machines = Demux::new(make).with_lines(lines);
     let outcome = stdio::filter(filter, &mut machines)?;
     Ok((outcome, machines.events()))
 }

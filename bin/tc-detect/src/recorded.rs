@@ -1,10 +1,10 @@
 //! Finds recorded bodies and tapes among the operands, which `llm-stream --replay` turns into
 //! events.
 
+use api::{LOOKED_AT, RecordingForm, recognise};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use upstream::{LOOKED_AT, RecordingForm, recognise};
 
 /// What kind of recording a file is, if it is one. Only files on disk are looked at: a pipe can be
 /// read only once.

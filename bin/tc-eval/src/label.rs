@@ -31,7 +31,7 @@ pub struct Args {
     pub files: Vec<PathBuf>,
     /// The API of bodies; without it each body shows its API
     #[arg(short, long, value_name = "API", value_parser = crate::read::api)]
-    pub api: Option<upstream::Api>,
+    pub api: Option<api::Api>,
     /// The dialect in which the models of the recordings write calls as text; without it calls are
     /// native
     #[arg(short, long, value_name = "NAME")]

@@ -15,10 +15,10 @@ pub use origin::Origin;
 pub use settings::ReadSettings;
 
 use anyhow::{Context, Result, anyhow, bail};
+use api::{LOOKED_AT, RecordingForm};
 use origin::Take;
 use source::Source;
 use std::path::Path;
-use upstream::{LOOKED_AT, RecordingForm};
 
 /// Gives each event of the recording to `take`, in order. `bytes` is the whole file; `path` is for
 /// messages.
@@ -64,7 +64,7 @@ fn read(mut source: Source<'_>, settings: &ReadSettings, take: &mut Take<'_>) ->
             let start = source.start();
             let api = settings
                 .api
-                .or_else(|| upstream::recognise(&start[..start.len().min(LOOKED_AT)], true));
+                .or_else(|| api::recognise(&start[..start.len().min(LOOKED_AT)], true));
             let Some(api) = api else {
                 bail!(
                     "neither a body that shows its API nor a tape nor a log of events; name the API of a body"

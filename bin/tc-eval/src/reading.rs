@@ -98,6 +98,4 @@ impl Sink for Out<'_, '_, '_> {
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         (self.take)(&Event::of(payload, None, choice, None));
     }
-
-    fn line(&mut self, _: &str) {}
 }

@@ -8,6 +8,7 @@ use crate::read::{Origin, ReadSettings, api, each_event};
 use crate::reading::FullReading;
 use crate::recordings::{self, Candidate, candidates};
 use anyhow::Result;
+use api::{Api, LOOKED_AT, RecordingForm, tape::Tape};
 use event::payload::{ContentDelta, StreamStart};
 use event::{Event, Kind, Text};
 use score::Label;
@@ -19,8 +20,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use stdio::Status;
 use tag::lint::Lint;
-use upstream::tape::Tape;
-use upstream::{Api, LOOKED_AT, RecordingForm};
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -294,7 +293,7 @@ fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, Notes> {
         RecordingForm::Body => {
             let api = settings
                 .api
-                .or_else(|| upstream::recognise(&bytes[..bytes.len().min(LOOKED_AT)], true));
+                .or_else(|| api::recognise(&bytes[..bytes.len().min(LOOKED_AT)], true));
             if let Some(api) = api {
                 let notes = out.entry(1).or_default();
                 frames::search(bytes, api, &mut |deviation, at| note(notes, deviation, at));

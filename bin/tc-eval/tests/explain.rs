@@ -3,13 +3,13 @@
 
 mod run;
 
+use api::{Api, Stream, StreamOptions};
 use event::Collect;
 use run::{Folder, Ran, root};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use upstream::{Api, Stream, StreamOptions};
 
 /// Runs a script in `folder` with the built command first in its PATH.
 fn bash(folder: &Path, script: &str) -> Ran {

@@ -2,7 +2,7 @@
 
 use crate::budget::Share;
 use crate::places::KeyPlace;
-use ::upstream::{Api, InboundRequest};
+use api::{Api, InboundRequest};
 
 /// What a client asks for.
 #[derive(Debug)]

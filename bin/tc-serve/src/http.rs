@@ -52,7 +52,7 @@ impl Service {
             id: id.clone(),
             method: request.method().as_str().to_owned(),
             path: request.uri().path().to_owned(),
-            front: route.front().map(answer::Front::name),
+            front: route.front().map(api::Front::name),
             status: 499,
             ..AccessLine::default()
         };

@@ -8,7 +8,7 @@ pub use event_lines::EventLines;
 use crate::budget::{Budget, FULL_MS, MEMORY, Share};
 use crate::turns::Turns;
 use accumulate::Accumulate;
-use answer::{Dropped, Encoder, Failure};
+use api::{Dropped, Encoder, Failure};
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
 use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink, cut};
 use hyper::header::{HeaderName, HeaderValue};
@@ -477,8 +477,6 @@ impl Sink for PipeSink<'_> {
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         self.0.push(&Event::of(payload, None, choice, None));
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 /// What the last machine writes to.
@@ -539,14 +537,12 @@ impl Sink for PipeEnd<'_> {
         let stream: Option<Raw<'_>> = self.event.and_then(|event| event.stream());
         self.take(&Event::of(payload, stream, choice, None));
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use answer::{AnswerOptions, Form, Front};
+    use api::{AnswerOptions, Form, Front};
     use event::Scanner;
 
     fn after(lines: &[&str]) -> String {

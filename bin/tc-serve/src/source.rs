@@ -5,8 +5,7 @@ use crate::command::Command;
 use crate::pipe::Pipe;
 use crate::turns::Turns;
 use crate::upstream::Upstream;
-use ::upstream::{Api, InboundError, InboundRequest};
-use answer::Failure;
+use api::{Api, Failure, InboundError, InboundRequest};
 
 /// Where the events of an answer come from.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ impl Source {
     ///
     /// # Errors
     /// Why a provider does not give its list.
-    pub async fn models(&self) -> Result<Vec<::upstream::ListedModel>, Failure> {
+    pub async fn models(&self) -> Result<Vec<api::ListedModel>, Failure> {
         match self {
             Source::Upstream(upstream) => upstream.models().await,
             Source::Command(command) => Ok(vec![command.model().into()]),
@@ -82,7 +81,7 @@ impl Source {
     }
 
     /// Whether a client's messages go to a provider of `api` as they came.
-    pub fn is_of(&self, api: ::upstream::Api) -> bool {
+    pub fn is_of(&self, api: api::Api) -> bool {
         matches!(self, Source::Upstream(upstream) if upstream.api() == api)
     }
 

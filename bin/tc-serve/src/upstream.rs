@@ -13,9 +13,8 @@ pub use direct::{Direct, Passed};
 use crate::asked::Asked;
 use crate::log::Notices;
 use crate::pipe::Pipe;
-use ::upstream::{Api, ListedModel, Target, listed_models, models_request};
-use answer::Failure;
 use anyhow::{Result, bail};
+use api::{Api, Failure, ListedModel, Target, listed_models, models_request};
 use ask::{
     AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm,
     ToolsModeChoice, TurnDraft, TurnOptions, open_tape,
@@ -312,7 +311,7 @@ impl Upstream {
     }
 
     /// The API of the provider.
-    pub fn api(&self) -> ::upstream::Api {
+    pub fn api(&self) -> api::Api {
         self.provider.api
     }
 

@@ -6,13 +6,12 @@
 mod provider;
 
 use accumulate::Accumulate;
-use answer::{AnswerOptions, Encoder, Form, Front};
+use api::{AnswerOptions, Api, Encoder, End, Form, Front, Stream, StreamOptions};
 use event::payload::Payload;
 use event::{Chain, Event, Machine, Sink};
 use provider::{Provider, Service, answer};
 use serde_json::Value;
 use std::rc::Rc;
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// Streams with a call, and the text in them after which the provider has ended the answer.
 const STREAMS: [(Api, &str, &str); 3] = [
@@ -66,8 +65,6 @@ impl Sink for Last<'_> {
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         self.1.push(&Event::of(payload, None, choice, None), self.2);
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 impl Sink for Pipe {
@@ -91,8 +88,6 @@ impl Sink for Pipe {
             &mut Last(Some(&event), &mut self.encoder, &mut self.out),
         );
     }
-
-    fn line(&mut self, _json: &str) {}
 }
 
 /// The answer of `front` to `bytes`, which end in this way; and whether it failed.

@@ -1,13 +1,9 @@
 //! One call while it grows: its name, and its arguments in fragments of every kind that providers
 //! send.
 
-#[cfg(test)]
-mod tests;
-
 use crate::live::LiveArguments;
-use crate::payload::CallError;
 use event::payload::Commit;
-use event::{Surrogates, Text};
+use event::{Array, Object, Surrogates, Text, WriteJson};
 use json::{Repair, Scanner};
 use std::collections::HashSet;
 
@@ -454,5 +450,124 @@ impl OpenCall {
             self.text.drain(..self.last);
             self.scanner = other;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(fragments: &[&str]) -> (OpenCall, Vec<String>) {
+        let mut call = OpenCall::new(0, "a".into(), false);
+        let mut extra = Vec::new();
+        for f in fragments {
+            match call.take((*f).into()) {
+                FragmentUse::Kept => {}
+                FragmentUse::Dropped => extra.push("dropped".to_owned()),
+                FragmentUse::Extra(text) => extra.push(text),
+            }
+        }
+        call.settle();
+        (call, extra)
+    }
+
+    #[test]
+    fn fragments_of_every_kind() {
+        for (fragments, text, extra) in [
+            (&["{\"a\"", ":1}"][..], "{\"a\":1}", &[][..]),
+            (&["{", "{\"a\"", "{\"a\":1", "{\"a\":1}"], "{\"a\":1}", &[]), // the text so far each time
+            (&["{\"a\":", "{\"a\":1}"], "{\"a\":1}", &[]), // appending would leave it open
+            (&["{\"a\":", "{\"a\":1}", "}"], "{\"a\":{\"a\":1}}", &[]), // appending wins a tie
+            (&["{}", "{\"a\":1}"], "{\"a\":1}", &[]),      // a placeholder
+            (&["{}", "{", "\"a\":1}"], "{\"a\":1}", &[]),
+            (&["{}", "{}"], "{}", &[]),
+            (&["{}{\"a\":1}"], "{\"a\":1}", &[]),
+            (&["{\"a\":1}", "{\"a\":1}"], "{\"a\":1}", &[]), // sent again at the end
+            (&["{\"a\":1}", "{\"a\"", ":1}", " "], "{\"a\":1}", &[]),
+            (
+                &["{\"a\":1}", "\n{\"a\":", "2}"],
+                "{\"a\":1}",
+                &["{\"a\":2}"],
+            ), // another call
+            (&["{\"a\":1}{\"b\":2}"], "{\"a\":1}", &["{\"b\":2}"]),
+            (
+                &["{\"a\":1}", "{\"a\":1}{\"b\":2}"],
+                "{\"a\":1}",
+                &["{\"b\":2}"],
+            ),
+            (
+                &["{\"a\": 1}", "{\"a\":", " ", "1}", "\n"],
+                "{\"a\": 1}",
+                &[],
+            ),
+            // Text that does not begin an object, and all that follows it.
+            (&["{\"a\":1}}"], "{\"a\":1}", &["dropped"]),
+            (
+                &["{\"a\":1}", "\n```", "{\"a\":2}"],
+                "{\"a\":1}",
+                &["dropped"],
+            ),
+            (
+                &["{\"a\":1} {\"a\":1},{\"a\":2}"],
+                "{\"a\":1}",
+                &["dropped"],
+            ),
+            (&["{}", "}", "{\"a\":1}"], "{}", &["dropped"]),
+        ] {
+            let (call, got) = feed(fragments);
+            assert_eq!(
+                (
+                    call.text().trim(),
+                    got.iter().map(String::as_str).collect::<Vec<_>>()
+                ),
+                (text, extra.to_vec()),
+                "{fragments:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_by_the_rule() {
+        let known = |n: &str| n == "read_file";
+        let mut call = OpenCall::new(0, "a".into(), false);
+        for (name, result, now) in [
+            ("read_", NameUse::Kept, "read_"),
+            ("file", NameUse::Kept, "read_file"),
+            ("read_file", NameUse::Kept, "read_file"),
+            ("write", NameUse::Ignored, "read_file"),
+            ("read_file2", NameUse::Kept, "read_file2"),
+        ] {
+            assert_eq!(
+                (call.take_name(name, known), call.name.as_str()),
+                (result, now)
+            );
+        }
+    }
+}
+
+/// Why a call must not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallError {
+    /// `incomplete`, `invalid_json`, `schema` or `no_name`.
+    pub code: &'static str,
+    /// A sentence that a model or a person can act on.
+    pub message: String,
+}
+
+/// The edits of a repair, as `repairs` lists them.
+#[derive(Debug)]
+pub(crate) struct Repairs<'a>(pub &'a [Repair]);
+
+impl WriteJson for Repairs<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut list = Array::open(out);
+        for repair in self.0 {
+            list.object(|o: &mut Object<'_>| {
+                o.int("offset", repair.offset as u64)
+                    .str("kind", repair.kind);
+                o.str("before", &repair.before).str("after", &repair.after);
+            });
+        }
+        list.close();
     }
 }

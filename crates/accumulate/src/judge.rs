@@ -1,8 +1,7 @@
 //! The judgement on arguments that have ended: an object, a repaired object, or the reason why the
 //! call must not run.
 
-use crate::call::OpenCall;
-use crate::payload::CallError;
+use crate::call::{CallError, OpenCall};
 use json::{Repair, ToolList};
 
 /// What arguments are judged by.

@@ -3,28 +3,22 @@
 //! [`Accumulate`] is the machine of `tc-accumulate` (`machine.rs`). A stream (`stream.rs`) routes
 //! each delta to its call by the rule of the protocol (`route.rs`); a call (`call.rs`) joins its
 //! fragments; `judge.rs` checks and repairs arguments that have ended, `live.rs` finds what is
-//! certain before; `ending.rs` ends the stream with the message (`message.rs`) or with a whole
-//! response in a provider's shape (`shape.rs`). No file handles a single provider: what a provider
-//! does differently is mended in `upstream`, or is a case of the routing rule.
+//! certain before; `ending.rs` ends the stream with the message (`message.rs`). No file handles a
+//! single provider: what a provider does differently is mended in `api`, or is a case of the
+//! routing rule.
 //!
 //! A call goes through `open → balanced → sealed → final`; it is emitted at the level that
 //! [`Options::emit_on`] names, and never when its text was cut.
 
 mod before;
 mod call;
-mod ending;
-mod failure;
-mod id;
 mod judge;
 mod live;
 mod machine;
 mod message;
 mod options;
-mod payload;
 mod route;
-mod shape;
 mod stream;
 
-pub use machine::Accumulate;
-pub use options::{EmitOn, Options};
-pub use shape::ResponseShape;
+pub use crate::machine::Accumulate;
+pub use crate::options::{EmitOn, Options};

@@ -71,11 +71,6 @@ impl AnswerDraft {
             o.str("refusal", &self.refusal);
         }
     }
-
-    /// The reasoning so far.
-    pub fn reasoning(&self) -> &str {
-        &self.reasoning
-    }
 }
 
 /// The message in OpenAI's shape, with `reasoning` and `provider` where the answer has them:

@@ -1,6 +1,5 @@
 //! What is asked of the machine.
 
-use crate::shape::ResponseShape;
 use json::ToolList;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -49,6 +48,4 @@ pub struct Options {
     /// made id: openai-agents refuses an id that it knows, Claude Code then asks without end, and
     /// some servers count the calls of each answer from 0.
     pub taken_ids: HashSet<String>,
-    /// Write one whole response for each stream, in this shape, and nothing else.
-    pub shape: Option<ResponseShape>,
 }

@@ -2,17 +2,14 @@
 //! emitted.
 
 use crate::before::EarlierOutput;
-use crate::call::{Emission, OpenCall};
-use crate::failure::StreamError;
-use crate::id::Seed;
-use crate::judge::{self, Rules};
+use crate::call::{Emission, OpenCall, Repairs};
+use crate::judge;
+use crate::judge::Rules;
 use crate::message::AnswerDraft;
 use crate::options::{EmitOn, Options};
-use crate::payload::Repairs;
-use crate::route::{Oddity, OpenCalls, Origin};
+use crate::route::{Oddity, OpenCalls, Origin, Seed};
 use event::payload::{
-    self, Commit, Retract, SessionStats, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial,
-    Warning,
+    self, Commit, Retract, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
 };
 use event::{Choices, Event, Json, Kind, Sink, Text};
 use json::ToolList;
@@ -45,15 +42,10 @@ pub(crate) struct OpenChoice {
 pub(crate) struct OpenStream {
     pub options: Rc<Options>,
     tools: Option<Rc<ToolList>>,
-    pub response: String,
     seed: Seed,
-    pub model: String,
-    pub stats: Option<SessionStats>,
     pub started: bool,
     /// An event of this stream was longer than a line may be, so the turn has failed.
     pub lost: bool,
-    /// The first error of the stream, for a whole response.
-    pub error: Option<StreamError>,
     pub choices: Choices<OpenChoice>,
     oddities: Vec<Oddity>,
     /// The tools whose schemas have unknown types, each with its warning.
@@ -70,13 +62,9 @@ impl OpenStream {
         OpenStream {
             options,
             tools,
-            response: String::new(),
             seed: Seed::of_response(""),
-            model: String::new(),
-            stats: None,
             started: false,
             lost: false,
-            error: None,
             choices: Choices::default(),
             oddities: Vec::new(),
             untyped: Vec::new(),
@@ -114,27 +102,14 @@ impl OpenStream {
             );
             choice.calls.list.iter_mut().for_each(OpenCall::empty);
         }
-        if self.options.shape.is_some() && self.error.is_none() {
-            let message = format!(
-                "the answer has more than {} bytes, which is all that is kept",
-                self.kept
-            );
-            self.error = Some(StreamError {
-                code: "line_too_long".to_owned(),
-                message,
-            });
-        }
         out.too_long(Kind::Message, self.kept);
     }
 
     /// Takes the `stream_start`.
     pub fn start(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let start = StreamStart::read(event);
-        let owned = |text: Option<Text<'_>>| text.unwrap_or_default().str().into_owned();
         self.started = true;
-        self.response = owned(start.id);
-        self.seed = Seed::of_response(&self.response);
-        self.model = owned(start.model);
+        self.seed = Seed::of_response(&start.id.unwrap_or_default().str());
         if let (None, Some(tools)) = (&self.options.tools, start.tools) {
             match ToolList::read_valid(&tools.text()) {
                 Ok(tools) => {
@@ -258,7 +233,7 @@ impl OpenStream {
     }
 
     /// Judges one call and emits its `tool_call`. It emits none if an earlier run of this filter
-    /// wrote it, or if `shape` is set.
+    /// wrote it.
     pub fn emit(&mut self, at: usize, i: usize, commit: Commit, out: &mut dyn Sink) {
         let rules = Rules {
             repair: !self.options.no_repair,
@@ -304,9 +279,6 @@ impl OpenStream {
             Emission::Emitted
         };
         call.count(&mut choice.bytes);
-        if self.options.shape.is_some() {
-            return;
-        }
         let changed = call.error.is_some() || !call.repairs.is_empty();
         let repairs = Repairs(&call.repairs);
         let error = call.error.as_ref();
@@ -462,7 +434,7 @@ impl OpenStream {
             }
             // Later commands know the call by the id that it has here. A `retract` that names this
             // id needs no second one.
-            if self.options.shape.is_none() && id.as_deref() != Some(&call.id) {
+            if id.as_deref() != Some(&call.id) {
                 let tool_id = Some((&call.id).into());
                 out.emit(
                     choice.number,

@@ -25,8 +25,6 @@ impl Sink for Written {
         self.kinds.push(payload.kind());
     }
 
-    fn line(&mut self, _: &str) {}
-
     fn too_long(&mut self, kind: Kind, length: usize) {
         assert!(kind == Kind::Message && length > MOST);
         self.lost += 1;

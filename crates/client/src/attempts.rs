@@ -103,7 +103,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use upstream::tape::Head;
+    use api::tape::Head;
 
     fn refused(status: u16, headers: &[(&str, &str)], body: &str) -> Trouble {
         let headers = headers

@@ -11,9 +11,9 @@ pub(crate) use live::{LiveBody, elapsed, ending};
 pub use piece::{BodyPiece, PieceContent};
 
 use crate::{Error, Recording, Speed};
+use api::tape::Exchange;
 use recorded::RecordedBody;
 use std::time::Duration;
-use upstream::tape::Exchange;
 
 /// The body of an answer, read piece by piece.
 #[derive(Debug)]

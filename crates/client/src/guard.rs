@@ -114,11 +114,11 @@ impl Guard {
 mod tests {
     use super::*;
     use crate::{Error, Network, TimeLimits};
+    use api::Request;
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
-    use upstream::Request;
 
     /// A server on loopback that answers every request with 204 and keeps its connections, and its
     /// port.

@@ -36,6 +36,7 @@ mod thread;
 mod trouble;
 
 pub use address::special;
+pub use api::{Request, tape::Head};
 pub use attempts::{AttemptPolicy, Attempts, NextAttempt};
 pub use body::{Body, BodyPiece, FileBody, PieceContent};
 pub use error::{Error, ErrorKind};
@@ -50,4 +51,3 @@ pub use redirect::{RedirectError, follow, redirect};
 pub use retry::{Wait, retry_after};
 pub use route::{AddressError, Route, secrets_in_url, with_path_of};
 pub use trouble::Trouble;
-pub use upstream::{Request, tape::Head};

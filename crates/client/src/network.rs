@@ -5,14 +5,14 @@ use crate::guard::{ForbiddenAddress, Guard};
 use crate::guarded::GuardedResolver;
 use crate::resolve::Resolver;
 use crate::{Error, Route, TimeLimits};
+use api::Request;
+use api::tape::{Exchange, Head};
 use bytes::Bytes;
 use reqwest::Url;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use upstream::Request;
-use upstream::tape::{Exchange, Head};
 
 /// A way to one server. Cheap to clone; all clones share connections, and any number of requests
 /// may be on their way at once.

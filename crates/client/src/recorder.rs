@@ -1,11 +1,11 @@
 //! A tape in use: answers from it, and recordings onto it.
 
+use api::tape::{self, Canonical, Exchange, Miss, Tape, TapeError};
+use api::{Api, Request};
 use redact::{Redactor, is_secret_header};
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
-use upstream::tape::{self, Canonical, Exchange, Miss, Tape, TapeError};
-use upstream::{Api, Request};
 
 /// How a tape is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! An answer as it was recorded, ready to be played or to be given faults.
 
 use crate::Error;
+use api::tape::{Ending, Exchange};
 use std::time::Duration;
-use upstream::tape::{Ending, Exchange};
 
 /// An answer as it was recorded.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,7 @@
 //! The request that follows a redirect.
 
+use api::{Request, tape::Head};
 use reqwest::Url;
-use upstream::Request;
-use upstream::tape::Head;
 
 /// Why a redirect must not be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

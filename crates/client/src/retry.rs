@@ -1,8 +1,8 @@
 //! Whether a request is sent again, and how long to wait before that. Nothing here sleeps or looks
 //! at a clock.
 
+use api::tape::Head;
 use std::time::{Duration, SystemTime};
-use upstream::tape::Head;
 
 /// The longest wait that is accepted. A longer one is an error at once: a person would rather
 /// decide than watch a command wait.

@@ -1,13 +1,13 @@
 //! Where an address leads: to this machine, or to another one; and what may go there.
 
 use crate::Error;
+use api::Request;
 use redact::{is_secret_header, is_secret_parameter};
 use reqwest::Url;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use upstream::Request;
 
 /// The way to the server of a base URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Why an attempt failed before anything of its answer was used, and what follows from that.
 
 use crate::{Error, Wait, retry};
+use api::tape::{Head, Miss};
+use api::{error_message, is_context_overflow, refuses_tools};
 use std::borrow::Cow;
 use std::time::SystemTime;
-use upstream::tape::{Head, Miss};
-use upstream::{error_message, is_context_overflow, refuses_tools};
 
 /// Why an attempt failed before anything of its answer was used.
 #[derive(Debug)]

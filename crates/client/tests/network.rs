@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
+use api::{Api, Request, tape::Ending};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Barrier};
@@ -10,8 +11,6 @@ use tokio::time::Instant;
 use toolpipe_client::{
     Body, ErrorKind, Network, PieceContent, Recorder, Route, TapeMode, TimeLimits,
 };
-use upstream::tape::Ending;
-use upstream::{Api, Request};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello";
 
@@ -255,8 +254,5 @@ fn an_answer_is_recorded_without_secrets_and_so_is_a_failure() {
             && text.contains("my [redacted]")
             && text.contains("request.headers.x-mine")
     );
-    assert_eq!(
-        upstream::tape::Tape::read(&text).unwrap().exchanges.len(),
-        2
-    );
+    assert_eq!(api::tape::Tape::read(&text).unwrap().exchanges.len(), 2);
 }

@@ -135,6 +135,4 @@ impl Sink for Taken<'_, '_> {
             _ => {}
         }
     }
-
-    fn line(&mut self, _: &str) {}
 }

@@ -140,10 +140,6 @@ impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for Link<'_, B, F> {
         self.out.lost()
     }
 
-    fn line(&mut self, json: &str) {
-        self.out.line(json);
-    }
-
     fn too_long(&mut self, kind: Kind, length: usize) {
         self.out.too_long(kind, length);
     }
@@ -168,10 +164,6 @@ impl Sink for Written<'_> {
 
     fn lost(&self) -> bool {
         self.out.lost()
-    }
-
-    fn line(&mut self, json: &str) {
-        self.out.line(json);
     }
 
     fn too_long(&mut self, kind: Kind, length: usize) {

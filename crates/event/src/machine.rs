@@ -19,10 +19,6 @@ pub trait Sink {
         false
     }
 
-    /// Writes a line of JSON that is not an event, for machines whose answer is a document of
-    /// another shape.
-    fn line(&mut self, json: &str);
-
     /// An event of this kind would be longer than a line may be, so that the machine keeps nothing
     /// of it any more: it has `length` bytes or more. A driver writes the same `error` as in the
     /// place of an event that [`Sink::write`] finds too long.
@@ -155,9 +151,5 @@ impl Sink for Collect {
             self.t.as_deref(),
         );
         self.lines.push(String::from_utf8_lossy(&out).into_owned());
-    }
-
-    fn line(&mut self, json: &str) {
-        self.lines.push(json.to_owned());
     }
 }

@@ -1,7 +1,25 @@
 //! Many streams on one pipe: a machine for each.
 
 use event::{Event, Kind, Machine, Sink};
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Lines that machines write beside their events, for answers of another form. The driver writes
+/// them after each event.
+#[derive(Clone, Debug, Default)]
+pub struct RawLines(Rc<RefCell<Vec<String>>>);
+
+impl RawLines {
+    /// Adds a line, without its line feed.
+    pub fn push(&self, line: impl Into<String>) {
+        self.0.borrow_mut().push(line.into());
+    }
+
+    pub(crate) fn take(&self) -> Vec<String> {
+        self.0.take()
+    }
+}
 
 /// Hands each event to the machine of its stream, and makes and ends the machines.
 ///
@@ -13,6 +31,7 @@ pub struct Demux<M> {
     unnamed: Option<M>,
     named: HashMap<Box<str>, M>,
     events: u64,
+    pub(crate) lines: Option<RawLines>,
 }
 
 impl<M> std::fmt::Debug for Demux<M> {
@@ -34,7 +53,14 @@ impl<M: Machine> Demux<M> {
             unnamed: None,
             named: HashMap::new(),
             events: 0,
+            lines: None,
         }
+    }
+
+    /// Also writes what the machines push to `lines`.
+    pub fn with_lines(mut self, lines: &RawLines) -> Self {
+        self.lines = Some(lines.clone());
+        self
     }
 
     /// How many events were read, of streams and between them.

@@ -1,6 +1,6 @@
 //! A filter: a machine for each stream of the input.
 
-use crate::{Demux, Emit, Failure, Filter, LineHandler, LineWriter, Outcome, drive};
+use crate::{Demux, Emit, Failure, Filter, LineHandler, LineWriter, Outcome, RawLines, drive};
 use event::payload::Warning;
 use event::{Event, Kind, Machine, Payload, Sink};
 
@@ -22,7 +22,7 @@ impl<M: Machine> LineHandler for Demux<M> {
             event.stream().map(|s| s.text()),
             event.t().map(|t| t.text()),
         );
-        self.push(
+        let is_settled = self.push(
             event,
             &mut MachineSink {
                 out,
@@ -31,7 +31,11 @@ impl<M: Machine> LineHandler for Demux<M> {
                 t,
                 lost: false,
             },
-        )
+        );
+        if let Some(lines) = &self.lines {
+            put_lines(lines, out);
+        }
+        is_settled
     }
 
     fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>) {
@@ -52,6 +56,17 @@ impl<M: Machine> LineHandler for Demux<M> {
                 lost: false,
             });
         }
+        if let Some(lines) = &self.lines {
+            put_lines(lines, out);
+        }
+    }
+}
+
+fn put_lines(lines: &RawLines, out: &mut LineWriter<'_>) {
+    for line in lines.take() {
+        if out.options.emit != Emit::Nothing {
+            out.line(&line);
+        }
     }
 }
 
@@ -65,12 +80,6 @@ struct MachineSink<'h, 'b> {
 }
 
 impl Sink for MachineSink<'_, '_> {
-    fn line(&mut self, json: &str) {
-        if self.out.options.emit != Emit::Nothing {
-            self.out.line(json);
-        }
-    }
-
     #[inline]
     fn pass(&mut self) {
         self.out.pass(self.at.0, self.at.1);

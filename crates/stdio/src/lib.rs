@@ -29,7 +29,7 @@ mod writer;
 pub use background::{Piece, read_in_thread};
 pub use bad::{BadLine, BadLines};
 pub use closed::{check_input, check_output};
-pub use demux::Demux;
+pub use demux::{Demux, RawLines};
 pub use drive::drive;
 pub use errors::Errors;
 pub use filter::filter;

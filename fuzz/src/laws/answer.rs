@@ -7,11 +7,10 @@ use super::input::{Source, merge, merged, show, stream};
 use super::line::{Line, raw};
 use super::{Target, Turn};
 use accumulate::Options;
-use answer::{AnswerOptions, Encoder, Form, Front};
+use api::{AnswerOptions, Api, Encoder, End, Form, Front, Stream, StreamOptions};
 use event::{Collect, Kind, Scanner};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// See the first lines of this file.
 pub const TARGET: Target = Target {

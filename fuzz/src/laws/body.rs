@@ -6,9 +6,9 @@
 use super::input::{merge, merged, pieces};
 use super::line::{Line, is_json, is_object, raw};
 use super::{Target, Turn};
+use api::{Api, End, Stream, StreamOptions, recognise};
 use event::{Collect, Kind};
 use std::cell::LazyCell;
-use upstream::{Api, End, Stream, StreamOptions, recognise};
 
 /// See the first lines of this file.
 pub const TARGET: Target = Target {

@@ -3,8 +3,8 @@
 //! Input: the kind of file, then its text.
 
 use super::{Target, Turn};
+use api::{Conversation, recognise, tape::Tape};
 use tool::{Judge, Policy, RequestedCall, Tools, mcp};
-use upstream::{Conversation, recognise, tape::Tape};
 
 /// See the first lines of this file.
 pub const TARGET: Target = Target {
@@ -123,12 +123,12 @@ fn check(bytes: &[u8], _: Turn) {
             let (talk, problems) = Conversation::read(text);
             problems.iter().for_each(|p| says("log", &p.what));
             let _ = talk.steps();
-            for api in upstream::Api::ALL {
-                let options = upstream::RequestOptions {
+            for api in api::Api::ALL {
+                let options = api::RequestOptions {
                     model: "m".into(),
                     ..Default::default()
                 };
-                match upstream::request(api, &talk, &options) {
+                match api::request(api, &talk, &options) {
                     Ok(sent) => assert!(
                         serde_json::from_str::<serde_json::Value>(&sent.body).is_ok(),
                         "{}",
@@ -141,7 +141,7 @@ fn check(bytes: &[u8], _: Turn) {
         _ => {
             let _ = (
                 recognise(text.as_bytes(), false),
-                upstream::RecordingForm::of(text.as_bytes()),
+                api::RecordingForm::of(text.as_bytes()),
             );
             match mcp::Servers::read(text) {
                 Ok(servers) => drop(servers.hash()),

@@ -5,7 +5,7 @@
 
 use super::line::Line;
 use super::{Target, Turn};
-use upstream::{
+use api::{
     Api, Conversation, InboundError, InboundRequest, RequestOptions, inbound, request,
     request_event,
 };
@@ -24,7 +24,7 @@ fn options(read: &InboundRequest, from: Api, to: Api) -> RequestOptions {
         params: read
             .parameters_for(
                 from,
-                &upstream::Target {
+                &api::Target {
                     api: to,
                     url: to.base_url(),
                     model: "m",

@@ -5,7 +5,7 @@
 
 use super::input::pieces;
 use super::{Target, Turn};
-use sse::Decoder;
+use api::sse::Decoder;
 
 /// See the first lines of this file.
 pub const TARGET: Target = Target { name: "sse", check };
@@ -52,7 +52,7 @@ fn decode<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Vec<Event>, bool) {
     let mut out = Vec::new();
-    let mut on = |e: sse::Event<'_>| out.push((e.name.map(str::to_owned), e.data.to_owned()));
+    let mut on = |e: api::sse::Event<'_>| out.push((e.name.map(str::to_owned), e.data.to_owned()));
     pieces
         .into_iter()
         .for_each(|piece| decoder.push(piece, &mut on));

@@ -1,7 +1,7 @@
 //! What to write instead of options that other programs have.
 
+use api::Api;
 use std::env;
-use upstream::Api;
 
 /// A parameter of the request.
 struct Parameter {

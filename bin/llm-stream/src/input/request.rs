@@ -1,6 +1,6 @@
 //! What a client of `tc-serve` asks for, as the log has it.
 
-use upstream::{Api, InboundRequest, request_event};
+use api::{Api, InboundRequest, request_event};
 
 /// The last `request` event of a log: the API that the client speaks, and what it asks for. An
 /// earlier one belongs to an earlier turn.

@@ -1,9 +1,9 @@
 //! Lines for people on standard error. No secret gets into them.
 
+use api::Request;
 use redact::Redactor;
 use std::fmt::Display;
 use std::time::Duration;
-use upstream::Request;
 
 /// Writes lines on standard error.
 #[derive(Clone, Debug)]

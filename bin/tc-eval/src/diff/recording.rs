@@ -7,6 +7,7 @@ use super::turn::{OpenTurn, content, result_of};
 use crate::read::{self, ReadSettings};
 use accumulate::{Accumulate, Options};
 use anyhow::Result;
+use api::RecordingForm;
 use event::payload::{Message, Retract, StreamStart, ToolResult};
 use event::{Chain, Event, Kind, Machine, Payload};
 use score::difference::{Conversation, Passage, Recording};
@@ -14,7 +15,6 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use tag::Streams;
-use upstream::RecordingForm;
 
 /// Reads the recording `bytes` of the file at `path`. With `with_prompts`, messages that no turn
 /// follows are a turn of their own.
@@ -294,6 +294,4 @@ impl event::Sink for Recorder<'_, '_> {
         self.conversation
             .record(&Event::of(payload, None, choice, None), self.line, false);
     }
-
-    fn line(&mut self, _: &str) {}
 }

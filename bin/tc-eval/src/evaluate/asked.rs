@@ -78,8 +78,6 @@ impl Sink for Catch<'_> {
                 .get_or_insert_with(|| (answer, self.place, decision.reason.str().into_owned()));
         }
     }
-
-    fn line(&mut self, _: &str) {}
 }
 
 fn answer(decision: &Decision<'_>) -> Answer {

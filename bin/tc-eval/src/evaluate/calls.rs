@@ -191,8 +191,6 @@ impl Sink for Parsed<'_> {
                 .push(&Event::of(payload, None, choice, None), self.place);
         }
     }
-
-    fn line(&mut self, _: &str) {}
 }
 
 /// The sink of the accumulator: collects calls.
@@ -219,8 +217,6 @@ impl Sink for Collected<'_> {
             _ => {}
         }
     }
-
-    fn line(&mut self, _: &str) {}
 }
 
 impl Found {

@@ -345,8 +345,6 @@ impl Sink for Fan<'_> {
             .iter_mut()
             .for_each(|asked| asked.push(&event, self.place));
     }
-
-    fn line(&mut self, _: &str) {}
 }
 
 /// How the recording of a label is read.

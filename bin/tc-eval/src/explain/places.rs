@@ -3,12 +3,12 @@
 use crate::diff::lines::Lines;
 use crate::read::{self, ReadSettings};
 use anyhow::Result;
+use api::RecordingForm;
 use event::payload::{ContentDelta, RefusalDelta};
 use event::{Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
-use upstream::RecordingForm;
 
 /// An event of a stream, and the bytes that caused it.
 #[derive(Clone, Debug)]

@@ -70,7 +70,7 @@ pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
 /// Reads the stream of a label again.
 fn one(path: &Path, label: &Label, lint: &Lint) -> Result<Seen> {
     let settings = ReadSettings {
-        api: label.api.as_deref().and_then(upstream::Api::from_name),
+        api: label.api.as_deref().and_then(api::Api::from_name),
         part: label.part,
         tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
         tools_mode: label.tools_mode.clone(),

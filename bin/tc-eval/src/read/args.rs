@@ -3,7 +3,7 @@
 
 use super::label::api;
 use super::settings::ReadSettings;
-use upstream::Api;
+use api::Api;
 
 /// The options of commands that read single recordings, which have no label.
 #[derive(Clone, Debug, clap::Args)]

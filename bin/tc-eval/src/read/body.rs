@@ -4,8 +4,8 @@ use super::origin::{Origin, Take};
 use super::settings::ReadSettings;
 use super::source::Source;
 use anyhow::{Result, bail};
+use api::{Api, End, Stream};
 use event::{Event, Payload};
-use upstream::{Api, End, Stream};
 
 /// Gives the events of the body of `api` to `take`.
 pub(super) fn read(
@@ -94,6 +94,4 @@ impl event::Sink for Sink<'_> {
             matches!(payload, Payload::Error(error) if error.code.str() == "frame_too_long");
         (self.take)(&Event::of(payload, None, choice, None), self.origin);
     }
-
-    fn line(&mut self, _: &str) {}
 }

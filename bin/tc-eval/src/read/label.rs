@@ -2,9 +2,9 @@
 
 use super::settings::ReadSettings;
 use anyhow::{Result, bail};
+use api::Api;
 use score::Label;
 use tag::Dialect;
-use upstream::Api;
 
 impl ReadSettings {
     /// How the recording of `label` is read.

@@ -151,7 +151,7 @@ fn completed<'a>(
     fill(&mut start.tools_mode, settings.tools_mode.as_deref());
     fill(&mut start.dialect, settings.dialect.as_deref());
     fill(&mut start.model, settings.model.as_deref());
-    fill(&mut start.api, settings.api.map(upstream::Api::name));
+    fill(&mut start.api, settings.api.map(api::Api::name));
     if let Some(tools) = tools.filter(|_| start.tools.is_none()) {
         start.tools = Raw::parse(tools).ok().map(Json::from);
         lacks = true;

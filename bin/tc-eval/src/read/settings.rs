@@ -1,14 +1,23 @@
 //! How recordings are read.
 
 use crate::split::Sizes;
+use api::{StreamOptions, Words};
 use json::ToolList;
-use upstream::StreamOptions;
+
+/// The events are those of `llm-stream --replay`.
+const WORDS: Words = Words {
+    source: "llm-stream",
+    overflow: "leave old messages out of the log, lower max_tokens, or ask a model with a longer context",
+    no_tools: None,
+    other_api: "use --api",
+    max_frame: "--max-line",
+};
 
 /// How to read a recording.
 #[derive(Clone, Debug, Default)]
 pub struct ReadSettings {
     /// The API of a body; without it the body shows its API.
-    pub api: Option<upstream::Api>,
+    pub api: Option<api::Api>,
     /// Which stream of the file to read, from 1 on; `None`: all.
     pub part: Option<u64>,
     /// The requested model; used where the recording names none.
@@ -53,6 +62,7 @@ impl ReadSettings {
             dialect: self.dialect.clone(),
             model: self.model.clone(),
             max_frame: self.max_line,
+            words: WORDS,
             ..StreamOptions::default()
         }
     }

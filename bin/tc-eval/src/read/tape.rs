@@ -4,9 +4,9 @@ use super::body::Sink;
 use super::origin::{Origin, Take};
 use super::settings::{ReadSettings, native_or_none, openai_tools};
 use anyhow::{Context, Result, bail};
+use api::tape::{Ending, Exchange, Tape};
+use api::{Api, End, Stream, StreamOptions};
 use std::time::Duration;
-use upstream::tape::{Ending, Exchange, Tape};
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// Gives the events of each exchange to `take`; returns how many exchanges the tape has.
 pub(super) fn read(bytes: &[u8], settings: &ReadSettings, take: &mut Take<'_>) -> Result<u64> {

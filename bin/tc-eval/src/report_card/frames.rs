@@ -1,5 +1,6 @@
 //! Deviations that show only in the bytes of a body: its framing, and what decoders skip.
 
+use api::Api;
 use event::Raw;
 use score::deviation::{
     ARGUMENTS_OBJECT, BYTE_ORDER_MARK, CALLS_NULL, COMMENTS, CRLF, Deviation, EMPTY_CHOICES,
@@ -7,7 +8,6 @@ use score::deviation::{
     NO_LAST_BLANK, OPENAI_DONE, USAGE_AFTER_FINISH, USAGE_IN_EVERY_CHUNK,
 };
 use std::collections::BTreeSet;
-use upstream::Api;
 
 /// Gives each deviation of `body` to `found`, with the bytes up to the end of the line that shows
 /// it. A deviation may come several times.

@@ -1,11 +1,11 @@
 //! The recorded bodies of `fixtures/streams`, and logs made of them.
 
 use accumulate::{Accumulate, Options};
+use api::{Api, End, Stream, StreamOptions};
 use event::Collect;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use upstream::{Api, End, Stream, StreamOptions};
 
 /// One recorded body.
 pub struct Body {

@@ -2,7 +2,7 @@
 
 use crate::access_log::AccessLine;
 use crate::pipe::Pipe;
-use answer::Failure;
+use api::Failure;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;

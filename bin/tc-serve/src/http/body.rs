@@ -3,7 +3,7 @@
 use super::refusal::Refusal;
 use crate::args::Limits;
 use crate::budget::Share;
-use ::upstream::{Api, InboundError, InboundRequest};
+use api::{Api, InboundError, InboundRequest};
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Request};
@@ -105,14 +105,14 @@ async fn whole(
 /// 400 for a body that is not a request, 413 for one of too many values, 503 where `share` finds no
 /// room.
 pub async fn inbound(api: Api, body: &Bytes, share: &mut Share) -> Result<InboundRequest, Refusal> {
-    if !share.keep(::upstream::inbound_size(body).saturating_add(body.len())) {
+    if !share.keep(api::inbound_size(body).saturating_add(body.len())) {
         return Err(Refusal::memory());
     }
     let read = if body.len() < AT_ONCE {
-        ::upstream::inbound(api, body)
+        api::inbound(api, body)
     } else {
         let body = body.clone();
-        let read = tokio::task::spawn_blocking(move || ::upstream::inbound(api, &body));
+        let read = tokio::task::spawn_blocking(move || api::inbound(api, &body));
         read.await
             .map_err(|_| Refusal::new(500, "internal_error", "the body was not read"))?
     };

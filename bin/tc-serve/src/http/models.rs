@@ -5,7 +5,7 @@
 use super::refusal::Refusal;
 use super::response::{ResponseBody, whole};
 use super::service::Service;
-use ::upstream::ListedModel;
+use api::ListedModel;
 use event::Object;
 use hyper::{HeaderMap, Response, StatusCode};
 

@@ -1,7 +1,7 @@
 //! The body of an answer that goes to the client as it is.
 
 use crate::places::Place;
-use answer::Failure;
+use api::Failure;
 use client::{Body, Error, PieceContent};
 use std::future::Future;
 use std::pin::Pin;

@@ -2,7 +2,7 @@
 
 use super::response::{ResponseBody, whole};
 use crate::budget::{FULL_MS, MEMORY};
-use answer::{Failure, Front};
+use api::{Failure, Front};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 

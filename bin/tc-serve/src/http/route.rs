@@ -1,6 +1,6 @@
 //! What a path is for.
 
-use answer::Front;
+use api::Front;
 use hyper::{HeaderMap, Method};
 
 /// What a path is for.

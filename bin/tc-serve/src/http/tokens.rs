@@ -6,7 +6,7 @@ use super::response::{ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::turn::forwarded;
 use crate::asked::Asked;
-use ::upstream::Api;
+use api::Api;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{Request, Response, StatusCode};

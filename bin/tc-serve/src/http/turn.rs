@@ -10,8 +10,7 @@ use super::service::{Admitted, Service};
 use crate::asked::Asked;
 use crate::budget::FULL_MS;
 use crate::pipe::{EventLines, Output, Pipe, TextSearch};
-use ::upstream::{Api, InboundRequest, Message};
-use answer::{AnswerOptions, Encoder, Form, Front, NamespacedName, REPEATED};
+use api::{AnswerOptions, Api, Encoder, Form, Front, InboundRequest, Message, REPEATED};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
@@ -32,7 +31,7 @@ impl Service {
         let (headers, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
         exchange.begin_answer();
         let front = admitted.route.front().unwrap_or(Front::Chat);
-        let api = api_of(front);
+        let api = front.api();
         let inbound = body::inbound(api, &bytes, &mut share).await?;
         exchange.line().notes.clone_from(&inbound.notes);
         if !self.source.is_of(api) {
@@ -187,11 +186,7 @@ impl Service {
                 Vec::new()
             },
             custom_tools: inbound.custom_tools.clone(),
-            namespaced_tools: inbound
-                .namespaced_tools
-                .iter()
-                .map(namespaced_name)
-                .collect(),
+            namespaced_tools: inbound.namespaced_tools.clone(),
         }
     }
 }
@@ -203,28 +198,7 @@ fn now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-fn namespaced_name(tool: &::upstream::NamespacedTool) -> NamespacedName {
-    let ::upstream::NamespacedTool {
-        full_name,
-        namespace,
-        name,
-    } = tool.clone();
-    NamespacedName {
-        full_name,
-        namespace,
-        name,
-    }
-}
-
 const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
-
-fn api_of(front: Front) -> Api {
-    match front {
-        Front::Chat => Api::OpenaiChat,
-        Front::Responses => Api::OpenaiResponses,
-        Front::Messages => Api::Anthropic,
-    }
-}
 
 /// The headers that a provider of the client's own API may get.
 pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> {
@@ -236,7 +210,7 @@ pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> 
             .collect();
         (!values.is_empty()).then(|| ((*name).to_owned(), values.join(",")))
     };
-    ::upstream::forwarded_headers(api)
+    api::forwarded_headers(api)
         .iter()
         .filter_map(values)
         .collect()

@@ -1,6 +1,6 @@
 //! The events themselves as the answer.
 
-use answer::Failure;
+use api::Failure;
 use event::payload::{Error, StreamStart};
 use event::{Event, Kind, Text};
 

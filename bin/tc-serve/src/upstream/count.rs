@@ -3,7 +3,7 @@
 use super::direct::{Direct, QUESTION_TIME};
 use super::servers::Servers;
 use crate::asked::Asked;
-use ::upstream::{Api, ServerKind};
+use api::{Api, ServerKind};
 use ask::{TurnDraft, TurnOptions};
 use event::{Object, Raw};
 use hyper::body::Bytes;

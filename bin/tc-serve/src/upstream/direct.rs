@@ -2,8 +2,7 @@
 //! paths that are passed.
 
 use crate::log::Notices;
-use ::upstream::{Request, error_message, host_of, models_request, passed_request, plain_url};
-use answer::Failure;
+use api::{Failure, Request, error_message, host_of, models_request, passed_request, plain_url};
 use ask::{ConnectionSettings, Provider, sentence};
 use client::{Body, Error, Head, Network, PieceContent, Response, TimeLimits, retry_after};
 use hyper::body::Bytes;

@@ -1,7 +1,7 @@
 //! A turn of one request: its events go into the request's pipe.
 
 use crate::pipe::{Pipe, PipeSink};
-use ::upstream::tape::Head;
+use api::tape::Head;
 use ask::{Host, Note};
 use event::Sink;
 use std::convert::Infallible;

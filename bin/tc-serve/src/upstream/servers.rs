@@ -2,7 +2,7 @@
 
 use super::by_model::ByModel;
 use super::direct::Direct;
-use ::upstream::{RequestOptions, Server, ServerKind, server_questions};
+use api::{RequestOptions, Server, ServerKind, server_questions};
 use std::time::Duration;
 use tag::Dialect;
 

@@ -4,6 +4,7 @@
 
 mod events;
 
+use api::Request;
 use client::{Body, Error, Guard, Network, PieceContent, TimeLimits};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -22,7 +23,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_stream::Stream;
 use tool::mcp::{Endpoint, fill};
-use upstream::Request;
 
 /// The longest message, in bytes.
 const LONGEST: usize = 16 << 20;

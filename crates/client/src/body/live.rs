@@ -2,10 +2,10 @@
 
 use super::piece::{BodyPiece, PieceContent};
 use crate::{Error, TimeLimits};
+use api::tape::{Ending, Exchange, Head, Read};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
-use upstream::tape::{Ending, Exchange, Head, Read};
 
 /// A body that the network brings, decompressed. It is recorded if a recording was begun for it.
 #[derive(Debug)]

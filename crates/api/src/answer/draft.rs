@@ -1,0 +1,291 @@
+//! The answer so far, as its parts in order.
+
+use crate::answer::details::{Members, Place, merge};
+use crate::answer::failure::Failure;
+use crate::answer::step::Step;
+use event::payload::FinishReason;
+use std::collections::BTreeMap;
+
+/// The bytes that members take, about.
+fn size(members: &Members) -> usize {
+    members
+        .iter()
+        .map(|(name, value)| name.len() + value.to_string().len())
+        .sum()
+}
+
+/// The answer so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// Its choices, in the order of their numbers.
+    pub choices: Vec<ChoiceDraft>,
+    /// Members of the answer, and the provider's counts.
+    pub details: BTreeMap<Place, Members>,
+    /// What goes under the key `toolpipe`, as JSON; see [`Step::Extras`].
+    pub extras: Option<String>,
+    /// Why the answer failed, where what came of it is written nevertheless.
+    pub failure: Option<Failure>,
+    /// The bytes that are kept.
+    kept: usize,
+}
+
+/// One choice of an answer so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChoiceDraft {
+    /// Its number: 0, 1, 2 …
+    pub number: u32,
+    /// Its parts, in order. Two neighbours are never both text.
+    pub blocks: Vec<Block>,
+    /// Members of the choice and of its message.
+    pub details: BTreeMap<Place, Members>,
+    /// Why it ended, once it has.
+    pub finish: Option<FinishReason>,
+    /// The provider's word for why; see [`Step::End`].
+    pub provider_finish: Option<String>,
+}
+
+/// One part of a choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Reasoning.
+    Reasoning {
+        /// All of it.
+        text: String,
+        /// What must go back to the provider: JSON, by the name of the API.
+        provider: Option<String>,
+    },
+    /// Text of the answer.
+    Text(String),
+    /// A refusal.
+    Refusal(String),
+    /// Members of the text before them, or an item of the provider's.
+    Details(Place, Members),
+    /// A call.
+    Call {
+        /// Its id.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// Its arguments: a JSON object, once it is complete.
+        arguments: String,
+        /// What must go back to the provider with it: JSON, by the name of the API.
+        provider: Option<String>,
+        /// Whether all of its arguments have come.
+        is_complete: bool,
+    },
+}
+
+impl Block {
+    /// The bytes that are kept of it.
+    fn kept(&self) -> usize {
+        let data = |data: &Option<String>| data.as_ref().map_or(0, String::len);
+        size_of::<Block>()
+            + match self {
+                Block::Reasoning { text, provider } => text.len() + data(provider),
+                Block::Text(text) | Block::Refusal(text) => text.len(),
+                Block::Details(_, members) => size(members),
+                Block::Call {
+                    id,
+                    name,
+                    arguments,
+                    provider,
+                    ..
+                } => id.len() + name.len() + arguments.len() + data(provider),
+            }
+    }
+}
+
+impl Draft {
+    /// The bytes that are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Takes out the call `id` of the choice `choice`, which does not hold.
+    pub(crate) fn retract(&mut self, choice: u32, id: &str) {
+        if let Some(choice) = self.choices.iter_mut().find(|c| c.number == choice) {
+            let is_it = |block: &Block| matches!(block, Block::Call { id: own, .. } if own == id);
+            let gone = choice.blocks.extract_if(.., |block| is_it(block));
+            self.kept -= gone.map(|block| block.kept()).sum::<usize>();
+        }
+    }
+
+    /// Ends every choice for this reason, which fits its calls.
+    pub(crate) fn end(&mut self, reason: FinishReason) {
+        for choice in &mut self.choices {
+            let has_calls = choice
+                .blocks
+                .iter()
+                .any(|b| matches!(b, Block::Call { .. }));
+            choice.finish = Some(match reason {
+                FinishReason::Stop | FinishReason::ToolCalls if has_calls => {
+                    FinishReason::ToolCalls
+                }
+                FinishReason::ToolCalls => FinishReason::Stop,
+                other => other,
+            });
+        }
+    }
+
+    /// Takes a step of the choice `choice`.
+    pub(crate) fn push(&mut self, choice: u32, step: &Step<'_>) {
+        if let Step::Extras(json) = step {
+            self.extras = Some((*json).to_owned());
+            return;
+        }
+        if let Step::Details(place @ (Place::Answer | Place::Usage), more) = step {
+            self.kept += size(more);
+            merge(
+                self.details.entry(*place).or_default(),
+                (*more).clone(),
+                false,
+            );
+            return;
+        }
+        let at = self.choices.partition_point(|c| c.number < choice);
+        if self.choices.get(at).is_none_or(|c| c.number != choice) {
+            self.choices.insert(
+                at,
+                ChoiceDraft {
+                    number: choice,
+                    ..ChoiceDraft::default()
+                },
+            );
+            self.kept += size_of::<ChoiceDraft>();
+        }
+        let ChoiceDraft {
+            blocks,
+            details,
+            finish,
+            provider_finish,
+            ..
+        } = &mut self.choices[at];
+        let before = blocks.last().map_or(0, Block::kept);
+        let count = blocks.len();
+        match (step, blocks.last_mut()) {
+            (Step::Text(more), Some(Block::Text(text)))
+            | (Step::Refusal(more), Some(Block::Refusal(text))) => {
+                text.push_str(more);
+            }
+            (Step::Text(text), _) => blocks.push(Block::Text((*text).to_owned())),
+            (Step::Refusal(text), _) => blocks.push(Block::Refusal((*text).to_owned())),
+            (
+                Step::Reasoning {
+                    text: more,
+                    provider: data,
+                },
+                Some(Block::Reasoning { text, provider }),
+            ) if provider.is_none() => {
+                text.push_str(more);
+                *provider = data.map(str::to_owned);
+            }
+            (Step::Reasoning { text, provider }, _) => {
+                blocks.push(Block::Reasoning {
+                    text: (*text).to_owned(),
+                    provider: provider.map(str::to_owned),
+                });
+            }
+            (Step::CallBegin { id, name, provider }, _) => blocks.push(Block::Call {
+                id: (*id).to_owned(),
+                name: (*name).to_owned(),
+                arguments: String::new(),
+                provider: provider.map(str::to_owned),
+                is_complete: false,
+            }),
+            (Step::CallArguments(more), Some(Block::Call { arguments, .. })) => {
+                arguments.push_str(more)
+            }
+            (
+                Step::CallEnd {
+                    arguments: all,
+                    provider: data,
+                },
+                Some(Block::Call {
+                    arguments,
+                    provider,
+                    is_complete,
+                    ..
+                }),
+            ) => {
+                (*all).clone_into(arguments);
+                *provider = data.map(str::to_owned);
+                *is_complete = true;
+            }
+            (Step::Details(place @ (Place::Choice | Place::Message), more), _) => {
+                self.kept += size(more);
+                merge(
+                    details.entry(*place).or_default(),
+                    (*more).clone(),
+                    *place == Place::Message,
+                );
+            }
+            (Step::Details(place, members), _) => {
+                blocks.push(Block::Details(*place, (*members).clone()))
+            }
+            (Step::End { reason, provider }, _) => {
+                *finish = Some(*reason);
+                *provider_finish = provider.map(str::to_owned);
+            }
+            _ => {}
+        }
+        self.kept += blocks.last().map_or(0, Block::kept);
+        if blocks.len() == count {
+            self.kept -= before;
+        }
+    }
+
+    /// Gives the steps of the choice `choice` again, each block in one piece, from `Begin` to
+    /// `End`.
+    pub(crate) fn replay(&self, choice: u32, take: &mut dyn FnMut(&Step<'_>)) {
+        for (place, members) in &self.details {
+            take(&Step::Details(*place, members));
+        }
+        take(&Step::Begin);
+        let Some(choice) = self.choices.iter().find(|c| c.number == choice) else {
+            return take(&Step::End {
+                reason: FinishReason::Stop,
+                provider: None,
+            });
+        };
+        for (place, members) in &choice.details {
+            take(&Step::Details(*place, members));
+        }
+        for block in &choice.blocks {
+            match block {
+                Block::Details(place, members) => take(&Step::Details(*place, members)),
+                Block::Reasoning { text, provider } => take(&Step::Reasoning {
+                    text,
+                    provider: provider.as_deref(),
+                }),
+                Block::Text(text) => take(&Step::Text(text)),
+                Block::Refusal(text) => take(&Step::Refusal(text)),
+                Block::Call {
+                    id,
+                    name,
+                    arguments,
+                    provider,
+                    is_complete,
+                } => {
+                    take(&Step::CallBegin {
+                        id,
+                        name,
+                        provider: provider.as_deref(),
+                    });
+                    if !arguments.is_empty() {
+                        take(&Step::CallArguments(arguments));
+                    }
+                    if *is_complete {
+                        take(&Step::CallEnd {
+                            arguments,
+                            provider: provider.as_deref(),
+                        });
+                    }
+                }
+            }
+        }
+        take(&Step::End {
+            reason: choice.finish.unwrap_or_default(),
+            provider: choice.provider_finish.as_deref(),
+        });
+    }
+}

@@ -1,0 +1,344 @@
+//! One stream of events into the bytes of one answer.
+
+use crate::answer::details::{
+    Place, comes_as_reasoning, details_for, image_for, is_encrypted, members,
+};
+use crate::answer::draft::Draft;
+use crate::answer::failure::Failure;
+use crate::answer::step::{AnswerOptions, Dropped, Step};
+use crate::answer::turn::Turn;
+use crate::answer::writer::{AnswerFormat, StreamWriter};
+use crate::api::Api;
+use event::payload::{Details, ServerItem, StreamStart, Thinking};
+use event::{Event, Kind, Object, Raw, Text};
+
+/// How the answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Server-sent events, while the model writes.
+    Stream,
+    /// One JSON object at the end.
+    Whole,
+}
+
+/// Writes the answer of one front. Feed it with [`Encoder::push`], then call [`Encoder::finish`]
+/// once.
+///
+/// A stream writes nothing before the model's first content, so that a failure until then can still
+/// be the status of the response. A server that cannot wait longer calls [`Encoder::begin`]: from
+/// then on a failure goes into the stream.
+pub struct Encoder {
+    turn: Turn,
+    page: Page,
+}
+
+/// What steps are written to.
+struct Page {
+    front: Front,
+    /// The API of the provider; "" before the stream begins.
+    api: String,
+    options: AnswerOptions,
+    draft: Draft,
+    /// `None` for a whole answer.
+    writer: Option<Box<dyn StreamWriter>>,
+}
+
+impl Page {
+    /// How many choices the client gets. Clients that asked for one take all choices for the same
+    /// (AI SDK) or fail (openai-python).
+    fn choices(&self) -> u32 {
+        if self.front.has_choices() {
+            self.options.choices.unwrap_or(u32::MAX)
+        } else {
+            1
+        }
+    }
+
+    /// Takes the id of an answer of the provider `api`, if it stays.
+    fn set_id(&mut self, api: &str, id: &str) {
+        // Some servers of chat completions send no id. Their stream then has the time (digits
+        // alone) as its id; a client gets our id.
+        let is_time = self.front == Front::Chat && id.bytes().all(|b| b.is_ascii_digit());
+        if !self.options.keeps_ids
+            || api != self.front.name()
+            || id.is_empty()
+            || id == self.options.id
+            || is_time
+        {
+            return;
+        }
+        if let Some(writer) = &mut self.writer {
+            writer.set_id(id);
+        }
+        self.options.provider_id = Some(id.to_owned());
+    }
+
+    /// The name of the model: the upstream's where it speaks the client's API, as it would without
+    /// a service in between. Clients of others compare the name with the one that they asked for.
+    fn model<'m>(&'m self, upstream: &'m str) -> &'m str {
+        let is_own = self.api == self.front.name() && !upstream.is_empty();
+        if is_own || self.options.model.is_empty() {
+            upstream
+        } else {
+            &self.options.model
+        }
+    }
+
+    /// Writes one step; a whole answer keeps it in the draft.
+    fn write(&mut self, model: &str, choice: u32, step: &Step<'_>, out: &mut Vec<u8>) {
+        if choice >= self.choices() {
+            return;
+        }
+        let model = self.model(model).to_owned();
+        let model = model.as_str();
+        match &mut self.writer {
+            Some(writer) => writer.step(choice, step, model, out),
+            None => self.draft.push(choice, step),
+        }
+    }
+}
+
+/// Whether events of this kind concern one choice, and not the whole stream.
+fn is_of_one_choice(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::StreamStart | Kind::StreamEnd | Kind::SessionStats | Kind::Error
+    )
+}
+
+impl Encoder {
+    /// An answer that has not begun.
+    pub fn new(front: Front, form: Form, options: AnswerOptions) -> Encoder {
+        let writer = match front.format().stream {
+            Some(stream) if form == Form::Stream => Some(stream(&options)),
+            _ => None,
+        };
+        let turn = Turn::new(options.extras, form == Form::Whole);
+        Encoder {
+            turn,
+            page: Page {
+                front,
+                api: String::new(),
+                options,
+                draft: Draft::default(),
+                writer,
+            },
+        }
+    }
+
+    /// Takes the next event of the stream, and appends what can be sent now.
+    pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        let Encoder { turn, page } = self;
+        if event.choice() >= page.choices() && is_of_one_choice(event.kind()) {
+            turn.dropped.other_choices += 1;
+            return;
+        }
+        let front = page.front.name();
+        match event.kind() {
+            Kind::StreamStart => {
+                let start = StreamStart::read(event);
+                let [api, id] =
+                    [start.api, start.id].map(|text| text.map(Text::str).unwrap_or_default());
+                page.set_id(&api, &id);
+                page.api = api.into_owned();
+                let model = start
+                    .model
+                    .map(|model| model.str().into_owned())
+                    .unwrap_or_default();
+                if page.model(&model) != model {
+                    turn.dropped.model = Some(event::cut(&model, 100).to_owned());
+                }
+            }
+            Kind::Details => {
+                let details = Details::read(event);
+                let mut lost = |name: &str| turn.dropped.member(name);
+                for (place, members) in details_for(&page.api, front, &details, &mut lost) {
+                    turn.details(event, place, members, &mut |model, choice, step| {
+                        page.write(model, choice, step, out)
+                    });
+                }
+                return;
+            }
+            Kind::Thinking if page.front == Front::Chat => {
+                let provider = Thinking::read(event).provider;
+                if provider.is_some_and(|provider| is_encrypted(&provider.text())) {
+                    turn.dropped.member("encrypted reasoning");
+                }
+            }
+            Kind::ServerItem => {
+                let item = ServerItem::read(event);
+                let kind = item.kind.str();
+                let is_own = page.api == front;
+                let data = item.data.text();
+                // A client would run it: xAI writes its own searches so.
+                let is_like_a_call = matches!(&*kind, "function_call" | "custom_tool_call");
+                if is_own && page.front != Front::Chat && !is_like_a_call {
+                    let has_come = page.front == Front::Messages
+                        && Raw::parse(&data).is_ok_and(|data| comes_as_reasoning(&kind, data));
+                    if !has_come {
+                        let members = members(data.as_bytes());
+                        turn.details(event, Place::Item, members, &mut |model, choice, step| {
+                            page.write(model, choice, step, out);
+                        });
+                    }
+                } else if let Some((place, members)) = image_for(&page.api, front, &kind, &data) {
+                    turn.details(event, place, members, &mut |model, choice, step| {
+                        page.write(model, choice, step, out);
+                    });
+                } else if !is_own || is_like_a_call {
+                    turn.dropped.member(&kind);
+                }
+            }
+            _ => {}
+        }
+        turn.push(event, &mut |model, choice, step| {
+            page.write(model, choice, step, out)
+        });
+    }
+
+    /// Takes the id of the answer before its first event: the provider `api` may think for long
+    /// behind it, and the answer may have to begin. It does nothing unless
+    /// [`AnswerOptions::keeps_ids`].
+    pub fn set_id(&mut self, api: &str, id: &str) {
+        self.page.set_id(api, id);
+    }
+
+    /// Takes the end of the events, and appends the rest: all of it for a whole answer. A whole
+    /// answer that failed writes nothing, see [`Encoder::failure`].
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        let Encoder { turn, page } = self;
+        turn.finish(&mut |model, choice, step| page.write(model, choice, step, out));
+        if page.writer.is_none() && turn.failure.is_none() {
+            out.extend((page.front.format().whole)(
+                &page.options,
+                &page.draft,
+                Some(&turn.usage),
+                page.model(&turn.model),
+            ));
+        }
+        page.draft = Draft::default();
+    }
+
+    /// Begins a stream before the model's first content, and appends what opens it. It does nothing
+    /// in a stream that has begun.
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
+        let Encoder { turn, page } = self;
+        if page.writer.is_some() {
+            turn.begin(&mut |model, choice, step| page.write(model, choice, step, out));
+        }
+    }
+
+    /// Ends an answer that fails for a reason that no event reports, such as a server that shuts
+    /// down. Appends the error's form in a stream that has begun; [`Encoder::failure`] returns it
+    /// from now on. It does nothing once the answer is done.
+    pub fn fail(&mut self, failure: Failure, out: &mut Vec<u8>) {
+        let Encoder { turn, page } = self;
+        turn.fail(failure, &mut |model, choice, step| {
+            page.write(model, choice, step, out)
+        });
+    }
+
+    /// Whether the stream has begun: bytes were written, so that a failure is reported inside the
+    /// stream. `false` for a whole answer, whose failure is always the status of the response.
+    pub fn has_begun(&self) -> bool {
+        self.page.writer.is_some() && self.turn.has_begun
+    }
+
+    /// Whether something of the model's was written, so that no further attempt is allowed.
+    pub fn has_content(&self) -> bool {
+        self.turn.has_content
+    }
+
+    /// Whether the last byte of a stream was written; later events change nothing. A whole answer
+    /// is written by [`Encoder::finish`].
+    pub fn is_done(&self) -> bool {
+        self.turn.is_done
+    }
+
+    /// What of the events the client did not get, although the answer did not fail.
+    pub fn dropped(&self) -> Dropped {
+        self.turn.dropped.clone()
+    }
+
+    /// How many bytes it keeps of the answer: what waits, and the answer so far where that is
+    /// written again. Asked after each event, so it takes no longer for a longer answer.
+    pub fn kept(&self) -> usize {
+        self.turn.kept
+            + self.page.draft.kept()
+            + self.page.writer.as_ref().map_or(0, |writer| writer.kept())
+    }
+
+    /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's
+    /// status and body.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.turn.failure.as_ref()
+    }
+
+    /// Appends what keeps the connection of a stream alive, in the form of its front, after what
+    /// opens the stream if it has not begun. May be called between any two events. A whole answer
+    /// and one that is done need nothing.
+    pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        self.begin(out);
+        if let Some(writer) = self.page.writer.as_mut().filter(|_| !self.turn.is_done) {
+            writer.keep_alive(out);
+        }
+    }
+}
+
+/// An API that clients speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Front {
+    /// Chat completions.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
+    /// Anthropic Messages.
+    Messages,
+}
+
+impl Front {
+    /// Every front.
+    pub const ALL: [Front; 3] = [Front::Chat, Front::Responses, Front::Messages];
+
+    /// The API.
+    pub fn api(self) -> Api {
+        match self {
+            Front::Chat => Api::OpenaiChat,
+            Front::Responses => Api::OpenaiResponses,
+            Front::Messages => Api::Anthropic,
+        }
+    }
+
+    /// The name of the API, as `--api` has it.
+    pub fn name(self) -> &'static str {
+        self.api().name()
+    }
+
+    /// How its answers are written.
+    pub(crate) fn format(self) -> &'static AnswerFormat {
+        let format = self.api().provider().answers;
+        format.expect("the row of each front has the format of its answers")
+    }
+
+    /// The path of its requests.
+    pub fn path(self) -> &'static str {
+        self.format().path
+    }
+
+    /// Whether an answer may have several choices; else it has choice 0 alone.
+    pub(crate) fn has_choices(self) -> bool {
+        self == Front::Chat
+    }
+
+    /// The body of an HTTP error in the form of this front.
+    pub fn failure(self, failure: &Failure) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut o = Object::open(&mut out);
+        if self == Front::Messages {
+            o.str("type", "error");
+        }
+        (self.format().error)(&mut o, failure);
+        o.close();
+        out
+    }
+}

@@ -1,0 +1,208 @@
+//! What happens in an answer, in the one order that every front can write.
+
+use crate::answer::details::{Members, Place};
+use crate::answer::failure::Failure;
+use crate::inbound::tools::NamespacedTool;
+use event::payload::{FinishReason, SessionStats};
+
+/// One step of an answer. For each choice the steps are in this order: `Begin`; then reasoning,
+/// text, refusals and calls, one after the other, in which no step comes between `CallBegin` and
+/// the `CallEnd` of the same call; then `End`. `Usage` follows the last `End`. `Failed` may take
+/// the place of any step but the first, and is the last. A call that was cut has no `CallEnd`: the
+/// next step of its choice is `End` with `Length` or `ContentFilter`, or the answer failed. A front
+/// writes it in a form that no client runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step<'a> {
+    /// The answer begins: the first step, once.
+    Begin,
+    /// The next piece of reasoning. `provider` is what must go back to the provider, and closes the
+    /// block.
+    Reasoning {
+        /// The piece.
+        text: &'a str,
+        /// JSON, by the name of the API that wants it back.
+        provider: Option<&'a str>,
+    },
+    /// The next piece of the answer, never empty.
+    Text(&'a str),
+    /// The next piece of a refusal, never empty.
+    Refusal(&'a str),
+    /// A call begins. Its place among the calls of its choice is the number of calls before it.
+    CallBegin {
+        /// Its id, never empty.
+        id: &'a str,
+        /// The tool's name, never empty.
+        name: &'a str,
+        /// What must go back to the provider with it, as far as it is known: JSON, by the name of
+        /// the API.
+        provider: Option<&'a str>,
+    },
+    /// The next bytes of the arguments of the call that is open, never empty. All of them up to
+    /// here are the beginning of a JSON object.
+    CallArguments(&'a str),
+    /// The call that is open is complete.
+    CallEnd {
+        /// All of its arguments, a JSON object: what the `CallArguments` add up to.
+        arguments: &'a str,
+        /// What must go back to the provider with it: JSON, by the name of the API.
+        provider: Option<&'a str>,
+    },
+    /// Members of the provider's answer, in the words of the front. Those of [`Place::Text`] and
+    /// [`Place::Item`] are in order with the content, and others may come before `Begin`: they wait
+    /// for the next step.
+    Details(Place, &'a Members),
+    /// The choice ends.
+    End {
+        /// Why. With calls that are complete it is `ToolCalls`, unless the answer was cut.
+        reason: FinishReason,
+        /// The provider's own word for it, which may be more exact; only with the reason `Stop`.
+        provider: Option<&'a str>,
+    },
+    /// What the answer holds under the key `toolpipe`, as JSON: warnings, repairs, and what the
+    /// provider ran itself. Once, after the last `End`, and only if
+    /// [`crate::AnswerOptions::extras`] asks for it.
+    Extras(&'a str),
+    /// The counts of tokens, after the last choice has ended.
+    Usage(Usage),
+    /// The answer failed after it began.
+    Failed(&'a Failure),
+}
+
+/// Counts of tokens; 0 where the upstream sends none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the request.
+    pub input: u64,
+    /// Tokens of the answer, reasoning included.
+    pub output: u64,
+    /// Tokens of both.
+    pub total: u64,
+    /// Tokens of the request that came from a cache.
+    pub cached: u64,
+    /// Tokens of reasoning.
+    pub reasoning: u64,
+}
+
+impl Usage {
+    /// The counts of `stats`; `None` where those have none.
+    pub(crate) fn of(stats: &SessionStats) -> Option<Usage> {
+        let counts = [
+            stats.prompt_tokens,
+            stats.completion_tokens,
+            stats.total(),
+            stats.cached_tokens,
+            stats.reasoning_tokens,
+        ];
+        counts.iter().any(Option::is_some).then(|| {
+            let [input, output, total, cached, reasoning] = counts.map(Option::unwrap_or_default);
+            Usage {
+                input,
+                output,
+                total: total.max(input).max(output),
+                cached,
+                reasoning,
+            }
+        })
+    }
+}
+
+/// What an answer says besides what the model wrote. But for `clock` the same events and options
+/// give the same bytes.
+#[derive(Clone, Debug, Default)]
+pub struct AnswerOptions {
+    /// The id of the answer, without the prefix of a front such as `chatcmpl-`.
+    pub id: String,
+    /// Whether the ids of a provider of the front's own API stay: a later request of the client may
+    /// refer to them.
+    pub keeps_ids: bool,
+    /// The id that the provider gave to the answer, which takes the place of one made of `id`. An
+    /// [`crate::Encoder`] sets it by the events.
+    pub provider_id: Option<String>,
+    /// The seconds since 1970 now, for `completed_at` of OpenAI Responses; `null` without it.
+    pub clock: Option<fn() -> u64>,
+    /// The model that the client asked for; the upstream's name of it counts where this is empty.
+    pub model: String,
+    /// When the request came: seconds since 1970.
+    pub created: u64,
+    /// How many choices the client asked for; the others of the upstream are dropped. `None` keeps
+    /// all of them.
+    pub choices: Option<u32>,
+    /// Whether a chat stream ends with a chunk of usage (`stream_options.include_usage`).
+    pub include_usage: bool,
+    /// Whether warnings and repairs go along under the key `toolpipe`, in chunks without choices.
+    pub extras: bool,
+    /// Members of the request that the answer of OpenAI Responses repeats, such as `tools` and
+    /// `instructions`: pairs of a name and JSON.
+    pub echo: Vec<(String, String)>,
+    /// The names of the tools of the request that have one free text in place of arguments
+    /// (`custom` tools of OpenAI Responses).
+    pub custom_tools: Vec<String>,
+    /// The tools of the request that the client has in a namespace (OpenAI Responses): an answer
+    /// names the two apart.
+    pub namespaced_tools: Vec<NamespacedTool>,
+}
+
+/// Counts of what is in no part of an answer that did not fail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Events of choices that the client did not ask for.
+    pub other_choices: u64,
+    /// Calls that were cut before the client got anything of them.
+    pub cut_calls: u64,
+    /// Calls and pieces of text behind a call that was cut, which stays open.
+    pub behind_cut: u64,
+    /// Events with content behind the end of the answer.
+    pub late: u64,
+    /// Members of the provider's answer, and items that it ran itself, that the client's API has no
+    /// place for.
+    pub members: Vec<String>,
+    /// The upstream's name of the model, where the answer has the one that the client asked for.
+    pub model: Option<String>,
+}
+
+/// How many names of members are kept, and how many bytes of one.
+const NAMES: (usize, usize) = (32, 48);
+
+impl Dropped {
+    /// Takes the name of a member.
+    pub(crate) fn member(&mut self, name: &str) {
+        let name = event::cut(name, NAMES.1);
+        if self.members.len() < NAMES.0 && !self.members.iter().any(|other| other == name) {
+            self.members.push(name.to_owned());
+        }
+    }
+
+    /// Each count that is not 0, with a sentence for people.
+    pub fn notes(&self) -> impl Iterator<Item = (String, u64)> {
+        let members = (!self.members.is_empty()).then(|| {
+            format!(
+                "dropped of the answer, since the client's API has no place for it: {}",
+                self.members.join(", ")
+            )
+        });
+        let model = self
+            .model
+            .as_ref()
+            .map(|model| format!("the upstream names the model {model}"));
+        let counts = [
+            (
+                "dropped an event of a choice that the client did not ask for",
+                self.other_choices,
+            ),
+            ("dropped a call that was cut", self.cut_calls),
+            (
+                "dropped a call or text behind a call that was cut",
+                self.behind_cut,
+            ),
+            (
+                "dropped an event with content behind the end of the answer",
+                self.late,
+            ),
+        ]
+        .into_iter()
+        .filter(|(_, count)| *count > 0);
+        counts
+            .map(|(what, count)| (what.to_owned(), count))
+            .chain(members.into_iter().chain(model).map(|note| (note, 1)))
+    }
+}

@@ -1,0 +1,560 @@
+//! Events into steps: calls one after the other, one finish reason that fits the content, nothing
+//! that a client could run after a cut.
+//!
+//! Each choice has a queue (`turn/choice.rs`) of what must wait for a call that began before it.
+//! `turn/held.rs` is a call in it, `turn/extras.rs` what the answer holds besides what the model
+//! wrote, and `turn/emitter.rs` the way out.
+
+mod choice;
+
+use crate::answer::details::{Members, Place};
+use crate::answer::failure::Failure;
+use crate::answer::step::{Dropped, Step, Usage};
+use crate::answer::turn::choice::{ChoiceTurn, Emitter, TakeStep, Trouble};
+use event::payload::{
+    ContentDelta, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd,
+    StreamStart, Thinking, ToolCall, ToolCallDelta, Warning,
+};
+use event::{Choices, Event, Json, Kind, Object, Text};
+
+/// How many choices OpenAI's API lets a client ask for.
+const MOST_CHOICES: u32 = 128;
+
+/// The events of one stream on their way to steps.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// The upstream's name of the model; empty before `stream_start`.
+    pub model: String,
+    /// The name of the upstream's API; empty before `stream_start`.
+    api: String,
+    /// The tokens so far.
+    pub usage: Usage,
+    /// Why the answer failed, if it did.
+    pub failure: Option<Failure>,
+    /// Whether a `Begin` was emitted.
+    pub has_begun: bool,
+    /// Whether a step was emitted after `Begin`.
+    pub has_content: bool,
+    /// Whether the last step was emitted.
+    pub is_done: bool,
+    /// What no step holds.
+    pub dropped: Dropped,
+    has_usage: bool,
+    /// The last `End` was emitted; `Usage` is still to come.
+    has_ended: bool,
+    /// A call that may have been sent was withdrawn because the stream failed: it must not end
+    /// well.
+    is_withdrawn: bool,
+    choices: Choices<ChoiceTurn>,
+    /// The bytes that the choices keep.
+    pub kept: usize,
+    /// `None`: not asked for.
+    extras: Option<Extras>,
+    /// Nothing is emitted before the end, so that a call that is withdrawn leaves no trace.
+    is_whole: bool,
+}
+
+impl Turn {
+    /// A turn before its first event. `extras`: whether it collects what goes under the key
+    /// `toolpipe`; `is_whole`: whether nothing is emitted before the end.
+    pub fn new(extras: bool, is_whole: bool) -> Turn {
+        Turn {
+            extras: extras.then(Extras::default),
+            is_whole,
+            ..Turn::default()
+        }
+    }
+
+    /// Takes the next event.
+    pub fn push(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
+        if self.is_done || self.has_ended && event.kind() != Kind::SessionStats {
+            let is_content = matches!(
+                event.kind(),
+                Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking | Kind::ToolCall
+            );
+            self.dropped.late += u64::from(is_content && self.failure.is_none());
+            return;
+        }
+        if let Some(extras) = &mut self.extras {
+            extras.push(event);
+        }
+        match event.kind() {
+            Kind::StreamStart => {
+                let start = StreamStart::read(event);
+                if let Some(model) = start.model.filter(|_| self.model.is_empty()) {
+                    self.model = model.str().into_owned();
+                }
+                if let Some(api) = start.api {
+                    self.api = api.str().into_owned();
+                }
+            }
+            Kind::ContentDelta => {
+                let text = ContentDelta::read(event).text;
+                self.feed(event, take, |choice, out| choice.text(text, out));
+            }
+            Kind::RefusalDelta => {
+                let text = RefusalDelta::read(event).text;
+                self.feed(event, take, |choice, out| choice.refusal(text, out));
+            }
+            Kind::Thinking => {
+                let Thinking { text, provider } = Thinking::read(event);
+                let provider = provider.map(Json::text);
+                self.feed(event, take, |choice, out| {
+                    choice.think(text, provider.as_deref(), out)
+                });
+            }
+            Kind::ToolCallDelta => {
+                let delta = ToolCallDelta::read(event);
+                self.feed(event, take, |choice, out| choice.delta(&delta, out));
+            }
+            Kind::ToolCall => {
+                let call = ToolCall::read(event);
+                self.feed(event, take, |choice, out| choice.call(&call, out));
+            }
+            Kind::Retract => self.retract(event, take),
+            Kind::SessionStats => self.stats(&SessionStats::read(event)),
+            Kind::Error => self.fail(Failure::of_event(&Error::read(event), &self.api), take),
+            Kind::StreamEnd => {
+                let end = StreamEnd::read(event);
+                self.end(
+                    end.finish_reason,
+                    end.provider_finish_reason.map(Text::str).as_deref(),
+                    take,
+                );
+            }
+            _ => {}
+        }
+        if self.has_ended && self.has_usage {
+            self.emit_usage(take);
+        }
+    }
+
+    /// Takes members of the provider's answer, in the words of the front.
+    pub fn details(
+        &mut self,
+        event: &Event<'_>,
+        place: Place,
+        members: Members,
+        take: &mut TakeStep<'_>,
+    ) {
+        if self.is_done || self.has_ended {
+            self.dropped.late += u64::from(self.failure.is_none() && place == Place::Item);
+        } else if matches!(place, Place::Text | Place::Item) {
+            self.feed(event, take, |choice, out| {
+                choice.details(place, members, out)
+            });
+        } else {
+            take(&self.model, event.choice(), &Step::Details(place, &members));
+        }
+    }
+
+    /// Takes the end of the events. Without a `stream_end` before it the answer was cut.
+    pub fn finish(&mut self, take: &mut TakeStep<'_>) {
+        if self.is_done {
+            return;
+        }
+        if self.has_ended {
+            self.emit_usage(take);
+        } else {
+            self.end(FinishReason::Cut, None, take);
+        }
+    }
+
+    /// Begins the answer before its first content.
+    pub fn begin(&mut self, take: &mut TakeStep<'_>) {
+        if !self.has_begun && !self.is_done {
+            self.with_choice(0, take, |choice, out| {
+                choice.begin(out);
+                Ok(())
+            });
+        }
+    }
+
+    /// Ends the answer as failed, unless it has ended.
+    pub fn fail(&mut self, failure: Failure, take: &mut TakeStep<'_>) {
+        if self.is_done {
+            return;
+        }
+        self.is_done = true;
+        (self.choices, self.kept) = (Choices::default(), 0);
+        if self.has_begun {
+            take(&self.model, 0, &Step::Failed(&failure));
+        }
+        self.failure = Some(failure);
+    }
+
+    fn feed(
+        &mut self,
+        event: &Event<'_>,
+        take: &mut TakeStep<'_>,
+        feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
+    ) {
+        self.with_choice(event.choice(), take, feed);
+    }
+
+    /// Runs `feed` on a choice, and ends the answer if that fails.
+    fn with_choice(
+        &mut self,
+        number: u32,
+        take: &mut TakeStep<'_>,
+        feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
+    ) {
+        let Turn {
+            model,
+            has_begun,
+            has_content,
+            choices,
+            is_whole,
+            kept,
+            ..
+        } = self;
+        let mut make = || ChoiceTurn::new(*is_whole);
+        let place = choices.place(number, &mut make);
+        // Clients find a choice by its place among those that have begun (openai-python), so that
+        // they have to begin in order.
+        if !choices[place].has_begun() {
+            for lower in 0..number.min(MOST_CHOICES) {
+                let place = choices.place(lower, &mut make);
+                choices[place].begin(&mut Emitter {
+                    model,
+                    number: lower,
+                    has_begun,
+                    has_content,
+                    take,
+                });
+            }
+        }
+        let mut out = Emitter {
+            model,
+            number,
+            has_begun,
+            has_content,
+            take,
+        };
+        let choice = &mut choices[place];
+        let before = std::mem::take(&mut choice.counted);
+        let fed = feed(choice, &mut out);
+        choice.counted = choice.kept();
+        *kept = *kept + choice.counted - before;
+        if let Err(trouble) = fed {
+            self.fail(trouble.failure(), take);
+        }
+    }
+
+    fn retract(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
+        let retract = Retract::read(event);
+        if retract.reason == "stream_failed" {
+            // The end of the stream follows, which knows why.
+            self.is_withdrawn = true;
+            return;
+        }
+        let Some(id) = retract.tool_id else { return };
+        self.feed(event, take, |choice, out| choice.retract(&id.str(), out));
+    }
+
+    /// Takes counts, in the place of those that came before.
+    fn stats(&mut self, stats: &SessionStats) {
+        if let Some(usage) = Usage::of(stats) {
+            self.usage = usage;
+            self.has_usage = true;
+        }
+    }
+
+    fn end(&mut self, reason: FinishReason, provider: Option<&str>, take: &mut TakeStep<'_>) {
+        if let Some(failure) = self.failed(reason) {
+            return self.fail(failure, take);
+        }
+        let is_whole = self.is_whole;
+        self.choices.place(0, || ChoiceTurn::new(is_whole));
+        let Turn {
+            model,
+            has_begun,
+            has_content,
+            choices,
+            dropped,
+            ..
+        } = self;
+        let mut trouble = None;
+        for (number, choice) in choices.by_number() {
+            let mut out = Emitter {
+                model,
+                number,
+                has_begun,
+                has_content,
+                take,
+            };
+            if let Err(first) = choice.end(reason, provider, &mut out) {
+                trouble = Some(first);
+                break;
+            }
+            choice.left_out(dropped);
+        }
+        if let Some(trouble) = trouble {
+            return self.fail(trouble.failure(), take);
+        }
+        // Nothing waits any more.
+        (self.has_ended, self.kept) = (true, 0);
+        if let Some(json) = self.extras.take().and_then(Extras::json) {
+            take(&self.model, 0, &Step::Extras(&json));
+        }
+    }
+
+    /// Why a stream with this reason did not end well.
+    fn failed(&self, reason: FinishReason) -> Option<Failure> {
+        let (code, message) = match reason {
+            FinishReason::Error => ("upstream_error", "the upstream reports an error"),
+            FinishReason::Cut => (
+                "upstream_cut",
+                "the upstream's answer ended before its own end",
+            ),
+            FinishReason::Cancelled => ("cancelled", "the answer was cancelled"),
+            _ if self.is_withdrawn => ("upstream_error", "a call was withdrawn after it was sent"),
+            _ => return None,
+        };
+        Some(Failure::new(code, message))
+    }
+
+    fn emit_usage(&mut self, take: &mut TakeStep<'_>) {
+        self.is_done = true;
+        take(&self.model, 0, &Step::Usage(self.usage));
+    }
+}
+
+/// The most of them that are kept, and the most bytes, so that a stream of warnings takes no memory
+/// without end.
+const MOST: usize = 256;
+const MOST_BYTES: usize = 256 * 1024;
+
+/// What was found so far: JSON objects.
+#[derive(Debug, Default)]
+pub(crate) struct Extras {
+    notes: Vec<String>,
+    bytes: usize,
+    left_out: u64,
+}
+
+impl Extras {
+    /// Keeps what is worth a note.
+    pub fn push(&mut self, event: &Event<'_>) {
+        let mut out = Vec::new();
+        let mut o = Object::open(&mut out);
+        match event.kind() {
+            Kind::Warning => {
+                let warning = Warning::read(event);
+                o.str("type", "warning")
+                    .str("source", &warning.source.str())
+                    .str("code", &warning.code.str());
+                o.str("message", &warning.message.str());
+            }
+            Kind::ToolCall => {
+                let call = ToolCall::read(event);
+                let Some(repairs) = call.repairs else { return };
+                o.str("type", "repairs")
+                    .str("tool_id", &call.tool_id.str())
+                    .minified("repairs", &repairs.text());
+            }
+            Kind::ServerItem => {
+                let item = ServerItem::read(event);
+                o.str("type", "server_item")
+                    .str("kind", &item.kind.str())
+                    .minified("data", &item.data.text());
+            }
+            _ => return,
+        }
+        o.close();
+        if self.notes.len() >= MOST || self.bytes + out.len() > MOST_BYTES {
+            self.left_out += 1;
+            return;
+        }
+        self.bytes += out.len();
+        self.notes.push(String::from_utf8(out).unwrap_or_default());
+    }
+
+    /// All of it as one JSON object, if there is anything: `{"notes":[…]}`, with `left_out` where
+    /// some were too many.
+    pub fn json(self) -> Option<String> {
+        if self.notes.is_empty() && self.left_out == 0 {
+            return None;
+        }
+        let left_out = if self.left_out == 0 {
+            String::new()
+        } else {
+            format!(",\"left_out\":{}", self.left_out)
+        };
+        Some(format!(
+            "{{\"notes\":[{}]{left_out}}}",
+            self.notes.join(",")
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::answer::step::Step;
+    use crate::answer::turn::Turn;
+    use event::Scanner;
+    use std::fmt::Write;
+
+    /// The steps of events, a line each.
+    fn steps(events: &[&str], is_whole: bool) -> String {
+        let mut out = String::new();
+        let mut turn = Turn::new(true, is_whole);
+        let mut take = |_: &str, choice: u32, step: &Step<'_>| {
+            if choice > 0 {
+                write!(out, "{choice}: ").unwrap();
+            }
+            line(step, &mut out);
+        };
+        let mut scanner = Scanner::default();
+        for event in events {
+            if *event == "begin()" {
+                turn.begin(&mut take);
+                continue;
+            }
+            turn.push(&scanner.read(event).unwrap(), &mut take);
+        }
+        turn.finish(&mut take);
+        assert!(turn.is_done);
+        for (what, count) in turn.dropped.notes() {
+            writeln!(out, "note {what} {count}").unwrap();
+        }
+        if let Some(failure) = turn.failure.filter(|_| !turn.has_begun) {
+            writeln!(
+                out,
+                "status {} {}: {}",
+                failure.status, failure.code, failure.message
+            )
+            .unwrap();
+        }
+        out
+    }
+
+    fn line(step: &Step<'_>, out: &mut String) {
+        match step {
+            Step::Begin => writeln!(out, "begin"),
+            Step::Reasoning {
+                text,
+                provider: None,
+            } => writeln!(out, "reasoning {text:?}"),
+            Step::Reasoning {
+                text,
+                provider: Some(data),
+            } => writeln!(out, "reasoning {text:?} {data}"),
+            Step::Text(text) => writeln!(out, "text {text:?}"),
+            Step::Refusal(text) => writeln!(out, "refusal {text:?}"),
+            Step::CallBegin { id, name, .. } => writeln!(out, "call {id} {name}"),
+            Step::CallArguments(more) => writeln!(out, "  {more}"),
+            Step::CallEnd {
+                arguments,
+                provider,
+            } => writeln!(out, "end of call {arguments} {}", provider.unwrap_or("")),
+            Step::Details(place, members) => {
+                writeln!(
+                    out,
+                    "details {place:?} {}",
+                    serde_json::Value::from((*members).clone())
+                )
+            }
+            Step::End {
+                reason,
+                provider: None,
+            } => writeln!(out, "end {}", reason.name()),
+            Step::End {
+                reason,
+                provider: Some(word),
+            } => writeln!(out, "end {} {word}", reason.name()),
+            Step::Extras(json) => writeln!(out, "extras {json}"),
+            Step::Usage(u) => {
+                writeln!(
+                    out,
+                    "usage {} {} {} {} {}",
+                    u.input, u.output, u.total, u.cached, u.reasoning
+                )
+            }
+            Step::Failed(failure) => writeln!(
+                out,
+                "failed {} {}: {}",
+                failure.status, failure.code, failure.message
+            ),
+        }
+        .unwrap();
+        let length = out.trim_end().len();
+        out.truncate(length);
+        out.push('\n');
+    }
+
+    #[test]
+    fn events_become_steps() {
+        let text = include_str!("turn/steps.cases");
+        let mut wrong = Vec::new();
+        for case in text
+            .split("\n# ")
+            .map(|case| case.strip_prefix("# ").unwrap_or(case))
+        {
+            let (name, rest) = case.split_once('\n').unwrap();
+            let (events, want) = rest.split_once("=>\n").unwrap_or((rest, ""));
+            let events: Vec<&str> = events.lines().filter(|line| !line.is_empty()).collect();
+            let got = steps(&events, false);
+            if got.trim_end() != want.trim_end() {
+                wrong.push(format!("{name}:\n{got}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// The steps without those that show when they came: texts are joined, and so are arguments.
+    fn joined(steps: &str) -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        for line in steps.lines().filter(|line| !line.starts_with("  ")) {
+            let kind = ["text \"", "reasoning \""]
+                .into_iter()
+                .find(|kind| line.starts_with(kind));
+            match (out.last_mut(), kind) {
+                (Some(last), Some(kind)) if last.starts_with(kind) && last.ends_with('"') => {
+                    last.pop();
+                    last.push_str(&line[kind.len()..]);
+                }
+                _ => out.push(line.to_owned()),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn a_whole_answer_is_the_stream_at_its_end_and_nothing_of_it_was_sent_too_early() {
+        let mut mended = 0;
+        for case in include_str!("turn/steps.cases").split("\n# ") {
+            let (name, rest) = case.split_once('\n').unwrap();
+            let events: Vec<&str> = rest
+                .lines()
+                .take_while(|line| *line != "=>")
+                .filter(|line| !line.is_empty())
+                .collect();
+            // A stream writes its choices as they come.
+            if events[0] == "begin()" || events.iter().any(|event| event.contains("\"choice\":")) {
+                continue;
+            }
+            let (stream, whole) = (steps(&events, false), steps(&events, true));
+            if ["call_withdrawn", "call_changed"]
+                .iter()
+                .any(|code| stream.contains(code))
+            {
+                // Only what was sent made these fail.
+                assert!(
+                    whole.contains("\nusage") && !whole.contains("status"),
+                    "{name}:\n{whole}"
+                );
+                assert!(
+                    !stream.contains("call_withdrawn") || !whole.contains("call "),
+                    "{name}:\n{whole}"
+                );
+                mended += 1;
+            } else if let Some((_, failure)) = stream.split_once("failed ") {
+                assert_eq!(whole, format!("status {failure}"), "{name}");
+            } else {
+                assert_eq!(joined(&whole), joined(&stream), "{name}");
+            }
+        }
+        assert!(mended > 3);
+    }
+}

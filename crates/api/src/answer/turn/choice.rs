@@ -1,0 +1,668 @@
+//! One choice: what its events become, in the one order that a front can write.
+
+use crate::answer::details::{Members, Place};
+use crate::answer::failure::Failure;
+use crate::answer::step::{Dropped, Step};
+use event::payload::{FinishReason, ToolCall, ToolCallDelta};
+use event::{Raw, Surrogates, Text};
+use std::collections::{HashMap, VecDeque};
+
+/// Why the answer cannot go on, although the upstream goes on.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// A call was withdrawn of which bytes were sent.
+    Withdrawn(String),
+    /// The final arguments or the name of a call are not what its sent bytes began.
+    Changed(String),
+    /// No client can use a call.
+    Unusable(String),
+}
+
+impl Trouble {
+    pub fn failure(&self) -> Failure {
+        match self {
+            Trouble::Withdrawn(name) => Failure::new(
+                "call_withdrawn",
+                &format!("the upstream withdrew a call of {name} after a part of it was sent"),
+            ),
+            Trouble::Changed(name) => Failure::new(
+                "call_changed",
+                &format!(
+                    "the upstream's call of {name} ended with other arguments than it began with"
+                ),
+            ),
+            Trouble::Unusable(message) => Failure::new("call_unusable", message),
+        }
+    }
+}
+
+/// Something that waits for the call before it.
+#[derive(Debug)]
+enum Item {
+    Text(String),
+    Refusal(String),
+    Reasoning {
+        text: String,
+        provider: Option<String>,
+    },
+    Details(Place, Members),
+    Call(HeldCall),
+    /// The place of a call of which nothing has come, although one with a higher index has.
+    Awaited,
+    /// A call that was withdrawn.
+    Nothing,
+}
+
+impl Item {
+    /// Whether this is a call of which bytes of the arguments are certain.
+    fn is_certain(&self) -> bool {
+        matches!(self, Item::Call(call) if !call.arguments.is_empty())
+    }
+}
+
+/// How many calls are put into the order of their indexes. An index beyond is a label like any
+/// other.
+const MOST_INDEXES: usize = 1024;
+
+/// One choice.
+#[derive(Debug, Default)]
+pub(crate) struct ChoiceTurn {
+    has_begun: bool,
+    /// Everything waits for the end.
+    waits: bool,
+    /// What waits: a call that is not complete, and all that came behind it.
+    queue: VecDeque<Item>,
+    /// How many calls are complete.
+    complete: usize,
+    /// How many items have left the queue.
+    left: usize,
+    /// How many calls were cut before the client got anything of them.
+    unsent: u64,
+    /// How many calls and pieces of text came behind a call that was cut.
+    behind_cut: u64,
+    /// The place of each call, counted from the first item of all: a queue of many calls is not
+    /// searched.
+    places: HashMap<Box<str>, usize>,
+    /// The place of each [`Item::Awaited`], by the index of its call.
+    awaited: HashMap<usize, usize>,
+    /// One more than the highest index so far.
+    indexes: usize,
+    /// A call in the queue is [`CallState::Whole`].
+    has_whole: bool,
+    content_half: Surrogates,
+    refusal_half: Surrogates,
+    reasoning_half: Surrogates,
+    scratch: String,
+    /// The bytes of the queue and of the ids of all calls.
+    held: usize,
+    /// What was counted of [`ChoiceTurn::kept`].
+    pub counted: usize,
+}
+
+impl Item {
+    /// The bytes that are kept of it.
+    fn kept(&self) -> usize {
+        size_of::<Item>()
+            + match self {
+                Item::Text(text) | Item::Refusal(text) => text.len(),
+                Item::Reasoning { text, provider } => {
+                    text.len() + provider.as_ref().map_or(0, String::len)
+                }
+                Item::Call(call) => call.kept(),
+                Item::Details(_, members) => members
+                    .iter()
+                    .map(|(name, value)| name.len() + value.to_string().len())
+                    .sum(),
+                Item::Awaited | Item::Nothing => 0,
+            }
+    }
+}
+
+type Fed = Result<(), Trouble>;
+
+impl ChoiceTurn {
+    /// Counts what of a choice that has ended the client did not get.
+    pub fn left_out(&self, dropped: &mut Dropped) {
+        dropped.cut_calls += self.unsent;
+        dropped.behind_cut += self.behind_cut;
+    }
+
+    /// Whether `Begin` was emitted.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// The bytes that are kept of it.
+    pub fn kept(&self) -> usize {
+        size_of::<ChoiceTurn>() + self.held
+    }
+
+    /// A choice before its first event. `waits`: nothing is emitted before its end.
+    pub fn new(waits: bool) -> ChoiceTurn {
+        ChoiceTurn {
+            waits,
+            ..ChoiceTurn::default()
+        }
+    }
+
+    /// Emits `Begin`, once.
+    pub fn begin(&mut self, out: &mut Emitter<'_, '_>) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            out.emit(&Step::Begin);
+        }
+    }
+
+    pub fn text(&mut self, text: Text<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+        self.scratch.clear();
+        self.content_half.push_text(text, &mut self.scratch);
+        if self.scratch.is_empty() {
+            return Ok(());
+        }
+        if !self.scratch.trim_ascii().is_empty() {
+            self.release(out)?;
+        }
+        if self.queue.is_empty() && !self.waits {
+            self.begin(out);
+            out.emit(&Step::Text(&self.scratch));
+        } else if let Some(Item::Text(waiting)) = self.queue.back_mut() {
+            waiting.push_str(&self.scratch);
+            self.held += self.scratch.len();
+        } else {
+            self.hold(Item::Text(self.scratch.clone()));
+        }
+        Ok(())
+    }
+
+    pub fn refusal(&mut self, text: Text<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+        self.scratch.clear();
+        self.refusal_half.push_text(text, &mut self.scratch);
+        if self.scratch.is_empty() {
+            return Ok(());
+        }
+        self.release(out)?;
+        if self.queue.is_empty() && !self.waits {
+            self.begin(out);
+            out.emit(&Step::Refusal(&self.scratch));
+        } else if let Some(Item::Refusal(waiting)) = self.queue.back_mut() {
+            waiting.push_str(&self.scratch);
+            self.held += self.scratch.len();
+        } else {
+            self.hold(Item::Refusal(self.scratch.clone()));
+        }
+        Ok(())
+    }
+
+    pub fn think(
+        &mut self,
+        text: Text<'_>,
+        provider: Option<&str>,
+        out: &mut Emitter<'_, '_>,
+    ) -> Fed {
+        self.scratch.clear();
+        self.reasoning_half.push_text(text, &mut self.scratch);
+        if self.scratch.is_empty() && provider.is_none() {
+            return Ok(());
+        }
+        self.release(out)?;
+        if self.queue.is_empty() && !self.waits {
+            self.begin(out);
+            out.emit(&Step::Reasoning {
+                text: &self.scratch,
+                provider,
+            });
+        } else if let Some(Item::Reasoning {
+            text,
+            provider: data @ None,
+        }) = self.queue.back_mut()
+        {
+            text.push_str(&self.scratch);
+            *data = provider.map(str::to_owned);
+            self.held += self.scratch.len() + provider.map_or(0, str::len);
+        } else {
+            self.hold(Item::Reasoning {
+                text: self.scratch.clone(),
+                provider: provider.map(str::to_owned),
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes members of the text before them, or an item of the provider's.
+    pub fn details(&mut self, place: Place, members: Members, out: &mut Emitter<'_, '_>) -> Fed {
+        if place == Place::Item {
+            self.release(out)?;
+        }
+        if !self.queue.is_empty() || self.waits {
+            self.hold(Item::Details(place, members));
+        } else if place == Place::Item {
+            self.begin(out);
+            out.emit(&Step::Details(place, &members));
+        } else {
+            // They do not begin the answer, whose failure may still become the status of the
+            // response.
+            (out.take)(out.model, out.number, &Step::Details(place, &members));
+        }
+        Ok(())
+    }
+
+    /// Takes the next certain bytes of a call's arguments.
+    pub fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+        let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.has_left(id)) else {
+            return Ok(());
+        };
+        self.release(out)?;
+        self.with_call(&id, delta.index, CallState::Open, |call| {
+            if let Some(name) = delta.tool_name.filter(|_| call.name.is_empty()) {
+                call.name = name.str().into_owned();
+            }
+            if let Some(provider) = delta.provider {
+                call.provider = Some(provider.text().into_owned());
+            }
+            if call.state == CallState::Open {
+                delta
+                    .arguments
+                    .unwrap_or_default()
+                    .append_to(&mut call.arguments);
+            }
+            Ok(())
+        })?;
+        self.drain(out)
+    }
+
+    /// Takes a call whose arguments have ended.
+    pub fn call(&mut self, event: &ToolCall<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+        let mut id = event.tool_id.str();
+        if id.is_empty() {
+            id = format!("call_{}", self.places.len()).into();
+        }
+        let is_blank = event.error.is_some_and(|error| error.code == "no_name")
+            && event.arguments_text.is_none_or(Text::is_empty);
+        if self.has_left(&id) {
+            return Ok(());
+        }
+        if is_blank {
+            if let Some(place) = self.place_of(event.index) {
+                self.queue[place - self.left] = Item::Nothing;
+            }
+            return self.drain(out);
+        }
+        self.with_call(&id, event.index, CallState::Whole, |call| {
+            call.take(event).map_err(|unfit| match unfit {
+                Unfit::Changed => Trouble::Changed(call.name.clone()),
+                Unfit::Unusable(message) => Trouble::Unusable(message),
+            })
+        })?;
+        self.drain(out)
+    }
+
+    /// Takes back a call.
+    pub fn retract(&mut self, id: &str, out: &mut Emitter<'_, '_>) -> Fed {
+        if self.has_left(id) {
+            return Err(Trouble::Withdrawn("a tool".to_owned()));
+        }
+        let Some(place) = self.places.get(id).map(|place| place - self.left) else {
+            return Ok(());
+        };
+        if let Some(Item::Call(call)) = self.queue.get(place)
+            && call.has_begun
+        {
+            return Err(Trouble::Withdrawn(call.name.clone()));
+        }
+        self.held -=
+            std::mem::replace(&mut self.queue[place], Item::Nothing).kept() - Item::Nothing.kept();
+        self.places.remove(id);
+        self.drain(out)
+    }
+
+    /// Ends the choice: the upstream gives `reason`, and `provider` as its own word for it.
+    ///
+    /// A call that was cut is left open, and nothing may follow it: a client would take it for a
+    /// whole one. So the answer ends with the first one of which a byte is certain; of one without
+    /// that the client gets nothing. The finish reason says that something is missing.
+    pub fn end(
+        &mut self,
+        reason: FinishReason,
+        provider: Option<&str>,
+        out: &mut Emitter<'_, '_>,
+    ) -> Fed {
+        self.scratch.clear();
+        self.content_half.finish(&mut self.scratch);
+        if !self.scratch.is_empty() {
+            self.text("\u{fffd}".into(), out)?;
+        }
+        self.waits = false;
+        for place in std::mem::take(&mut self.awaited).into_values() {
+            self.queue[place - self.left] = Item::Nothing;
+        }
+        self.release(out)?;
+        self.drain(out)?;
+        let mut is_cut = false;
+        // Only a call that is open or was cut is left at the front.
+        while !self.queue.is_empty() {
+            is_cut = true;
+            self.begin(out);
+            if let Some(Item::Call(call)) = self.queue.front_mut().filter(|item| item.is_certain())
+            {
+                call.send(out);
+                let behind = self
+                    .queue
+                    .drain(..)
+                    .skip(1)
+                    .filter(|item| !matches!(item, Item::Details(..)));
+                self.behind_cut +=
+                    behind.filter(|item| !matches!(item, Item::Nothing)).count() as u64;
+            } else {
+                self.unsent += 1;
+                self.pop();
+                self.drain(out)?;
+            }
+        }
+        let reason = match reason {
+            FinishReason::Length | FinishReason::ContentFilter => reason,
+            _ if is_cut => FinishReason::Length,
+            _ if self.complete > 0 => FinishReason::ToolCalls,
+            _ => FinishReason::Stop,
+        };
+        self.begin(out);
+        let provider = provider.filter(|_| reason == FinishReason::Stop);
+        out.emit(&Step::End { reason, provider });
+        Ok(())
+    }
+
+    /// Gives the call of an id to `feed`; a call that has not come yet begins in `state`, at the
+    /// place of its index.
+    fn with_call(
+        &mut self,
+        id: &str,
+        index: Option<i64>,
+        state: CallState,
+        feed: impl FnOnce(&mut HeldCall) -> Fed,
+    ) -> Fed {
+        if let Some(place) = self.places.get(id) {
+            return match self.queue.get_mut(place - self.left) {
+                Some(Item::Call(call)) => {
+                    self.held -= call.kept();
+                    let fed = feed(call);
+                    self.held += call.kept();
+                    fed
+                }
+                _ => Ok(()),
+            };
+        }
+        let mut call = HeldCall::new(id.to_owned(), state);
+        feed(&mut call)?;
+        self.has_whole |= call.state == CallState::Whole;
+        let place = self.place_of(index).unwrap_or_else(|| {
+            self.hold(Item::Nothing);
+            self.left + self.queue.len() - 1
+        });
+        self.places.insert(id.into(), place);
+        self.held += id.len() + size_of::<(Box<str>, usize)>() + call.kept();
+        self.queue[place - self.left] = Item::Call(call);
+        Ok(())
+    }
+
+    /// The place that waits for the call of this index, if any. Calls with lower indexes that have
+    /// not come get such places: a call without arguments is complete only at the end, and a later
+    /// one may be complete before it.
+    fn place_of(&mut self, index: Option<i64>) -> Option<usize> {
+        let index = usize::try_from(index?)
+            .ok()
+            .filter(|index| *index < MOST_INDEXES)?;
+        for lower in self.indexes..index {
+            self.awaited.insert(lower, self.left + self.queue.len());
+            self.hold(Item::Awaited);
+        }
+        self.indexes = self.indexes.max(index + 1);
+        self.awaited.remove(&index)
+    }
+
+    /// Whether the call of this id has left the queue.
+    fn has_left(&self, id: &str) -> bool {
+        self.places.get(id).is_some_and(|place| *place < self.left)
+    }
+
+    /// Lets something wait.
+    fn hold(&mut self, item: Item) {
+        self.held += item.kept();
+        self.queue.push_back(item);
+    }
+
+    fn pop(&mut self) {
+        if let Some(item) = self.queue.pop_front() {
+            self.held -= item.kept();
+            self.left += 1;
+        }
+    }
+
+    /// Calls that were held whole may be sent: something other than their own native form has come.
+    fn release(&mut self, out: &mut Emitter<'_, '_>) -> Fed {
+        if self.waits || !std::mem::take(&mut self.has_whole) {
+            return Ok(());
+        }
+        for item in &mut self.queue {
+            if let Item::Call(call) = item
+                && call.state == CallState::Whole
+            {
+                call.state = CallState::Complete;
+            }
+        }
+        self.drain(out)
+    }
+
+    /// Emits what need not wait any more.
+    fn drain(&mut self, out: &mut Emitter<'_, '_>) -> Fed {
+        if self.waits {
+            return Ok(());
+        }
+        loop {
+            match self.queue.front() {
+                None | Some(Item::Awaited) => return Ok(()),
+                Some(Item::Call(call)) if !call.may_be_sent() => return Ok(()),
+                Some(Item::Nothing) => {}
+                Some(_) => self.begin(out),
+            }
+            match self.queue.front_mut() {
+                Some(Item::Call(call)) => {
+                    if !call.send(out) {
+                        return Ok(());
+                    }
+                    self.complete += 1;
+                }
+                Some(Item::Text(text)) => out.emit(&Step::Text(text)),
+                Some(Item::Refusal(text)) => out.emit(&Step::Refusal(text)),
+                Some(Item::Reasoning { text, provider }) => {
+                    out.emit(&Step::Reasoning {
+                        text,
+                        provider: provider.as_deref(),
+                    });
+                }
+                Some(Item::Details(place, members)) => out.emit(&Step::Details(*place, members)),
+                Some(Item::Awaited | Item::Nothing) | None => {}
+            }
+            self.pop();
+        }
+    }
+}
+
+/// How far a call has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallState {
+    /// More of it may come.
+    Open,
+    /// It is complete, and nothing of it was announced before. A call in the text is like this, and
+    /// it is taken back if the provider sends the same natively just behind it.
+    Whole,
+    /// It is complete, and may be sent.
+    Complete,
+    /// It was cut.
+    Cut,
+}
+
+/// A call that is not complete, or waits for another one.
+#[derive(Debug)]
+pub(crate) struct HeldCall {
+    pub id: String,
+    pub name: String,
+    /// All of its arguments so far.
+    pub arguments: String,
+    /// How many bytes of the arguments were emitted.
+    pub sent: usize,
+    pub has_begun: bool,
+    pub state: CallState,
+    /// What must go back to the provider with it, as JSON.
+    pub provider: Option<String>,
+}
+
+/// Why the end of a call does not fit a client.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It has another name or other arguments than the sent bytes began.
+    Changed,
+    /// See [`Verdict::Unusable`].
+    Unusable(String),
+}
+
+impl HeldCall {
+    /// A call before its first bytes.
+    pub fn new(id: String, state: CallState) -> HeldCall {
+        let (name, arguments) = (String::new(), String::new());
+        HeldCall {
+            id,
+            name,
+            arguments,
+            sent: 0,
+            has_begun: false,
+            state,
+            provider: None,
+        }
+    }
+
+    /// The bytes that are kept of it.
+    pub fn kept(&self) -> usize {
+        let provider = self.provider.as_ref().map_or(0, String::len);
+        self.id.len() + self.name.len() + self.arguments.len() + provider
+    }
+
+    /// Takes the end of the call.
+    pub fn take(&mut self, event: &ToolCall<'_>) -> Result<(), Unfit> {
+        let all = match verdict(event) {
+            Verdict::Cut => {
+                self.state = CallState::Cut;
+                return Ok(());
+            }
+            Verdict::Unusable(message) => return Err(Unfit::Unusable(message)),
+            Verdict::Arguments(all) => all,
+        };
+        let name = event.tool_name.str();
+        if self.has_begun && (self.name != name || !all.starts_with(&self.arguments[..self.sent])) {
+            return Err(Unfit::Changed);
+        }
+        self.name = name.into_owned();
+        self.arguments = all;
+        self.provider = event.provider.map(|json| json.text().into_owned());
+        if self.state == CallState::Open {
+            self.state = CallState::Complete;
+        }
+        Ok(())
+    }
+
+    /// Whether [`HeldCall::send`] emits anything.
+    pub fn may_be_sent(&self) -> bool {
+        match self.state {
+            CallState::Open => self.sent < self.arguments.len(),
+            CallState::Complete => true,
+            CallState::Whole | CallState::Cut => false,
+        }
+    }
+
+    /// Emits what can be sent. Returns whether the call has ended. The call begins with its first
+    /// byte of arguments, so that one which is cut never has the empty arguments that many clients
+    /// read as `{}`.
+    pub fn send(&mut self, out: &mut Emitter<'_, '_>) -> bool {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            out.emit(&Step::CallBegin {
+                id: &self.id,
+                name: &self.name,
+                provider: self.provider.as_deref(),
+            });
+        }
+        if let Some(more) = self
+            .arguments
+            .get(self.sent..)
+            .filter(|more| !more.is_empty())
+        {
+            out.emit(&Step::CallArguments(more));
+            self.sent = self.arguments.len();
+        }
+        let is_complete = self.state == CallState::Complete;
+        if is_complete {
+            out.emit(&Step::CallEnd {
+                arguments: &self.arguments,
+                provider: self.provider.as_deref(),
+            });
+        }
+        is_complete
+    }
+}
+
+/// What an event `tool_call` means for a client.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The client gets these arguments: a JSON object on one line.
+    Arguments(String),
+    /// The call was cut.
+    Cut,
+    /// Its arguments are not a JSON object, or it has no name: no client can use it.
+    Unusable(String),
+}
+
+/// Reads what a `tool_call` says of its arguments. Arguments that do not fit their schema, or in
+/// which a key appears twice, are JSON: the client judges them by itself.
+fn verdict(call: &ToolCall<'_>) -> Verdict {
+    let Some(error) = call.error else {
+        if call.tool_name.is_empty() {
+            return Verdict::Unusable("a call came without a name".to_owned());
+        }
+        let arguments = call
+            .arguments
+            .map(|json| json.text().into_owned())
+            .filter(|json| json.starts_with('{'));
+        return Verdict::Arguments(arguments.unwrap_or_else(|| "{}".to_owned()));
+    };
+    if error.code == "incomplete" {
+        return Verdict::Cut;
+    }
+    let text = call.arguments_text.unwrap_or_default().str();
+    match Raw::parse(text.trim_ascii()) {
+        _ if call.tool_name.is_empty() => {
+            Verdict::Unusable("a call came without a name".to_owned())
+        }
+        Ok(value) if value.is_object() => {
+            let mut out = Vec::new();
+            event::minify(&mut out, value.text());
+            Verdict::Arguments(String::from_utf8(out).unwrap_or_default())
+        }
+        _ => Verdict::Unusable(error.message.str().into_owned()),
+    }
+}
+
+/// Takes the upstream's name of the model, the number of a choice, and its next step.
+pub(crate) type TakeStep<'t> = dyn FnMut(&str, u32, &Step<'_>) + 't;
+
+/// Emits the steps of one choice, and notes that the answer has begun.
+pub(crate) struct Emitter<'e, 't> {
+    pub model: &'e str,
+    pub number: u32,
+    pub has_begun: &'e mut bool,
+    pub has_content: &'e mut bool,
+    pub take: &'e mut TakeStep<'t>,
+}
+
+impl Emitter<'_, '_> {
+    pub fn emit(&mut self, step: &Step<'_>) {
+        *self.has_begun = true;
+        *self.has_content |= *step != Step::Begin;
+        (self.take)(self.model, self.number, step);
+    }
+}

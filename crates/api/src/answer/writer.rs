@@ -1,0 +1,83 @@
+//! What the `writer.rs` of an API gives: the writer of a stream, and how it writes answers.
+
+use crate::answer::draft::Draft;
+use crate::answer::failure::{Failure, OPENAI};
+use crate::answer::step::{AnswerOptions, Step, Usage};
+use event::Object;
+
+/// Writes the stream of one API.
+pub(crate) trait StreamWriter {
+    /// How many bytes of the answer it keeps, since the stream repeats them later.
+    fn kept(&self) -> usize {
+        0
+    }
+
+    /// Appends the bytes that one step of the choice `choice` becomes. `model` is the upstream's
+    /// name of the model, empty if the upstream has sent none yet.
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>);
+
+    /// Takes the id that the provider gave to the answer. What was written under another one stays.
+    fn set_id(&mut self, id: &str);
+
+    /// Appends what keeps the connection alive, between two steps after `Begin`: a comment, unless
+    /// the API has an event for it. Some clients count only events as a sign of life.
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b": keep-alive\n\n");
+    }
+}
+
+/// How one API writes answers.
+pub(crate) struct AnswerFormat {
+    /// The path of its requests.
+    pub path: &'static str,
+    /// The writer of its stream; `None` where no client asks for one.
+    pub stream: Option<fn(&AnswerOptions) -> Box<dyn StreamWriter>>,
+    /// The whole answer at once: one JSON object. `None`: the tokens are not counted.
+    pub whole: fn(&AnswerOptions, &Draft, Option<&Usage>, &str) -> Vec<u8>,
+    /// Writes the member `error`, of an HTTP error as of an answer that has one.
+    pub error: fn(&mut Object<'_>, &Failure),
+}
+
+/// Appends the event `name`, whose data is an object with the member `type` of the same value
+/// first. Anthropic's clients drop events without a name, and those of both APIs read `type`.
+pub(crate) fn frame(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    let mut data = Object::open(out);
+    data.str("type", name);
+    fill(&mut data);
+    data.close();
+    out.extend_from_slice(b"\n\n");
+}
+
+/// The member `error` of OpenAI's APIs. What a provider of these APIs says of an error stays, since
+/// clients match on it. <https://platform.openai.com/docs/guides/error-codes>
+pub(crate) fn openai_error(o: &mut Object<'_>, failure: &Failure) {
+    let provider = |key: &str| {
+        failure
+            .provider_text(OPENAI, key)
+            .filter(|_| failure.code != "context_overflow")
+    };
+    let kind = provider("type");
+    let kind = kind.as_deref().unwrap_or(match failure.code.as_str() {
+        "insufficient_quota" => "insufficient_quota",
+        _ => failure.names().openai,
+    });
+    let code = provider("code");
+    let code = code.as_deref().unwrap_or_else(|| failure.openai_code());
+    let param = failure.param.as_deref().map(str::to_owned);
+    let param = param.or_else(|| failure.provider_text(OPENAI, "param"));
+    o.object("error", |o| {
+        o.str("message", &failure.message).str("type", kind);
+        match &param {
+            Some(param) => o.str("param", param),
+            None => o.raw("param", "null"),
+        };
+        if code.starts_with("http_") && failure.provider_has_null(OPENAI, "code") {
+            o.raw("code", "null");
+        } else {
+            o.str("code", code);
+        }
+    });
+}

@@ -1,0 +1,9 @@
+//! Anthropic's Messages API: `request.rs` has its row in the table of APIs.
+
+pub(crate) mod converse;
+pub(crate) mod inbound;
+pub(crate) mod message;
+pub(crate) mod request;
+pub(crate) mod stream;
+pub(crate) mod whole;
+pub(crate) mod writer;

@@ -1,0 +1,266 @@
+//! A client's request of the Messages API (<https://platform.claude.com/docs/en/api/messages>).
+
+use crate::Api;
+use crate::carried::carried;
+use crate::conversation::Message;
+use crate::inbound::draft::{
+    AssistantDraft, ConversationDraft, Notes, file, foreign_reasoning, image, message, quoted,
+    result, text,
+};
+use crate::inbound::request::{InboundError, InboundRequest, of_messages};
+use crate::put::Put;
+use crate::verbatim::names;
+use serde_json::{Map, Value, json};
+
+/// Reads the body.
+///
+/// # Errors
+/// See [`crate::inbound`].
+pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
+    let mut notes = Notes::default();
+    let (mut request, members) = InboundRequest::begin(body, names(Api::Anthropic.name()));
+    let choice = members.get("tool_choice");
+    request.set_tools(members.get("tools"), choice, &mut notes);
+    // The choice holds a setting besides, which `parameters_for` reads.
+    let has_tools = request.tools.is_some() || !request.provider_tools.is_empty();
+    if let Some(choice) =
+        choice.filter(|choice| has_tools && choice.get("disable_parallel_tool_use").is_some())
+    {
+        request
+            .params
+            .insert("tool_choice".to_owned(), choice.clone());
+    }
+    let mut talk = ConversationDraft::default();
+    system(members.get("system"), &mut talk, &mut notes);
+    let before = talk.len();
+    let messages = members
+        .get("messages")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    for (at, message) in messages.iter().enumerate() {
+        let content = message.get("content");
+        match message.get("role").and_then(Value::as_str) {
+            Some("user") => user(content, at, &mut talk, &mut notes),
+            Some("assistant") => {
+                if let Some(answer) = assistant(content, at, &mut notes) {
+                    talk.push(answer);
+                }
+            }
+            Some("system" | "developer") => system(content, &mut talk, &mut notes),
+            Some(role) => notes.add(format!(
+                "messages[{at}]: the role {} is not known, the message is skipped",
+                quoted(role)
+            )),
+            None => notes.add(format!(
+                "messages[{at}]: not a message with a role, it is skipped"
+            )),
+        }
+    }
+    request.references.extend(of_messages(&request.params));
+    let is_empty = talk.len() == before;
+    let mut request = request.end(talk.into_messages(), "messages", is_empty, notes)?;
+    request.keep(Api::Anthropic, members);
+    Ok(request)
+}
+
+/// A system prompt: a text, or blocks of text.
+fn system(content: Option<&Value>, talk: &mut ConversationDraft, notes: &mut Notes) {
+    match content {
+        Some(Value::String(words)) => talk.system(words),
+        Some(Value::Array(blocks)) => {
+            blocks.iter().for_each(|block| {
+                notes.unread("a block of the system prompt", block, &["type", "text"])
+            });
+            let texts = blocks
+                .iter()
+                .filter_map(|block| block.as_str().or_else(|| block.get("text")?.as_str()));
+            let texts: Vec<&str> = texts.filter(|words| !words.trim().is_empty()).collect();
+            talk.system(&texts.join("\n\n"));
+        }
+        _ => {}
+    }
+}
+
+/// A user's message: results of tools become messages of their own, in their places.
+fn user(content: Option<&Value>, at: usize, talk: &mut ConversationDraft, notes: &mut Notes) {
+    let mut parts = Vec::new();
+    let flush = |parts: &mut Vec<Value>, talk: &mut ConversationDraft| {
+        if !parts.is_empty() {
+            talk.push(message("user", std::mem::take(parts)));
+        }
+    };
+    for block in blocks(content, at, notes) {
+        if block.get("type").is_some_and(|kind| kind == "tool_result") {
+            flush(&mut parts, talk);
+            talk.push(tool_result(&block, at, notes));
+        } else {
+            part(&block, at, &mut parts, notes);
+        }
+    }
+    flush(&mut parts, talk);
+}
+
+/// The blocks of a content; a text is one block.
+fn blocks(content: Option<&Value>, at: usize, notes: &mut Notes) -> Vec<Value> {
+    match content {
+        Some(Value::String(words)) => vec![text(words)],
+        Some(Value::Array(blocks)) => blocks.clone(),
+        Some(block @ Value::Object(_)) => vec![block.clone()],
+        Some(Value::Null) | None => Vec::new(),
+        Some(_) => {
+            notes.add(format!(
+                "messages[{at}].content: neither a text nor blocks, it is skipped"
+            ));
+            Vec::new()
+        }
+    }
+}
+
+fn tool_result(block: &Value, at: usize, notes: &mut Notes) -> Message {
+    let mut parts = Vec::new();
+    notes.unread(
+        "a tool_result block",
+        block,
+        &["type", "tool_use_id", "content", "is_error"],
+    );
+    for block in blocks(block.get("content"), at, notes) {
+        part(&block, at, &mut parts, notes);
+    }
+    let id = block
+        .get("tool_use_id")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let mut message = result(id, parts);
+    if block.get("is_error").and_then(Value::as_bool) == Some(true) {
+        message.fields.put("is_error", true);
+    }
+    message
+}
+
+/// A block of a user's message or of a result, in OpenAI's shape.
+fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
+    let get = |path: &str| block.pointer(path).and_then(Value::as_str);
+    let name = get("/title").filter(|title| !title.is_empty());
+    let data = || {
+        Some(format!(
+            "data:{};base64,{}",
+            get("/source/media_type")?,
+            get("/source/data")?
+        ))
+    };
+    let known: &[&str] = match get("/type") {
+        Some("image") => &["source"],
+        Some("document") => &["source", "title"],
+        Some("search_result") => &["source", "title", "content"],
+        Some("tool_reference") => &["tool_name"],
+        _ => &["text"],
+    };
+    let kind = get("/type").unwrap_or_default();
+    if matches!(
+        kind,
+        "text" | "image" | "document" | "search_result" | "tool_reference"
+    ) {
+        notes.unread(
+            &format!("a block of type {kind}"),
+            block,
+            &[&["type"], known].concat(),
+        );
+    }
+    let read = match (get("/type"), get("/source/type")) {
+        (None, _) => block.as_str().map(text),
+        (Some("text"), _) => get("/text").map(text),
+        (Some("image"), Some("base64")) => data().map(|url| image(&url, None)),
+        (Some("image"), Some("url")) => get("/source/url").map(|url| image(url, None)),
+        (Some("document"), Some("base64")) => data().map(|url| file("file_data", &url, name)),
+        (Some("document"), Some("url")) => {
+            get("/source/url").map(|url| file("file_url", url, name))
+        }
+        (Some("document"), Some("text")) => get("/source/data").map(text),
+        (Some("document"), Some("content")) => {
+            for block in blocks(block.pointer("/source/content"), at, notes) {
+                part(&block, at, parts, notes);
+            }
+            return;
+        }
+        (Some("search_result"), _) => {
+            let head = [get("/title"), get("/source")]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("\n");
+            parts.push(text(&head));
+            for block in blocks(block.get("content"), at, notes) {
+                part(&block, at, parts, notes);
+            }
+            return;
+        }
+        (Some("tool_reference"), _) => get("/tool_name").map(text),
+        _ => None,
+    };
+    match read {
+        Some(part) => parts.push(part),
+        None => {
+            let kind = quoted(get("/type").unwrap_or("without a type"));
+            notes.add(format!(
+                "messages[{at}]: a block of type {kind} is for Anthropic alone, it is skipped"
+            ));
+        }
+    }
+}
+
+/// An assistant's message. Blocks that Anthropic wants back keep their places among text and calls.
+fn assistant(content: Option<&Value>, at: usize, notes: &mut Notes) -> Option<Message> {
+    let mut draft = AssistantDraft::default();
+    for block in blocks(content, at, notes) {
+        let get = |key: &str| block.get(key).and_then(Value::as_str);
+        let known: &[&str] = match get("type") {
+            Some("text") => &["type", "text"],
+            Some("thinking") => &["type", "thinking", "signature"],
+            Some("redacted_thinking") => &["type", "data"],
+            Some("tool_use") => &["type", "id", "name", "input"],
+            _ => &[],
+        };
+        if !known.is_empty() {
+            notes.unread(
+                &format!("a block of type {}", get("type").unwrap_or_default()),
+                &block,
+                known,
+            );
+        }
+        match get("type") {
+            Some("text") => draft.say(get("text").unwrap_or_default()),
+            None => draft.say(block.as_str().unwrap_or_default()),
+            Some("thinking") => {
+                let signature = get("signature").filter(|signature| !signature.is_empty());
+                let data = signature.map_or_else(foreign_reasoning, |s| {
+                    carried(s).unwrap_or_else(|| json!({"anthropic": {"signature": s}}))
+                });
+                draft.think(get("thinking").unwrap_or_default(), Some(data));
+            }
+            Some("redacted_thinking") => {
+                if let Some(data) = get("data") {
+                    draft.think("", Some(json!({"anthropic": {"redacted": data}})));
+                }
+            }
+            Some("tool_use") => match get("name").filter(|name| !name.is_empty()) {
+                Some(name) => {
+                    let input = block.get("input").filter(|input| input.is_object());
+                    let arguments = input.map_or_else(|| "{}".to_owned(), Value::to_string);
+                    draft.call(get("id").unwrap_or_default(), name, &arguments, None);
+                }
+                None => notes.add(format!("messages[{at}]: a call without a name is skipped")),
+            },
+            // Of Anthropic's own tools and of kinds that came later: they go back where they came
+            // from.
+            Some(kind) => {
+                notes.add_foreign(format!(
+                    "messages[{at}]: a block of type {} is for Anthropic alone",
+                    quoted(kind)
+                ));
+                draft.think("", Some(json!({"anthropic": {"block": block}})));
+            }
+        }
+    }
+    draft.take()
+}

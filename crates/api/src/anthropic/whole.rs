@@ -1,0 +1,398 @@
+//! The whole message at once.
+
+use crate::answer::details;
+use crate::answer::details::{Members, Place, merge};
+use crate::answer::draft::{Block, ChoiceDraft, Draft};
+use crate::answer::failure::{ANTHROPIC, Failure};
+use crate::answer::step::{AnswerOptions, Usage};
+use crate::carried::carry;
+use event::payload::FinishReason;
+use event::{Array, Object, Raw, minify};
+
+/// The message, with the blocks that its stream would have stopped.
+pub(crate) fn whole(
+    options: &AnswerOptions,
+    draft: &Draft,
+    counts: Option<&Usage>,
+    model: &str,
+) -> Vec<u8> {
+    let empty = ChoiceDraft::default();
+    let choice = draft
+        .choices
+        .iter()
+        .find(|c| c.number == 0)
+        .unwrap_or(&empty);
+    let has_refusal = choice.blocks.iter().any(|b| matches!(b, Block::Refusal(_)));
+    let mut out = Vec::new();
+    let mut o = Object::open(&mut out);
+    envelope(
+        &mut o,
+        &id(options),
+        if model.is_empty() {
+            &options.model
+        } else {
+            model
+        },
+    );
+    let followers = choice.blocks.iter().map(Some).skip(1).chain([None]);
+    o.array("content", |a| {
+        choice
+            .blocks
+            .iter()
+            .zip(followers)
+            .for_each(|(b, next)| block(a, b, next))
+    });
+    let reason = stop_reason(
+        choice.finish.unwrap_or_default(),
+        choice.provider_finish.as_deref(),
+        has_refusal,
+    );
+    let mut members = choice
+        .details
+        .get(&Place::Choice)
+        .cloned()
+        .unwrap_or_default();
+    merge(
+        &mut members,
+        choice
+            .details
+            .get(&Place::Message)
+            .cloned()
+            .unwrap_or_default(),
+        false,
+    );
+    merge(
+        &mut members,
+        draft
+            .details
+            .get(&Place::Answer)
+            .cloned()
+            .unwrap_or_default(),
+        false,
+    );
+    ending(&mut o, reason, &members);
+    if let Some(counts) = counts {
+        usage(&mut o, counts, draft.details.get(&Place::Usage));
+    }
+    if let Some(failure) = &draft.failure {
+        error(&mut o, failure);
+    }
+    o.close();
+    out
+}
+
+/// Writes one block; `next` is what follows it.
+fn block(content: &mut Array<'_>, block: &Block, next: Option<&Block>) {
+    match block {
+        Block::Reasoning { text, provider } => {
+            let opaque = provider.as_deref().map_or(Opaque::None, Opaque::of);
+            let signature = if let Opaque::Signature(signature) = &opaque {
+                signature
+            } else {
+                ""
+            };
+            if !text.is_empty() || !signature.is_empty() {
+                content.object(|o| {
+                    o.str("type", "thinking")
+                        .str("thinking", text)
+                        .str("signature", signature);
+                });
+            }
+            if let Some(own) = provider.as_deref().and_then(Opaque::whole_block) {
+                content.raw(&own);
+            }
+        }
+        Block::Text(text) | Block::Refusal(text) => {
+            content.object(|o| {
+                o.str("type", "text").str("text", text);
+                if let Some(Block::Details(Place::Text, members)) = next {
+                    let list: Vec<_> = citations(members).cloned().collect();
+                    if !list.is_empty() {
+                        o.raw("citations", &serde_json::Value::from(list).to_string());
+                    }
+                }
+            });
+        }
+        Block::Call {
+            id,
+            name,
+            arguments,
+            is_complete: true,
+            ..
+        } => {
+            content.object(|o| tool_use(o, id, name, arguments));
+        }
+        Block::Details(Place::Item, members) => {
+            _ = content.raw(&serde_json::Value::from(members.clone()).to_string());
+        }
+        Block::Call { .. } | Block::Details(..) => {}
+    }
+}
+
+/// The id of the message.
+pub(crate) fn id(options: &AnswerOptions) -> String {
+    options
+        .provider_id
+        .clone()
+        .unwrap_or_else(|| format!("msg_{}", options.id))
+}
+
+/// The first members of a message.
+pub(crate) fn envelope(o: &mut Object<'_>, id: &str, model: &str) {
+    o.str("id", id)
+        .str("type", "message")
+        .str("role", "assistant")
+        .str("model", model);
+}
+
+/// A block of a call.
+pub(crate) fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
+    o.str("type", "tool_use")
+        .str("id", id)
+        .str("name", name)
+        .minified("input", input);
+}
+
+/// The counts of tokens. Those from the cache are not part of `input_tokens` in this API.
+/// `theirs` are the provider's counts, where it speaks this API: they go before.
+pub(crate) fn usage(o: &mut Object<'_>, counts: &Usage, theirs: Option<&Members>) {
+    // A provider was seen to count more tokens from the cache than in the request; the two counts
+    // add up to the request here.
+    let cached = counts.cached.min(counts.input);
+    let ours = |o: &mut Object<'_>| {
+        o.int("input_tokens", counts.input - cached)
+            .int("cache_creation_input_tokens", 0)
+            .int("cache_read_input_tokens", cached)
+            .int("output_tokens", counts.output);
+    };
+    let mut all = details::members(details::counts(None, ours).as_bytes());
+    merge(&mut all, theirs.cloned().unwrap_or_default(), false);
+    o.raw("usage", &serde_json::Value::from(all).to_string());
+}
+
+/// Writes why the message ended, and the other members of its end. A matched stop sequence is the
+/// reason by itself.
+pub(crate) fn ending(o: &mut Object<'_>, reason: &str, members: &Members) {
+    let is_matched = members
+        .get("stop_sequence")
+        .is_some_and(serde_json::Value::is_string);
+    o.str(
+        "stop_reason",
+        if is_matched && reason == "end_turn" {
+            "stop_sequence"
+        } else {
+            reason
+        },
+    );
+    if !is_matched {
+        o.raw("stop_sequence", "null");
+    }
+    details::write(o, members);
+}
+
+/// The citations among the members of a text.
+pub(crate) fn citations(members: &Members) -> impl Iterator<Item = &serde_json::Value> {
+    members
+        .get("citations")
+        .and_then(|cited| cited.get("list")?.as_array())
+        .into_iter()
+        .flatten()
+}
+
+/// `stop_reason`; `provider`: the provider's own word. A refusal of another provider often ends
+/// with its word for a good end.
+///
+/// A client sends a paused turn back to have it continued, so `pause_turn` must not become
+/// `end_turn`. `stop_sequence` keeps its word, too; the member `stop_sequence` has its text where
+/// the provider gives it ([`ending`]). Source:
+/// <https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>.
+pub(crate) fn stop_reason(
+    reason: FinishReason,
+    provider: Option<&str>,
+    has_refusal: bool,
+) -> &'static str {
+    match reason {
+        FinishReason::ToolCalls => "tool_use",
+        FinishReason::Length => "max_tokens",
+        FinishReason::ContentFilter => "refusal",
+        FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
+        _ if has_refusal => "refusal",
+        FinishReason::Stop if provider == Some("pause_turn") => "pause_turn",
+        FinishReason::Stop if provider == Some("stop_sequence") => "stop_sequence",
+        _ => "end_turn",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::Raw;
+
+    #[test]
+    fn the_counts_of_the_request_add_up_to_it() {
+        for (input, cached) in [(235, 373), (235, 200), (235, 0)] {
+            let mut bytes = Vec::new();
+            let mut object = Object::open(&mut bytes);
+            usage(
+                &mut object,
+                &Usage {
+                    input,
+                    cached,
+                    ..Usage::default()
+                },
+                None,
+            );
+            object.close();
+            let text = String::from_utf8(bytes).unwrap();
+            let raw = Raw::parse(&text).unwrap();
+            let count = |name| {
+                raw.at(&["usage", name])
+                    .unwrap()
+                    .text()
+                    .parse::<u64>()
+                    .unwrap()
+            };
+            assert_eq!(
+                count("input_tokens") + count("cache_read_input_tokens"),
+                input,
+                "{text}"
+            );
+        }
+    }
+}
+
+/// What Anthropic wants back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Opaque {
+    /// Nothing.
+    None,
+    /// The signature of the reasoning before it, or the data of another provider in its place.
+    Signature(String),
+    /// A block of its own, such as redacted reasoning or the result of a tool that the provider
+    /// ran.
+    Block {
+        /// The block as it starts, JSON.
+        start: String,
+        /// Its input, where the API sends that in deltas.
+        input: Option<String>,
+    },
+}
+
+impl Opaque {
+    /// Reads `provider`: JSON, by the name of the API.
+    pub(crate) fn of(provider: &str) -> Opaque {
+        let own = Raw::parse(provider)
+            .ok()
+            .and_then(|data| data.get("anthropic"));
+        let Some(own) = own else {
+            return carry(provider, "anthropic").map_or(Opaque::None, Opaque::Signature);
+        };
+        if let Some(signature) = own.get_str("signature") {
+            return Opaque::Signature(signature.into_owned());
+        }
+        if let Some(data) = own.get_str("redacted") {
+            let mut start = Vec::new();
+            let mut o = Object::open(&mut start);
+            o.str("type", "redacted_thinking").str("data", &data);
+            o.close();
+            return Opaque::Block {
+                start: text(start),
+                input: None,
+            };
+        }
+        own.get("block")
+            .filter(|b| b.is_object())
+            .map_or(Opaque::None, Opaque::block)
+    }
+
+    /// A block of the provider's.
+    pub(crate) fn of_block(block: &Members) -> Opaque {
+        let json = serde_json::Value::from(block.clone()).to_string();
+        Raw::parse(&json).map_or(Opaque::None, Opaque::block)
+    }
+
+    /// The AI SDK reads the input of `mcp_tool_use` at its start, and that of `server_tool_use` in
+    /// deltas, as the API sends them.
+    fn block(block: Raw<'_>) -> Opaque {
+        let has_deltas = block
+            .get_str("type")
+            .is_some_and(|t| t == "server_tool_use");
+        let input = block.get("input").filter(|_| has_deltas);
+        let mut start = Vec::new();
+        let mut o = Object::open(&mut start);
+        for (key, value) in block.entries() {
+            o.minified(
+                &key,
+                if has_deltas && key == "input" {
+                    "{}"
+                } else {
+                    value.text()
+                },
+            );
+        }
+        o.close();
+        let input = input.map(|input| {
+            let mut json = Vec::new();
+            minify(&mut json, input.text());
+            text(json)
+        });
+        Opaque::Block {
+            start: text(start),
+            input,
+        }
+    }
+
+    /// The whole block, for an answer that is not a stream.
+    pub(crate) fn whole_block(provider: &str) -> Option<String> {
+        let raw = Raw::parse(provider)
+            .ok()?
+            .at(&["anthropic", "block"])
+            .filter(|b| b.is_object());
+        if let Some(block) = raw {
+            let mut json = Vec::new();
+            minify(&mut json, block.text());
+            return Some(text(json));
+        }
+        match Opaque::of(provider) {
+            Opaque::Block { start, .. } => Some(start),
+            _ => None,
+        }
+    }
+}
+
+/// What was written here is UTF-8.
+fn text(json: Vec<u8>) -> String {
+    String::from_utf8(json).unwrap_or_default()
+}
+
+/// The member `error`.
+pub(crate) fn error(o: &mut Object<'_>, failure: &Failure) {
+    // A 413 is about the bytes of the request, which Anthropic's clients tell from a prompt that is
+    // too long.
+    let is_overflow = failure.code == "context_overflow" && failure.status != 413;
+    let own = failure
+        .provider_text(ANTHROPIC, "type")
+        .filter(|_| !is_overflow);
+    o.object("error", |o| {
+        o.str(
+            "type",
+            own.as_deref().unwrap_or(match failure.status {
+                _ if is_overflow => "invalid_request_error",
+                _ if failure.is_quota() => "billing_error",
+                _ => failure.names().anthropic,
+            }),
+        );
+        if is_overflow && !failure.message.contains(TOO_LONG) {
+            o.str("message", &format!("{TOO_LONG}: {}", failure.message));
+        } else {
+            o.str("message", &failure.message);
+        }
+        if let Some(details) = failure.details() {
+            o.raw("details", &details);
+        }
+    });
+}
+
+/// The provider's own words, by which Claude Code and others know that they must make the
+/// conversation shorter.
+const TOO_LONG: &str = "prompt is too long";

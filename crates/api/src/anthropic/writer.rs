@@ -1,0 +1,270 @@
+//! The stream and the whole answer of Anthropic's `/v1/messages`.
+//!
+//! Source of the format: Anthropic's "Streaming messages"
+//! (platform.claude.com/docs/en/build-with-claude/streaming), and the accumulators of its clients
+//! (`lib/streaming/_messages.py` in anthropic-sdk-python, `lib/MessageStream.ts` in
+//! anthropic-sdk-typescript): one message, its blocks one after the other, an `event:` name on
+//! every event.
+//!
+//! A call that the token limit cut has no `content_block_stop` in a stream, and is left out of a
+//! whole answer; `stop_reason` is `max_tokens`. Claude Code (2.1.197, measured on 2026-11-23) runs
+//! a call when its block stops, whatever the stop reason is
+//! (github.com/MadAppGang/claudish/pull/246 has the same); without the stop it reports the limit
+//! and asks again. The AI SDK reports a call at the stop of its block, too.
+
+use crate::answer::details;
+use crate::answer::details::{Members, Place, merge};
+use crate::answer::failure::Failure;
+use crate::answer::step::{AnswerOptions, Step, Usage};
+use crate::answer::writer::{AnswerFormat, StreamWriter, frame};
+use crate::anthropic::whole;
+use crate::anthropic::whole::{Opaque, envelope, stop_reason, tool_use, usage};
+use event::Object;
+
+/// How this API writes answers.
+pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
+    path: "/v1/messages",
+    stream: Some(|options| Box::new(Writer::new(options))),
+    whole: whole::whole,
+    error: whole::error,
+};
+
+/// The kind of the block that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpenBlock {
+    Thinking,
+    Text,
+    /// Text too, but of a refusal: the API has no block for that.
+    Refusal,
+    Tool,
+}
+
+#[derive(Debug)]
+struct Writer {
+    id: String,
+    model: String,
+    /// The index of the open block, or of the next one.
+    index: u32,
+    open: Option<OpenBlock>,
+    has_refusal: bool,
+    stop_reason: Option<&'static str>,
+    /// Members of the event that ends the message, and of its delta.
+    last: Members,
+    delta: Members,
+    /// The provider's counts.
+    counts: Members,
+    is_done: bool,
+}
+
+impl Writer {
+    fn new(options: &AnswerOptions) -> Writer {
+        Writer {
+            id: whole::id(options),
+            model: options.model.clone(),
+            index: 0,
+            open: None,
+            has_refusal: false,
+            stop_reason: None,
+            last: Members::new(),
+            delta: Members::new(),
+            counts: Members::new(),
+            is_done: false,
+        }
+    }
+
+    fn begin(&self, model: &str, out: &mut Vec<u8>) {
+        let model = if model.is_empty() { &self.model } else { model };
+        frame(out, "message_start", |o| {
+            o.object("message", |o| {
+                envelope(o, &self.id, model);
+                o.raw("content", "[]")
+                    .raw("stop_reason", "null")
+                    .raw("stop_sequence", "null");
+                // The counts come at the end, and overwrite these. AI SDK and others want numbers
+                // here.
+                usage(o, &Usage::default(), None);
+            });
+        });
+        frame(out, "ping", |_| {});
+    }
+
+    /// Makes sure that a block of this kind is open.
+    fn block(&mut self, kind: OpenBlock, out: &mut Vec<u8>) {
+        if self.open != Some(kind) {
+            self.close(out);
+            let start = match kind {
+                OpenBlock::Thinking => r#"{"type":"thinking","thinking":"","signature":""}"#,
+                OpenBlock::Text | OpenBlock::Refusal | OpenBlock::Tool => {
+                    r#"{"type":"text","text":""}"#
+                }
+            };
+            self.start(|o| _ = o.raw("content_block", start), out);
+            self.open = Some(kind);
+        }
+    }
+
+    fn start(&self, fill: impl FnOnce(&mut Object<'_>), out: &mut Vec<u8>) {
+        frame(out, "content_block_start", |o| {
+            o.int("index", self.index);
+            fill(o);
+        });
+    }
+
+    fn delta(&self, kind: &str, member: &str, text: &str, out: &mut Vec<u8>) {
+        frame(out, "content_block_delta", |o| {
+            o.int("index", self.index).object("delta", |o| {
+                o.str("type", kind).str(member, text);
+            });
+        });
+    }
+
+    fn stop(&mut self, out: &mut Vec<u8>) {
+        frame(out, "content_block_stop", |o| {
+            _ = o.int("index", self.index)
+        });
+        self.index += 1;
+        self.open = None;
+    }
+
+    fn close(&mut self, out: &mut Vec<u8>) {
+        if self.open.is_some() {
+            self.stop(out);
+        }
+    }
+
+    /// The end of reasoning, with what must go back to the provider.
+    fn opaque(&mut self, opaque: Opaque, out: &mut Vec<u8>) {
+        match opaque {
+            Opaque::None => self.close_thinking(out),
+            Opaque::Signature(signature) => {
+                if !signature.is_empty() {
+                    // Some models give a signature without showing what they thought.
+                    self.block(OpenBlock::Thinking, out);
+                    // In one piece: anthropic-sdk-python keeps the last one only.
+                    self.delta("signature_delta", "signature", &signature, out);
+                }
+                self.close_thinking(out);
+            }
+            Opaque::Block { start, input } => {
+                self.close(out);
+                self.start(|o| _ = o.raw("content_block", &start), out);
+                if let Some(input) = input {
+                    self.delta("input_json_delta", "partial_json", &input, out);
+                }
+                self.stop(out);
+            }
+        }
+    }
+
+    /// Members of the provider's answer.
+    fn details(&mut self, place: Place, members: &Members, out: &mut Vec<u8>) {
+        match place {
+            Place::Answer => merge(&mut self.last, members.clone(), false),
+            Place::Usage => merge(&mut self.counts, members.clone(), false),
+            Place::Choice | Place::Message => merge(&mut self.delta, members.clone(), false),
+            Place::Text => {
+                for citation in whole::citations(members) {
+                    self.block(OpenBlock::Text, out);
+                    frame(out, "content_block_delta", |o| {
+                        o.int("index", self.index).object("delta", |o| {
+                            o.str("type", "citations_delta")
+                                .raw("citation", &citation.to_string());
+                        });
+                    });
+                }
+                if self.open == Some(OpenBlock::Text) {
+                    self.close(out);
+                }
+            }
+            Place::Call => {}
+            Place::Item => self.opaque(Opaque::of_block(members), out),
+        }
+    }
+
+    fn close_thinking(&mut self, out: &mut Vec<u8>) {
+        if self.open == Some(OpenBlock::Thinking) {
+            self.stop(out);
+        }
+    }
+
+    fn end(&mut self, counts: &Usage, out: &mut Vec<u8>) {
+        self.is_done = true;
+        let reason = self.stop_reason.unwrap_or("end_turn");
+        frame(out, "message_delta", |o| {
+            o.object("delta", |o| whole::ending(o, reason, &self.delta));
+            usage(o, counts, Some(&self.counts));
+            details::write(o, &self.last);
+        });
+        frame(out, "message_stop", |_| {});
+    }
+
+    fn fail(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        self.is_done = true;
+        frame(out, "error", |o| whole::error(o, failure));
+    }
+}
+
+impl StreamWriter for Writer {
+    fn set_id(&mut self, id: &str) {
+        id.clone_into(&mut self.id);
+    }
+
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
+        // This API has one answer.
+        if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
+            return;
+        }
+        match *step {
+            Step::Begin => self.begin(model, out),
+            Step::Reasoning { text, provider } => {
+                if !text.is_empty() {
+                    self.block(OpenBlock::Thinking, out);
+                    self.delta("thinking_delta", "thinking", text, out);
+                }
+                if let Some(provider) = provider {
+                    self.opaque(Opaque::of(provider), out);
+                }
+            }
+            Step::Text(text) => {
+                self.block(OpenBlock::Text, out);
+                self.delta("text_delta", "text", text, out);
+            }
+            Step::Refusal(text) => {
+                self.has_refusal = true;
+                self.block(OpenBlock::Refusal, out);
+                self.delta("text_delta", "text", text, out);
+            }
+            Step::CallBegin { id, name, .. } => {
+                self.close(out);
+                // Claude Code crashes without `input`
+                // (github.com/farion1231/cc-switch/issues/2556).
+                self.start(
+                    |o| {
+                        o.object("content_block", |o| tool_use(o, id, name, "{}"));
+                    },
+                    out,
+                );
+                self.open = Some(OpenBlock::Tool);
+            }
+            Step::CallArguments(piece) => {
+                self.delta("input_json_delta", "partial_json", piece, out)
+            }
+            Step::CallEnd { .. } => self.close(out),
+            Step::End { reason, provider } => {
+                if self.open != Some(OpenBlock::Tool) {
+                    self.close(out);
+                }
+                self.stop_reason = Some(stop_reason(reason, provider, self.has_refusal));
+            }
+            Step::Details(place, members) => self.details(place, members, out),
+            // The API has no place for them.
+            Step::Extras(_) => {}
+            Step::Usage(counts) => self.end(&counts, out),
+            Step::Failed(failure) => self.fail(failure, out),
+        }
+    }
+
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        frame(out, "ping", |_| {});
+    }
+}

@@ -1,0 +1,245 @@
+//! Cohere's chat endpoint, version 2 (docs.cohere.com/v2/docs/streaming and /tool-use-streaming):
+//! typed events, each with a delta of a message. The text of the plan before a call is reasoning.
+//! Citations are dropped.
+
+use crate::conversation::Message;
+use crate::failure::Failure;
+use crate::openai_chat::request::{ChatRow, chat_body, content, put_calls, role};
+use crate::provider::{KeyRule, Provider};
+use crate::put::Put;
+use crate::turn::{Decoder, ReasoningField, Turn, Usage};
+use event::payload::{FinishReason, ToolCallDelta};
+use event::{Raw, Sink, Text};
+use serde_json::{Map, Value, json};
+
+const API: &str = "cohere";
+
+/// The rules of this stream.
+#[derive(Debug, Default)]
+pub(crate) struct Cohere {
+    reasoning: ReasoningField,
+}
+
+impl Decoder for Cohere {
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let kind = data.get_str("type");
+        let message = data.at(&["delta", "message"]);
+        match (kind.as_deref().or(name).unwrap_or_default(), message) {
+            ("message-start", _) => {
+                turn.id(data.get("id"));
+                turn.choice(0);
+            }
+            ("content-start" | "content-delta" | "tool-plan-delta", Some(message)) => {
+                self.message(message, turn, out)
+            }
+            ("tool-call-start" | "tool-call-delta", Some(message)) => {
+                let Some(call) = message.get("tool_calls") else {
+                    return;
+                };
+                // An object in every stream seen; the reference's schema would allow a list.
+                for call in call.items().chain(Some(call).filter(|c| c.is_object())) {
+                    self.call(data.get("index").and_then(Raw::i64), call, false, turn, out);
+                }
+            }
+            ("tool-call-end", _) => {
+                let index = data.get("index").and_then(Raw::i64);
+                turn.call(
+                    0,
+                    &ToolCallDelta {
+                        index,
+                        done: true,
+                        ..ToolCallDelta::default()
+                    },
+                    None,
+                    out,
+                );
+            }
+            ("message-end", _) => {
+                if let Some(delta) = data.get("delta") {
+                    self.end(delta, turn, out);
+                }
+                turn.end_mark();
+            }
+            ("citation-start", Some(message)) => turn.details(0, "message", message, &[], out),
+            _ => {}
+        }
+    }
+
+    fn is_whole(&self, body: Raw<'_>) -> bool {
+        body.get("type").is_none() && body.get("message").is_some_and(Raw::is_object)
+    }
+
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        turn.id(body.get("id"));
+        turn.choice(0);
+        if let Some(message) = body.get("message") {
+            let calls = || message.get("tool_calls").into_iter().flat_map(Raw::items);
+            turn.with_call(calls().next().is_some());
+            self.message(message, turn, out);
+            for (position, call) in calls().enumerate() {
+                self.call(i64::try_from(position).ok(), call, true, turn, out);
+            }
+        }
+        self.end(body, turn, out);
+    }
+
+    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        self.reasoning.close(API, turn, out);
+    }
+}
+
+impl Cohere {
+    /// The plan and the content of a message or of a delta, where the content is one part or a list
+    /// of parts.
+    fn message(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if let Some(plan) = message.get("tool_plan") {
+            self.reasoning.piece("tool_plan", plan, API, turn, out);
+        }
+        turn.details(
+            0,
+            "message",
+            message,
+            &["role", "content", "tool_plan", "tool_calls"],
+            out,
+        );
+        let Some(content) = message.get("content") else {
+            return;
+        };
+        for part in content
+            .items()
+            .chain(Some(content).filter(|c| !c.is_array()))
+        {
+            if let Some(text) = part.get("thinking") {
+                self.reasoning.piece("thinking", text, API, turn, out);
+            }
+            if let Some(text) = part
+                .get("text")
+                .or(Some(part))
+                .filter(|t| t.is_str() && t.text() != "\"\"")
+            {
+                self.reasoning.close(API, turn, out);
+                turn.text(0, text, out);
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        index: Option<i64>,
+        call: Raw<'_>,
+        done: bool,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        self.reasoning.close(API, turn, out);
+        let function = call.get("function");
+        let delta = ToolCallDelta {
+            index,
+            tool_id: call.get("id").and_then(Text::of),
+            tool_name: function.and_then(|f| f.get("name")).and_then(Text::of),
+            done,
+            ..ToolCallDelta::default()
+        };
+        turn.call(0, &delta, function.and_then(|f| f.get("arguments")), out);
+    }
+
+    /// The end of a message: why, and the counts. Tokens are what the model saw; billed units are
+    /// fewer.
+    fn end(&mut self, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        self.reasoning.close(API, turn, out);
+        if let Some(usage) = delta.get("usage") {
+            let n = |key: &str| {
+                Usage::count(usage, &["tokens", key])
+                    .or_else(|| Usage::count(usage, &["billed_units", key]))
+            };
+            let cached = Usage::count(usage, &["cached_tokens"]);
+            turn.usage(&Usage {
+                prompt: n("input_tokens"),
+                completion: n("output_tokens"),
+                cached,
+                ..Usage::default()
+            });
+        }
+        if let Some(error) = delta.get("error").filter(|e| e.is_str() || e.is_object()) {
+            let mut failure = Failure::of(error, None);
+            if let Some(code) = delta.get_str("error_type") {
+                failure.code = code.to_lowercase();
+            }
+            turn.error(&failure, out);
+        }
+        let word = delta.get_str("finish_reason").unwrap_or_default();
+        let reason = match word.as_ref() {
+            "MAX_TOKENS" => FinishReason::Length,
+            "TOOL_CALL" => FinishReason::ToolCalls,
+            "ERROR_TOXIC" => FinishReason::ContentFilter,
+            "ERROR" | "TIMEOUT" | "ERROR_LIMIT" => FinishReason::Error,
+            _ => FinishReason::Stop,
+        };
+        turn.finish_reason(0, reason, &word);
+    }
+}
+
+/// This API in the table.
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "cohere",
+    aliases: &[],
+    base_url: "https://api.cohere.com",
+    key_env: "COHERE_API_KEY",
+    path: |_| Ok("/v2/chat".to_owned()),
+    key: KeyRule::Bearer,
+    headers: &[],
+    has_refusals: false,
+    has_text_results: true,
+    decoder: || Box::new(Cohere::default()),
+    body: |talk, options| chat_body(talk, options, &ROW),
+    answers: None,
+};
+
+// `strict_tools` is a member of the whole request here, and the user's to set. Tools by name:
+// https://docs.cohere.com/docs/tool-use-usage-patterns
+const ROW: ChatRow = ChatRow {
+    choices: [None, Some("NONE"), Some("REQUIRED")],
+    names_tools: false,
+    has_strict: false,
+    asks_for_usage: false,
+    after_results: None,
+    message: |message, _| Ok(self::message(message)),
+};
+
+fn message(message: &Message) -> Value {
+    let mut out = Map::new();
+    out.put("role", role(message));
+    if message.role() == "tool" {
+        out.put("tool_call_id", message.tool_call_id());
+    }
+    if message.role() != "assistant" {
+        out.insert("content".into(), content(message));
+        return out.into();
+    }
+    let has_calls = !message.calls().is_empty();
+    let mut thoughts = None;
+    for (field, text) in message.reasoning_fields(API) {
+        match field.as_str() {
+            "tool_plan" if has_calls => {
+                out.put("tool_plan", text);
+            }
+            "thinking" => thoughts = Some(text),
+            _ => {}
+        }
+    }
+    let text = message.text();
+    if let Some(thoughts) = thoughts {
+        let mut parts = vec![json!({"type": "thinking", "thinking": thoughts})];
+        if !text.is_empty() {
+            parts.push(json!({"type": "text", "text": text}));
+        }
+        out.put("content", parts);
+    } else if !text.is_empty() || !has_calls {
+        out.insert("content".into(), content(message));
+    }
+    put_calls(&mut out, message, |c| {
+        let function = json!({"name": c.name, "arguments": c.arguments});
+        json!({"id": c.id, "type": "function", "function": function})
+    });
+    out.into()
+}

@@ -1,0 +1,537 @@
+//! What a log holds: the messages of a conversation.
+
+use crate::put::Put;
+use crate::verbatim::Verbatim;
+use event::Raw;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// The messages of a conversation, in OpenAI's shape.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    /// In order.
+    pub messages: Vec<Message>,
+    /// The same as a client wrote it.
+    pub(crate) verbatim: Option<Verbatim>,
+    /// The name of the API of the client that wrote the messages; `None` for those of a log.
+    pub(crate) client: Option<&'static str>,
+}
+
+/// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`PastBlock`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub(crate) fields: Map<String, Value>,
+    /// What the log has of the calls of an assistant's message beside the tool messages.
+    pub(crate) ran: Vec<RanCall>,
+}
+
+/// A call that the log has as started or as answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RanCall {
+    /// Its id.
+    pub(crate) id: String,
+    /// The output of its `tool_result`; `None`: it was started.
+    pub(crate) output: Option<String>,
+}
+
+/// The turn of a stream that is being read.
+#[derive(Debug, Default)]
+struct OpenTurn {
+    /// The calls that were started or answered before the assistant's message.
+    early: Vec<RanCall>,
+    /// The place of the assistant's message, if it has come.
+    message: Option<usize>,
+}
+
+/// One call of an assistant's message.
+#[derive(Clone, Copy, Debug)]
+pub struct PastCall<'a> {
+    /// Its id; "" if it has none.
+    pub id: &'a str,
+    /// The tool's name.
+    pub name: &'a str,
+    /// Its arguments: the text of a JSON object (always one after the history gate).
+    pub arguments: &'a str,
+    /// What the provider named by [`PastCall::provider`]'s argument wants back with it.
+    provider: Option<&'a Value>,
+}
+
+/// A block of reasoning of an assistant's message that some provider wants back.
+#[derive(Clone, Copy, Debug)]
+pub struct PastBlock<'a> {
+    /// Its text.
+    pub thinking: &'a str,
+    /// How many of the message's calls had begun before it.
+    pub calls: usize,
+    /// Whether text of the answer had come before it.
+    pub text: bool,
+    data: &'a Value,
+}
+
+/// A line of a log that should be a message and is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The 1-based number of the line.
+    pub line: u64,
+    /// What is wrong with it, as a sentence's end.
+    pub what: String,
+}
+
+impl Conversation {
+    /// Reads a log: `message` events of choice 0, bare `{"role":…}` lines, and which calls have
+    /// run. Skips every other event; reports lines that are not a JSON object and messages without
+    /// a role.
+    pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
+        let mut talk = Conversation::default();
+        let mut problems = Vec::new();
+        let mut turns = HashMap::new();
+        for (line, text) in (1..)
+            .zip(log.split('\n'))
+            .filter(|(_, text)| !text.trim().is_empty())
+        {
+            if let Err(what) = talk.line(text, &mut turns) {
+                problems.push(Problem { line, what });
+            }
+        }
+        (talk, problems)
+    }
+
+    /// A conversation of these messages.
+    pub(crate) fn of(messages: Vec<Message>) -> Conversation {
+        Conversation {
+            messages,
+            verbatim: None,
+            client: None,
+        }
+    }
+
+    /// Takes one line; `turns` holds the turn of each stream.
+    fn line<'l>(
+        &mut self,
+        line: &'l str,
+        turns: &mut HashMap<Option<&'l str>, OpenTurn>,
+    ) -> Result<(), String> {
+        let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
+        let turn = turns.entry(event.get("stream").map(Raw::text)).or_default();
+        if event.get("choice").and_then(Raw::i64).unwrap_or(0) == 0 {
+            match event.get_str("type").as_deref() {
+                Some("stream_start") => *turn = OpenTurn::default(),
+                Some(kind @ ("tool_use" | "tool_result")) => {
+                    let ran = match turn.message {
+                        Some(message) => &mut self.messages[message].ran,
+                        None => &mut turn.early,
+                    };
+                    ran.extend(RanCall::read(event, kind == "tool_result"));
+                }
+                _ => {}
+            }
+        }
+        let Some(mut message) = message(event)? else {
+            return Ok(());
+        };
+        if message.role() == "assistant" {
+            message.ran = std::mem::take(&mut turn.early);
+            turn.message = Some(self.messages.len());
+        }
+        self.messages.push(message);
+        Ok(())
+    }
+
+    /// The same without what only a provider of another API than the one named `api` could get.
+    #[must_use]
+    pub fn for_provider(self, api: &str) -> Conversation {
+        let verbatim = self
+            .verbatim
+            .filter(|verbatim| verbatim.fits(api, self.messages.len()));
+        Conversation { verbatim, ..self }
+    }
+
+    /// A sentence for each kind of what the messages hold and a provider of the API named `api`
+    /// does not get.
+    pub fn notes_for(&self, api: &str) -> Vec<String> {
+        if self
+            .verbatim
+            .as_ref()
+            .is_some_and(|verbatim| verbatim.fits(api, self.messages.len()))
+        {
+            return Vec::new();
+        }
+        let count =
+            |is_lost: &dyn Fn(&Message) -> usize| self.messages.iter().map(is_lost).sum::<usize>();
+        let errors = count(&|message| {
+            usize::from(
+                message.role() == "tool"
+                    && message
+                        .get("is_error")
+                        .is_some_and(|is_error| is_error == true),
+            )
+        });
+        let broken = count(&|message| {
+            let is_broken =
+                |call: &&PastCall<'_>| !Raw::parse(call.arguments).is_ok_and(Raw::is_object);
+            message.calls().iter().filter(is_broken).count()
+        });
+        let foreign = count(&|message| {
+            let blocks = message.blocks();
+            let is_lost = !message.reasoning().is_empty()
+                && blocks.iter().all(|block| block.data(api).is_none());
+            usize::from(is_lost)
+        });
+        // What parts of a content hold that the API has no member for.
+        let in_parts: &[(&str, &str)] = match api {
+            "ollama" => &[
+                ("/type", "file"),
+                ("/type", "input_file"),
+                ("/type", "input_image"),
+                ("/type", "input_audio"),
+                ("/file/filename", ""),
+                ("/image_url/detail", ""),
+            ],
+            "gemini" => &[("/file/filename", ""), ("/image_url/detail", "")],
+            "anthropic" => &[("/image_url/detail", "")],
+            _ => &[],
+        };
+        let mut notes = Vec::new();
+        for (path, word) in in_parts {
+            let parts = count(&|message| {
+                let parts = message
+                    .content()
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
+                let found = parts.filter_map(|part| part.pointer(path)?.as_str());
+                found
+                    .filter(|found| word.is_empty() || found == word)
+                    .count()
+            });
+            if parts > 0 {
+                let name = if word.is_empty() {
+                    path.rsplit('/').next().unwrap_or_default()
+                } else {
+                    word
+                };
+                notes.push(format!(
+                    "left out, since {} has no such part of a message: {name} ({parts} of them)",
+                    api
+                ));
+            }
+        }
+        if foreign > 0 {
+            notes.push(format!(
+                "left out, since it is not {}'s own: reasoning ({foreign} of the answers)",
+                api
+            ));
+        }
+        if errors > 0 && api != "anthropic" {
+            notes.push(format!(
+                "left out, since {} has no such member of a result: is_error ({errors} of the results)",
+                api
+            ));
+        }
+        if broken > 0 {
+            notes.push(format!(
+                "the arguments of a call in the history are not a JSON object, {{}} takes their place ({broken} of the calls)"
+            ));
+        }
+        notes
+    }
+
+    /// Appends a user's message.
+    pub fn push_user(&mut self, text: &str) {
+        self.messages.push(Message::user(text));
+    }
+
+    /// How many messages of the assistant follow the last message of the user.
+    pub fn steps(&self) -> usize {
+        self.messages
+            .iter()
+            .rev()
+            .take_while(|m| m.role() != "user")
+            .filter(|m| m.role() == "assistant")
+            .count()
+    }
+
+    /// The same conversation with refusals as text.
+    pub(crate) fn with_refusals_as_text(self) -> Conversation {
+        Conversation::of(
+            self.messages
+                .into_iter()
+                .map(Message::with_refusal_as_text)
+                .collect(),
+        )
+    }
+}
+
+impl RanCall {
+    /// Reads a `tool_use` or a `tool_result`. A call that waits for a person is not answered.
+    fn read(event: Raw<'_>, is_result: bool) -> Option<RanCall> {
+        let id = event.get_str("tool_id")?.into_owned();
+        if !is_result {
+            return Some(RanCall { id, output: None });
+        }
+        let is_answered = event
+            .get_str("status")
+            .is_some_and(|status| status != "pending");
+        let output = event.get_str("output").unwrap_or_default().into_owned();
+        is_answered.then_some(RanCall {
+            id,
+            output: Some(output),
+        })
+    }
+}
+
+/// The message that a line holds; `None` for other events.
+fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
+    if !event.is_object() {
+        return Err("not a JSON object".into());
+    }
+    let message = match event.get_str("type").as_deref() {
+        Some("message") if event.get("choice").and_then(Raw::i64).unwrap_or(0) != 0 => {
+            return Ok(None);
+        }
+        Some("message") => event
+            .get("message")
+            .ok_or("a message event without \"message\"")?,
+        None if event.get("role").is_some() => event,
+        None => return Err("neither an event (no \"type\") nor a message (no \"role\")".into()),
+        Some(_) => return Ok(None),
+    };
+    match serde_json::from_str(message.text()) {
+        Ok(Value::Object(fields)) if fields.get("role").is_some_and(Value::is_string) => {
+            Ok(Some(Message::new(fields)))
+        }
+        Ok(_) => Err("a message without a \"role\"".into()),
+        Err(why) => Err(format!("a message that is no JSON: {why}")),
+    }
+}
+
+impl Message {
+    /// A message of these members.
+    pub(crate) fn new(fields: Map<String, Value>) -> Message {
+        Message {
+            fields,
+            ran: Vec::new(),
+        }
+    }
+
+    /// A user's message.
+    pub(crate) fn user(text: &str) -> Message {
+        let mut fields = Map::new();
+        fields.put("role", "user");
+        fields.put("content", text);
+        Message::new(fields)
+    }
+
+    /// `system`, `developer`, `user`, `assistant` or `tool`.
+    pub fn role(&self) -> &str {
+        self.get_str("role").unwrap_or_default()
+    }
+
+    /// All members, as the log has them.
+    pub fn fields(&self) -> &Map<String, Value> {
+        &self.fields
+    }
+
+    /// A member as the log has it, unless it is missing or `null`.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.fields.get(key).filter(|v| !v.is_null())
+    }
+
+    /// A member that is a string.
+    pub fn get_str(&self, key: &str) -> Option<&str> {
+        self.get(key)?.as_str()
+    }
+
+    /// The content: a string, or an array of parts in OpenAI's shape; `None` when it is missing or
+    /// `null`.
+    pub fn content(&self) -> Option<&Value> {
+        self.get("content")
+    }
+
+    /// The content's text: the string, or the text parts joined.
+    pub fn text(&self) -> String {
+        match self.content() {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(parts)) => parts
+                .iter()
+                .filter_map(|p| p.as_str().or_else(|| p.get("text")?.as_str()))
+                .collect(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        }
+    }
+
+    /// The model's refusal: the member, or the parts of the content; "" if it did not refuse.
+    pub fn refusal(&self) -> String {
+        if let Some(refusal) = self.get_str("refusal") {
+            return refusal.to_owned();
+        }
+        let parts = self
+            .content()
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        parts
+            .filter_map(|part| part.get("refusal")?.as_str())
+            .collect()
+    }
+
+    /// The same message with its refusal as text, for a provider that has no refusals.
+    fn with_refusal_as_text(mut self) -> Message {
+        let refusal = self.refusal();
+        self.fields.shift_remove("refusal");
+        if refusal.is_empty() {
+            return self;
+        }
+        let content = match self.fields.get("content") {
+            Some(Value::Array(parts)) => {
+                let kept = parts
+                    .iter()
+                    .filter(|part| part.get("refusal").is_none())
+                    .cloned();
+                kept.chain([json!({"type": "text", "text": refusal})])
+                    .collect()
+            }
+            _ => Value::from(self.text() + &refusal),
+        };
+        self.fields.insert("content".into(), content);
+        self
+    }
+
+    /// The calls of an assistant's message, in order.
+    pub fn calls(&self) -> Vec<PastCall<'_>> {
+        let calls = self
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        calls
+            .iter()
+            .filter(|c| {
+                c.pointer("/function/name")
+                    .and_then(Value::as_str)
+                    .is_some_and(|name| !name.is_empty())
+            })
+            .map(|c| {
+                let text = |path: &str| c.pointer(path).and_then(Value::as_str).unwrap_or_default();
+                PastCall {
+                    id: text("/id"),
+                    name: text("/function/name"),
+                    arguments: text("/function/arguments"),
+                    provider: c.get("provider"),
+                }
+            })
+            .collect()
+    }
+
+    /// The id of the call that a tool's message answers; "" if it names none.
+    pub fn tool_call_id(&self) -> &str {
+        self.get_str("tool_call_id").unwrap_or_default()
+    }
+
+    /// All reasoning of an assistant's message; "" if it has none.
+    pub fn reasoning(&self) -> &str {
+        self.get_str("reasoning").unwrap_or_default()
+    }
+
+    /// The blocks of reasoning that providers want back, in stream order. A builder takes those
+    /// whose [`PastBlock::data`] for its own API is there.
+    pub fn blocks(&self) -> Vec<PastBlock<'_>> {
+        let blocks = self
+            .get("provider")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        blocks
+            .iter()
+            .filter_map(|b| {
+                Some(PastBlock {
+                    thinking: b
+                        .get("thinking")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default(),
+                    calls: b
+                        .get("calls")
+                        .and_then(Value::as_u64)
+                        .and_then(|n| usize::try_from(n).ok())
+                        .unwrap_or_default(),
+                    text: b.get("text").and_then(Value::as_bool).unwrap_or_default(),
+                    data: b.get("data")?,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Message {
+    /// The reasoning that came in a named member of `api`'s messages: each member's name and its
+    /// text, in order. Builders put it back there.
+    pub(crate) fn reasoning_fields(&self, api: &str) -> Vec<(String, String)> {
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for block in self.blocks() {
+            let Some(name) = block.data(api).and_then(|d| d.get("field")?.as_str()) else {
+                continue;
+            };
+            match fields.iter_mut().find(|(before, _)| before == name) {
+                Some((_, text)) => text.push_str(block.thinking),
+                None => fields.push((name.to_owned(), block.thinking.to_owned())),
+            }
+        }
+        fields
+    }
+}
+
+/// The name of the tool that the call `id` was for: the latest of that id.
+pub(crate) fn called<'m>(before: &'m [Message], id: &str) -> Option<&'m str> {
+    before
+        .iter()
+        .rev()
+        .find_map(|m| m.calls().into_iter().find(|c| c.id == id).map(|c| c.name))
+}
+
+impl<'a> PastBlock<'a> {
+    /// What the provider `api` (a name of the table) wants back, if the block is its own.
+    pub fn data(&self, api: &str) -> Option<&'a Value> {
+        self.data.get(api)
+    }
+}
+
+impl<'a> PastCall<'a> {
+    /// What the provider `api` (a name of the table) wants back with this call, if it is its own.
+    pub fn provider(&self, api: &str) -> Option<&'a Value> {
+        self.provider?.get(api)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_its_messages_and_what_should_be_one_is_reported() {
+        let log = concat!(
+            "{\"role\":\"user\",\"content\":\"hi\",\"n\":12345678901234567890.10}\n\n",
+            "{\"type\":\"stream_start\",\"v\":1}\r\n",
+            "{\"message\":{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]},\"type\":\"message\"}\n",
+            "{\"type\":\"message\",\"choice\":1,\"message\":{\"role\":\"assistant\",\"content\":\"x\"}}\n",
+            "{\"type\":\"message\",\"message\":{}}\n",
+            "{\"a\":1}\n[1]\nnonsense\n",
+            "{\"type\":\"mess",
+        );
+        let (talk, problems) = Conversation::read(log);
+        assert_eq!(
+            talk.messages.iter().map(Message::role).collect::<Vec<_>>(),
+            ["user", "assistant"]
+        );
+        assert_eq!(
+            talk.messages[0].get("n").unwrap().to_string(),
+            "12345678901234567890.10"
+        );
+        assert_eq!(talk.messages[1].text(), "ab");
+        assert_eq!(
+            problems.iter().map(|p| p.line).collect::<Vec<_>>(),
+            [6, 7, 8, 9, 10]
+        );
+        assert_eq!(talk.steps(), 1);
+    }
+}

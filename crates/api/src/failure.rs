@@ -1,0 +1,264 @@
+//! The shapes of providers' error objects.
+
+use crate::turn::Words;
+use crate::{overflow, refusal};
+use event::Raw;
+use redact::Redactor;
+
+/// The message in the body of a response whose HTTP status is an error, in a sentence that names
+/// the status.
+pub fn error_message(status: u16, body: &[u8]) -> String {
+    Failure::of_body(status, &String::from_utf8_lossy(body)).message
+}
+
+/// Whether the answer with this HTTP status and body reports a conversation longer than the model's
+/// context.
+pub fn is_context_overflow(status: u16, body: &[u8]) -> bool {
+    Failure::of_body(status, &String::from_utf8_lossy(body)).is_overflow()
+}
+
+/// Why a stream failed: the fields of an `error` event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// A word to match on.
+    pub code: String,
+    /// A sentence for people.
+    pub message: String,
+    /// Whether the same turn may be tried again.
+    pub retryable: bool,
+    /// The provider's own error, as JSON on one line.
+    pub provider: Option<String>,
+    /// The status of the provider's HTTP response, where that was an error.
+    pub status: Option<u16>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: &str, message: impl Into<String>, retryable: bool) -> Self {
+        Failure {
+            code: code.to_owned(),
+            message: message.into(),
+            retryable,
+            ..Failure::default()
+        }
+    }
+
+    /// This failure of an HTTP response in words for a client of a service, who sees the status
+    /// beside them. `server` names who answered.
+    pub(crate) fn for_client(&mut self, server: &str) {
+        let Some(status) = self.status else { return };
+        if let Some(message) = self.message.strip_prefix(&format!("HTTP {status}: ")) {
+            self.message = match message {
+                NO_MESSAGE | UNNAMED => {
+                    format!("{server} answered with the status {status} and without a message")
+                }
+                message => message.to_owned(),
+            };
+        }
+    }
+
+    /// This failure with a remedy, where there is one. `native`: the request had tools.
+    pub(crate) fn advised(mut self, native: bool, words: &Words) -> Failure {
+        if self.is_overflow() {
+            self.code = "context_overflow".to_owned();
+            self.retryable = false;
+            self.message = format!("{}; {}", self.message, words.overflow);
+        } else if let Some(remedy) = words.no_tools.filter(|_| native && self.refuses_tools()) {
+            self.message = format!("{}; {remedy}", self.message);
+        }
+        self
+    }
+
+    /// This failure without credentials: a server may repeat the key that it received.
+    pub(crate) fn redacted(self, redactor: &Redactor) -> Failure {
+        let text = |text: String| redactor.text(&text).into_owned();
+        Failure {
+            code: text(self.code),
+            message: text(self.message),
+            retryable: self.retryable,
+            provider: self
+                .provider
+                .map(|json| redactor.json_text(&json).into_owned()),
+            status: self.status,
+        }
+    }
+
+    fn is_overflow(&self) -> bool {
+        let mut texts = vec![self.code.clone()];
+        match self.provider.as_deref().map(Raw::parse) {
+            Some(Ok(provider)) => refusal::texts(provider, &mut texts),
+            _ => texts.push(self.message.clone()),
+        }
+        overflow::is_overflow(&self.code, texts.iter().map(String::as_str))
+    }
+
+    fn refuses_tools(&self) -> bool {
+        let status = self
+            .code
+            .strip_prefix("http_")
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(400);
+        refusal::refuses_tools(status, self.provider.as_deref().unwrap_or(&self.message)).is_some()
+    }
+
+    /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`,
+    /// `{"error":"…"}`, `{"type":"error",…}`, `{"object":"error",…}`, or any object in a
+    /// server-sent event of the name `error`. `None` without one.
+    pub(crate) fn of_frame(frame: Raw<'_>, name: Option<&str>) -> Option<Failure> {
+        let [error, object, kind] = frame.fields(["error", "object", "type"]);
+        let named = name == Some("error")
+            || [object, kind]
+                .into_iter()
+                .flatten()
+                .any(|name| name.text() == "\"error\"");
+        error
+            .filter(|e| says_something(*e))
+            .or(named.then_some(frame))
+            .map(|error| Self::of(error, None))
+    }
+
+    /// The error of a body that came with the HTTP status `status`, whatever its shape is.
+    pub(crate) fn of_body(status: u16, body: &str) -> Failure {
+        let parsed = Raw::parse(body).ok();
+        let inner = parsed.and_then(|v| {
+            if v.is_array() {
+                v.items().next()
+            } else {
+                Some(v)
+            }
+        });
+        let mut failure = match inner.filter(|v| v.is_object()) {
+            Some(v) => Self::of(
+                v.get("error").filter(|e| says_something(*e)).unwrap_or(v),
+                Some(status),
+            ),
+            None => Failure {
+                message: sentence(body),
+                ..Failure::default()
+            },
+        };
+        failure.message = format!(
+            "HTTP {status}: {}",
+            if failure.message.is_empty() {
+                NO_MESSAGE
+            } else {
+                &failure.message
+            }
+        );
+        failure.code = format!("http_{status}");
+        failure.status = Some(status);
+        failure.retryable = retryable(status);
+        failure
+    }
+
+    /// Reads an error object, or a string that is the message.
+    pub(crate) fn of(error: Raw<'_>, status: Option<u16>) -> Failure {
+        let mut provider = Vec::new();
+        event::minify(&mut provider, error.text());
+        let provider = Some(String::from_utf8_lossy(&provider).into_owned());
+        if let Some(message) = error.str() {
+            return Failure {
+                code: "provider_error".into(),
+                message: message.into_owned(),
+                provider,
+                ..Failure::default()
+            };
+        }
+        let number = ["code", "status", "http_status", "status_code"]
+            .iter()
+            .find_map(|key| {
+                let v = error.get(key)?;
+                v.i64().or_else(|| v.str()?.parse().ok())
+            });
+        let status = status.or_else(|| {
+            number
+                .and_then(|n| u16::try_from(n).ok())
+                .filter(|n| (400..600).contains(n))
+        });
+        let word = ["code", "type", "status"].iter().find_map(|key| {
+            error
+                .get_str(key)
+                .filter(|w| !w.is_empty() && w.parse::<i64>().is_err() && w != "error")
+        });
+        let code = match (word, status) {
+            (Some(word), _) => word.into_owned(),
+            (None, Some(status)) => format!("http_{status}"),
+            (None, None) => "provider_error".to_owned(),
+        };
+        let message = ["message", "detail", "msg", "error"]
+            .iter()
+            .find_map(|key| {
+                let v = error.get(key)?;
+                Some(
+                    v.str()
+                        .map_or_else(|| v.text().to_owned(), |s| s.into_owned()),
+                )
+            });
+        let retryable = status.is_some_and(retryable)
+            || RETRYABLE
+                .iter()
+                .any(|w| code.to_ascii_lowercase().contains(w));
+        let message = message
+            .filter(|m| !m.is_empty())
+            .unwrap_or_else(|| UNNAMED.to_owned());
+        Failure {
+            code,
+            message,
+            retryable,
+            provider,
+            status: None,
+        }
+    }
+}
+
+/// The message where the body of an error has none.
+const NO_MESSAGE: &str = "no message";
+
+/// The message where the error object has none.
+const UNNAMED: &str = "the provider reports an error";
+
+fn says_something(error: Raw<'_>) -> bool {
+    error.entries().next().is_some() || error.str().is_some_and(|e| !e.is_empty())
+}
+
+/// Words in providers' codes of errors that a later attempt may not meet.
+const RETRYABLE: [&str; 9] = [
+    "overloaded",
+    "capacity",
+    "rate_limit",
+    "server_error",
+    "unavailable",
+    "timeout",
+    "api_error",
+    "resource_exhausted",
+    "internal",
+];
+
+/// Whether a request that was answered with this HTTP status may be sent again.
+pub(crate) fn retryable(status: u16) -> bool {
+    matches!(status, 408 | 409 | 429 | 500..=599)
+}
+
+/// The first words of a body that is not JSON: without tags if it is HTML, on one line, at most 200
+/// characters.
+pub(crate) fn sentence(body: &str) -> String {
+    let mut plain = String::new();
+    let mut inside = false;
+    for c in body.chars().take(20_000) {
+        match c {
+            '<' => inside = true,
+            '>' if inside => {
+                inside = false;
+                plain.push(' ');
+            }
+            c if !inside => plain.push(c),
+            _ => {}
+        }
+    }
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    words
+        .join(" ")
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(200)
+        .collect()
+}

@@ -1,0 +1,6 @@
+//! Google's Gemini API: `request.rs` has its row in the table of APIs.
+
+pub(crate) mod partial;
+pub(crate) mod request;
+pub(crate) mod stream;
+pub(crate) mod writer;

@@ -1,0 +1,58 @@
+//! The requests that clients send, in the three APIs that they speak: a conversation, and what is
+//! asked besides it.
+
+pub(crate) mod body;
+pub(crate) mod complete;
+pub(crate) mod draft;
+pub(crate) mod lines;
+pub(crate) mod parameters;
+pub(crate) mod request;
+pub(crate) mod tools;
+
+use crate::Api;
+use serde_json::Value;
+
+pub use crate::inbound::body::inbound_size;
+pub use crate::inbound::lines::request_event;
+pub use crate::inbound::parameters::Target;
+pub use crate::inbound::request::{InboundError, InboundRequest, Reference, ReferenceKind};
+pub use crate::inbound::tools::NamespacedTool;
+
+/// Reads the body of a client's request in `api`, which is one of openai-chat, openai-responses and
+/// anthropic.
+///
+/// # Errors
+/// A body that is not a JSON object, has no messages, or has more than 250,000 values; nothing else
+/// is refused.
+pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
+    if body::has_too_many(body) {
+        return Err(InboundError::TooMany);
+    }
+    let body: Value = serde_json::from_slice(body)
+        .or_else(|e| {
+            body::without_halves(body).map_or(Err(e), |body| serde_json::from_slice(&body))
+        })
+        .map_err(|e| InboundError::NotJson(e.to_string()))?;
+    let Value::Object(body) = body else {
+        return Err(InboundError::NotJson("another JSON value".into()));
+    };
+    let mut request = match api {
+        Api::OpenaiResponses => crate::openai_responses::inbound::read(body),
+        Api::Anthropic => crate::anthropic::inbound::read(body),
+        _ => crate::openai_chat::inbound::read(body),
+    }?;
+    request.conversation.client = Some(api.name());
+    Ok(request)
+}
+
+/// The headers of a client that speaks `api` which an upstream of the same API gets, in lower case:
+/// they choose features, and hold neither a key nor a name. Claude Code needs both of Anthropic's
+/// (<https://code.claude.com/docs/en/llm-gateway>); `x-session-affinity` keeps the turns of a
+/// conversation at one server. An upstream of another API gets none.
+pub fn forwarded_headers(api: Api) -> &'static [&'static str] {
+    match api {
+        Api::Anthropic => &["anthropic-beta", "anthropic-version", "x-session-affinity"],
+        Api::OpenaiChat | Api::OpenaiResponses => &["openai-beta", "x-session-affinity"],
+        Api::Gemini | Api::Ollama | Api::Mistral | Api::Cohere => &[],
+    }
+}

@@ -1,0 +1,352 @@
+//! What a client asks for besides messages and tools, in the words of another API.
+
+mod convert;
+mod reasoning;
+mod table;
+
+use crate::Api;
+use crate::inbound::parameters::table::{LeftOut, ROWS, Row, Why, put, take};
+use crate::inbound::request::InboundRequest;
+use serde_json::{Map, Value, json};
+
+pub use crate::inbound::parameters::table::Target;
+
+/// The members of a request to `to` that mean what `params`, of a client that speaks `from`, ask
+/// for. The same API gets all of them; another gets those that it knows, under its own names. What
+/// was left out goes to `left_out`, but for what asks for what is the case anyway.
+fn members_for(
+    from: Api,
+    to: &Target<'_>,
+    params: &Map<String, Value>,
+    left_out: &mut LeftOut,
+) -> Vec<(String, Value)> {
+    if from == to.api {
+        return params.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    }
+    let mut rest = params.clone();
+    let mut out = Map::new();
+    read_include(from, &mut rest);
+    for row in ROWS {
+        for place in row.readable(from) {
+            let Some(value) = take(&mut rest, place) else {
+                continue;
+            };
+            if Row::asks_for_nothing(place, &value) {
+                continue;
+            }
+            if place == "response_format" || place == "text.format" {
+                for name in convert::lost_of_format(from, to.api, &value) {
+                    left_out.add(Why::Lacks, &format!("{place}.{name}"));
+                }
+            }
+            let written = row.writable(to).and_then(|to_place| {
+                let value = (row.convert)(from, to.api, value).ok_or(Why::Value)?;
+                put(&mut out, to_place, value).ok_or(Why::Twice)
+            });
+            if let Err(why) = written {
+                left_out.add(why, place);
+            }
+        }
+    }
+    reasoning::convert(from, to, &mut rest, &mut out, left_out);
+    write_include(to.api, &mut out);
+    // The choice itself is not among the parameters, see `InboundRequest::tool_choice`.
+    rest.shift_remove("tool_choice");
+    for (name, value) in rest {
+        match value {
+            Value::Object(members) if row_has_parts_of(from, &name) => {
+                for (part, value) in members {
+                    let name = format!("{name}.{part}");
+                    if !Row::asks_for_nothing(&name, &value) {
+                        left_out.add(Why::Lacks, &name);
+                    }
+                }
+            }
+            value if Row::asks_for_nothing(&name, &value) => {}
+            _ => left_out.add(Why::Lacks, &name),
+        }
+    }
+    out.into_iter().collect()
+}
+
+/// Whether a row of the table has a part of the member `name`.
+fn row_has_parts_of(api: Api, name: &str) -> bool {
+    ROWS.iter()
+        .flat_map(|row| row.readable(api))
+        .chain(["reasoning.effort", "thinking.type"])
+        .any(|place| {
+            place
+                .split_once('.')
+                .is_some_and(|(first, _)| first == name)
+        })
+}
+
+impl InboundRequest {
+    /// The members of a request to `to` that mean what this one, of a client that speaks `from`,
+    /// asks for besides messages and tools, and a sentence for each reason for which some were left
+    /// out.
+    pub fn parameters_for(
+        &self,
+        from: Api,
+        to: &Target<'_>,
+    ) -> (Vec<(String, Value)>, Vec<String>) {
+        let mut left_out = LeftOut::default();
+        let mut params = members_for(from, to, &self.params, &mut left_out);
+        if from == to.api {
+            return (params, Vec::new());
+        }
+        if to.api == Api::OpenaiChat && !to.is_openai() {
+            // Many other servers ignore the name that OpenAI's newer models require.
+            for (name, _) in params
+                .iter_mut()
+                .filter(|(name, _)| name == "max_completion_tokens")
+            {
+                *name = "max_tokens".to_owned();
+            }
+        }
+        if self.tools.is_none() {
+            params.retain(|(name, _)| name != "parallel_tool_calls");
+        }
+        let is_serial = self
+            .params
+            .get("parallel_tool_calls")
+            .and_then(Value::as_bool)
+            == Some(false);
+        if to.api == Api::Anthropic && is_serial {
+            left_out.remove("parallel_tool_calls");
+            if let (Some(_), Some(mut choice)) = (&self.tools, self.anthropic_choice()) {
+                choice["disable_parallel_tool_use"] = true.into();
+                params.push(("tool_choice".to_owned(), choice));
+            }
+        }
+        // What `ollama.rs` does instead: the API has no choice.
+        if to.api == Api::Ollama && self.tools.is_some() {
+            match self.tool_choice.as_deref() {
+                None | Some("auto" | "none") => {}
+                Some("required") => left_out.add(
+                    Why::Lacks,
+                    "tool_choice (the model may answer without a call)",
+                ),
+                Some(_) => left_out.add(
+                    Why::Lacks,
+                    "tool_choice (the model gets the chosen tool alone, and need not call it)",
+                ),
+            }
+        }
+        (params, left_out.sentences(to.api))
+    }
+
+    /// The choice of a tool as Anthropic has it; `None` for the choice of none. Source:
+    /// <https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use>,
+    /// "Parallel tool use".
+    fn anthropic_choice(&self) -> Option<Value> {
+        match self.tool_choice.as_deref() {
+            None | Some("auto") => Some(json!({"type": "auto"})),
+            Some("none") => None,
+            Some("required") => Some(json!({"type": "any"})),
+            Some(name) => Some(json!({"type": "tool", "name": name})),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_openai_gets_its_own_name_of_the_most_tokens() {
+        let name = |from: Api, member: &str, url: &str| {
+            let params = Map::from_iter([
+                (member.to_owned(), json!(9)),
+                ("temperature".to_owned(), json!(0.5)),
+            ]);
+            let request = InboundRequest {
+                params,
+                ..InboundRequest::default()
+            };
+            let (params, left_out) = request.parameters_for(
+                from,
+                &Target {
+                    api: Api::OpenaiChat,
+                    url,
+                    model: "m",
+                },
+            );
+            assert_eq!(
+                (params.len(), &params[0].1, left_out),
+                (2, &json!(9), vec![]),
+                "{url}"
+            );
+            params[0].0.clone()
+        };
+        for (from, member) in [
+            (Api::Anthropic, "max_tokens"),
+            (Api::OpenaiResponses, "max_output_tokens"),
+        ] {
+            for url in [
+                Api::OpenaiChat.base_url(),
+                "https://eu.api.openai.com/v1",
+                "https://me.openai.azure.com/openai/v1?api-version=1",
+                "https://key@API.OpenAI.com.:443/v1",
+            ] {
+                assert_eq!(name(from, member, url), "max_completion_tokens", "{url}");
+            }
+            for url in [
+                "http://127.0.0.1:8080/v1",
+                "http://[::1]:8080/v1",
+                "https://api.openai.com.example/v1",
+                "https://notopenai.com/v1",
+                "https://example.com/api.openai.com",
+                "https://api.openai.com@example.com/v1",
+                "",
+            ] {
+                assert_eq!(name(from, member, url), "max_tokens", "{url}");
+            }
+        }
+        // A chat client knows the name that its server takes.
+        for member in ["max_tokens", "max_completion_tokens"] {
+            for url in [Api::OpenaiChat.base_url(), "http://127.0.0.1:8080/v1"] {
+                assert_eq!(name(Api::OpenaiChat, member, url), member);
+            }
+        }
+    }
+
+    #[test]
+    fn a_model_or_an_api_that_cannot_have_it_is_the_reason_of_the_note() {
+        let note = |from: Api, to: Api, model: &str, body: Value| {
+            let mut body = body;
+            body["messages"] = json!([{"role": "user", "content": "x"}]);
+            body["tools"] = json!([{"type": "function", "name": "f", "function": {"name": "f"}, "input_schema": {}}]);
+            let request = crate::inbound(from, body.to_string().as_bytes()).unwrap();
+            let target = Target {
+                api: to,
+                url: to.base_url(),
+                model,
+            };
+            [
+                request.parameters_for(from, &target).1,
+                request.conversation.notes_for(to.name()),
+            ]
+            .concat()
+            .join("; ")
+        };
+        let effort = json!({"output_config": {"effort": "high"}});
+        for (to, model, want) in [
+            (
+                Api::OpenaiChat,
+                "gpt-4o",
+                "left out, since the model does not take it: output_config.effort",
+            ),
+            (
+                Api::OpenaiResponses,
+                "gpt-4.1",
+                "left out, since the model does not take it: output_config.effort",
+            ),
+            (
+                Api::Gemini,
+                "gemini-2.0-flash",
+                "left out, since the model does not take it: output_config.effort",
+            ),
+            (Api::OpenaiChat, "o3", ""),
+        ] {
+            assert_eq!(
+                note(Api::Anthropic, to, model, effort.clone()),
+                want,
+                "{model}"
+            );
+        }
+        let low = json!({"reasoning_effort": "low"});
+        let want = "left out, since the model does not take it: reasoning_effort";
+        assert_eq!(
+            note(Api::OpenaiChat, Api::Anthropic, "claude-haiku-4-5", low),
+            want
+        );
+        let choice = |choice: Value| {
+            note(
+                Api::OpenaiChat,
+                Api::Ollama,
+                "m",
+                json!({"tool_choice": choice}),
+            )
+        };
+        assert_eq!(choice("auto".into()), "");
+        assert!(
+            choice("required".into())
+                .ends_with("tool_choice (the model may answer without a call)")
+        );
+        assert!(
+            choice(json!({"type": "function", "function": {"name": "f"}}))
+                .contains("need not call it")
+        );
+    }
+
+    #[test]
+    fn what_is_lost_of_the_history_is_noted_for_other_apis_alone() {
+        let call = json!({"type": "tool_use", "id": "a", "name": "f", "input": {}});
+        let result =
+            json!({"type": "tool_result", "tool_use_id": "a", "content": "no", "is_error": true});
+        let messages = json!([{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]);
+        let body = json!({"messages": messages}).to_string();
+        let notes = |to: Api| {
+            crate::inbound(Api::Anthropic, body.as_bytes())
+                .unwrap()
+                .conversation
+                .notes_for(to.name())
+        };
+        assert_eq!(
+            notes(Api::OpenaiChat),
+            [
+                "left out, since openai-chat has no such member of a result: is_error (1 of the results)"
+            ]
+        );
+        assert_eq!(notes(Api::Anthropic), Vec::<String>::new());
+        let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"a\":"}});
+        let body = json!({"messages": [{"role": "assistant", "tool_calls": [call]}]}).to_string();
+        let notes = crate::inbound(Api::OpenaiChat, body.as_bytes())
+            .unwrap()
+            .conversation
+            .notes_for(Api::OpenaiChat.name());
+        assert!(
+            notes[0].starts_with("the arguments of a call in the history are not a JSON object"),
+            "{notes:?}"
+        );
+    }
+}
+
+/// The word that asks for log probabilities.
+const LOGPROBS: &str = "message.output_text.logprobs";
+
+/// Makes of the list an object, whose member `logprobs` the table has; what else it asks for is
+/// `include.WORD`.
+pub(crate) fn read_include(from: Api, params: &mut Map<String, Value>) {
+    if from != Api::OpenaiResponses {
+        return;
+    }
+    // `top_logprobs` alone asks for nothing of chat completions.
+    let mut members = Map::new();
+    if params
+        .get("top_logprobs")
+        .and_then(Value::as_u64)
+        .is_some_and(|count| count > 0)
+    {
+        members.insert("logprobs".to_owned(), true.into());
+    }
+    if let Some(Value::Array(words)) = params.get("include") {
+        for word in words.iter().filter_map(Value::as_str) {
+            members.insert(
+                if word == LOGPROBS { "logprobs" } else { word }.to_owned(),
+                true.into(),
+            );
+        }
+    }
+    if !members.is_empty() {
+        params.insert("include".to_owned(), members.into());
+    }
+}
+
+/// Makes the list again.
+pub(crate) fn write_include(to: Api, members: &mut Map<String, Value>) {
+    if to == Api::OpenaiResponses && members.shift_remove("include").is_some() {
+        members.insert("include".to_owned(), json!([LOGPROBS]));
+    }
+}

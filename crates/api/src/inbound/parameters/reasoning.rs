@@ -1,0 +1,234 @@
+//! How much a model thinks, which every API and every family of models asks for in another way.
+//!
+//! | API | parameter | source |
+//! | --- | --- | --- |
+//! | openai-chat, openai-responses | `reasoning_effort`, `reasoning.effort`; models before the o-series reject it | <https://platform.openai.com/docs/guides/reasoning> |
+//! | openai-chat at another server | `reasoning_effort` up to `high`, and `enable_thinking` and `thinking_budget` for the template | <https://docs.sglang.io/docs/advanced_features/thinking_budget>, <https://docs.vllm.ai/en/latest/features/reasoning_outputs/> |
+//! | anthropic | `output_config.effort`, which models before Opus 4.5 and small ones reject, and `thinking` | <https://platform.claude.com/docs/en/build-with-claude/effort> |
+//! | gemini | `thinkingLevel` of Gemini 3, `thinkingBudget` of Gemini 2.5 | <https://ai.google.dev/gemini-api/docs/thinking>, and for the budgets of an effort <https://ai.google.dev/gemini-api/docs/openai#thinking> |
+//! | ollama | `think`: a word or whether | <https://docs.ollama.com/capabilities/thinking> |
+//! | cohere | `thinking` | <https://docs.cohere.com/docs/reasoning> |
+
+use crate::Api;
+use crate::inbound::parameters::table::{LeftOut, Target, Why, put, take};
+use serde_json::{Map, Value, json};
+
+/// What a client asks for.
+#[derive(Debug, Default)]
+struct Reasoning {
+    /// Its names in the client's request, for the log.
+    names: Vec<&'static str>,
+    /// `none`, `minimal`, `low`, `medium`, `high` and above.
+    effort: Option<String>,
+    /// Whether the model thinks. A model that decides for itself (`adaptive`) leaves it open.
+    is_on: Option<bool>,
+    /// The most tokens of it.
+    budget: Option<u64>,
+    /// The effort is a word of OpenAI's.
+    is_openai_word: bool,
+}
+
+/// Takes what `rest` asks for, and puts it into `out`.
+pub(crate) fn convert(
+    from: Api,
+    to: &Target<'_>,
+    rest: &mut Map<String, Value>,
+    out: &mut Map<String, Value>,
+    left_out: &mut LeftOut,
+) {
+    let asked = Reasoning::take(from, rest, left_out);
+    if asked.names.is_empty() {
+        return;
+    }
+    match asked.members(to) {
+        Ok(members) => {
+            for (place, value) in members {
+                // The client's own word for the same goes first.
+                let _ = put(out, place, value);
+            }
+        }
+        Err(why) => asked.names.iter().for_each(|name| left_out.add(why, name)),
+    }
+}
+
+impl Reasoning {
+    /// Takes the members that a client of `from` has for it.
+    fn take(from: Api, rest: &mut Map<String, Value>, left_out: &mut LeftOut) -> Reasoning {
+        let mut asked = Reasoning {
+            is_openai_word: from != Api::Anthropic,
+            ..Reasoning::default()
+        };
+        let place = match from {
+            Api::OpenaiChat => "reasoning_effort",
+            Api::OpenaiResponses => "reasoning.effort",
+            Api::Anthropic => "output_config.effort",
+            _ => return asked,
+        };
+        if let Some(Value::String(effort)) = take(rest, place) {
+            asked.names.push(place);
+            asked.effort = Some(effort);
+        }
+        if from != Api::Anthropic {
+            return asked;
+        }
+        match take(rest, "thinking.type").as_ref().and_then(Value::as_str) {
+            Some("disabled") => asked.is_on = Some(false),
+            Some("enabled") => asked.is_on = Some(true),
+            Some("adaptive") if asked.effort.is_none() => return asked,
+            Some("adaptive") => {}
+            Some(_) => {
+                left_out.add(Why::Value, "thinking");
+                return asked;
+            }
+            None => return asked,
+        }
+        asked.budget = take(rest, "thinking.budget_tokens")
+            .as_ref()
+            .and_then(Value::as_u64);
+        asked.names.push("thinking");
+        asked
+    }
+
+    /// The members for a server; none where the server does so anyway.
+    fn members(&self, to: &Target<'_>) -> Result<Vec<(&'static str, Value)>, Why> {
+        let is_model = |starts: &[&str]| {
+            let name = to.model.rsplit('/').next().unwrap_or_default();
+            starts.iter().any(|start| name.starts_with(start))
+        };
+        match to.api {
+            Api::OpenaiChat if !to.is_openai() => {
+                let mut members = Vec::new();
+                if self.effort.is_some() && !self.is_off() {
+                    members.push((
+                        "reasoning_effort",
+                        self.level(&["low", "medium", "high"]).into(),
+                    ));
+                }
+                if self.is_on.is_some() || self.is_off() {
+                    members.push((
+                        "chat_template_kwargs.enable_thinking",
+                        (!self.is_off()).into(),
+                    ));
+                }
+                if let Some(budget) = self.budget {
+                    members.push(("chat_template_kwargs.thinking_budget", budget.into()));
+                }
+                Ok(members)
+            }
+            Api::OpenaiChat | Api::OpenaiResponses => {
+                if is_model(&["gpt-3", "gpt-4", "chatgpt-"]) {
+                    return Err(Why::Model);
+                }
+                let place = if to.api == Api::OpenaiChat {
+                    "reasoning_effort"
+                } else {
+                    "reasoning.effort"
+                };
+                let effort = match &self.effort {
+                    Some(effort) if self.is_openai_word => effort,
+                    // The least that the model takes.
+                    _ if self.is_off() && is_model(&["gpt-5."]) => "none",
+                    _ if self.is_off() && is_model(&["gpt-5"]) => "minimal",
+                    // Older models reject the words above.
+                    _ => self.level(&["low", "medium", "high"]),
+                };
+                Ok(vec![(place, effort.into())])
+            }
+            Api::Anthropic => match self.effort.as_deref() {
+                Some("none") => Ok(vec![]),
+                _ if is_model(&WITHOUT_EFFORT) => Err(Why::Model),
+                _ => Ok(vec![(
+                    "output_config.effort",
+                    self.level(&["low", "medium", "high", "xhigh", "max"])
+                        .into(),
+                )]),
+            },
+            Api::Gemini if is_model(&["gemini-1", "gemini-2.0"]) => Err(Why::Model),
+            Api::Gemini => {
+                let budget = self.budget.or_else(|| (self.is_off()).then_some(0));
+                Ok(vec![match budget {
+                    Some(budget) => (
+                        "generationConfig.thinkingConfig",
+                        json!({"thinkingBudget": budget}),
+                    ),
+                    None if is_model(&["gemini-2.5"]) => {
+                        let budget = match self.level(&["low", "medium", "high"]) {
+                            "low" => 1024,
+                            "medium" => 8192,
+                            _ => 24576,
+                        };
+                        (
+                            "generationConfig.thinkingConfig",
+                            json!({"thinkingBudget": budget}),
+                        )
+                    }
+                    None => {
+                        let level = self.level(&["minimal", "low", "medium", "high"]);
+                        (
+                            "generationConfig.thinkingConfig",
+                            json!({"thinkingLevel": level}),
+                        )
+                    }
+                }])
+            }
+            Api::Ollama => Ok(vec![(
+                "think",
+                match &self.effort {
+                    _ if self.is_off() => false.into(),
+                    Some(_) => self.level(&["low", "medium", "high"]).into(),
+                    None => true.into(),
+                },
+            )]),
+            Api::Cohere => {
+                let kind = if self.is_off() { "disabled" } else { "enabled" };
+                Ok(vec![(
+                    "thinking",
+                    match self.budget {
+                        Some(budget) => json!({"type": kind, "token_budget": budget}),
+                        None => json!({"type": kind}),
+                    },
+                )])
+            }
+            Api::Mistral => Err(Why::Lacks),
+        }
+    }
+
+    fn is_off(&self) -> bool {
+        self.is_on == Some(false) || self.effort.as_deref() == Some("none")
+    }
+
+    /// The effort as one of `known`, of which each is less than the next. A budget becomes the
+    /// effort of models that think about as much.
+    fn level<'k>(&self, known: &[&'k str]) -> &'k str {
+        const ALL: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+        let wanted = match (&self.effort, self.budget) {
+            (Some(effort), _) => effort,
+            (None, _) if self.is_on == Some(false) => "low",
+            (None, Some(10_000..)) => "high",
+            (None, Some(5_000..) | None) => "medium",
+            (None, Some(_)) => "low",
+        };
+        let rank = |word: &str| ALL.iter().position(|other| *other == word).unwrap_or(4);
+        let wanted = rank(wanted);
+        // The nearest, and of two the one that thinks more.
+        let nearest = known
+            .iter()
+            .rev()
+            .min_by_key(|word| rank(word).abs_diff(wanted));
+        nearest.copied().unwrap_or("high")
+    }
+}
+
+/// The beginnings of the names of models that reject an effort.
+const WITHOUT_EFFORT: [&str; 10] = [
+    "claude-2",
+    "claude-3",
+    "claude-haiku-4-5",
+    "claude-sonnet-4-5",
+    "claude-sonnet-4-0",
+    "claude-sonnet-4-2025",
+    "claude-opus-4-0",
+    "claude-opus-4-1",
+    "claude-opus-4-2025",
+    "claude-instant",
+];

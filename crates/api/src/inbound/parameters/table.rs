@@ -1,0 +1,271 @@
+//! What each API calls a setting of a request.
+//!
+//! Sources: <https://platform.openai.com/docs/api-reference/chat/create>,
+//! <https://platform.openai.com/docs/api-reference/responses/create>,
+//! <https://platform.claude.com/docs/en/api/messages>,
+//! <https://ai.google.dev/api/generate-content#generationconfig>,
+//! <https://docs.ollama.com/api/chat>, <https://docs.mistral.ai/api>,
+//! <https://docs.cohere.com/reference/chat>.
+
+use crate::Api;
+use crate::inbound::parameters::convert;
+use serde_json::{Map, Value, json};
+
+/// One setting.
+pub(crate) struct Row {
+    /// Its places in the APIs, in the order of [`Api::ALL`]: a name, or two with a dot between
+    /// them. A client may write each of several, with a bar between them; the first is written to
+    /// an upstream. With `<` before them they are only read: clients send them, since servers of
+    /// the API beside the provider's own take them. With `+` before them they are written to such
+    /// servers alone, with `=` to OpenAI's own server alone, with `!` to none, since the decoder
+    /// does not read what is answered. Empty: the API does not have it.
+    pub places: [&'static str; Api::ALL.len()],
+    /// The value for the second API; `None` if it cannot have it.
+    pub convert: fn(Api, Api, Value) -> Option<Value>,
+}
+
+impl Row {
+    fn place(&self, api: Api) -> &'static str {
+        let at = Api::ALL
+            .iter()
+            .position(|other| *other == api)
+            .unwrap_or_default();
+        self.places[at]
+    }
+
+    /// The places where a client of `api` may have written it.
+    pub(crate) fn readable(&self, api: Api) -> impl Iterator<Item = &'static str> {
+        self.place(api)
+            .trim_start_matches(['<', '+', '=', '!'])
+            .split('|')
+            .filter(|place| !place.is_empty())
+    }
+
+    /// The place where `to` wants it, or why it has none.
+    pub(crate) fn writable(&self, to: &Target<'_>) -> Result<&'static str, Why> {
+        let places = self.place(to.api);
+        match places.chars().next() {
+            None | Some('<') => return Err(Why::Lacks),
+            Some('!') => return Err(Why::Unread),
+            Some('+') if to.is_openai() => return Err(Why::NotOpenai),
+            Some('=') if !to.is_openai() => return Err(Why::OnlyOpenai),
+            Some(_) => {}
+        }
+        Ok(places
+            .trim_start_matches(['+', '='])
+            .split('|')
+            .next()
+            .unwrap_or_default())
+    }
+
+    /// Whether this value asks for what is the case without it.
+    pub(crate) fn asks_for_nothing(place: &str, value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Bool(value) => NOT_FALSE.contains(&place) == *value,
+            Value::Number(number) => place == "n" && number.as_u64() == Some(1),
+            Value::String(word) => {
+                matches!(
+                    (place, word.as_str()),
+                    ("truncation", "disabled") | ("service_tier", "auto" | "default")
+                )
+            }
+            Value::Array(list) => list.is_empty(),
+            Value::Object(members) => {
+                members.is_empty()
+                    || members
+                        .get("type")
+                        .is_some_and(|kind| kind == "text" || kind == "disabled")
+            }
+        }
+    }
+}
+
+/// Members that are true unless a client says otherwise.
+const NOT_FALSE: [&str; 1] = ["parallel_tool_calls"];
+
+/// The settings, but for how much the model thinks (`reasoning.rs`). `store`, `service_tier` and
+/// the like go to OpenAI's own server alone: of the many others that speak chat completions some
+/// reject them (<https://github.com/fanenr/chatbot/issues/21>).
+#[rustfmt::skip]
+pub(crate) const ROWS: &[Row] = &[
+    // openai-chat, openai-responses, anthropic, gemini, ollama, mistral, cohere
+    Row { places: ["max_completion_tokens|max_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens", "options.num_predict", "max_tokens", "max_tokens"], convert: convert::count },
+    Row { places: ["temperature", "temperature", "temperature", "generationConfig.temperature", "options.temperature", "temperature", "temperature"], convert: convert::temperature },
+    Row { places: ["top_p", "top_p", "top_p", "generationConfig.topP", "options.top_p", "top_p", "p"], convert: convert::number },
+    Row { places: ["+top_k", "<top_k", "top_k", "generationConfig.topK", "options.top_k", "", "k"], convert: convert::count },
+    Row { places: ["+min_p", "<min_p", "<min_p", "", "options.min_p", "", ""], convert: convert::number },
+    Row { places: ["+repetition_penalty", "<repetition_penalty", "<repetition_penalty", "", "options.repeat_penalty", "", ""], convert: convert::number },
+    Row { places: ["+chat_template_kwargs", "<chat_template_kwargs", "<chat_template_kwargs", "", "", "", ""], convert: convert::object },
+    Row { places: ["stop", "<stop", "stop_sequences|stop", "generationConfig.stopSequences", "options.stop", "stop", "stop_sequences"], convert: convert::stops },
+    Row { places: ["seed", "<seed", "<seed", "generationConfig.seed", "options.seed", "random_seed", "seed"], convert: convert::count },
+    Row { places: ["frequency_penalty", "<frequency_penalty", "<frequency_penalty", "generationConfig.frequencyPenalty", "options.frequency_penalty", "frequency_penalty", "frequency_penalty"], convert: convert::number },
+    Row { places: ["presence_penalty", "<presence_penalty", "<presence_penalty", "generationConfig.presencePenalty", "options.presence_penalty", "presence_penalty", "presence_penalty"], convert: convert::number },
+    Row { places: ["n", "", "", "", "", "n", ""], convert: convert::count },
+    Row { places: ["parallel_tool_calls", "parallel_tool_calls", "<tool_choice.disable_parallel_tool_use", "", "", "parallel_tool_calls", ""], convert: convert::parallel },
+    Row { places: ["response_format", "text.format", "output_config.format|output_format", "generationConfig.*", "format", "response_format", "response_format"], convert: convert::format },
+    Row { places: ["verbosity", "text.verbosity", "", "", "", "", ""], convert: convert::word },
+    Row { places: ["logprobs", "include.logprobs", "", "!", "logprobs", "", "!"], convert: convert::same },
+    Row { places: ["top_logprobs", "top_logprobs", "", "!", "top_logprobs", "", "!"], convert: convert::count },
+    Row { places: ["logit_bias", "<logit_bias", "", "", "", "", ""], convert: convert::object },
+    Row { places: ["metadata", "metadata", "", "", "", "", ""], convert: convert::object },
+    Row { places: ["user", "user", "metadata.user_id", "", "", "", ""], convert: convert::user },
+    Row { places: ["=safety_identifier", "safety_identifier", "", "", "", "", ""], convert: convert::word },
+    Row { places: ["prompt_cache_key", "prompt_cache_key", "", "", "", "", ""], convert: convert::word },
+    Row { places: ["=prompt_cache_retention", "prompt_cache_retention", "", "", "", "", ""], convert: convert::word },
+    Row { places: ["=prompt_cache_options", "prompt_cache_options", "", "", "", "", ""], convert: convert::object },
+    Row { places: ["=moderation", "moderation", "", "", "", "", ""], convert: convert::object },
+    Row { places: ["=service_tier", "service_tier", "<service_tier", "", "", "", ""], convert: convert::tier },
+    Row { places: ["=store", "store", "", "", "", "", ""], convert: convert::same },
+];
+
+/// The server that a request goes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The API that it speaks.
+    pub api: Api,
+    /// Its address.
+    pub url: &'a str,
+    /// The model that is asked; "" where it is not known.
+    pub model: &'a str,
+}
+
+impl Target<'_> {
+    /// Whether the address is OpenAI's own, or OpenAI's models at Azure's
+    /// (`NAME.openai.azure.com`). Any other server of chat completions is taken for one that
+    /// ignores a parameter that it does not know, as vLLM, llama.cpp and SGLang do.
+    pub(crate) fn is_openai(&self) -> bool {
+        let url = self.url;
+        let authority = url
+            .split_once("://")
+            .map_or(url, |(_, rest)| rest)
+            .split(['/', '?', '#'])
+            .next()
+            .unwrap_or_default();
+        let host = authority
+            .rsplit('@')
+            .next()
+            .unwrap_or_default()
+            .split(':')
+            .next()
+            .unwrap_or_default();
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        ["openai.com", "azure.com"].iter().any(|domain| {
+            host.strip_suffix(domain)
+                .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        })
+    }
+}
+
+/// Why a parameter was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The API has no such parameter.
+    Lacks,
+    /// OpenAI's own server rejects it; other servers of chat completions take it.
+    NotOpenai,
+    /// Only OpenAI's own server is sure to take it (Groq and others reject what they do not know).
+    OnlyOpenai,
+    /// The API cannot have this value of it.
+    Value,
+    /// The API has it in a form that its decoder here does not read in answers.
+    Unread,
+    /// Another parameter of the request means the same.
+    Twice,
+    /// The model that is asked takes none.
+    Model,
+}
+
+impl Why {
+    const ALL: [Why; 7] = [
+        Why::Lacks,
+        Why::NotOpenai,
+        Why::OnlyOpenai,
+        Why::Value,
+        Why::Unread,
+        Why::Twice,
+        Why::Model,
+    ];
+
+    /// The end of the sentence "left out, since".
+    fn text(self, api: Api) -> String {
+        let api = api.name();
+        match self {
+            Why::Lacks => format!("{api} has no such parameter"),
+            Why::NotOpenai => "OpenAI's own server rejects the parameter".to_owned(),
+            Why::OnlyOpenai => "other servers than OpenAI's reject the parameter".to_owned(),
+            Why::Value => format!("{api} cannot have this value of it"),
+            Why::Unread => format!("what {api} answers to it is not read"),
+            Why::Twice => "another parameter says the same".to_owned(),
+            Why::Model => "the model does not take it".to_owned(),
+        }
+    }
+}
+
+/// The names of what was left out.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut(Vec<(Why, String)>);
+
+impl LeftOut {
+    pub fn add(&mut self, why: Why, name: &str) {
+        self.0.push((why, name.to_owned()));
+    }
+
+    /// Takes out a name for which something else was done.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(_, other)| other != name);
+    }
+
+    /// A sentence for each reason.
+    pub fn sentences(&self, api: Api) -> Vec<String> {
+        let names = |why| {
+            self.0
+                .iter()
+                .filter(move |(other, _)| *other == why)
+                .map(|(_, name)| name.as_str())
+        };
+        let sentence = |why: Why| {
+            let names: Vec<&str> = names(why).collect();
+            (!names.is_empty())
+                .then(|| format!("left out, since {}: {}", why.text(api), names.join(", ")))
+        };
+        Why::ALL.into_iter().filter_map(sentence).collect()
+    }
+}
+
+/// Takes the value at `place`, a name or two with a dot between them. An object that is empty then
+/// goes too.
+pub(crate) fn take(members: &mut Map<String, Value>, place: &str) -> Option<Value> {
+    let Some((first, second)) = place.split_once('.') else {
+        return members.shift_remove(place);
+    };
+    let inner = members.get_mut(first)?.as_object_mut()?;
+    let value = inner.shift_remove(second);
+    if inner.is_empty() {
+        members.shift_remove(first);
+    }
+    value
+}
+
+/// Puts a value at `place`, unless one is there.
+pub(crate) fn put(members: &mut Map<String, Value>, place: &str, value: Value) -> Option<()> {
+    let (inner, name) = match place.split_once('.') {
+        Some((first, second)) => (
+            members
+                .entry(first)
+                .or_insert_with(|| json!({}))
+                .as_object_mut()?,
+            second,
+        ),
+        None => (members, place),
+    };
+    if inner.contains_key(name) {
+        return None;
+    }
+    match (name, value) {
+        // One member of the client's becomes several.
+        ("*", Value::Object(several)) => inner.extend(several),
+        (name, value) => _ = inner.insert(name.to_owned(), value),
+    }
+    Some(())
+}

@@ -1,0 +1,389 @@
+//! The tools of a client's request, in whichever of the three APIs.
+//!
+//! Sources: <https://platform.openai.com/docs/api-reference/chat/create>,
+//! <https://platform.openai.com/docs/api-reference/responses/create>,
+//! <https://platform.claude.com/docs/en/api/messages>; namespaces as Codex sends them:
+//! <https://github.com/openai/codex/blob/main/codex-rs/tools/src/responses_api.rs>.
+
+use crate::inbound::draft::{Notes, quoted};
+use json::{ToolEntry, ToolList, is_name};
+use serde_json::{Map, Value, json};
+use sha2::Digest as _;
+use std::collections::HashSet;
+
+/// A function of a namespace, and the name that the model knows it by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespacedTool {
+    /// The name that the model knows.
+    pub full_name: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The name within the namespace.
+    pub name: String,
+}
+
+/// The tools of a request.
+#[derive(Debug, Default)]
+pub(crate) struct InboundTools {
+    /// Those that the client runs.
+    pub list: ToolList,
+    /// The names of those that take one free text.
+    pub custom: Vec<String>,
+    /// Those of a namespace.
+    pub namespaced: Vec<NamespacedTool>,
+    /// Those of the provider, as they came.
+    pub provider: Vec<Value>,
+    /// Whether a function has members that are not read.
+    pub has_more: bool,
+}
+
+/// The most characters of a name that every provider takes.
+const LONGEST: usize = 64;
+
+/// The members that hold a schema.
+const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];
+
+/// The members of a function that are read.
+const KNOWN: [&str; 7] = [
+    "type",
+    "name",
+    "description",
+    "strict",
+    "parameters",
+    "input_schema",
+    "inputSchema",
+];
+
+/// The namespace of tools that have none, as Codex has it.
+const NO_NAMESPACE: &str = "functions";
+
+/// The name by which the model knows the tool `name` of `namespace`. Many servers accept no other
+/// member of a tool, so the namespace goes into the name.
+pub(crate) fn full_name(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() || namespace == NO_NAMESPACE {
+        return name.to_owned();
+    }
+    let between = if namespace.ends_with("__") { "" } else { "__" };
+    let full = format!("{namespace}{between}{name}");
+    if full.len() <= LONGEST || !full.is_ascii() {
+        return full;
+    }
+    let hash = sha2::Sha256::digest(full.as_bytes());
+    hash.iter()
+        .take(4)
+        .fold(full[..LONGEST - 9].to_owned() + "_", |name, b| {
+            name + &format!("{b:02x}")
+        })
+}
+
+impl InboundTools {
+    /// Reads the lists of a request, of which most have one. A tool that cannot be used is left
+    /// out.
+    pub(crate) fn read<'v>(
+        lists: impl IntoIterator<Item = &'v Value>,
+        notes: &mut Notes,
+    ) -> InboundTools {
+        let mut tools = InboundTools::default();
+        for list in lists {
+            match list {
+                Value::Null => {}
+                Value::Array(entries) => entries
+                    .iter()
+                    .for_each(|entry| tools.entry(entry, "", notes)),
+                _ => notes.add("tools: not an array, it is left out"),
+            }
+        }
+        tools
+    }
+
+    /// Takes one tool of `namespace`.
+    fn entry(&mut self, entry: &Value, namespace: &str, notes: &mut Notes) {
+        let Some(tool) = entry.as_object() else {
+            notes.add("tools: an entry that is not an object is left out");
+            return;
+        };
+        let kind = tool
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("function");
+        let inner = tool.get(kind).and_then(Value::as_object).unwrap_or(tool);
+        let schema = SCHEMAS
+            .iter()
+            .find_map(|key| inner.get(*key).filter(|schema| schema.is_object()));
+        match kind {
+            "namespace" if namespace.is_empty() => {
+                let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                for entry in tool
+                    .get("tools")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                {
+                    // Without a name of its own, the namespace of tools that have none.
+                    self.entry(
+                        entry,
+                        if name.is_empty() { NO_NAMESPACE } else { name },
+                        notes,
+                    );
+                }
+            }
+            "custom" if schema.is_none() => self.free(inner, namespace, notes),
+            // Anthropic's own functions may have the type `custom`.
+            "function" | "custom" => {
+                let own = if std::ptr::eq(inner, tool) {
+                    None
+                } else {
+                    Some(tool)
+                };
+                let names = inner
+                    .iter()
+                    .chain(own.into_iter().flatten().filter(|(name, _)| *name != kind));
+                for (name, _) in names
+                    .filter(|(name, value)| !KNOWN.contains(&name.as_str()) && !value.is_null())
+                {
+                    self.has_more = true;
+                    notes.add_foreign(format!("tools: {} of a function is left out", quoted(name)));
+                }
+                self.function(inner, schema, namespace, notes);
+            }
+            other => {
+                notes.add_foreign(format!(
+                    "tools: {} is a tool of the provider's, which other APIs do not have",
+                    quoted(other)
+                ));
+                self.provider.push(entry.clone());
+            }
+        }
+    }
+
+    fn function(
+        &mut self,
+        tool: &Map<String, Value>,
+        schema: Option<&Value>,
+        namespace: &str,
+        notes: &mut Notes,
+    ) {
+        let entry = ToolEntry {
+            name: String::new(),
+            description: tool
+                .get("description")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            parameters: schema.map(Value::to_string),
+            strict: tool.get("strict").and_then(Value::as_bool),
+            text: String::new(),
+        };
+        self.add(entry, tool, namespace, notes);
+    }
+
+    /// A tool that takes one free text: a function with the string `input`. The grammar of its
+    /// input goes into the description.
+    fn free(&mut self, tool: &Map<String, Value>, namespace: &str, notes: &mut Notes) {
+        let text = |value: &Value, path: &str| {
+            value
+                .pointer(path)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        let format = tool.get("format").cloned().unwrap_or_default();
+        let definition =
+            text(&format, "/definition").or_else(|| text(&format, "/grammar/definition"));
+        let syntax = text(&format, "/syntax").or_else(|| text(&format, "/grammar/syntax"));
+        let mut description = tool
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        if let Some(definition) = definition {
+            let syntax = syntax.unwrap_or_else(|| "formal".to_owned());
+            description +=
+                &format!("\n\nThe input must match this {syntax} grammar:\n{definition}");
+        }
+        let entry = ToolEntry {
+            name: String::new(),
+            description: Some(description.trim_start().to_owned()).filter(|text| !text.is_empty()),
+            parameters: Some(
+                json!({
+                    "type": "object",
+                    "properties": {"input": {"type": "string", "description": "The whole input of the tool, as text."}},
+                    "required": ["input"],
+                    "additionalProperties": false,
+                })
+                .to_string(),
+            ),
+            strict: None,
+            text: String::new(),
+        };
+        if let Some(name) = self.add(entry, tool, namespace, notes) {
+            self.custom.push(name);
+        }
+    }
+
+    /// Adds a tool under its full name, which is returned unless the name cannot be used.
+    fn add(
+        &mut self,
+        mut entry: ToolEntry,
+        tool: &Map<String, Value>,
+        namespace: &str,
+        notes: &mut Notes,
+    ) -> Option<String> {
+        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+        let full = full_name(namespace, name);
+        if name.is_empty() || !is_name(&full) {
+            notes.add(format!(
+                "tools: the name {} cannot be used, so its tool is left out",
+                quoted(&full)
+            ));
+            return None;
+        }
+        entry.name.clone_from(&full);
+        entry.text = json!({"name": full}).to_string();
+        if self.list.add(entry).is_err() {
+            notes.add(format!(
+                "tools: another tool has the name {}, so one is left out",
+                quoted(&full)
+            ));
+            return None;
+        }
+        if full != name {
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            self.namespaced.push(NamespacedTool {
+                full_name: full.clone(),
+                namespace,
+                name,
+            });
+        }
+        Some(full)
+    }
+
+    /// Keeps the tools for which `is_kept` returns true.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        let mut kept = ToolList::default();
+        for entry in self.list.iter().filter(|entry| is_kept(&entry.name)) {
+            // The names of a list differ already.
+            let _ = kept.add(entry.clone());
+        }
+        self.list = kept;
+        self.custom.retain(|name| is_kept(name));
+        self.namespaced.retain(|tool| is_kept(&tool.full_name));
+    }
+
+    /// Whether the client runs no tool.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.iter().next().is_none()
+    }
+}
+
+/// The words that are not names in [`crate::RequestOptions::tool_choice`].
+const WORDS: [&str; 3] = ["auto", "none", "required"];
+
+/// Reads `tool_choice`, or `function_call` of older clients: `auto`, `none`, `required` or the name
+/// of one of `tools`. A choice among some tools leaves only those. Without tools nothing can be
+/// chosen.
+pub(crate) fn choice(
+    choice: Option<&Value>,
+    tools: &mut InboundTools,
+    notes: &mut Notes,
+) -> Option<String> {
+    let choice = choice.filter(|choice| !choice.is_null() && !tools.is_empty())?;
+    match choice {
+        Value::String(word) => word_or_name(word, tools, notes),
+        Value::Object(members) => {
+            let kind = members
+                .get("type")
+                .and_then(Value::as_str)
+                .unwrap_or("function");
+            match kind {
+                "auto" | "none" | "required" | "any" => word_or_name(kind, tools, notes),
+                "function" | "tool" | "custom" => match name(choice, kind) {
+                    Some(name) => named(&name, tools, notes),
+                    None => unreadable(notes),
+                },
+                "allowed_tools" => allowed(members.get(kind).unwrap_or(choice), tools, notes),
+                other => {
+                    notes.add(format!(
+                        "tool_choice: {} is not a tool that can be chosen here",
+                        quoted(other)
+                    ));
+                    None
+                }
+            }
+        }
+        _ => unreadable(notes),
+    }
+}
+
+fn unreadable(notes: &mut Notes) -> Option<String> {
+    notes.add("tool_choice: neither a word nor a tool, it is left out");
+    None
+}
+
+fn word_or_name(word: &str, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
+    match word {
+        "any" => Some("required".to_owned()),
+        word if WORDS.contains(&word) => Some(word.to_owned()),
+        name => named(name, tools, notes),
+    }
+}
+
+/// The choice of one tool by its name.
+fn named(name: &str, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
+    if !tools.list.iter().any(|tool| tool.name == name) {
+        notes.add(format!(
+            "tool_choice: no tool has the name {}, so any may be called",
+            quoted(name)
+        ));
+        return None;
+    }
+    if WORDS.contains(&name) {
+        // The name would read as the word, so the tool is offered alone.
+        tools.retain(|tool| tool == name);
+        return Some("required".to_owned());
+    }
+    Some(name.to_owned())
+}
+
+/// The name in a choice or in an entry of the allowed tools.
+fn name(choice: &Value, kind: &str) -> Option<String> {
+    let inner = choice
+        .get(kind)
+        .filter(|inner| inner.is_object())
+        .unwrap_or(choice);
+    let text = |key: &str| inner.get(key).and_then(Value::as_str);
+    Some(full_name(
+        text("namespace").unwrap_or_default(),
+        text("name")?,
+    ))
+}
+
+/// The choice among some of the tools (<https://platform.openai.com/docs/guides/function-calling>,
+/// "Allowed tools").
+fn allowed(choice: &Value, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
+    let entries = choice
+        .get("tools")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let kind = |entry: &Value| {
+        entry
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("function")
+            .to_owned()
+    };
+    let names: HashSet<String> = entries
+        .iter()
+        .filter_map(|entry| name(entry, &kind(entry)))
+        .collect();
+    let is_allowed = |name: &str| names.contains(name);
+    if tools.list.iter().any(|tool| is_allowed(&tool.name)) {
+        tools.retain(is_allowed);
+    } else {
+        notes.add("tool_choice: none of the allowed tools is in tools, so all are offered");
+    }
+    let mode = choice
+        .get("mode")
+        .and_then(Value::as_str)
+        .filter(|mode| WORDS.contains(mode));
+    mode.map(str::to_owned)
+}

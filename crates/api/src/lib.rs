@@ -1,0 +1,63 @@
+//! What is known of provider APIs: their streams into events, conversations into their requests, and
+//! both the other way round for clients that speak them.
+//!
+//! What it is: the table of APIs ([`Api`]), [`Stream`], which is fed the bytes of a response in any
+//! pieces and writes events, [`Conversation`], which is what a log holds, and [`request`], which
+//! makes the request of the next turn. What it is not: it opens no connection, has no clock, and
+//! merges no tool calls.
+
+mod answer;
+mod anthropic;
+mod api;
+mod capability;
+mod carried;
+mod cohere;
+mod conversation;
+mod failure;
+mod framing;
+mod gemini;
+mod inbound;
+mod mistral;
+mod models;
+mod ollama;
+mod openai_chat;
+mod openai_responses;
+mod overflow;
+mod passed;
+mod provider;
+mod put;
+mod recognise;
+mod refusal;
+mod request;
+pub mod sse;
+mod stream;
+pub mod tape;
+mod turn;
+mod verbatim;
+
+pub use crate::answer::details::REPEATED;
+pub use crate::answer::encoder::{Encoder, Form, Front};
+pub use crate::answer::failure::Failure;
+pub use crate::answer::response::WholeResponse;
+pub use crate::answer::step::{AnswerOptions, Dropped};
+pub use crate::api::Api;
+pub use crate::capability::{
+    Answer, Question, Server, ServerKind, capability_key, host_of, plain_url, questions,
+    server_questions,
+};
+pub use crate::conversation::{Conversation, Message, PastBlock, PastCall, Problem};
+pub use crate::failure::{error_message, is_context_overflow};
+pub use crate::inbound::{
+    InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, Target,
+    forwarded_headers, inbound, inbound_size, request_event,
+};
+pub use crate::models::{ListedModel, listed_models, models_request};
+pub use crate::passed::passed_request;
+pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise};
+pub use crate::refusal::refuses_tools;
+pub use crate::request::{Request, RequestError, RequestOptions, request};
+pub use crate::stream::{End, Stream, StreamOptions, Words};
+
+#[cfg(test)]
+#[path = "tests/support.rs"]
+mod support;

@@ -1,0 +1,338 @@
+//! A client's request of chat completions
+//! (<https://platform.openai.com/docs/api-reference/chat/create>). Its messages are those of a
+//! conversation; what servers reject of them is changed.
+
+use crate::Api;
+use crate::conversation::Message;
+use crate::inbound::draft::{Notes, quoted};
+use crate::inbound::request::{InboundError, InboundRequest};
+use crate::put::Put;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// Reads the body.
+///
+/// # Errors
+/// See [`crate::inbound`].
+pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
+    let mut notes = Notes::default();
+    let mut take = |name: &str| body.shift_remove(name).filter(|value| !value.is_null());
+    let messages = take("messages");
+    // `functions` and `function_call` are the older names.
+    let (functions, called) = (take("functions"), take("function_call"));
+    let (tools, choice) = (take("tools").or(functions), take("tool_choice").or(called));
+    let include_usage =
+        take("stream_options").and_then(|options| options.get("include_usage")?.as_bool());
+    let (mut request, _) = InboundRequest::begin(body, &[]);
+    request.include_usage = include_usage.unwrap_or_default();
+    let has_more = request.set_tools(tools.as_ref(), choice.as_ref(), &mut notes);
+    request.drop_parallel_without_tools();
+    let mut read = Vec::new();
+    let mut open = OpenFunctions::default();
+    let Some(Value::Array(messages)) = messages else {
+        return request.end(read, "messages", true, notes);
+    };
+    for (at, value) in messages.into_iter().enumerate() {
+        let Value::Object(fields) = value else {
+            notes.add(format!("messages[{at}]: not an object, it is skipped"));
+            continue;
+        };
+        read.extend(message(fields, at, &mut open, &mut notes).map(Message::new));
+    }
+    let is_empty = read.is_empty();
+    let mut request = request.end(read, "messages", is_empty, notes)?;
+    // Other servers of this API may have tools of their own, such as the web search of GLM, and
+    // members such as `cache_control`.
+    if has_more {
+        let members = [("tools", tools), ("tool_choice", choice)];
+        let members = members
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        request.keep(Api::OpenaiChat, members.collect());
+    }
+    Ok(request)
+}
+
+/// The calls of `function_call`, which have no id: made-up ids by the function's name.
+#[derive(Debug, Default)]
+struct OpenFunctions {
+    ids: HashMap<String, String>,
+}
+
+/// One message, unless it has to be skipped.
+fn message(
+    mut fields: Map<String, Value>,
+    at: usize,
+    open: &mut OpenFunctions,
+    notes: &mut Notes,
+) -> Option<Map<String, Value>> {
+    let role = fields
+        .get("role")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    // Clients send back messages of answers, in which what is not there is null.
+    fields.retain(|key, value| !value.is_null() || key == "content");
+    unread(&fields, notes);
+    content(&mut fields, at, notes);
+    match role.as_str() {
+        "system" | "developer" | "user" if fields.get("content").is_none_or(Value::is_null) => {
+            notes.add(format!("messages[{at}]: without content, it is skipped"));
+            return None;
+        }
+        "system" | "developer" | "user" => {}
+        "assistant" => assistant(&mut fields, at, open, notes),
+        "tool" => {
+            fields.entry("content").or_insert_with(|| "".into());
+        }
+        "function" => {
+            let name = fields
+                .get("name")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let id = open.ids.get(name).cloned().unwrap_or_default();
+            fields.put("role", "tool");
+            fields.put("tool_call_id", id);
+        }
+        role => {
+            notes.add(format!(
+                "messages[{at}]: the role {} is not known, the message is skipped",
+                quoted(role)
+            ));
+            return None;
+        }
+    }
+    Some(fields)
+}
+
+/// Notes what only servers of this API get.
+fn unread(fields: &Map<String, Value>, notes: &mut Notes) {
+    const MESSAGE: [&str; 10] = [
+        "role",
+        "content",
+        "tool_calls",
+        "tool_call_id",
+        "refusal",
+        "function_call",
+        "reasoning_content",
+        "reasoning",
+        "reasoning_details",
+        "provider",
+    ];
+    // The name of a result is that of its tool.
+    let is_result = fields
+        .get("role")
+        .is_some_and(|role| role == "tool" || role == "function");
+    let read = if is_result {
+        [&MESSAGE[..], &["name"]].concat()
+    } else {
+        MESSAGE.to_vec()
+    };
+    for (name, value) in fields
+        .iter()
+        .filter(|(name, _)| !read.contains(&name.as_str()))
+    {
+        notes.unread("a message", &json!({ (name): value }), &[]);
+    }
+    for part in fields
+        .get("content")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        notes.unread(
+            "a part of a message",
+            part,
+            &[
+                "type",
+                "text",
+                "refusal",
+                "image_url",
+                "file",
+                "input_audio",
+            ],
+        );
+    }
+}
+
+/// Leaves of the content a text or parts.
+fn content(fields: &mut Map<String, Value>, at: usize, notes: &mut Notes) {
+    match fields.get_mut("content") {
+        None | Some(Value::Null | Value::String(_)) => {}
+        Some(Value::Array(parts)) => {
+            let before = parts.len();
+            parts.retain(|part| part.is_string() || part.get("type").is_some_and(Value::is_string));
+            if parts.len() < before {
+                notes.add(format!(
+                    "messages[{at}].content: a part without a type is skipped"
+                ));
+            }
+            for part in parts.iter_mut().filter(|part| part.is_string()) {
+                *part = json!({"type": "text", "text": part.take()});
+            }
+            if parts.is_empty() {
+                fields.put("content", "");
+            }
+        }
+        Some(part @ Value::Object(_)) if part.get("type").is_some_and(Value::is_string) => {
+            *part = json!([part.take()]);
+        }
+        Some(_) => {
+            notes.add(format!(
+                "messages[{at}].content: neither a text nor parts, it is skipped"
+            ));
+            fields.shift_remove("content");
+        }
+    }
+}
+
+fn assistant(
+    fields: &mut Map<String, Value>,
+    at: usize,
+    open: &mut OpenFunctions,
+    notes: &mut Notes,
+) {
+    let mut calls = Vec::new();
+    match fields.shift_remove("tool_calls") {
+        Some(Value::Array(list)) => {
+            for value in list {
+                match call(value) {
+                    Some(call) => calls.push(call),
+                    None => notes.add(format!(
+                        "messages[{at}].tool_calls: a call without a name is skipped"
+                    )),
+                }
+            }
+        }
+        Some(_) => notes.add(format!(
+            "messages[{at}].tool_calls: not an array, it is skipped"
+        )),
+        None => {}
+    }
+    if let Some(value) = fields.shift_remove("function_call") {
+        let id = format!("call_function_{at}");
+        if let Some(call) = call(json!({"id": id, "type": "function", "function": value})) {
+            let name = call
+                .pointer("/function/name")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            open.ids.insert(name.to_owned(), id);
+            calls.push(call);
+        }
+    }
+    if !calls.is_empty() {
+        fields.put("tool_calls", calls);
+    }
+    if fields
+        .get("annotations")
+        .and_then(Value::as_array)
+        .is_some_and(Vec::is_empty)
+    {
+        fields.shift_remove("annotations");
+    }
+    reasoning(fields);
+}
+
+/// Reasoning in the members that servers have for it (DeepSeek, vLLM, OpenRouter) becomes that of a
+/// conversation.
+fn reasoning(fields: &mut Map<String, Value>) {
+    let mut data = Map::new();
+    let mut thoughts = String::new();
+    for field in ["reasoning_content", "reasoning"] {
+        // An answer may have the same text in both.
+        let text = fields
+            .shift_remove(field)
+            .and_then(|text| text.as_str().map(str::to_owned));
+        if let Some(text) = text.filter(|text| thoughts.is_empty() && !text.is_empty()) {
+            data.put("field", field);
+            thoughts = text;
+        }
+    }
+    if let Some(details) = fields
+        .shift_remove("reasoning_details")
+        .filter(|d| d.as_array().is_some_and(|d| !d.is_empty()))
+    {
+        data.insert("reasoning_details".to_owned(), details);
+    }
+    if !thoughts.is_empty() {
+        fields.put("reasoning", thoughts.as_str());
+    }
+    if !data.is_empty() && !fields.get("provider").is_some_and(Value::is_array) {
+        let block =
+            json!({"thinking": thoughts, "data": {"openai-chat": data}, "calls": 0, "text": false});
+        fields.put("provider", json!([block]));
+    }
+}
+
+/// A call in the shape of a conversation. What a provider wants back with it (`extra_content` of
+/// Gemini's endpoint) goes to `provider`.
+fn call(value: Value) -> Option<Value> {
+    let Value::Object(mut fields) = value else {
+        return None;
+    };
+    let mut own = Map::new();
+    let id = fields
+        .shift_remove("id")
+        .filter(Value::is_string)
+        .unwrap_or_else(|| "".into());
+    let mut provider = fields
+        .shift_remove("provider")
+        .filter(Value::is_object)
+        .unwrap_or_else(|| json!({}));
+    let (name, arguments);
+    if let Some(custom) = fields.shift_remove("custom").filter(Value::is_object) {
+        name = custom.get("name").cloned();
+        let input = custom
+            .get("input")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        arguments = json!({"input": input}).to_string();
+        own.put("custom", true);
+    } else {
+        let function = fields.shift_remove("function")?;
+        name = function.get("name").cloned();
+        arguments = match function.get("arguments") {
+            Some(Value::String(text)) => text.clone(),
+            Some(object @ Value::Object(_)) => object.to_string(),
+            _ => "{}".to_owned(),
+        };
+        for key in ["extra_content", "provider_specific_fields"] {
+            own.extend(
+                fields
+                    .shift_remove(key)
+                    .filter(|v| !v.is_null())
+                    .map(|value| (key.to_owned(), value)),
+            );
+        }
+    }
+    let name = name.filter(|name| name.as_str().is_some_and(|name| !name.is_empty()))?;
+    // What `tc-serve` itself put into an answer, for a provider of another API.
+    let ours = own
+        .get_mut("extra_content")
+        .and_then(Value::as_object_mut)
+        .and_then(|extra| extra.shift_remove("toolpipe"));
+    if let (Some(Value::Object(ours)), Some(provider)) = (ours, provider.as_object_mut()) {
+        provider.extend(ours);
+        own.retain(|_, value| value != &json!({}));
+    }
+    if let Some(signature) = own
+        .get("extra_content")
+        .and_then(|extra| extra.pointer("/google/thought_signature"))
+    {
+        provider["gemini"] = json!({"thoughtSignature": signature});
+    }
+    if !own.is_empty() {
+        provider["openai-chat"] = own.into();
+    }
+    let mut call = Map::new();
+    call.insert("id".to_owned(), id);
+    call.put("type", "function");
+    call.put("function", json!({"name": name, "arguments": arguments}));
+    if provider
+        .as_object()
+        .is_some_and(|provider| !provider.is_empty())
+    {
+        call.insert("provider".to_owned(), provider);
+    }
+    Some(call.into())
+}

@@ -1,0 +1,627 @@
+//! Chat completions, as OpenAI documents them
+//! (platform.openai.com/docs/api-reference/chat-streaming) and as the many servers that speak them
+//! deviate: a chunk holds choices, a choice a delta, a delta text, reasoning and pieces of calls.
+//!
+//! Mistral's stream (docs.mistral.ai/api) is the same, with content as a list of parts. The
+//! deviations, each with its source and its fixture, are in docs/deviations.md.
+
+use crate::failure::Failure;
+use crate::turn::{Decoder, Turn, Usage};
+use event::payload::{FinishReason, ToolCallDelta};
+use event::{Choices, Json, Raw, Sink, Text};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// The members of a chunk, a choice and a message that are read. `obfuscation` is a text without
+/// meaning, which hides the length of the chunk
+/// (<https://platform.openai.com/docs/api-reference/chat-streaming>).
+const ANSWER: [&str; 8] = [
+    "id",
+    "object",
+    "created",
+    "model",
+    "choices",
+    "usage",
+    "error",
+    "obfuscation",
+];
+const CHOICE: [&str; 7] = [
+    "index",
+    "delta",
+    "message",
+    "finish_reason",
+    "usage",
+    "error",
+    "text",
+];
+const MESSAGE: [&str; 7] = [
+    "role",
+    "content",
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "reasoning_content",
+    "reasoning",
+];
+
+/// The rules of this stream.
+#[derive(Debug)]
+pub(crate) struct OpenaiChat {
+    /// The key of this API's provider data.
+    api: &'static str,
+    choices: Choices<ChatChoice>,
+}
+
+/// What is open in one choice.
+#[derive(Debug, Default)]
+struct ChatChoice {
+    index: u32,
+    reasoning: Reasoning,
+    /// Custom tools, whose input is text and not JSON: the provider's index of each call that is
+    /// open.
+    customs: BTreeSet<Option<i64>>,
+}
+
+impl Default for OpenaiChat {
+    fn default() -> Self {
+        OpenaiChat {
+            api: "openai-chat",
+            choices: Choices::default(),
+        }
+    }
+}
+
+impl OpenaiChat {
+    /// Mistral's stream.
+    pub(crate) fn mistral() -> Self {
+        OpenaiChat {
+            api: "mistral",
+            choices: Choices::default(),
+        }
+    }
+
+    fn choice(&mut self, index: u32) -> &mut ChatChoice {
+        let at = self.choices.place(index, || ChatChoice {
+            index,
+            ..ChatChoice::default()
+        });
+        &mut self.choices[at]
+    }
+}
+
+impl Decoder for OpenaiChat {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let [choices, counts, x_groq] = data.fields(["choices", "usage", "x_groq"]);
+        // Each chunk repeats these; they count before the first event only.
+        let [id, model, created] = if turn.has_started() {
+            [None; 3]
+        } else {
+            data.fields(["id", "model", "created"])
+        };
+        turn.id(id);
+        turn.model(model);
+        if let Some(x_groq) = x_groq {
+            groq(x_groq, turn, out);
+        }
+        turn.details(0, "answer", data, &ANSWER, out);
+        for item in choices.into_iter().flat_map(Raw::items) {
+            turn.id(created);
+            self.item(item, turn, out);
+        }
+        // After those of single choices, since these are the counts of all.
+        if let Some(counts) = counts {
+            usage(counts, turn);
+        }
+    }
+
+    fn is_whole(&self, body: Raw<'_>) -> bool {
+        let item = body.get("choices").and_then(|c| c.items().next());
+        item.is_some_and(|item| item.get("message").is_some() && item.get("delta").is_none())
+    }
+
+    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        let api = self.api;
+        for choice in self.choices.iter_mut() {
+            choice.reasoning.close(api, choice.index, turn, out);
+        }
+    }
+}
+
+impl OpenaiChat {
+    /// One item of `choices`.
+    fn item(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let [index, delta, finish, counts, error] =
+            item.fields(["index", "delta", "finish_reason", "usage", "error"]);
+        let index = index
+            .and_then(Raw::i64)
+            .and_then(|i| u32::try_from(i).ok())
+            .unwrap_or(0);
+        let [delta, error] = [delta, error].map(|v| v.filter(|v| v.is_object()));
+        let finish = finish.and_then(Raw::str).filter(|word| !word.is_empty());
+        if let Some(counts) = counts {
+            usage(counts, turn);
+        }
+        if let Some(error) = error {
+            turn.error(&Failure::of(error, None), out);
+        }
+        turn.choice(index);
+        turn.details(index, "choice", item, &CHOICE, out);
+        if let Some(delta) = delta {
+            self.delta(index, delta, false, turn, out);
+        } else if let Some(message) = item.get("message").filter(|m| m.is_object()) {
+            self.delta(index, message, true, turn, out);
+        } else if let Some(text) = item.get("text") {
+            turn.text(index, text, out);
+        }
+        if let Some(word) = finish {
+            let api = self.api;
+            let choice = self.choice(index);
+            choice.reasoning.close(api, index, turn, out);
+            for index in std::mem::take(&mut choice.customs) {
+                let end = ToolCallDelta {
+                    index,
+                    arguments: Some("\"}".into()),
+                    done: true,
+                    ..ToolCallDelta::default()
+                };
+                turn.call(choice.index, &end, None, out);
+            }
+            turn.finish_reason(index, reason(&word), &word);
+        }
+    }
+
+    /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the
+    /// order of the members.
+    fn delta(
+        &mut self,
+        index: u32,
+        delta: Raw<'_>,
+        whole: bool,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let [content, refusal, calls, legacy, ran] = delta.fields([
+            "content",
+            "refusal",
+            "tool_calls",
+            "function_call",
+            "executed_tools",
+        ]);
+        let [reasoning_content, reasoning, details] =
+            delta.fields(["reasoning_content", "reasoning", "reasoning_details"]);
+        turn.details(index, "message", delta, &MESSAGE, out);
+        let choice = self.choice(index);
+        if let Some(details) = details {
+            choice.reasoning.details(details, turn);
+        }
+        choice
+            .reasoning
+            .flow(index, [reasoning_content, reasoning], turn, out);
+        let calls = || {
+            calls
+                .into_iter()
+                .flat_map(|c| c.items().chain(Some(c).filter(|c| c.is_object())))
+        };
+        let legacy = legacy.filter(|call| call.is_object());
+        turn.with_call(legacy.is_some() || calls().next().is_some());
+        if let Some(content) = content {
+            self.content(index, content, turn, out);
+        }
+        if let Some(refusal) = refusal {
+            self.refusal(index, refusal, turn, out);
+        }
+        for item in ran.into_iter().flat_map(Raw::items) {
+            let kind = item
+                .get_str("type")
+                .unwrap_or(Cow::Borrowed("executed_tool"));
+            turn.server_item(index, &kind, item, out);
+        }
+        for (position, call) in calls().enumerate() {
+            self.call(index, call, whole.then_some(position as i64), turn, out);
+        }
+        if let Some(call) = legacy {
+            self.function(
+                index,
+                ToolCallDelta {
+                    done: whole,
+                    ..ToolCallDelta::default()
+                },
+                call,
+                turn,
+                out,
+            );
+        }
+    }
+
+    /// A string, or parts.
+    fn content(&mut self, index: u32, content: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let api = self.api;
+        if content.is_str() {
+            if content.text().len() > 2 {
+                self.choice(index).reasoning.close(api, index, turn, out);
+                turn.text(index, content, out);
+            }
+            return;
+        }
+        for part in content
+            .items()
+            .chain(Some(content).filter(|c| c.is_object()))
+        {
+            if part.is_str() {
+                self.content(index, part, turn, out);
+                continue;
+            }
+            let kind = part.get_str("type").unwrap_or(Cow::Borrowed("text"));
+            match kind.as_ref() {
+                "text" | "output_text" => {
+                    if let Some(text) = part.get("text").filter(|t| t.is_str()) {
+                        self.content(index, text, turn, out);
+                    }
+                }
+                "refusal" => {
+                    if let Some(refusal) = part.get("refusal") {
+                        self.refusal(index, refusal, turn, out);
+                    }
+                }
+                "thinking" | "reasoning" => {
+                    let Some(thinking) = part.get(&kind).or_else(|| part.get("text")) else {
+                        continue;
+                    };
+                    let reasoning = &mut self.choice(index).reasoning;
+                    for text in thinking
+                        .items()
+                        .filter_map(|t| t.get("text"))
+                        .chain(Some(thinking))
+                    {
+                        reasoning.part(index, text, turn, out);
+                    }
+                }
+                kind => turn.server_item(index, kind, part, out),
+            }
+        }
+    }
+
+    /// A piece of a refusal, or all of it.
+    fn refusal(&mut self, index: u32, refusal: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if refusal.is_str() && refusal.text().len() > 2 {
+            let api = self.api;
+            self.choice(index).reasoning.close(api, index, turn, out);
+            turn.refusal(index, refusal, out);
+        }
+    }
+
+    /// One item of `tool_calls`; `position` is set when it is a whole call of a whole message.
+    fn call(
+        &mut self,
+        index: u32,
+        call: Raw<'_>,
+        position: Option<i64>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let [label, id, function, custom, extra, specific] = call.fields([
+            "index",
+            "id",
+            "function",
+            "custom",
+            "extra_content",
+            "provider_specific_fields",
+        ]);
+        let [function, custom] = [function, custom].map(|v| v.filter(|v| v.is_object()));
+        let mut delta = ToolCallDelta {
+            index: label
+                .and_then(|v| v.i64().or_else(|| v.str()?.parse().ok()))
+                .or(position),
+            tool_id: id.and_then(Text::of),
+            done: position.is_some(),
+            ..ToolCallDelta::default()
+        };
+        let mut provider = Provider::default();
+        if extra.or(specific).is_some() {
+            call.entries()
+                .for_each(|(key, value)| provider.member(&key, value));
+        }
+        let provider = provider.wrapped(self.api);
+        delta.provider = provider.as_deref().map(Json::of);
+        match custom {
+            Some(custom) => self.custom(index, delta, custom, turn, out),
+            // Some servers omit the wrapper.
+            None => self.function(index, delta, function.unwrap_or(call), turn, out),
+        }
+    }
+
+    fn function<'a>(
+        &mut self,
+        index: u32,
+        mut delta: ToolCallDelta<'a>,
+        function: Raw<'a>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let [name, arguments] = function.fields(["name", "arguments"]);
+        if let Some(name) = name {
+            delta.tool_name = Text::of(name);
+        }
+        let api = self.api;
+        self.choice(index).reasoning.close(api, index, turn, out);
+        turn.call(index, &delta, arguments, out);
+    }
+
+    /// A piece of a custom tool's input, which is text. It is put into the arguments
+    /// `{"input":"…"}`, closed at the finish reason.
+    fn custom(
+        &mut self,
+        index: u32,
+        delta: ToolCallDelta<'_>,
+        custom: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let (api, wrapped) = (
+            self.api,
+            format!("{{\"{}\":{{\"custom\":true}}}}", self.api),
+        );
+        let mut delta = delta;
+        let choice = self.choice(index);
+        choice.reasoning.close(api, index, turn, out);
+        let begun =
+            choice.customs.contains(&delta.index) && delta.tool_id.is_none_or(|id| id.is_empty());
+        let mut text = String::new();
+        if !begun {
+            text.push_str("{\"input\":\"");
+            delta.tool_name = custom.get("name").and_then(Text::of);
+            delta.provider = delta.provider.or(Some(Json::of(&wrapped)));
+        }
+        if let Some(input) = custom.get_str("input") {
+            let quoted = event::quoted(&input);
+            text.push_str(&quoted[1..quoted.len() - 1]);
+        }
+        if delta.done {
+            text.push_str("\"}");
+        } else if !begun {
+            choice.customs.insert(delta.index);
+        }
+        delta.arguments = Some((&text).into());
+        turn.call(index, &delta, None, out);
+    }
+}
+
+/// Members that must go back with a call, as `{"API":{…}}`.
+#[derive(Default)]
+struct Provider(String);
+
+impl Provider {
+    fn member(&mut self, key: &str, value: Raw<'_>) {
+        if matches!(key, "extra_content" | "provider_specific_fields") && value.is_object() {
+            let mut json = Vec::new();
+            event::minify(&mut json, value.text());
+            let comma = if self.0.is_empty() { "" } else { "," };
+            self.0 += &format!("{comma}\"{key}\":{}", String::from_utf8_lossy(&json));
+        }
+    }
+
+    fn wrapped(&self, api: &str) -> Option<String> {
+        (!self.0.is_empty()).then(|| format!("{{\"{api}\":{{{}}}}}", self.0))
+    }
+}
+
+fn usage(usage: Raw<'_>, turn: &mut Turn) {
+    if !usage.is_object() {
+        return;
+    }
+    turn.counts(usage, false);
+    let n = |path: &[&str]| Usage::count(usage, path);
+    turn.usage(&Usage {
+        prompt: n(&["prompt_tokens"]),
+        completion: n(&["completion_tokens"]),
+        total: n(&["total_tokens"]),
+        reasoning: n(&["completion_tokens_details", "reasoning_tokens"])
+            .or_else(|| n(&["reasoning_tokens"])),
+        cached: n(&["prompt_tokens_details", "cached_tokens"])
+            .or_else(|| n(&["prompt_cache_hit_tokens"]))
+            .or_else(|| n(&["cached_tokens"])),
+    });
+}
+
+/// Groq puts usage and errors of the end into a member of its own.
+fn groq(x: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    if let Some(counts) = x.get("usage") {
+        usage(counts, turn);
+    }
+    if let Some(error) = x.get("error").filter(|e| e.is_object() || e.is_str()) {
+        turn.error(&Failure::of(error, None), out);
+    }
+}
+
+/// The finish reasons of the servers of this family. An unknown word is a regular end.
+pub(crate) fn reason(word: &str) -> FinishReason {
+    match word.to_ascii_lowercase().as_str() {
+        "tool_calls" | "tool_call" | "function_call" | "tool_use" => FinishReason::ToolCalls,
+        "length"
+        | "max_tokens"
+        | "max_output_tokens"
+        | "model_length"
+        | "context_length"
+        | "context_window_exceeded"
+        | "model_context_window_exceeded" => FinishReason::Length,
+        "content_filter" | "content_filtered" | "safety" | "recitation" | "sensitive"
+        | "blocklist" | "prohibited_content" => FinishReason::ContentFilter,
+        "error" | "failed" | "abort" | "network_error" | "insufficient_system_resource" => {
+            FinishReason::Error
+        }
+        _ => FinishReason::Stop,
+    }
+}
+
+/// The reasoning of one choice that has begun and is not closed by text or a call.
+///
+/// Servers name the field `reasoning_content` (DeepSeek, SiliconFlow, llama.cpp, vLLM) or
+/// `reasoning` (OpenRouter, Groq, vLLM), and some send both with the same text. OpenRouter adds
+/// `reasoning_details`, which must go back as they came
+/// (openrouter.ai/docs/use-cases/reasoning-tokens): their pieces are joined here, and written once,
+/// when the block is closed.
+#[derive(Debug, Default)]
+pub(crate) struct Reasoning {
+    /// The field that the open block came in; empty while none is open.
+    field: &'static str,
+    details: Vec<Detail>,
+    /// The text of details in this delta, for servers that send it nowhere else.
+    detail_text: String,
+    /// The bytes of the details.
+    bytes: usize,
+}
+
+/// One entry of `reasoning_details`, its pieces joined.
+#[derive(Debug)]
+struct Detail {
+    kind: String,
+    /// The member that grows, and its text.
+    text: Option<(&'static str, String)>,
+    /// The other members as JSON; of a repeated one the last counts.
+    members: Vec<(String, String)>,
+}
+
+const FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
+
+impl Reasoning {
+    /// Takes the `reasoning_details` of a delta.
+    pub(crate) fn details(&mut self, value: Raw<'_>, turn: &mut Turn) {
+        self.bytes += value.text().len();
+        turn.keep(value.text().len());
+        value.items().for_each(|item| self.detail(item));
+    }
+
+    /// Writes the reasoning of a delta, whose `reasoning_content` and `reasoning` these are.
+    pub(crate) fn flow(
+        &mut self,
+        choice: u32,
+        fields: [Option<Raw<'_>>; 2],
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let says = |v: &Raw<'_>| v.is_str() && v.text() != "\"\"";
+        if let Some((field, text)) = FIELDS
+            .into_iter()
+            .zip(fields)
+            .find_map(|(f, v)| Some((f, v.filter(says)?)))
+        {
+            self.field = field;
+            turn.thinking(choice, text, out);
+        } else if !self.detail_text.is_empty() {
+            turn.thinking_plain(choice, &self.detail_text, None, out);
+        }
+        self.detail_text.clear();
+    }
+
+    /// A part of the content that is reasoning (Mistral).
+    pub(crate) fn part(&mut self, choice: u32, text: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if text.is_str() {
+            self.field = "thinking";
+            turn.thinking(choice, text, out);
+        }
+    }
+
+    /// Text or a call begins, or the choice has ended: writes what must go back, if anything.
+    pub(crate) fn close(&mut self, api: &str, choice: u32, turn: &mut Turn, out: &mut dyn Sink) {
+        let field = std::mem::take(&mut self.field);
+        let details = std::mem::take(&mut self.details);
+        turn.free(std::mem::take(&mut self.bytes));
+        if field.is_empty() && details.is_empty() {
+            return;
+        }
+        let mut json = Vec::new();
+        let mut o = event::Object::open(&mut json);
+        o.object(api, |o| {
+            if !field.is_empty() {
+                o.str("field", field);
+            }
+            if !details.is_empty() {
+                o.array("reasoning_details", |a| {
+                    for d in &details {
+                        a.object(|o| d.write(o));
+                    }
+                });
+            }
+        });
+        o.close();
+        turn.thinking_plain(choice, "", Some(&String::from_utf8_lossy(&json)), out);
+    }
+
+    fn detail(&mut self, item: Raw<'_>) {
+        let kind = item.get_str("type").unwrap_or_default();
+        let grown = ["text", "summary"]
+            .into_iter()
+            .find_map(|key| Some((key, item.get_str(key)?)));
+        if let Some((_, text)) = &grown {
+            self.detail_text.push_str(text);
+        }
+        let index = item.get("index").map(Raw::text);
+        let same = |d: &Detail| {
+            d.kind == kind
+                && d.text.is_some()
+                && index.is_none_or(|i| d.member("index").is_none_or(|before| before == i))
+        };
+        let at = match self.details.last() {
+            Some(last) if grown.is_some() && same(last) => self.details.len() - 1,
+            // A signature may come in an entry of its own, without text.
+            Some(last) if grown.is_none() && item.get("signature").is_some() && same(last) => {
+                self.details.len() - 1
+            }
+            _ => {
+                self.details.push(Detail {
+                    kind: kind.into_owned(),
+                    text: None,
+                    members: Vec::new(),
+                });
+                self.details.len() - 1
+            }
+        };
+        let detail = &mut self.details[at];
+        for (key, value) in item.entries() {
+            match key.as_ref() {
+                "type" => {}
+                "text" | "summary" if value.is_str() => {}
+                _ => detail.set(&key, value),
+            }
+        }
+        if let Some((key, text)) = grown {
+            detail
+                .text
+                .get_or_insert_with(|| (key, String::new()))
+                .1
+                .push_str(&text);
+        }
+    }
+}
+
+impl Detail {
+    fn member(&self, key: &str) -> Option<&str> {
+        self.members
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_str())
+    }
+
+    fn set(&mut self, key: &str, value: Raw<'_>) {
+        let mut json = Vec::new();
+        event::minify(&mut json, value.text());
+        let json = String::from_utf8_lossy(&json).into_owned();
+        match self.members.iter_mut().find(|(k, _)| k == key) {
+            Some((_, before)) if json != "null" => *before = json,
+            Some(_) => {}
+            None => self.members.push((key.to_owned(), json)),
+        }
+    }
+
+    fn write(&self, o: &mut event::Object<'_>) {
+        if !self.kind.is_empty() {
+            o.str("type", &self.kind);
+        }
+        if let Some((key, text)) = &self.text {
+            o.str(key, text);
+        }
+        for (key, json) in &self.members {
+            o.raw(key, json);
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! The stream and the whole answer of `/v1/chat/completions`.
+//!
+//! The format: <https://platform.openai.com/docs/api-reference/chat-streaming> and
+//! <https://platform.openai.com/docs/api-reference/chat/object>. `chat/envelope.rs` is what all
+//! chunks share, `chat/call.rs` a call.
+
+use crate::answer::details;
+use crate::answer::details::{Members, Place, merge};
+use crate::answer::draft::{Block, ChoiceDraft, Draft};
+use crate::answer::step::{AnswerOptions, Step, Usage};
+use crate::answer::writer::{AnswerFormat, StreamWriter, openai_error};
+use event::payload::FinishReason;
+use event::{Choices, Object, Raw};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// How this API writes answers.
+pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
+    path: "/v1/chat/completions",
+    stream: Some(|options| Box::new(ChatStream::new(options))),
+    whole,
+    error: openai_error,
+};
+
+/// The stream.
+struct ChatStream {
+    envelope: Envelope,
+    include_usage: bool,
+    /// The call that is open in each choice, or the one before the next.
+    places: Choices<CallPlace>,
+    /// The details that wait for the next chunk of each choice.
+    waiting: Choices<Waiting>,
+    /// How many entries of each list of a message were written.
+    entries: Choices<HashMap<String, usize>>,
+    /// The provider's counts.
+    counts: Members,
+}
+
+/// The details of a choice that wait.
+#[derive(Debug, Default)]
+struct Waiting {
+    choice: Members,
+    message: Members,
+}
+
+impl ChatStream {
+    fn new(options: &AnswerOptions) -> ChatStream {
+        ChatStream {
+            envelope: Envelope::new(options, "chat.completion.chunk"),
+            include_usage: options.include_usage,
+            places: Choices::default(),
+            waiting: Choices::default(),
+            entries: Choices::default(),
+            counts: Members::new(),
+        }
+    }
+
+    /// Writes a chunk with one delta.
+    fn delta(
+        &mut self,
+        choice: u32,
+        model: &str,
+        out: &mut Vec<u8>,
+        fill: impl FnOnce(&mut Object<'_>),
+    ) {
+        self.choice(choice, model, out, fill, |o| {
+            _ = o.raw("finish_reason", "null")
+        });
+    }
+
+    /// Writes a chunk of one choice, with what waits for it.
+    fn choice(
+        &mut self,
+        choice: u32,
+        model: &str,
+        out: &mut Vec<u8>,
+        delta: impl FnOnce(&mut Object<'_>),
+        end: impl FnOnce(&mut Object<'_>),
+    ) {
+        let mut waiting = std::mem::take(self.waiting.of(choice));
+        number(&mut waiting.message, self.entries.of(choice));
+        self.envelope.chunk(model, out, |o| {
+            o.array("choices", |list| {
+                list.object(|o| {
+                    o.int("index", choice).object("delta", |o| {
+                        delta(o);
+                        details::write(o, &waiting.message);
+                    });
+                    details::write(o, &waiting.choice);
+                    end(o);
+                });
+            });
+        });
+    }
+}
+
+/// Gives each entry of a list its place in the message as `index`, by which openai-python puts the
+/// lists of a stream together; it raises without one. `written` is how many entries of each list
+/// came before.
+fn number(message: &mut Members, written: &mut HashMap<String, usize>) {
+    for (name, list) in message
+        .iter_mut()
+        .filter_map(|(name, value)| Some((name, value.as_array_mut()?)))
+    {
+        let next = written.entry(name.clone()).or_default();
+        for entry in list.iter_mut().filter_map(Value::as_object_mut) {
+            entry.entry("index").or_insert((*next).into());
+            *next += 1;
+        }
+    }
+}
+
+impl StreamWriter for ChatStream {
+    fn set_id(&mut self, id: &str) {
+        self.envelope.set_id(id);
+    }
+
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
+        match *step {
+            Step::Begin => self.delta(choice, model, out, |o| {
+                o.str("role", "assistant").str("content", "");
+            }),
+            Step::Text(text) => self.delta(choice, model, out, |o| {
+                o.str("content", text);
+            }),
+            Step::Refusal(text) => self.delta(choice, model, out, |o| {
+                o.str("refusal", text);
+            }),
+            Step::Reasoning { text, .. } => {
+                if !text.is_empty() {
+                    self.delta(choice, model, out, |o| {
+                        o.str("reasoning_content", text);
+                    });
+                }
+            }
+            Step::CallBegin { id, name, .. } => {
+                let place = *self.places.of(choice);
+                self.delta(choice, model, out, |o| place.begin(o, id, name));
+            }
+            Step::CallArguments(more) => {
+                let place = *self.places.of(choice);
+                self.delta(choice, model, out, |o| place.arguments(o, more));
+            }
+            Step::CallEnd { provider, .. } => {
+                let place = *self.places.of(choice);
+                if let Some(extra) = provider.and_then(extra_content) {
+                    self.delta(choice, model, out, |o| place.extra(o, &extra));
+                }
+                self.places.of(choice).advance();
+            }
+            Step::Details(place, members) => {
+                let (into, joins) = match place {
+                    Place::Answer => (&mut self.envelope.members, false),
+                    Place::Usage => (&mut self.counts, false),
+                    Place::Choice => (&mut self.waiting.of(choice).choice, false),
+                    Place::Message | Place::Text | Place::Call | Place::Item => {
+                        (&mut self.waiting.of(choice).message, true)
+                    }
+                };
+                merge(into, members.clone(), joins);
+            }
+            Step::End { reason, .. } => {
+                // The finish reason is alone in its chunk, but for what is of the choice.
+                let of_choice = std::mem::take(&mut self.waiting.of(choice).choice);
+                if !self.waiting.of(choice).message.is_empty() {
+                    self.delta(choice, model, out, |_| {});
+                }
+                self.waiting.of(choice).choice = of_choice;
+                self.choice(
+                    choice,
+                    model,
+                    out,
+                    |_| {},
+                    |o| _ = o.str("finish_reason", reason_name(reason)),
+                );
+            }
+            Step::Extras(json) => self.envelope.chunk(model, out, |o| {
+                o.array("choices", |_| {}).raw("toolpipe", json);
+            }),
+            Step::Usage(usage) => {
+                if self.include_usage {
+                    let counts = details::counts(Some(&self.counts), |o| usage_members(&usage, o));
+                    self.envelope.chunk(model, out, |o| {
+                        _ = o.array("choices", |_| {}).raw("usage", &counts)
+                    });
+                }
+                out.extend_from_slice(b"data: [DONE]\n\n");
+            }
+            Step::Failed(failed) => {
+                out.extend_from_slice(b"data: ");
+                let mut o = Object::open(out);
+                openai_error(&mut o, failed);
+                o.close();
+                out.extend_from_slice(b"\n\n");
+            }
+        }
+    }
+}
+
+/// The whole answer.
+fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut envelope = Envelope::new(options, "chat.completion");
+    envelope.members = draft
+        .details
+        .get(&Place::Answer)
+        .cloned()
+        .unwrap_or_default();
+    envelope.object(model, &mut out, |o| {
+        o.array("choices", |list| {
+            for choice in &draft.choices {
+                list.object(|o| {
+                    o.int("index", choice.number)
+                        .object("message", |o| message(choice, o));
+                    choice
+                        .details
+                        .get(&Place::Choice)
+                        .into_iter()
+                        .for_each(|members| details::write(o, members));
+                    o.str(
+                        "finish_reason",
+                        reason_name(choice.finish.unwrap_or_default()),
+                    );
+                });
+            }
+        });
+        if let Some(usage) = usage {
+            let theirs = draft.details.get(&Place::Usage);
+            o.raw(
+                "usage",
+                &details::counts(theirs, |o| usage_members(usage, o)),
+            );
+        }
+        if let Some(extras) = &draft.extras {
+            o.raw("toolpipe", extras);
+        }
+        if let Some(failure) = &draft.failure {
+            openai_error(o, failure);
+        }
+    });
+    out
+}
+
+fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
+    let [mut text, mut refusal, mut reasoning] = [const { String::new() }; 3];
+    let mut has_calls = false;
+    let mut more = choice
+        .details
+        .get(&Place::Message)
+        .cloned()
+        .unwrap_or_default();
+    for block in &choice.blocks {
+        match block {
+            Block::Text(more) => text.push_str(more),
+            Block::Refusal(more) => refusal.push_str(more),
+            Block::Reasoning { text: more, .. } => reasoning.push_str(more),
+            Block::Call { .. } => has_calls = true,
+            Block::Details(_, members) => merge(&mut more, members.clone(), true),
+        }
+    }
+    o.str("role", "assistant");
+    if text.is_empty() && (has_calls || !refusal.is_empty()) {
+        o.raw("content", "null");
+    } else {
+        o.str("content", &text);
+    }
+    if !refusal.is_empty() {
+        o.str("refusal", &refusal);
+    }
+    if !reasoning.is_empty() {
+        o.str("reasoning_content", &reasoning);
+    }
+    if has_calls {
+        o.array("tool_calls", |list| {
+            for block in &choice.blocks {
+                if let Block::Call {
+                    id,
+                    name,
+                    arguments,
+                    provider,
+                    ..
+                } = block
+                {
+                    list.object(|o| whole_call(o, id, name, arguments, provider.as_deref()));
+                }
+            }
+        });
+    }
+    details::write(o, &more);
+}
+
+/// The value of `finish_reason`. A stream that failed has none.
+fn reason_name(reason: FinishReason) -> &'static str {
+    match reason {
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Length => "length",
+        FinishReason::ContentFilter => "content_filter",
+        FinishReason::Stop => "stop",
+        FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
+    }
+}
+
+fn usage_members(usage: &Usage, o: &mut Object<'_>) {
+    o.int("prompt_tokens", usage.input)
+        .int("completion_tokens", usage.output)
+        .int("total_tokens", usage.total);
+    o.object("prompt_tokens_details", |o| {
+        o.int("cached_tokens", usage.cached);
+    });
+    o.object("completion_tokens_details", |o| {
+        o.int("reasoning_tokens", usage.reasoning);
+    });
+}
+
+/// The place of a call among those of its choice: dense from 0, since openai-python reads it as an
+/// index into a list.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallPlace(u32);
+
+impl CallPlace {
+    /// The next call follows.
+    pub fn advance(&mut self) {
+        self.0 += 1;
+    }
+
+    /// The first delta has the id, the type and the name, and no other delta has them:
+    /// openai-python joins strings that are repeated, and openai-node refuses a changed identity.
+    /// `arguments` must not be missing (open-webui#13125).
+    pub fn begin(self, o: &mut Object<'_>, id: &str, name: &str) {
+        self.item(o, |o| {
+            o.str("id", id)
+                .str("type", "function")
+                .object("function", |o| {
+                    o.str("name", name).str("arguments", "");
+                });
+        });
+    }
+
+    /// The next bytes of the arguments.
+    pub fn arguments(self, o: &mut Object<'_>, more: &str) {
+        self.item(o, |o| {
+            o.object("function", |o| {
+                o.str("arguments", more);
+            });
+        });
+    }
+
+    /// What must go back with the call. The AI SDK requires `function` in every item.
+    pub fn extra(self, o: &mut Object<'_>, extra: &str) {
+        self.item(o, |o| {
+            o.object("function", |o| {
+                o.str("arguments", "");
+            });
+            o.raw("extra_content", extra);
+        });
+    }
+
+    fn item(self, o: &mut Object<'_>, fill: impl FnOnce(&mut Object<'_>)) {
+        o.array("tool_calls", |list| {
+            list.object(|o| {
+                o.int("index", self.0);
+                fill(o);
+            });
+        });
+    }
+}
+
+/// The call in a whole answer.
+pub(crate) fn whole_call(
+    o: &mut Object<'_>,
+    id: &str,
+    name: &str,
+    arguments: &str,
+    provider: Option<&str>,
+) {
+    o.str("id", id)
+        .str("type", "function")
+        .object("function", |o| {
+            o.str("name", name).str("arguments", arguments);
+        });
+    if let Some(extra) = provider.and_then(extra_content) {
+        o.raw("extra_content", &extra);
+    }
+}
+
+/// The value of `extra_content`, in which a client sends back what the provider wants back with the
+/// call: as it came from an upstream of this API, Gemini's signature as Google's own OpenAI
+/// endpoint has it (<https://ai.google.dev/gemini-api/docs/thought-signatures>), and anything else
+/// under the key `toolpipe`.
+pub(crate) fn extra_content(provider: &str) -> Option<String> {
+    let data = Raw::parse(provider).ok().filter(|data| data.is_object())?;
+    if let Some(extra) = data
+        .at(&["openai-chat", "extra_content"])
+        .filter(|extra| extra.is_object())
+    {
+        return Some(extra.text().to_owned());
+    }
+    if let Some(signature) = data
+        .at(&["gemini", "thoughtSignature"])
+        .filter(|signature| signature.is_str())
+    {
+        return Some(format!(
+            "{{\"google\":{{\"thought_signature\":{}}}}}",
+            signature.text()
+        ));
+    }
+    Some(format!("{{\"toolpipe\":{}}}", data.text()))
+}
+
+/// The members that every chunk has: the last one counts for openai-python
+/// (`lib/streaming/chat/_completions.py`).
+const REPEATED: [&str; 3] = ["system_fingerprint", "service_tier", "provider"];
+
+/// The id, the kind, the time and the model.
+pub(crate) struct Envelope {
+    id: String,
+    object: &'static str,
+    created: u64,
+    model: String,
+    /// Members of the provider's answer for the next object.
+    pub members: Members,
+}
+
+impl Envelope {
+    pub fn new(options: &AnswerOptions, object: &'static str) -> Envelope {
+        let id = options
+            .provider_id
+            .clone()
+            .unwrap_or_else(|| format!("chatcmpl-{}", options.id));
+        Envelope {
+            id,
+            object,
+            created: options.created,
+            model: options.model.clone(),
+            members: Members::new(),
+        }
+    }
+
+    /// Sets the id.
+    pub fn set_id(&mut self, id: &str) {
+        id.clone_into(&mut self.id);
+    }
+
+    /// Appends one event of the stream; `fill` adds the members that differ.
+    pub fn chunk(&mut self, model: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        out.extend_from_slice(b"data: ");
+        self.object(model, out, fill);
+        out.extend_from_slice(b"\n\n");
+        self.members
+            .retain(|name, _| REPEATED.contains(&name.as_str()));
+    }
+
+    /// Appends one object.
+    pub fn object(&self, model: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        let model = if model.is_empty() { &self.model } else { model };
+        let mut o = Object::open(out);
+        o.str("id", &self.id).str("object", self.object);
+        if self.created != 0 {
+            o.int("created", self.created);
+        }
+        o.str("model", model);
+        fill(&mut o);
+        details::write(&mut o, &self.members);
+        o.close();
+    }
+}

@@ -1,0 +1,261 @@
+//! The response object, with every member that Open Responses demands.
+
+use crate::answer::details;
+use crate::answer::details::Members;
+use crate::answer::failure::{Failure, OPENAI};
+use crate::answer::step::{AnswerOptions, Usage};
+use event::{Object, Raw};
+
+/// How a response goes on, or ended.
+pub(crate) enum Outcome<'a> {
+    InProgress,
+    Completed(Usage),
+    /// With the reason.
+    Incomplete(&'static str, Usage),
+    Failed(&'a Failure),
+}
+
+impl Outcome<'_> {
+    /// The name of the event that has it.
+    pub fn event(&self) -> &'static str {
+        match self {
+            Outcome::InProgress => "response.in_progress",
+            Outcome::Completed(_) => "response.completed",
+            Outcome::Incomplete(..) => "response.incomplete",
+            Outcome::Failed(_) => "response.failed",
+        }
+    }
+
+    fn status(&self) -> &'static str {
+        self.event().trim_start_matches("response.")
+    }
+}
+
+/// What is the same in every event that has the response.
+pub(crate) struct Envelope {
+    /// The id of the answer, without a prefix, of which the ids of items are made.
+    pub id: String,
+    /// The id that the provider gave to the answer.
+    own_id: Option<String>,
+    clock: Option<fn() -> u64>,
+    created: u64,
+    model: String,
+    /// Members that repeat the request, JSON with commas between them.
+    echo: String,
+    /// What the client wants of the provider: JSON.
+    store: String,
+    /// Members of the provider's answer, which take the place of those.
+    pub members: Members,
+    /// The provider's counts.
+    pub counts: Members,
+}
+
+/// Members that repeat the request, and what they are without it. Where `null` is not allowed a
+/// `null` of the client is replaced too. Open Responses wants a number or a text for some that
+/// OpenAI's own schema lets be absent.
+const ECHO: [(&str, &str); 20] = [
+    ("previous_response_id", "null"),
+    ("instructions", "null"),
+    ("tools", "[]"),
+    ("tool_choice", "\"auto\""),
+    ("truncation", "\"disabled\""),
+    ("parallel_tool_calls", "true"),
+    ("text", r#"{"format":{"type":"text"}}"#),
+    ("top_p", "1"),
+    ("presence_penalty", "0"),
+    ("frequency_penalty", "0"),
+    ("top_logprobs", "0"),
+    ("temperature", "1"),
+    ("reasoning", "null"),
+    ("user", "null"),
+    ("max_output_tokens", "null"),
+    ("max_tool_calls", "null"),
+    ("service_tier", "\"default\""),
+    ("metadata", "{}"),
+    ("safety_identifier", "null"),
+    ("prompt_cache_key", "null"),
+];
+
+impl Envelope {
+    pub fn new(options: &AnswerOptions) -> Envelope {
+        let mut echo = Vec::new();
+        let mut o = Object::open(&mut echo);
+        for (name, default) in ECHO {
+            let sent = options.echo.iter().find(|(key, _)| key == name);
+            let sent = sent
+                .and_then(|(_, json)| Raw::parse(json).ok())
+                .filter(|value| !value.is_null());
+            match sent {
+                Some(value) => member(&mut o, name, value),
+                None => _ = o.raw(name, default),
+            }
+        }
+        o.close();
+        let echo = String::from_utf8_lossy(&echo);
+        let echo = echo[1..echo.len() - 1].to_owned();
+        let store = options
+            .echo
+            .iter()
+            .find(|(name, json)| name == "store" && json != "null");
+        Envelope {
+            store: store.map_or("true", |(_, json)| json).to_owned(),
+            id: options.id.clone(),
+            own_id: options.provider_id.clone(),
+            clock: options.clock,
+            created: options.created,
+            model: options.model.clone(),
+            echo,
+            members: Members::new(),
+            counts: Members::new(),
+        }
+    }
+
+    /// Sets the id that the provider gave to the answer.
+    pub fn set_id(&mut self, id: &str) {
+        self.own_id = Some(id.to_owned());
+    }
+
+    /// Sets the name of the model, unless it is empty.
+    pub fn set_model(&mut self, model: &str) {
+        if !model.is_empty() {
+            model.clone_into(&mut self.model);
+        }
+    }
+
+    /// Appends the response. `output` is its items, with commas between them.
+    pub fn write(&self, outcome: &Outcome<'_>, output: &[u8], out: &mut Vec<u8>) {
+        let mut o = Object::open(out);
+        let made = || format!("resp_{}", self.id);
+        o.str("id", &self.own_id.clone().unwrap_or_else(made))
+            .str("object", "response");
+        o.int("created_at", self.created)
+            .str("status", outcome.status());
+        match self
+            .clock
+            .filter(|_| matches!(outcome, Outcome::Completed(_)))
+        {
+            Some(now) => o.int("completed_at", now()),
+            None => o.raw("completed_at", "null"),
+        };
+        o.str("model", &self.model)
+            .raw("output", &format!("[{}]", String::from_utf8_lossy(output)));
+        match outcome {
+            Outcome::Failed(failure) => o.object("error", |o| {
+                o.str("code", &code(failure))
+                    .str("message", &failure.message);
+            }),
+            _ => o.raw("error", "null"),
+        };
+        match outcome {
+            Outcome::Incomplete(reason, _) => {
+                o.object("incomplete_details", |o| _ = o.str("reason", reason))
+            }
+            _ => o.raw("incomplete_details", "null"),
+        };
+        match outcome {
+            Outcome::Completed(usage) | Outcome::Incomplete(_, usage) => o.raw(
+                "usage",
+                &details::counts(Some(&self.counts), |o| counts(o, usage)),
+            ),
+            Outcome::InProgress | Outcome::Failed(_) => o.raw("usage", "null"),
+        };
+        o.close();
+        out.pop();
+        out.push(b',');
+        // Nothing is stored here, and nothing runs in the background; a provider whose id the
+        // answer has may have stored it.
+        let store = if self.own_id.is_some() {
+            &self.store
+        } else {
+            "false"
+        };
+        let echo = format!("{{{},\"store\":{store},\"background\":false}}", self.echo);
+        if self.members.is_empty() {
+            out.extend_from_slice(&echo.as_bytes()[1..]);
+        } else {
+            let mut echo = details::members(echo.as_bytes());
+            merge_over(&mut echo, &self.members);
+            out.extend_from_slice(&serde_json::Value::from(echo).to_string().as_bytes()[1..]);
+        }
+    }
+}
+
+/// Puts members in the place of those of the same name.
+fn merge_over(into: &mut Members, members: &Members) {
+    into.extend(
+        members
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+}
+
+/// `error.code` of a response that failed: Codex retries unless it is a word that it knows
+/// (`codex-api/src/sse/responses.rs`).
+fn code(failure: &Failure) -> std::borrow::Cow<'_, str> {
+    let code = match (failure.code.as_str(), failure.status) {
+        ("context_overflow", _) => "context_length_exceeded",
+        (_, 402) => "insufficient_quota",
+        _ if failure.is_quota() => "insufficient_quota",
+        (_, 400 | 413 | 422) => "invalid_prompt",
+        (_, status) => match failure.provider_text(OPENAI, "code") {
+            Some(code) => return code.into(),
+            None if status == 429 => "rate_limit_exceeded",
+            None => "server_error",
+        },
+    };
+    code.into()
+}
+
+/// All five counts: Codex drops the end of a response that lacks one.
+fn counts(o: &mut Object<'_>, usage: &Usage) {
+    o.int("input_tokens", usage.input)
+        .object("input_tokens_details", |o| {
+            _ = o.int("cached_tokens", usage.cached)
+        });
+    o.int("output_tokens", usage.output);
+    o.object("output_tokens_details", |o| {
+        _ = o.int("reasoning_tokens", usage.reasoning)
+    });
+    o.int("total_tokens", usage.total);
+}
+
+/// A member as the client sent it, with the members inside that a request may leave out and a
+/// response must have.
+fn member(o: &mut Object<'_>, name: &str, value: Raw<'_>) {
+    match name {
+        "tools" if value.is_array() => {
+            o.array(name, |a| {
+                for tool in value.items() {
+                    let is_function = tool.get_str("type").is_some_and(|t| t == "function");
+                    let wanted: &[_] = if is_function {
+                        &["description", "parameters", "strict"]
+                    } else {
+                        &[]
+                    };
+                    a.object(|o| completed(o, tool, wanted, "null"));
+                }
+            });
+        }
+        "text" if value.is_object() => {
+            o.object(name, |o| {
+                completed(o, value, &["format"], r#"{"type":"text"}"#)
+            });
+        }
+        "reasoning" if value.is_object() => {
+            o.object(name, |o| {
+                completed(o, value, &["effort", "summary"], "null")
+            });
+        }
+        _ => _ = o.minified(name, value.text()),
+    }
+}
+
+/// Copies the members of `value`, and adds those of `wanted` that it lacks.
+fn completed(o: &mut Object<'_>, value: Raw<'_>, wanted: &[&str], default: &str) {
+    for (key, value) in value.entries() {
+        o.minified(&key, value.text());
+    }
+    for key in wanted.iter().filter(|key| value.get(key).is_none()) {
+        o.raw(key, default);
+    }
+}

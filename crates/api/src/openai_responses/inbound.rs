@@ -1,0 +1,336 @@
+//! A client's request of OpenAI's Responses API
+//! (<https://platform.openai.com/docs/api-reference/responses/create>). What Codex sends:
+//! <https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs>.
+
+use crate::Api;
+use crate::carried::carried;
+use crate::inbound::draft::{
+    AssistantDraft, ConversationDraft, Notes, file, foreign_reasoning, image, message, quoted,
+    result, text,
+};
+use crate::inbound::request::{
+    InboundError, InboundRequest, Reference, ReferenceKind, of_responses,
+};
+use crate::inbound::tools::full_name;
+use crate::verbatim::{ADDITIONAL_TOOLS, additional_tools, names};
+use serde_json::{Map, Value, json};
+
+/// Reads the body.
+///
+/// # Errors
+/// See [`crate::inbound`].
+pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
+    let mut notes = Notes::default();
+    let (mut request, members) = InboundRequest::begin(body, names(Api::OpenaiResponses.name()));
+    let lists = members
+        .get("tools")
+        .into_iter()
+        .chain(additional_tools(&members));
+    request.set_tools(lists, members.get("tool_choice"), &mut notes);
+    let mut items = Items::default();
+    match members.get("instructions") {
+        Some(Value::String(words)) => items.talk.system(words),
+        // The form that an answer of the API has.
+        Some(Value::Array(list)) => list
+            .iter()
+            .for_each(|item| items.item(item, "instructions", 0, &mut notes)),
+        _ => {}
+    }
+    items.close();
+    let before = items.talk.len();
+    match members.get("input") {
+        Some(Value::String(words)) => items.talk.push(message("user", vec![text(words)])),
+        Some(Value::Array(list)) => {
+            list.iter()
+                .enumerate()
+                .for_each(|(at, item)| items.item(item, "input", at, &mut notes));
+        }
+        Some(item @ Value::Object(_)) => items.item(item, "input", 0, &mut notes),
+        _ => {}
+    }
+    items.close();
+    request.references = of_responses(&request.params);
+    request.references.append(&mut items.references);
+    let is_empty = items.talk.len() == before;
+    let mut request = request.end(items.talk.into_messages(), "input", is_empty, notes)?;
+    request.keep(Api::OpenaiResponses, members);
+    Ok(request)
+}
+
+/// The items so far. Those of one answer are one message of a conversation.
+#[derive(Default)]
+struct Items {
+    talk: ConversationDraft,
+    answer: AssistantDraft,
+    references: Vec<Reference>,
+}
+
+/// Whether an item is a call that the client ran. Calls of the kinds `local_shell_call`,
+/// `shell_call`, `apply_patch_call` and `computer_call` have no name: another provider reads the
+/// kind for it. What the provider ran has no `call_id`.
+fn is_call(kind: &str, item: &Value) -> bool {
+    matches!(kind, "function_call" | "custom_tool_call")
+        || kind.ends_with("_call") && item.get("call_id").is_some_and(Value::is_string)
+}
+
+/// What a call without a name is called with: all members that not every item has.
+fn members_of_call(item: &Value) -> String {
+    let members = item.as_object().into_iter().flatten();
+    let own =
+        members.filter(|(name, _)| !["type", "id", "call_id", "status"].contains(&name.as_str()));
+    Value::Object(
+        own.map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
+    .to_string()
+}
+
+impl Items {
+    /// Ends the answer that is open.
+    fn close(&mut self) {
+        if let Some(answer) = self.answer.take() {
+            self.talk.push(answer);
+        }
+    }
+
+    /// Takes the item at `at` of `member`.
+    fn item(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
+        let get = |key: &str| item.get(key).and_then(Value::as_str);
+        // The type of a reference may be left out.
+        let implied = || {
+            if get("role").is_some() {
+                Some("message")
+            } else {
+                get("id").map(|_| "item_reference")
+            }
+        };
+        let kind = get("type").or_else(implied);
+        let known: &[&str] = match kind {
+            Some("message") => &["role", "content"],
+            Some("reasoning") => &["summary", "content"],
+            Some("function_call") => &["call_id", "name", "namespace", "arguments"],
+            Some("custom_tool_call") => &["call_id", "name", "namespace", "input"],
+            Some(kind) if kind.ends_with("_call_output") => &["call_id", "output"],
+            _ => &[],
+        };
+        if let Some(kind) = kind.filter(|_| !known.is_empty()) {
+            // What another provider wants back is not lost with its encrypted content.
+            let is_carried = get("encrypted_content").is_some_and(|text| carried(text).is_some());
+            let more: &[&str] = if is_carried {
+                &["encrypted_content"]
+            } else {
+                &[]
+            };
+            notes.unread(
+                &format!("an item of type {kind}"),
+                item,
+                &[&["type", "id", "status"], known, more].concat(),
+            );
+        }
+        match kind {
+            Some("message") => self.message(item, member, at, notes),
+            Some("reasoning") => self.reasoning(item),
+            Some(kind) if is_call(kind, item) => self.call(item, member, at, notes),
+            Some(kind) if kind.ends_with("_call_output") => {
+                self.close();
+                let parts = output(item.get("output"), member, at, notes);
+                self.talk
+                    .push(result(get("call_id").unwrap_or_default(), parts));
+            }
+            Some("item_reference") => self.references.push(Reference {
+                member: format!("{member}[{at}]"),
+                kind: ReferenceKind::Item,
+                id: get("id").unwrap_or_default().to_owned(),
+            }),
+            Some(ADDITIONAL_TOOLS) => {}
+            Some(kind) => notes.add(format!(
+                "{member}[{at}]: an item of type {} is skipped",
+                quoted(kind)
+            )),
+            None => notes.add(format!(
+                "{member}[{at}]: not an item with a type or a role, it is skipped"
+            )),
+        }
+    }
+
+    fn call(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
+        let get = |key: &str| item.get(key).and_then(Value::as_str);
+        let of_kind = || {
+            get("type")?
+                .strip_suffix("_call")
+                .filter(|kind| !matches!(*kind, "function" | "custom_tool"))
+        };
+        let Some(name) = get("name").or_else(of_kind).filter(|name| !name.is_empty()) else {
+            notes.add(format!("{member}[{at}]: a call without a name is skipped"));
+            return;
+        };
+        let name = full_name(get("namespace").unwrap_or_default(), name);
+        let id = get("call_id").or(get("id")).unwrap_or_default();
+        if get("type") == Some("custom_tool_call") {
+            let arguments = json!({"input": get("input").unwrap_or_default()}).to_string();
+            self.answer.call(
+                id,
+                &name,
+                &arguments,
+                Some(json!({"openai-responses": {"custom": true}})),
+            );
+            return;
+        }
+        let arguments = match item.get("arguments") {
+            None if get("name").is_none() => members_of_call(item),
+            Some(Value::String(text)) => text.clone(),
+            Some(object @ Value::Object(_)) => object.to_string(),
+            _ => "{}".to_owned(),
+        };
+        self.answer.call(id, &name, &arguments, None);
+    }
+
+    fn message(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
+        let content = item.get("content");
+        match item.get("role").and_then(Value::as_str) {
+            Some("assistant") => {
+                // A second text is a message of its own. After a call it is not: its result would
+                // no longer follow the call.
+                if self.answer.has_answer() && !self.answer.has_calls() {
+                    self.close();
+                }
+                if self.answer.has_answer() {
+                    self.answer.say("\n\n");
+                }
+                for part in parts(content, member, at, notes) {
+                    let get = |key: &str| part.get(key).and_then(Value::as_str);
+                    match (get("text"), get("refusal")) {
+                        (Some(words), _) => self.answer.say(words),
+                        (None, Some(words)) => self.answer.refuse(words),
+                        _ => notes.add(format!(
+                            "{member}[{at}]: a part of an answer that is not text is skipped"
+                        )),
+                    }
+                }
+            }
+            Some("system" | "developer") => {
+                self.close();
+                let parts = parts(content, member, at, notes);
+                let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+                self.talk.system(&texts.collect::<Vec<_>>().join("\n\n"));
+            }
+            Some("user") => {
+                self.close();
+                let parts = parts(content, member, at, notes);
+                if !parts.is_empty() {
+                    self.talk.push(message("user", parts));
+                }
+            }
+            role => {
+                let role = quoted(role.unwrap_or_default());
+                notes.add(format!(
+                    "{member}[{at}]: the role {role} is not known, the message is skipped"
+                ));
+            }
+        }
+    }
+
+    /// Reasoning: its whole item goes back to an upstream of this API, if it is one of its own.
+    fn reasoning(&mut self, item: &Value) {
+        let texts = |key: &str| {
+            let parts = item
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            parts
+                .filter_map(|part| part.get("text")?.as_str().map(str::to_owned))
+                .collect::<Vec<_>>()
+        };
+        let thoughts = texts("content");
+        let is_own =
+            !thoughts.is_empty() || item.get("encrypted_content").is_some_and(Value::is_string);
+        let data = match item
+            .get("encrypted_content")
+            .and_then(Value::as_str)
+            .and_then(carried)
+        {
+            Some(data) => data,
+            None if is_own => json!({"openai-responses": {"item": item}}),
+            None => foreign_reasoning(),
+        };
+        let thoughts = if thoughts.is_empty() {
+            texts("summary")
+        } else {
+            thoughts
+        };
+        if self.answer.has_answer() && !self.answer.has_calls() {
+            self.close();
+        }
+        self.answer.think(&thoughts.join("\n\n"), Some(data));
+    }
+}
+
+/// The result of a tool: a text, parts, or any other JSON as text.
+fn output(output: Option<&Value>, member: &str, at: usize, notes: &mut Notes) -> Vec<Value> {
+    match output {
+        Some(Value::String(_) | Value::Array(_)) => parts(output, member, at, notes),
+        Some(Value::Null) | None => Vec::new(),
+        Some(other) => vec![text(&other.to_string())],
+    }
+}
+
+/// The parts of a content in the shape of chat completions; a text is one part.
+fn parts(content: Option<&Value>, member: &str, at: usize, notes: &mut Notes) -> Vec<Value> {
+    match content {
+        Some(Value::String(words)) => vec![text(words)],
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(|value| {
+                let part = part(value);
+                let known: &[&str] = match value.get("type").and_then(Value::as_str) {
+                    Some("input_image" | "image_url") => &["type", "image_url", "detail"],
+                    Some("input_file") => &["type", "filename", "file_data", "file_url"],
+                    Some("input_audio" | "file") => &["type", "input_audio", "file"],
+                    Some("refusal") => &["type", "refusal"],
+                    _ => &["type", "text"],
+                };
+                if part.is_some() {
+                    notes.unread("a part of a content", value, known);
+                } else {
+                    notes.add(format!(
+                        "{member}[{at}]: a part of its content cannot be read, it is skipped"
+                    ));
+                }
+                part
+            })
+            .collect(),
+        Some(Value::Null) | None => Vec::new(),
+        Some(_) => {
+            notes.add(format!(
+                "{member}[{at}]: its content is neither a text nor parts, it is skipped"
+            ));
+            Vec::new()
+        }
+    }
+}
+
+fn part(part: &Value) -> Option<Value> {
+    if let Some(words) = part.as_str() {
+        return Some(text(words));
+    }
+    let get = |path: &str| part.pointer(path).and_then(Value::as_str);
+    match get("/type")? {
+        "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => {
+            get("/text").map(text)
+        }
+        "refusal" => Some(part.clone()),
+        "input_image" | "image_url" => match get("/image_url").or_else(|| get("/image_url/url")) {
+            Some(url) => Some(image(url, get("/detail"))),
+            None => Some(part.clone()),
+        },
+        "input_file" => match (get("/file_data"), get("/file_url")) {
+            (Some(data), _) => Some(file("file_data", data, get("/filename"))),
+            (None, Some(url)) => Some(file("file_url", url, get("/filename"))),
+            // A file that the provider keeps, which only the same provider has.
+            (None, None) => Some(part.clone()),
+        },
+        "input_audio" | "file" => Some(part.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,702 @@
+//! The output items of a Responses stream: which one an event is about.
+
+use crate::turn::Turn;
+use event::payload::ToolCallDelta;
+use event::{Json, Object, Raw, Sink, Surrogates, quoted};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::ops::{Index, IndexMut};
+
+/// The members of a call that are read.
+const CALL: [&str; 8] = [
+    "type",
+    "id",
+    "call_id",
+    "name",
+    "namespace",
+    "arguments",
+    "input",
+    "status",
+];
+
+/// All items of a stream, in the order in which they appeared.
+#[derive(Debug, Default)]
+pub(crate) struct OutputItems {
+    list: Vec<OutputItem>,
+    by_id: HashMap<String, usize>,
+    by_output: HashMap<i64, usize>,
+    by_call: HashMap<String, usize>,
+    /// The calls before this place were finished by the end of a response.
+    finished: usize,
+    /// The items of each kind that may be open; one that is done is taken out when it is met.
+    open: HashMap<ItemKind, Vec<usize>>,
+    /// How much text of each kind came in pieces of which neither an id nor a place shows the item,
+    /// in UTF-16 units: half a surrogate pair is one.
+    loose: HashMap<ItemKind, usize>,
+    /// The calls whose pieces came so, and whose items did not come.
+    loose_calls: HashMap<ItemKind, VecDeque<usize>>,
+    /// The custom tools of the request, where the response repeats them.
+    custom: Option<HashSet<String>>,
+    /// Labels given to calls so far: `output_index` may be missing, and begins again with a second
+    /// response.
+    labels: i64,
+    /// The bytes of the ids, and of the arguments that items began with.
+    names: usize,
+}
+
+impl Index<usize> for OutputItems {
+    type Output = OutputItem;
+
+    fn index(&self, at: usize) -> &OutputItem {
+        &self.list[at]
+    }
+}
+
+impl IndexMut<usize> for OutputItems {
+    fn index_mut(&mut self, at: usize) -> &mut OutputItem {
+        &mut self.list[at]
+    }
+}
+
+impl OutputItems {
+    /// The bytes of the places of the items and their ids. They only grow; what an item keeps of
+    /// its call is counted by the item.
+    pub(crate) fn kept(&self) -> usize {
+        self.list.len() * size_of::<OutputItem>() + self.names
+    }
+
+    /// A response begins, or goes on. A new one of the same stream counts its items from 0 again.
+    pub(crate) fn begin(&mut self, is_new: bool, tools: Option<Raw<'_>>) {
+        if is_new {
+            self.by_output.clear();
+        }
+        if let Some(tools) = tools {
+            let custom = tools
+                .items()
+                .filter(|t| t.get_str("type").is_some_and(|t| t == "custom"));
+            self.custom = Some(
+                custom
+                    .filter_map(|t| Some(t.get_str("name")?.into_owned()))
+                    .collect(),
+            );
+        }
+    }
+
+    /// The item that an event is about: by its id, else by its place, else the latest of this kind
+    /// that is open, else a new one. The id goes first because some leave out the place; the place
+    /// goes second because some change the id.
+    pub(crate) fn locate(&mut self, event: Raw<'_>, kind: ItemKind) -> usize {
+        let output = event.get("output_index").and_then(Raw::i64);
+        let id = event.get_str("item_id").filter(|id| !id.is_empty());
+        if let Some(at) = id
+            .as_deref()
+            .and_then(|id| self.by_id.get(id))
+            .or_else(|| self.by_output.get(&output?))
+        {
+            return *at;
+        }
+        if id.is_none() && output.is_none() {
+            let open = self.open.entry(kind).or_default();
+            while open.pop_if(|at| self.list[*at].done).is_some() {}
+            if let Some(at) = open.last() {
+                return *at;
+            }
+        }
+        let at = self.insert(kind, id.as_deref(), output);
+        if kind.is_call() && self.list[at].is_loose {
+            self.loose_calls.entry(kind).or_default().push_back(at);
+        }
+        at
+    }
+
+    fn insert(&mut self, kind: ItemKind, id: Option<&str>, output: Option<i64>) -> usize {
+        let at = self.list.len();
+        self.list.push(OutputItem::new(kind, self.labels));
+        self.labels += i64::from(self.list[at].is_call());
+        self.open.entry(kind).or_default().push(at);
+        self.bind(at, id, output);
+        if id.is_none_or(str::is_empty) && output.is_none() {
+            self.list[at].is_loose = true;
+        }
+        at
+    }
+
+    /// Notes a piece of text, or of a refusal, of the item at `at`.
+    pub(crate) fn hear(&mut self, at: usize, piece: Raw<'_>) {
+        if self.list[at].is_loose {
+            *self.loose.entry(self.list[at].kind).or_default() += units(piece);
+        }
+    }
+
+    /// Whether the text of a whole item came already, in pieces that nothing connects with it. The
+    /// pieces of several items are one text.
+    fn was_heard(&mut self, kind: ItemKind, item: Raw<'_>) -> bool {
+        let Some(left) = self.loose.get_mut(&kind).filter(|left| **left > 0) else {
+            return false;
+        };
+        *left = left.saturating_sub(texts(item).map(units).sum());
+        true
+    }
+
+    fn bind(&mut self, at: usize, id: Option<&str>, output: Option<i64>) {
+        if let Some(id) = id.filter(|id| !id.is_empty()) {
+            if self.list[at].id.is_empty() {
+                id.clone_into(&mut self.list[at].id);
+            }
+            if self.by_id.insert(id.to_owned(), at).is_none() {
+                self.names += size_of::<(String, usize)>() + 2 * id.len();
+            }
+        }
+        if let Some(output) = output {
+            self.by_output.insert(output, at);
+        }
+    }
+
+    pub(crate) fn added(
+        &mut self,
+        event: Raw<'_>,
+        item: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let kind = self.kind(item);
+        let output = event.get("output_index").and_then(Raw::i64);
+        let id = item.get_str("id");
+        // Its deltas may have come first.
+        let known = id
+            .as_deref()
+            .and_then(|id| self.by_id.get(id))
+            .copied()
+            .filter(|at| self.list[*at].kind == kind);
+        let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
+        self.bind(at, id.as_deref(), output);
+        if self.list[at].is_call() {
+            self.identify(at, item, turn, out);
+            self.list[at].start = item
+                .get(kind.member())
+                .map(argument_text)
+                .unwrap_or_default();
+            self.names += self.list[at].start.len();
+        }
+    }
+
+    /// The kind of an item. A custom call whose name is not among the request's tools is the
+    /// provider's own.
+    pub(crate) fn kind(&self, item: Raw<'_>) -> ItemKind {
+        match item.get_str("type").as_deref() {
+            Some("message") => ItemKind::Message,
+            Some("reasoning") => ItemKind::Reasoning,
+            Some("function_call") => ItemKind::Function,
+            Some("custom_tool_call") => {
+                let name = item.get_str("name").unwrap_or_default();
+                let ours = match &self.custom {
+                    Some(names) => names.contains(name.as_ref()),
+                    None => !item
+                        .get_str("call_id")
+                        .is_some_and(|id| id.starts_with("xs_call")),
+                };
+                if ours {
+                    ItemKind::Custom
+                } else {
+                    ItemKind::Server
+                }
+            }
+            _ => ItemKind::Server,
+        }
+    }
+
+    /// A whole item, at its end or in the list at the end of the response. What was written already
+    /// is not written again.
+    pub(crate) fn item(
+        &mut self,
+        output: Option<i64>,
+        item: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let kind = self.kind(item);
+        let id = item.get_str("id");
+        let call_id = item.get_str("call_id").filter(|_| kind.is_call());
+        let same = |at: &usize| self.list[*at].kind == kind;
+        let known = id
+            .as_deref()
+            .and_then(|id| self.by_id.get(id).copied())
+            .filter(same)
+            .or_else(|| {
+                output
+                    .and_then(|o| self.by_output.get(&o).copied())
+                    .filter(same)
+            })
+            .or_else(|| {
+                let call_id = call_id.as_deref()?;
+                self.by_call.get(call_id).copied()
+            })
+            .or_else(|| self.loose_calls.get_mut(&kind)?.pop_front());
+        let at = known.unwrap_or_else(|| {
+            let at = self.insert(kind, id.as_deref(), output);
+            if !kind.is_call() && self.was_heard(kind, item) {
+                self.list[at].heard(item);
+            }
+            at
+        });
+        self.bind(at, id.as_deref(), output);
+        if kind.is_call() {
+            if !self.list[at].done {
+                turn.details(0, "call", item, &CALL, out);
+            }
+            self.identify(at, item, turn, out);
+            if item.get_str("status").is_none_or(|s| s != "incomplete") {
+                self.finish_call(at, item.get(kind.member()), turn, out);
+            } else {
+                self.list[at].catch_up(item.get(kind.member()), turn, out);
+            }
+            return;
+        }
+        if std::mem::replace(&mut self.list[at].done, true) {
+            return;
+        }
+        match kind {
+            ItemKind::Message => self.list[at].said(item, turn, out),
+            ItemKind::Reasoning => self.list[at].thought(item, turn, out),
+            _ => turn.server_item(0, &item.get_str("type").unwrap_or_default(), item, out),
+        }
+    }
+
+    /// Writes the id and the name of the call that `item` is.
+    fn identify(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let call = &mut self.list[at];
+        call.identify(item.get_str("call_id"), item.get("name"), turn, out);
+        if !call.call_id.is_empty() {
+            self.by_call.entry(call.call_id.clone()).or_insert(at);
+        }
+    }
+
+    pub(crate) fn finish_call(
+        &mut self,
+        at: usize,
+        all: Option<Raw<'_>>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        if self.list[at].is_call() {
+            self.list[at].finish(all, turn, out);
+        }
+    }
+
+    /// Finishes the calls of the response that ended.
+    pub(crate) fn finish_calls(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        for at in std::mem::replace(&mut self.finished, self.list.len())..self.list.len() {
+            self.finish_call(at, None, turn, out);
+        }
+    }
+
+    /// Writes what waits for an end that will not come.
+    pub(crate) fn release(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        self.list
+            .iter_mut()
+            .for_each(|item| item.release(turn, out));
+    }
+}
+
+/// The length of a piece of text.
+fn units(piece: Raw<'_>) -> usize {
+    piece.str().map_or(0, |text| text.encode_utf16().count())
+}
+
+/// The texts and refusals of an item.
+fn texts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
+    let parts = ["summary", "content"]
+        .into_iter()
+        .filter_map(move |key| item.get(key))
+        .flat_map(Raw::items);
+    parts.filter_map(|part| part.get("refusal").or_else(|| part.get("text")))
+}
+
+/// The kind of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ItemKind {
+    Message,
+    Reasoning,
+    Function,
+    /// A call whose input is text, not JSON.
+    Custom,
+    /// Run by the provider.
+    Server,
+}
+
+impl ItemKind {
+    pub(crate) fn is_call(self) -> bool {
+        matches!(self, ItemKind::Function | ItemKind::Custom)
+    }
+
+    /// The member of a call's item that holds what it is called with.
+    pub(crate) fn member(self) -> &'static str {
+        if self == ItemKind::Custom {
+            "input"
+        } else {
+            "arguments"
+        }
+    }
+}
+
+/// One item, from its first event on.
+#[derive(Debug)]
+pub(crate) struct OutputItem {
+    pub(crate) kind: ItemKind,
+    /// The index that its deltas carry.
+    label: i64,
+    pub(crate) call_id: String,
+    /// The provider's id of the item; "" if it has none.
+    pub(crate) id: String,
+    /// The id was written.
+    is_announced: bool,
+    name: String,
+    /// The arguments of a call's item when it was added; they count if no other event has them.
+    pub(crate) start: String,
+    /// What was written so far of a call that is open.
+    sent: String,
+    /// The pieces from the one that closed the arguments on, or all of a call without an id and a
+    /// name. They are held back until the end of the call, which may have other arguments: a
+    /// consumer that starts a call once its arguments close must not start the wrong one.
+    held: String,
+    scanner: json::Scanner,
+    half: Surrogates,
+    /// A piece of its text came.
+    pub(crate) spoken: bool,
+    /// Log probabilities of its text came.
+    pub(crate) has_logprobs: bool,
+    /// Annotations of its text came.
+    pub(crate) has_annotations: bool,
+    /// Neither an id nor a place of it is known.
+    pub(crate) is_loose: bool,
+    /// The parts of a message whose refusal was written, by their place in its content.
+    refused: BTreeSet<i64>,
+    pub(crate) done: bool,
+}
+
+/// What goes before and after the text of a custom tool's input, so that its arguments are an
+/// object.
+const OPEN: &str = "{\"input\":\"";
+const CLOSE: &str = "\"}";
+
+impl OutputItem {
+    pub(crate) fn new(kind: ItemKind, label: i64) -> OutputItem {
+        OutputItem {
+            kind,
+            label,
+            call_id: String::new(),
+            id: String::new(),
+            is_announced: false,
+            name: String::new(),
+            start: String::new(),
+            sent: String::new(),
+            held: String::new(),
+            scanner: json::Scanner::default(),
+            half: Surrogates::default(),
+            spoken: false,
+            has_logprobs: false,
+            has_annotations: false,
+            is_loose: false,
+            refused: BTreeSet::new(),
+            done: false,
+        }
+    }
+
+    pub(crate) fn is_call(&self) -> bool {
+        self.kind.is_call()
+    }
+
+    /// Writes the id of a message or of reasoning before its first piece, if ids are asked for.
+    pub(crate) fn announce(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        let kind = match self.kind {
+            ItemKind::Message => "message",
+            ItemKind::Reasoning => "reasoning",
+            _ => return,
+        };
+        if self.id.is_empty()
+            || !turn.has_item_ids()
+            || std::mem::replace(&mut self.is_announced, true)
+        {
+            return;
+        }
+        let id = quoted(&self.id);
+        let provider =
+            format!(r#"{{"openai-responses":{{"begins":{{"type":"{kind}","id":{id}}}}}}}"#);
+        turn.thinking_plain(0, "", Some(&provider), out);
+    }
+
+    /// Writes a call's id and name, each once.
+    pub(crate) fn identify(
+        &mut self,
+        call_id: Option<Cow<'_, str>>,
+        name: Option<Raw<'_>>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let call_id = call_id.filter(|id| self.call_id.is_empty() && !id.is_empty());
+        let name = name
+            .and_then(Raw::str)
+            .filter(|n| self.name.is_empty() && !n.is_empty());
+        if !self.is_call() || (call_id.is_none() && name.is_none()) {
+            return;
+        }
+        self.introduce(call_id.as_deref(), name.as_deref(), turn, out);
+        if let Some(id) = call_id {
+            self.call_id = id.into_owned();
+        }
+        if let Some(name) = name {
+            self.name = name.into_owned();
+        }
+    }
+
+    fn introduce(&self, id: Option<&str>, name: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
+        let custom = name.is_some() && self.kind == ItemKind::Custom;
+        let mut provider = Vec::new();
+        let mut own = Object::open(&mut provider);
+        own.object("openai-responses", |own| {
+            if custom {
+                own.bool("custom", true);
+            }
+            if turn.has_item_ids() {
+                own.maybe_str("id", Some(self.id.as_str()).filter(|id| !id.is_empty()));
+            }
+        });
+        own.close();
+        let provider = String::from_utf8_lossy(&provider);
+        let delta = ToolCallDelta {
+            index: Some(self.label),
+            tool_id: id.map(Into::into),
+            tool_name: name.map(Into::into),
+            provider: (custom || turn.has_item_ids()).then(|| Json::of(&provider)),
+            ..ToolCallDelta::default()
+        };
+        turn.call(0, &delta, None, out);
+    }
+
+    /// The next piece of a call's text.
+    pub(crate) fn piece(&mut self, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if self.done {
+            return;
+        }
+        let mut text = String::new();
+        self.half.push(piece, &mut text);
+        if self.kind == ItemKind::Function {
+            self.scanner.push(&text);
+        }
+        // An id that came behind the first piece would begin another call.
+        let is_unknown = self.call_id.is_empty() && self.name.is_empty();
+        if is_unknown || !self.held.is_empty() || self.scanner.is_balanced() {
+            turn.keep(text.len());
+            self.held.push_str(&text);
+            return;
+        }
+        self.write(&text, turn, out);
+    }
+
+    /// Writes what is held back, if the call's end will not come.
+    pub(crate) fn release(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        let held = std::mem::take(&mut self.held);
+        turn.free(held.len());
+        self.write(&held, turn, out);
+    }
+
+    /// Writes what `all` has beyond what was written, as far as the two agree.
+    pub(crate) fn catch_up(&mut self, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+        self.release(turn, out);
+        let all = all.map(argument_text).unwrap_or_default();
+        if let (false, Some(rest)) = (self.done, all.strip_prefix(self.sent.as_str())) {
+            let rest = rest.to_owned();
+            self.write(&rest, turn, out);
+        }
+    }
+
+    /// The call is closed, and `all` is its whole text, which counts whatever the pieces were. If
+    /// they differ the call is retracted and begins again. It keeps its label, so that the indexes
+    /// stay dense.
+    pub(crate) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+        if self.done {
+            return;
+        }
+        let said = format!("{}{}", self.sent, std::mem::take(&mut self.held));
+        turn.free(said.len() - self.sent.len());
+        let mut all = all.map(argument_text).unwrap_or_default();
+        if all.is_empty() {
+            all = if said.is_empty() {
+                std::mem::take(&mut self.start)
+            } else {
+                said.clone()
+            };
+        }
+        if !all.starts_with(&self.sent) && self.same(&said, &all) {
+            all = said;
+        }
+        if !all.starts_with(&self.sent) {
+            let message = "the pieces of a call are not what its end says: the end counts";
+            turn.warning(0, "arguments_replaced", message, Some(&self.sent), out);
+            turn.retract(0, Some(self.label), None, "arguments_replaced", out);
+            turn.free(self.sent.len());
+            self.sent.clear();
+            self.introduce(Some(&self.call_id), Some(&self.name), turn, out);
+        }
+        if let Some(rest) = all.strip_prefix(self.sent.as_str()) {
+            let rest = rest.to_owned();
+            self.write(&rest, turn, out);
+        }
+        let closing = match (self.kind, self.sent.is_empty()) {
+            (ItemKind::Custom, true) => Some(Cow::Owned(format!("{OPEN}{CLOSE}"))),
+            (ItemKind::Custom, false) => Some(Cow::Borrowed(CLOSE)),
+            _ => None,
+        };
+        let arguments = closing.as_ref().map(Into::into);
+        let delta = ToolCallDelta {
+            index: Some(self.label),
+            arguments,
+            done: true,
+            ..ToolCallDelta::default()
+        };
+        turn.call(0, &delta, None, out);
+        self.done = true;
+        turn.free(self.sent.len());
+        self.sent = String::new();
+    }
+
+    /// Whether the pieces and the end are the same arguments, perhaps with other white space.
+    fn same(&self, said: &str, all: &str) -> bool {
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+        self.kind == ItemKind::Function && value(said).is_some_and(|v| value(all) == Some(v))
+    }
+
+    /// All of `item` came in pieces that were taken for those of another item.
+    pub(crate) fn heard(&mut self, item: Raw<'_>) {
+        self.spoken = true;
+        self.refused = (0..)
+            .zip(item.get("content").into_iter().flat_map(Raw::items))
+            .map(|(place, _)| place)
+            .collect();
+    }
+
+    /// The text of a message, if no piece of it came, and its refusal.
+    pub(crate) fn said(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        for (place, part) in (0..).zip(item.get("content").into_iter().flat_map(Raw::items)) {
+            if let Some(refusal) = part.get("refusal") {
+                self.refusal(place, Some(refusal), turn, out);
+            } else if let (false, Some(text)) = (self.spoken, part.get("text")) {
+                self.announce(turn, out);
+                turn.text(0, text, out);
+            }
+            let members = [
+                ("annotations", self.has_annotations),
+                ("logprobs", self.has_logprobs),
+            ];
+            for (name, _) in members.into_iter().filter(|(_, has_come)| !has_come) {
+                if let Some(list) = part.get(name) {
+                    turn.member(0, "text", name, list.text(), out);
+                }
+            }
+        }
+        turn.details(
+            0,
+            "message",
+            item,
+            &["type", "id", "status", "role", "content"],
+            out,
+        );
+    }
+
+    /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
+    pub(crate) fn thought(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        self.announce(turn, out);
+        let parts = |key| {
+            item.get(key)
+                .into_iter()
+                .flat_map(Raw::items)
+                .filter_map(|p| p.get("text"))
+        };
+        if !self.spoken {
+            let mut texts = parts("summary").chain(parts("content"));
+            if let Some(first) = texts.next() {
+                turn.thinking(0, first, out);
+            }
+            for text in texts {
+                turn.thinking_plain(0, "\n\n", None, out);
+                turn.thinking(0, text, out);
+            }
+        }
+        // An item without either can only be looked up by its id, and requests of ours have
+        // `"store":false`.
+        if self.is_announced
+            || item
+                .get_str("encrypted_content")
+                .is_some_and(|c| !c.is_empty())
+            || parts("content").next().is_some()
+        {
+            let mut provider = br#"{"openai-responses":{"item":"#.to_vec();
+            event::minify(&mut provider, item.text());
+            provider.extend_from_slice(b"}}");
+            turn.thinking_plain(0, "", Some(&String::from_utf8_lossy(&provider)), out);
+        }
+    }
+
+    /// A piece of the refusal that is one part of a message.
+    pub(crate) fn refusal_piece(
+        &mut self,
+        part: i64,
+        piece: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        self.refused.insert(part);
+        self.announce(turn, out);
+        turn.refusal(0, piece, out);
+    }
+
+    /// The whole of it, which counts only where no piece came.
+    pub(crate) fn refusal(
+        &mut self,
+        part: i64,
+        text: Option<Raw<'_>>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        if let Some(text) = text.filter(|_| !self.refused.contains(&part)) {
+            self.refusal_piece(part, text, turn, out);
+        }
+    }
+
+    fn write(&mut self, text: &str, turn: &mut Turn, out: &mut dyn Sink) {
+        if text.is_empty() {
+            return;
+        }
+        let arguments = if self.kind == ItemKind::Custom {
+            let escaped = quoted(text);
+            let escaped = &escaped[1..escaped.len() - 1];
+            Cow::Owned(if self.sent.is_empty() {
+                format!("{OPEN}{escaped}")
+            } else {
+                escaped.to_owned()
+            })
+        } else {
+            Cow::Borrowed(text)
+        };
+        turn.keep(text.len());
+        self.sent.push_str(text);
+        let delta = ToolCallDelta {
+            index: Some(self.label),
+            arguments: Some((&arguments).into()),
+            ..ToolCallDelta::default()
+        };
+        turn.call(0, &delta, None, out);
+    }
+}
+
+/// Arguments as text: a string's, or an object's own JSON.
+pub(crate) fn argument_text(value: Raw<'_>) -> String {
+    match value.str() {
+        Some(text) => text.into_owned(),
+        None => {
+            let mut text = Vec::new();
+            event::minify(&mut text, value.text());
+            String::from_utf8_lossy(&text).into_owned()
+        }
+    }
+}

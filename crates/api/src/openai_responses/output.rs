@@ -1,0 +1,507 @@
+//! The items of `output`.
+
+use crate::answer::details;
+use crate::answer::details::Members;
+use event::{Object, Raw, Surrogates};
+use serde_json::Value;
+
+/// The item that is open.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Message {
+        parts: Vec<Part>,
+        /// Members of the provider's item.
+        members: Members,
+    },
+    /// An item of the provider's, with its id.
+    Own(String, Members),
+    Reasoning {
+        /// The text of its one summary.
+        text: String,
+        /// The data of another provider.
+        carried: Option<String>,
+        /// The item as a provider of this API ended it, JSON. A later request has to hold it
+        /// unchanged.
+        own: Option<String>,
+    },
+    /// Reasoning that only the API can read.
+    Encrypted(EncryptedItem),
+    Call {
+        head: CallHead,
+        arguments: String,
+    },
+    /// A call of a tool that takes free text.
+    Custom {
+        head: CallHead,
+        input: FreeText,
+    },
+}
+
+/// Reasoning as the API wants it back. Its content goes with no other id than its own, by which the
+/// API verifies it (github.com/maximhq/bifrost/issues/5186). It comes after the text has been sent
+/// under another id, so that it is an item of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct EncryptedItem {
+    id: Option<String>,
+    content: String,
+}
+
+/// What a call's item has at its start.
+#[derive(Clone, Debug)]
+pub(crate) struct CallHead {
+    pub call_id: String,
+    pub name: String,
+    pub namespace: Option<String>,
+    /// The id that a provider of this API gave to the item.
+    pub item_id: Option<String>,
+}
+
+/// What a provider of this API tells of its items, in the `provider` data of a step of reasoning.
+#[derive(Debug)]
+pub(crate) enum ItemData {
+    /// The next item of this kind has this id.
+    Begins { kind: String, id: String },
+    /// The reasoning of this id has ended.
+    Ends { id: String, json: String },
+}
+
+impl ItemData {
+    /// Reads `provider`: JSON, by the name of the API.
+    pub fn of(provider: &str) -> Option<ItemData> {
+        let data = Raw::parse(provider).ok()?.get("openai-responses")?;
+        if let Some(begins) = data.get("begins") {
+            let [kind, id] =
+                ["type", "id"].map(|key| begins.get_str(key).unwrap_or_default().into_owned());
+            return Some(ItemData::Begins { kind, id });
+        }
+        let item = data.get("item")?;
+        Some(ItemData::Ends {
+            id: item.get_str("id")?.into_owned(),
+            json: item.text().to_owned(),
+        })
+    }
+}
+
+/// The id of a call's item in the `provider` data of the call.
+pub(crate) fn call_id(provider: &str) -> Option<String> {
+    let id = Raw::parse(provider)
+        .ok()?
+        .get("openai-responses")?
+        .get_str("id")?;
+    (!id.is_empty()).then(|| id.into_owned())
+}
+
+/// One part of a message.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub is_refusal: bool,
+    pub text: String,
+    pub annotations: Vec<Value>,
+    pub logprobs: Vec<Value>,
+}
+
+/// The member `status` of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ItemStatus {
+    InProgress,
+    Completed,
+    Incomplete,
+}
+
+impl ItemStatus {
+    fn name(self) -> &'static str {
+        match self {
+            ItemStatus::InProgress => "in_progress",
+            ItemStatus::Completed => "completed",
+            ItemStatus::Incomplete => "incomplete",
+        }
+    }
+}
+
+impl Part {
+    pub fn json(&self) -> String {
+        let mut out = Vec::new();
+        let mut o = Object::open(&mut out);
+        if self.is_refusal {
+            o.str("type", "refusal").str("refusal", &self.text);
+        } else {
+            o.str("type", "output_text").str("text", &self.text);
+            o.raw("annotations", &list(&self.annotations))
+                .raw("logprobs", &list(&self.logprobs));
+        }
+        o.close();
+        text(out)
+    }
+}
+
+impl Item {
+    pub fn call(head: CallHead, is_custom: bool) -> Item {
+        if is_custom {
+            Item::Custom {
+                head,
+                input: FreeText::default(),
+            }
+        } else {
+            Item::Call {
+                head,
+                arguments: String::new(),
+            }
+        }
+    }
+
+    /// Reasoning before its text.
+    pub fn reasoning() -> Item {
+        Item::Reasoning {
+            text: String::new(),
+            carried: None,
+            own: None,
+        }
+    }
+
+    /// The `type` of an item that the provider announces.
+    pub fn kind(&self) -> Option<&'static str> {
+        match self {
+            Item::Message { .. } => Some("message"),
+            Item::Reasoning { .. } => Some("reasoning"),
+            Item::Own(..) | Item::Encrypted(_) | Item::Call { .. } | Item::Custom { .. } => None,
+        }
+    }
+
+    pub fn is_call(&self) -> bool {
+        matches!(self, Item::Call { .. } | Item::Custom { .. })
+    }
+
+    /// Its id, which differs from the id of its call: clients keep both.
+    pub fn id(&self, answer: &str, index: u32) -> String {
+        let prefix = match self {
+            Item::Message { .. } => "msg",
+            Item::Own(id, _)
+            | Item::Encrypted(EncryptedItem { id: Some(id), .. })
+            | Item::Call {
+                head: CallHead {
+                    item_id: Some(id), ..
+                },
+                ..
+            }
+            | Item::Custom {
+                head: CallHead {
+                    item_id: Some(id), ..
+                },
+                ..
+            } => return id.clone(),
+            Item::Reasoning { .. } | Item::Encrypted(_) => "rs",
+            Item::Call { .. } => "fc",
+            Item::Custom { .. } => "ctc",
+        };
+        format!("{prefix}_{answer}_{index}")
+    }
+
+    /// The item with this id.
+    pub fn json(&self, id: &str, status: ItemStatus) -> String {
+        let mut out = Vec::new();
+        let mut o = Object::open(&mut out);
+        let status = status.name();
+        match self {
+            Item::Message { parts, members } => {
+                o.str("type", "message")
+                    .str("id", id)
+                    .str("status", status)
+                    .str("role", "assistant");
+                o.array("content", |a| {
+                    parts.iter().for_each(|part| _ = a.raw(&part.json()))
+                });
+                details::write(&mut o, members);
+            }
+            Item::Own(_, members) => details::write(&mut o, members),
+            // Reasoning has no status, which the API refuses when the item comes back.
+            Item::Reasoning {
+                own: Some(own),
+                text,
+                ..
+            } => {
+                o.close();
+                return with_summary(own, text);
+            }
+            Item::Reasoning { text, carried, .. } => {
+                o.str("type", "reasoning")
+                    .str("id", id)
+                    .array("summary", |a| {
+                        if !text.is_empty() {
+                            a.object(|o| summary(o, text));
+                        }
+                    });
+                o.maybe_str("encrypted_content", carried.as_deref());
+            }
+            Item::Encrypted(item) => {
+                o.str("type", "reasoning")
+                    .str("id", id)
+                    .raw("summary", "[]");
+                o.str("encrypted_content", &item.content);
+            }
+            Item::Call { head, arguments } => {
+                head.write(&mut o, "function_call", id);
+                o.str("arguments", arguments).str("status", status);
+            }
+            Item::Custom { head, input } => {
+                head.write(&mut o, "custom_tool_call", id);
+                o.str("input", input.text()).str("status", status);
+            }
+        }
+        o.close();
+        text(out)
+    }
+}
+
+/// A provider's item of reasoning, with `text` as its summary where it has none: the AI SDK reads
+/// nothing else of a whole answer. Encrypted reasoning is verified when it comes back, and stays as
+/// it is.
+fn with_summary(own: &str, text: &str) -> String {
+    let mut members = details::members(own.as_bytes());
+    let is_empty = |name: &str| {
+        members
+            .get(name)
+            .is_none_or(|value| value.is_null() || value.as_array().is_some_and(Vec::is_empty))
+    };
+    if text.is_empty() || !is_empty("summary") || !is_empty("encrypted_content") {
+        return own.to_owned();
+    }
+    members.insert(
+        "summary".to_owned(),
+        serde_json::json!([{"type": "summary_text", "text": text}]),
+    );
+    Value::from(members).to_string()
+}
+
+/// A list as JSON.
+pub(crate) fn list(values: &[Value]) -> String {
+    if values.is_empty() {
+        "[]".to_owned()
+    } else {
+        Value::from(values.to_vec()).to_string()
+    }
+}
+
+/// The one part of a summary.
+pub(crate) fn summary(o: &mut Object<'_>, text: &str) {
+    o.str("type", "summary_text").str("text", text);
+}
+
+impl CallHead {
+    fn write(&self, o: &mut Object<'_>, kind: &str, id: &str) {
+        o.str("type", kind)
+            .str("id", id)
+            .str("call_id", &self.call_id)
+            .str("name", &self.name);
+        o.maybe_str("namespace", self.namespace.as_deref());
+    }
+}
+
+impl EncryptedItem {
+    /// The item in the `provider` data of a step, if that is of this API and encrypted.
+    pub fn of(provider: &str) -> Option<EncryptedItem> {
+        let provider = Raw::parse(provider).ok()?;
+        let item = provider.at(&["openai-responses", "item"])?;
+        let text = |key: &str| {
+            item.get_str(key)
+                .filter(|text| !text.is_empty())
+                .map(std::borrow::Cow::into_owned)
+        };
+        Some(EncryptedItem {
+            id: text("id"),
+            content: text("encrypted_content")?,
+        })
+    }
+}
+
+/// What was written here is UTF-8.
+fn text(json: Vec<u8>) -> String {
+    String::from_utf8(json).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_summary;
+
+    #[test]
+    fn reasoning_gets_a_summary_only_where_it_has_none_and_is_not_encrypted() {
+        let bare = r#"{"type":"reasoning","id":"rs","summary":[],"content":[]}"#;
+        let summed = with_summary(bare, "Think.");
+        assert!(
+            summed.contains(r#""summary":[{"type":"summary_text","text":"Think."}]"#),
+            "{summed}"
+        );
+        let own = r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"Own."}]}"#;
+        let sealed = r#"{"type":"reasoning","summary":[],"encrypted_content":"x"}"#;
+        for (item, text) in [(own, "Think."), (sealed, "Think."), (bare, "")] {
+            assert_eq!(with_summary(item, text), item);
+        }
+    }
+}
+
+/// The free text so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FreeText {
+    place: Place,
+    /// Arguments that were not read yet: the beginning of `{"input":"`, or an escape that was
+    /// split.
+    rest: String,
+    half: Surrogates,
+    text: String,
+}
+
+/// Where in the arguments the next byte is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// Before the text.
+    #[default]
+    Before,
+    Inside,
+    Behind,
+    /// The arguments begin in another way, and are read at their end.
+    Elsewhere,
+}
+
+impl FreeText {
+    /// The text so far.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Takes the next arguments, and returns the text that they add.
+    pub fn push(&mut self, arguments: &str) -> String {
+        if matches!(self.place, Place::Behind | Place::Elsewhere) {
+            return String::new();
+        }
+        self.rest.push_str(arguments);
+        if self.place == Place::Before {
+            let Some(at) = start(&self.rest) else {
+                if self.rest.len() > LONGEST_START {
+                    self.place = Place::Elsewhere;
+                    self.rest = String::new();
+                }
+                return String::new();
+            };
+            self.rest.drain(..at);
+            self.place = Place::Inside;
+        }
+        let (whole, is_closed) = inside(&self.rest);
+        let text = self.unescape(whole);
+        self.rest.drain(..whole);
+        if is_closed {
+            self.place = Place::Behind;
+        }
+        text
+    }
+
+    /// Takes the end of the arguments, which are `all`, and returns the text that was not returned
+    /// before. Arguments without a string `input` are the text themselves.
+    pub fn finish(&mut self, all: &str) -> String {
+        if matches!(self.place, Place::Before | Place::Elsewhere) {
+            let input = Raw::parse(all).ok().and_then(|raw| raw.get_str("input"));
+            self.text = input.map_or_else(|| all.to_owned(), std::borrow::Cow::into_owned);
+            self.place = Place::Behind;
+            return self.text.clone();
+        }
+        String::new()
+    }
+
+    /// The first `len` bytes of the rest, which are the inside of a JSON string, as text.
+    fn unescape(&mut self, len: usize) -> String {
+        let mut text = String::new();
+        if let Ok(string) = Raw::parse(&format!("\"{}\"", &self.rest[..len])) {
+            self.half.push(string, &mut text);
+        }
+        self.text.push_str(&text);
+        text
+    }
+}
+
+/// How long `{"input":"` with its white space may be, so that it is not searched for again and
+/// again.
+const LONGEST_START: usize = 64;
+
+/// The index behind `{"input":"`, with white space between the tokens.
+fn start(arguments: &str) -> Option<usize> {
+    let arguments = event::cut(arguments, LONGEST_START);
+    let mut rest = arguments;
+    for token in ["{", "\"input\"", ":", "\""] {
+        rest = rest
+            .trim_start_matches([' ', '\t', '\n', '\r'])
+            .strip_prefix(token)?;
+    }
+    Some(arguments.len() - rest.len())
+}
+
+/// How many bytes of this inside of a JSON string can be read now, and whether the string ends
+/// there.
+fn inside(rest: &str) -> (usize, bool) {
+    let bytes = rest.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let width = match (byte, bytes.get(at + 1)) {
+            (b'"', _) => return (at, true),
+            (b'\\', Some(b'u')) => 6,
+            (b'\\', _) => 2,
+            _ => 1,
+        };
+        if at + width > bytes.len() {
+            break;
+        }
+        at += width;
+    }
+    (at, false)
+}
+
+#[cfg(test)]
+mod custom_tests {
+    use super::*;
+
+    #[test]
+    fn any_split_gives_the_same_text() {
+        let all = r#" { "input" : "a\n\"b\" \u00e9\ud83d\ude00é}" }"#;
+        let want = "a\n\"b\" é😀é}";
+        for first in (0..=all.len()).filter(|at| all.is_char_boundary(*at)) {
+            for second in (first..=all.len()).filter(|at| all.is_char_boundary(*at)) {
+                let mut free = FreeText::default();
+                let mut text = free.push(&all[..first])
+                    + &free.push(&all[first..second])
+                    + &free.push(&all[second..]);
+                text += &free.finish(all);
+                assert_eq!(
+                    (text.as_str(), free.text()),
+                    (want, want),
+                    "split at {first} and {second}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn other_arguments_are_read_at_their_end() {
+        for (all, want) in [
+            (r#"{"patch":"x","input":"y"}"#, "y"),
+            (r#"{"patch":"x"}"#, r#"{"patch":"x"}"#),
+            (r#"{"input":{"a":1}}"#, r#"{"input":{"a":1}}"#),
+            (r#"{"input":""}"#, ""),
+            ("{}", "{}"),
+            (
+                &format!(
+                    "{{{}\"input\":\"late\",\"input\":\"later\"}}",
+                    " ".repeat(LONGEST_START)
+                ),
+                "later",
+            ),
+        ] {
+            let mut free = FreeText::default();
+            let text = free.push(all) + &free.finish(all);
+            assert_eq!((text.as_str(), free.text()), (want, want));
+            let mut free = FreeText::default();
+            let text = all
+                .chars()
+                .map(|c| free.push(c.encode_utf8(&mut [0; 4])))
+                .collect::<String>()
+                + &free.finish(all);
+            assert_eq!((text.as_str(), free.text()), (want, want));
+        }
+    }
+}

@@ -1,0 +1,608 @@
+//! The stream and the whole answer of OpenAI's `/v1/responses`.
+//!
+//! Source of the format: OpenAI's "Streaming events"
+//! (platform.openai.com/docs/api-reference/responses-streaming), Open Responses (openresponses.org,
+//! `schema/openapi.json` in github.com/openresponses/openresponses), and what the clients
+//! accumulate: openai-node's `lib/responses/ResponseAccumulator.ts`, which throws on an unknown
+//! event type, on an index without an item and on anything before `response.created`;
+//! openai-python's `lib/streaming/responses/_responses.py`; `codex-api/src/sse/responses.rs` in
+//! Codex.
+//!
+//! Reasoning is written as a summary: Codex and the AI SDK show that, and pass over
+//! `reasoning_text`. A call that the token limit cut has neither `done` event: Codex (0.169.0,
+//! measured on 2026-11-23) runs a call at its `output_item.done`, whatever the status is. It is
+//! `incomplete` in the `output` of `response.incomplete`.
+
+use crate::answer::details::{Members, Place, merge};
+use crate::answer::draft::Draft;
+use crate::answer::failure::Failure;
+use crate::answer::step::{AnswerOptions, Step, Usage};
+use crate::answer::writer::{AnswerFormat, StreamWriter, frame, openai_error};
+use crate::carried::carry;
+use crate::inbound::tools::NamespacedTool;
+use crate::openai_responses::envelope::{Envelope, Outcome};
+use crate::openai_responses::output;
+use crate::openai_responses::output::{CallHead, EncryptedItem, Item, ItemData, ItemStatus, Part};
+use crate::put::Put;
+use event::Object;
+use event::payload::FinishReason;
+use serde_json::Value;
+
+/// How this API writes answers.
+pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
+    path: "/v1/responses",
+    stream: Some(|options| Box::new(Writer::new(options))),
+    whole,
+    error: openai_error,
+};
+
+struct Writer {
+    envelope: Envelope,
+    custom_tools: Vec<String>,
+    namespaced_tools: Vec<NamespacedTool>,
+    /// The number of the next event.
+    sequence: u64,
+    /// The items that are done, JSON with commas between them.
+    output: Vec<u8>,
+    /// The index of the open item, or of the next one.
+    index: u32,
+    open: Option<Item>,
+    /// The bytes of the open item.
+    held: usize,
+    /// The id of the open item.
+    id: String,
+    /// The kind of the item that the provider begins next, and its id.
+    next: Option<(String, String)>,
+    finish: Option<FinishReason>,
+    is_done: bool,
+    /// Members of the text that comes next, or of its message.
+    logprobs: Vec<Value>,
+    annotations: Vec<Value>,
+    members: Members,
+}
+
+impl Writer {
+    fn new(options: &AnswerOptions) -> Writer {
+        Writer {
+            envelope: Envelope::new(options),
+            custom_tools: options.custom_tools.clone(),
+            namespaced_tools: options.namespaced_tools.clone(),
+            sequence: 0,
+            output: Vec::new(),
+            index: 0,
+            open: None,
+            held: 0,
+            id: String::new(),
+            next: None,
+            finish: None,
+            is_done: false,
+            logprobs: Vec::new(),
+            annotations: Vec::new(),
+            members: Members::new(),
+        }
+    }
+
+    /// Writes the event `name` with the next number.
+    fn event(&mut self, name: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        frame(out, name, |o| {
+            o.int("sequence_number", self.sequence);
+            fill(o);
+        });
+        self.sequence += 1;
+    }
+
+    /// Writes an event with the whole response.
+    fn lifecycle(&mut self, name: &str, outcome: &Outcome<'_>, out: &mut Vec<u8>) {
+        let mut response = Vec::new();
+        self.envelope.write(outcome, &self.output, &mut response);
+        self.event(name, out, |o| {
+            _ = o.raw("response", &String::from_utf8_lossy(&response))
+        });
+    }
+
+    /// Writes an event about the open item.
+    fn item_event(&mut self, name: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        let (id, index) = (std::mem::take(&mut self.id), self.index);
+        self.event(name, out, |o| {
+            o.str("item_id", &id).int("output_index", index);
+            fill(o);
+        });
+        self.id = id;
+    }
+
+    /// The open item as JSON.
+    fn item_json(&self, status: ItemStatus) -> String {
+        self.open
+            .as_ref()
+            .map(|item| item.json(&self.id, status))
+            .unwrap_or_default()
+    }
+
+    fn open(&mut self, item: Item, out: &mut Vec<u8>) {
+        self.close(ItemStatus::Completed, out);
+        // Text of the provider's may begin with reasoning, which has no id of its own.
+        let own = self.next.take_if(|(kind, _)| item.kind() == Some(kind));
+        self.id = own.map_or_else(|| item.id(&self.envelope.id, self.index), |(_, id)| id);
+        self.open = Some(item);
+        let (json, index) = (self.item_json(ItemStatus::InProgress), self.index);
+        self.event("response.output_item.added", out, |o| {
+            _ = o.int("output_index", index).raw("item", &json)
+        });
+    }
+
+    /// Ends the open item, with its `done` events. A call must have got its end.
+    fn close(&mut self, status: ItemStatus, out: &mut Vec<u8>) {
+        self.close_part(out);
+        match &self.open {
+            Some(Item::Call { head, arguments }) => {
+                let (name, arguments) = (head.name.clone(), arguments.clone());
+                self.item_event("response.function_call_arguments.done", out, |o| {
+                    o.str("name", &name).str("arguments", &arguments);
+                });
+            }
+            Some(Item::Custom { input, .. }) => {
+                let input = input.text().to_owned();
+                self.item_event("response.custom_tool_call_input.done", out, |o| {
+                    _ = o.str("input", &input)
+                });
+            }
+            Some(_) => {}
+            None => return,
+        }
+        if let Some(Item::Message { members, .. }) = &mut self.open {
+            *members = std::mem::take(&mut self.members);
+        }
+        let (json, index) = (self.item_json(status), self.index);
+        self.event("response.output_item.done", out, |o| {
+            _ = o.int("output_index", index).raw("item", &json)
+        });
+        self.keep(&json);
+    }
+
+    /// Ends the open item without its `done` events. A free text that was cut is left out of the
+    /// output: it looks like a whole one, and the AI SDK does not read the status.
+    fn abandon(&mut self) {
+        match &self.open {
+            None => {}
+            Some(Item::Custom { .. }) => (self.open, self.held) = (None, 0),
+            Some(_) => {
+                let json = self.item_json(ItemStatus::Incomplete);
+                self.keep(&json);
+            }
+        }
+    }
+
+    fn keep(&mut self, json: &str) {
+        if !self.output.is_empty() {
+            self.output.push(b',');
+        }
+        self.output.extend_from_slice(json.as_bytes());
+        (self.open, self.held) = (None, 0);
+        self.index += 1;
+    }
+
+    /// Makes sure that a message is open, with a part of this kind at its end.
+    fn part(&mut self, is_refusal: bool, out: &mut Vec<u8>) {
+        if !matches!(self.open, Some(Item::Message { .. })) {
+            self.open(
+                Item::Message {
+                    parts: Vec::new(),
+                    members: Members::new(),
+                },
+                out,
+            );
+        }
+        let Some(Item::Message { parts, .. }) = &self.open else {
+            return;
+        };
+        if parts.last().is_some_and(|p| p.is_refusal == is_refusal) {
+            return;
+        }
+        self.close_part(out);
+        let Some(Item::Message { parts, .. }) = &mut self.open else {
+            return;
+        };
+        let content = parts.len();
+        let part = Part {
+            is_refusal,
+            text: String::new(),
+            annotations: Vec::new(),
+            logprobs: Vec::new(),
+        };
+        let json = part.json();
+        parts.push(part);
+        self.held += size_of::<Part>();
+        self.item_event("response.content_part.added", out, |o| {
+            _ = o.int("content_index", at(content)).raw("part", &json)
+        });
+    }
+
+    fn close_part(&mut self, out: &mut Vec<u8>) {
+        match &self.open {
+            Some(Item::Message { .. }) => {
+                self.annotate(out);
+                let Some(Item::Message { parts, .. }) = &mut self.open else {
+                    return;
+                };
+                let Some(part) = parts.last_mut() else { return };
+                part.logprobs.append(&mut self.logprobs);
+                let part = part.clone();
+                let content = parts.len() - 1;
+                let name = if part.is_refusal {
+                    "response.refusal.done"
+                } else {
+                    "response.output_text.done"
+                };
+                self.item_event(name, out, |o| {
+                    o.int("content_index", at(content));
+                    if part.is_refusal {
+                        o.str("refusal", &part.text);
+                    } else {
+                        o.str("text", &part.text)
+                            .raw("logprobs", &output::list(&part.logprobs));
+                    }
+                });
+                let json = part.json();
+                self.item_event("response.content_part.done", out, |o| {
+                    o.int("content_index", at(content)).raw("part", &json);
+                });
+            }
+            Some(Item::Reasoning { text, .. }) if !text.is_empty() => {
+                let text = text.clone();
+                self.item_event("response.reasoning_summary_text.done", out, |o| {
+                    o.int("summary_index", 0).str("text", &text);
+                });
+                self.item_event("response.reasoning_summary_part.done", out, |o| {
+                    o.int("summary_index", 0)
+                        .object("part", |o| output::summary(o, &text));
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, is_refusal: bool, text: &str, out: &mut Vec<u8>) {
+        self.part(is_refusal, out);
+        let logprobs = if is_refusal {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.logprobs)
+        };
+        let Some(Item::Message { parts, .. }) = &mut self.open else {
+            return;
+        };
+        let content = parts.len().saturating_sub(1);
+        let shown = output::list(&logprobs);
+        if let Some(part) = parts.last_mut() {
+            part.text.push_str(text);
+            part.logprobs.extend(logprobs);
+            self.held += text.len() + shown.len();
+        }
+        let name = if is_refusal {
+            "response.refusal.delta"
+        } else {
+            "response.output_text.delta"
+        };
+        self.item_event(name, out, |o| {
+            o.int("content_index", at(content)).str("delta", text);
+            if !is_refusal {
+                o.raw("logprobs", &shown);
+            }
+        });
+    }
+
+    /// Members of the provider's answer.
+    fn details(&mut self, place: Place, members: &Members, out: &mut Vec<u8>) {
+        match place {
+            Place::Answer => merge(&mut self.envelope.members, members.clone(), false),
+            Place::Usage => merge(&mut self.envelope.counts, members.clone(), false),
+            Place::Choice | Place::Message => merge(&mut self.members, members.clone(), false),
+            Place::Text => {
+                let list = |name: &str| {
+                    members
+                        .get(name)
+                        .and_then(Value::as_array)
+                        .into_iter()
+                        .flatten()
+                        .cloned()
+                };
+                self.logprobs.extend(list("logprobs"));
+                self.annotations.extend(list("annotations"));
+                self.annotate(out);
+            }
+            Place::Call => {}
+            Place::Item => {
+                let id = members.get("id").and_then(Value::as_str).map(str::to_owned);
+                let id = id.unwrap_or_else(|| format!("item_{}_{}", self.envelope.id, self.index));
+                let mut members = members.clone();
+                members.put("id", id.as_str());
+                self.open(Item::Own(id, members), out);
+                self.close(ItemStatus::Completed, out);
+            }
+        }
+    }
+
+    /// Writes the annotations that have come for the part that is open.
+    fn annotate(&mut self, out: &mut Vec<u8>) {
+        let Some(Item::Message { parts, .. }) = &mut self.open else {
+            return;
+        };
+        let content = parts.len().saturating_sub(1);
+        let Some(part) = parts.last_mut().filter(|part| !part.is_refusal) else {
+            return;
+        };
+        let first = part.annotations.len();
+        let end = part.text.chars().count();
+        let list: Vec<Value> = std::mem::take(&mut self.annotations)
+            .into_iter()
+            .map(|annotation| cited(annotation, end))
+            .collect();
+        part.annotations.extend(list.iter().cloned());
+        for (number, annotation) in list.iter().enumerate() {
+            let json = annotation.to_string();
+            self.held += json.len();
+            self.item_event("response.output_text.annotation.added", out, |o| {
+                o.int("content_index", at(content))
+                    .int("annotation_index", at(first + number));
+                o.raw("annotation", &json);
+            });
+        }
+    }
+
+    fn reasoning(&mut self, piece: &str, provider: Option<&str>, out: &mut Vec<u8>) {
+        if !piece.is_empty() {
+            self.reasoning_text(piece, out);
+        }
+        let Some(provider) = provider else { return };
+        match ItemData::of(provider) {
+            Some(ItemData::Begins { kind, id }) => {
+                self.close(ItemStatus::Completed, out);
+                self.next = Some((kind, id)).filter(|(_, id)| !id.is_empty());
+                return;
+            }
+            // The end of an item that has begun under the provider's id, or of one without text.
+            Some(ItemData::Ends { id, json }) if self.begins(&id, out) => {
+                if let Some(Item::Reasoning { own, .. }) = &mut self.open {
+                    self.held += json.len();
+                    *own = Some(json);
+                }
+                return self.close(ItemStatus::Completed, out);
+            }
+            _ => {}
+        }
+        let foreign = carry(provider, "openai-responses");
+        if foreign.is_some() && !matches!(self.open, Some(Item::Reasoning { .. })) {
+            self.open(Item::reasoning(), out);
+        }
+        if let Some(Item::Reasoning { carried, .. }) = &mut self.open {
+            *carried = foreign;
+            self.close(ItemStatus::Completed, out);
+        }
+        if let Some(item) = EncryptedItem::of(provider) {
+            self.open(Item::Encrypted(item), out);
+            self.close(ItemStatus::Completed, out);
+        }
+    }
+
+    /// Whether the provider's reasoning `id` is open; it begins if its id was announced.
+    fn begins(&mut self, id: &str, out: &mut Vec<u8>) -> bool {
+        if self.next.as_ref().is_some_and(|(_, next)| next == id) {
+            self.open(Item::reasoning(), out);
+        }
+        self.id == id && matches!(self.open, Some(Item::Reasoning { .. }))
+    }
+
+    fn reasoning_text(&mut self, piece: &str, out: &mut Vec<u8>) {
+        if !matches!(self.open, Some(Item::Reasoning { .. })) {
+            self.open(Item::reasoning(), out);
+            self.item_event("response.reasoning_summary_part.added", out, |o| {
+                o.int("summary_index", 0)
+                    .object("part", |o| output::summary(o, ""));
+            });
+        }
+        if let Some(Item::Reasoning { text, .. }) = &mut self.open {
+            text.push_str(piece);
+            self.held += piece.len();
+        }
+        self.item_event("response.reasoning_summary_text.delta", out, |o| {
+            o.int("summary_index", 0).str("delta", piece);
+        });
+    }
+
+    fn call(&mut self, id: &str, name: &str, provider: Option<&str>, out: &mut Vec<u8>) {
+        let is_custom = self.custom_tools.iter().any(|tool| tool == name);
+        let tool = self
+            .namespaced_tools
+            .iter()
+            .find(|tool| tool.full_name == name);
+        let head = CallHead {
+            call_id: id.to_owned(),
+            name: tool.map_or(name, |tool| &tool.name).to_owned(),
+            namespace: tool.map(|tool| tool.namespace.clone()),
+            item_id: provider.and_then(output::call_id),
+        };
+        self.open(Item::call(head, is_custom), out);
+    }
+
+    fn arguments(&mut self, piece: &str, out: &mut Vec<u8>) {
+        self.held += piece.len();
+        match &mut self.open {
+            Some(Item::Call { arguments, .. }) => {
+                arguments.push_str(piece);
+                self.item_event("response.function_call_arguments.delta", out, |o| {
+                    _ = o.str("delta", piece)
+                });
+            }
+            Some(Item::Custom { input, .. }) => {
+                let text = input.push(piece);
+                self.custom_delta(&text, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn custom_delta(&mut self, text: &str, out: &mut Vec<u8>) {
+        if !text.is_empty() {
+            self.item_event("response.custom_tool_call_input.delta", out, |o| {
+                _ = o.str("delta", text)
+            });
+        }
+    }
+
+    fn call_end(&mut self, all: &str, out: &mut Vec<u8>) {
+        if let Some(Item::Custom { input, .. }) = &mut self.open {
+            let rest = input.finish(all);
+            self.custom_delta(&rest, out);
+        }
+        self.close(ItemStatus::Completed, out);
+    }
+
+    fn end(&mut self, reason: FinishReason, out: &mut Vec<u8>) {
+        let is_cut_call = self.open.as_ref().is_some_and(Item::is_call);
+        if is_cut_call {
+            self.abandon();
+        } else {
+            self.close(
+                if reason.is_whole() {
+                    ItemStatus::Completed
+                } else {
+                    ItemStatus::Incomplete
+                },
+                out,
+            );
+        }
+        self.finish = Some(reason);
+    }
+
+    fn outcome(&self, usage: Usage) -> Outcome<'static> {
+        match self.finish {
+            Some(FinishReason::Length) => Outcome::Incomplete("max_output_tokens", usage),
+            Some(FinishReason::ContentFilter) => Outcome::Incomplete("content_filter", usage),
+            _ => Outcome::Completed(usage),
+        }
+    }
+
+    fn last(&mut self, name: &str, outcome: &Outcome<'_>, out: &mut Vec<u8>) {
+        self.is_done = true;
+        self.lifecycle(name, outcome, out);
+        self.output = Vec::new();
+        out.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    fn fail(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        self.abandon();
+        self.last("response.failed", &Outcome::Failed(failure), out);
+    }
+}
+
+impl StreamWriter for Writer {
+    fn set_id(&mut self, id: &str) {
+        self.envelope.set_id(id);
+    }
+
+    fn kept(&self) -> usize {
+        if self.is_done {
+            0
+        } else {
+            self.output.len() + self.held
+        }
+    }
+
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
+        // This API has one answer.
+        if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
+            return;
+        }
+        match *step {
+            Step::Begin => {
+                self.envelope.set_model(model);
+                self.lifecycle("response.created", &Outcome::InProgress, out);
+                self.lifecycle("response.in_progress", &Outcome::InProgress, out);
+            }
+            Step::Reasoning { text, provider } => self.reasoning(text, provider, out),
+            Step::Text(text) => self.message(false, text, out),
+            Step::Refusal(text) => self.message(true, text, out),
+            Step::CallBegin { id, name, provider } => self.call(id, name, provider, out),
+            Step::CallArguments(piece) => self.arguments(piece, out),
+            Step::CallEnd { arguments, .. } => self.call_end(arguments, out),
+            Step::Details(place, members) => self.details(place, members, out),
+            Step::End { reason, .. } => self.end(reason, out),
+            // openai-node throws on an event type that it does not know.
+            Step::Extras(_) => {}
+            Step::Usage(usage) => {
+                let outcome = self.outcome(usage);
+                self.last(outcome.event(), &outcome, out);
+            }
+            Step::Failed(failure) => self.fail(failure, out),
+        }
+    }
+
+    /// Comments do not reset the idle timer of Codex (github.com/openai/codex/issues/31539);
+    /// openai-node knows this event.
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        self.event("keepalive", out, |_| {});
+    }
+}
+
+/// An index for JSON.
+fn at(index: usize) -> i128 {
+    i128::try_from(index).unwrap_or_default()
+}
+
+/// An annotation with all members that its type has: xAI names the address alone, and the AI SDK
+/// then refuses the whole answer. `end` is the length of the text before it, in characters.
+fn cited(mut annotation: Value, end: usize) -> Value {
+    if let Some(members) = annotation.as_object_mut().filter(|members| {
+        members
+            .get("type")
+            .is_some_and(|kind| kind == "url_citation")
+    }) {
+        for (name, value) in [
+            ("start_index", end.into()),
+            ("end_index", end.into()),
+            ("title", Value::from("")),
+        ] {
+            if members.get(name).is_none_or(Value::is_null) {
+                members.insert(name.to_owned(), value);
+            }
+        }
+    }
+    annotation
+}
+
+/// The whole response, made by the writer of the stream, so that the two have the same items.
+fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &str) -> Vec<u8> {
+    let mut writer = Writer::new(options);
+    let mut unread = Vec::new();
+    draft.replay(0, &mut |step| {
+        writer.step(0, step, model, &mut unread);
+        unread.clear();
+    });
+    let mut out = Vec::new();
+    writer.envelope.set_model(model);
+    writer.envelope.write(
+        &writer.outcome(usage.copied().unwrap_or_default()),
+        &writer.output,
+        &mut out,
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cited;
+    use serde_json::json;
+
+    #[test]
+    fn a_citation_has_all_members_of_its_type_and_others_stay() {
+        let bare = json!({"type": "url_citation", "url": "u", "title": null});
+        assert_eq!(
+            cited(bare, 3),
+            json!({"type": "url_citation", "url": "u", "title": "", "start_index": 3, "end_index": 3})
+        );
+        let whole = json!({"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 2});
+        assert_eq!(cited(whole.clone(), 3), whole);
+        let file = json!({"type": "file_citation", "file_id": "f"});
+        assert_eq!(cited(file.clone(), 3), file);
+    }
+}

@@ -1,0 +1,499 @@
+//! Recognises the API of a body.
+
+use crate::Api;
+use crate::failure::{Failure, sentence};
+use crate::framing::{Frame, Framing};
+use crate::tape::is_tape;
+use crate::turn::Words;
+use event::payload::{Error, Message};
+use event::{Event, Kind, Raw, Scanner};
+
+/// The API whose body begins with `bytes` (some KiB are enough; the last frame may be cut). `None`
+/// without a mark of one. With `all` the caller will not read more; without it `None` also means
+/// that the next frame may still decide between two APIs.
+///
+/// The first frame with a mark of one API decides. The shape that many servers share is
+/// [`Api::OpenaiChat`]; an error object alone counts as the API whose envelope it has.
+pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
+    let mut found = None;
+    let mut shared = None;
+    let mut error = None;
+    let mut on = |frame: Frame<'_>| {
+        let (name, text) = match frame {
+            Frame::Event { name, data } => (name, data),
+            Frame::Value(text) | Frame::Broken(text) => (None, text),
+            Frame::Foreign { .. } | Frame::Damaged(_) | Frame::TooLong => return,
+        };
+        if found.is_some() {
+            return;
+        }
+        match Raw::parse(text) {
+            Ok(data) => {
+                found = by_frame(name, data);
+                if found == Some(Api::OpenaiChat) && may_be_mistral(data) {
+                    (shared, found) = (found, None);
+                }
+                error = error.or_else(|| by_error(data));
+            }
+            // Only the beginning of a value; without `all` its rest may follow.
+            Err(_) if all && shared.is_none() => found = by_beginning(text),
+            Err(_) => {}
+        }
+    };
+    let mut framing = Framing::new(usize::MAX);
+    framing.push(bytes, &mut on);
+    framing.finish(&mut on);
+    let array = bytes.trim_ascii_start().starts_with(b"[");
+    let last = if array && error.is_some() {
+        Some(Api::Gemini)
+    } else {
+        error
+    };
+    // A frame that was cut may be whole with the next bytes.
+    found.or(if all {
+        shared.or(last)
+    } else {
+        last.filter(|_| shared.is_none())
+    })
+}
+
+/// The API that a frame has a mark of.
+fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
+    let has = |key: &str| data.get(key).is_some();
+    if let Some(choices) = data.get("choices").filter(|c| c.is_array()) {
+        return Some(if is_mistral(data, choices) {
+            Api::Mistral
+        } else {
+            Api::OpenaiChat
+        });
+    }
+    // Google's Cloud Code wraps each response.
+    if data.at(&["response", "candidates"]).is_some() {
+        return Some(Api::Gemini);
+    }
+    if has("candidates") || has("usageMetadata") || has("promptFeedback") {
+        return Some(Api::Gemini);
+    }
+    if data.get_str("object").is_some_and(|o| o == "response") {
+        return Some(Api::OpenaiResponses);
+    }
+    if has("messageStart") || has("contentBlockStart") || has("contentBlockDelta") {
+        return Some(Api::Anthropic);
+    }
+    if has("done") && (has("message") || has("response")) && has("model") {
+        return Some(Api::Ollama);
+    }
+    let kind = data.get_str("type");
+    match kind.as_deref().or(name) {
+        Some(
+            "message_start"
+            | "message_delta"
+            | "message_stop"
+            | "content_block_start"
+            | "content_block_delta"
+            | "content_block_stop"
+            | "ping",
+        ) => Some(Api::Anthropic),
+        Some("message") if has("content") => Some(Api::Anthropic),
+        Some(
+            "message-start" | "content-start" | "content-delta" | "tool-plan-delta"
+            | "tool-call-start" | "message-end",
+        ) => Some(Api::Cohere),
+        Some(kind) if kind.starts_with("response.") => Some(Api::OpenaiResponses),
+        None if data.at(&["message", "role"]).is_some() && has("finish_reason") => {
+            Some(Api::Cohere)
+        }
+        _ => None,
+    }
+}
+
+/// Why a body of `api` gave no event, judged from its first frame: an error without a common
+/// envelope (Cohere's, FastAPI's), or a frame of another API. `None` if the frame is of this API,
+/// so that the body was cut.
+pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str, words: &Words) -> Option<Failure> {
+    let data = Raw::parse(text).ok()?;
+    match by_frame(name, data) {
+        Some(other)
+            if other == api
+                || [api, other]
+                    .iter()
+                    .all(|a| matches!(a, Api::OpenaiChat | Api::Mistral)) =>
+        {
+            None
+        }
+        Some(other) => {
+            let message = format!(
+                "this is a stream of {}, not of {}: {} {}",
+                other.name(),
+                api.name(),
+                words.other_api,
+                other.name()
+            );
+            Some(Failure::new("wrong_api", message, false))
+        }
+        None if ["message", "detail"]
+            .iter()
+            .any(|key| data.get(key).is_some_and(|v| v.is_str() || v.is_array())) =>
+        {
+            Some(Failure::of(data, None))
+        }
+        None => {
+            let message = format!(
+                "the provider answered with JSON that is nothing of {}: {}",
+                api.name(),
+                sentence(text)
+            );
+            Some(Failure::new("not_a_stream", message, false))
+        }
+    }
+}
+
+/// Whether a chat frame is of Mistral's own service. Its models elsewhere (OpenRouter, vLLM,
+/// Venice) speak as their servers do, with ids of nine characters too, so neither a model's name
+/// nor a call's id decides.
+fn is_mistral(data: Raw<'_>, choices: Raw<'_>) -> bool {
+    // It pads each chunk with content, to hide its length
+    // (https://docs.mistral.ai/resources/changelogs, May 2026). Amazon's Bedrock pads with the same
+    // member.
+    let is_padded = || {
+        data.get_str("p")
+            .is_some_and(|p| !p.is_empty() && PADDING.starts_with(p.as_ref()))
+    };
+    let has_parts = |c: Raw<'_>, part| c.at(&[part, "content"]).is_some_and(Raw::is_array);
+    is_mistral_model(&data.get_str("model").unwrap_or_default())
+        && (is_padded()
+            || is_hex(&data.get_str("id").unwrap_or_default())
+            || choices
+                .items()
+                .any(|c| has_parts(c, "delta") || has_parts(c, "message")))
+}
+
+/// What Mistral pads with, from its beginning.
+const PADDING: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
+
+/// Responses of Mistral are named by 32 hex digits.
+fn is_hex(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// All of Mistral's models: mistral, ministral, magistral, codestral, devstral, pixtral, voxtral,
+/// mixtral, …
+fn is_mistral_model(model: &str) -> bool {
+    model.contains("tral")
+}
+
+/// Whether a chat frame without a mark may still be Mistral's: its first chunks have no content and
+/// are not padded.
+fn may_be_mistral(data: Raw<'_>) -> bool {
+    let is_empty = |value: Raw<'_>| matches!(value.text(), "null" | "\"\"" | "[]");
+    let says_something = |choice: Raw<'_>| {
+        let mut members = choice.get("delta").into_iter().flat_map(Raw::entries);
+        members.any(|(key, value)| key != "role" && !is_empty(value))
+            || choice.get("message").is_some()
+            || choice
+                .get("finish_reason")
+                .is_some_and(|reason| !is_empty(reason))
+    };
+    is_mistral_model(&data.get_str("model").unwrap_or_default())
+        && !data
+            .get("choices")
+            .into_iter()
+            .flat_map(Raw::items)
+            .any(says_something)
+}
+
+/// The envelopes that errors come in.
+fn by_error(data: Raw<'_>) -> Option<Api> {
+    let is_error = data.get_str("type").is_some_and(|t| t == "error");
+    let error = data.get("error");
+    match error {
+        Some(_) if is_error => Some(Api::Anthropic),
+        Some(error) if error.is_str() => Some(Api::Ollama),
+        Some(error) if error.get("status").is_some_and(Raw::is_str) => Some(Api::Gemini),
+        Some(_) => Some(Api::OpenaiChat),
+        None if is_error => Some(Api::OpenaiResponses),
+        None => None,
+    }
+}
+
+/// Judges the beginning of a value by the first of these names that it has as a string. A quotation
+/// mark inside a text is escaped, so a text cannot look like a name.
+fn by_beginning(text: &str) -> Option<Api> {
+    let names = [
+        ("\"choices\"", Api::OpenaiChat),
+        ("\"candidates\"", Api::Gemini),
+        ("\"response\"", Api::OpenaiResponses),
+        ("\"type\":\"message\"", Api::Anthropic),
+        ("\"type\": \"message\"", Api::Anthropic),
+        ("\"created_at\"", Api::Ollama),
+        ("\"tool_plan\"", Api::Cohere),
+    ];
+    let first = names
+        .into_iter()
+        .filter_map(|(name, api)| Some((text.find(name)?, api)))
+        .min_by_key(|(at, _)| *at);
+    let mistral = || {
+        member(text, "\"model\"").is_some_and(is_mistral_model)
+            && member(text, "\"id\"").is_some_and(is_hex)
+    };
+    match first?.1 {
+        Api::OpenaiChat if mistral() => Some(Api::Mistral),
+        api => Some(api),
+    }
+}
+
+/// The string that follows the first `name`, a member's name in its quotes.
+fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let rest = text[text.find(name)? + name.len()..]
+        .trim_ascii_start()
+        .strip_prefix(':')?;
+    rest.trim_ascii_start().strip_prefix('"')?.split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_api_has_its_mark() {
+        for (body, api) in [
+            (
+                ": hello\n\ndata: {\"id\":\"x\",\"choices\":[]}\n\n",
+                Api::OpenaiChat,
+            ),
+            (
+                "data: {\"id\":\"0123456789abcdef0123456789abcdef\",\"model\":\"mistral-small\",\"choices\":[]}\n\n",
+                Api::Mistral,
+            ),
+            (
+                "event: response.created\ndata: {\"type\":\"response.created\"}\n\n",
+                Api::OpenaiResponses,
+            ),
+            (
+                "event: message_start\ndata: {\"type\":\"message_start\"}\n\n",
+                Api::Anthropic,
+            ),
+            (
+                "event: message-start\ndata: {\"type\":\"message-start\",\"id\":\"1\"}\n\n",
+                Api::Cohere,
+            ),
+            ("data: {\"candidates\":[]}\r\n\r\n", Api::Gemini),
+            (
+                "[{\n  \"candidates\": [\n    {\"content\": {\"parts\": [",
+                Api::Gemini,
+            ),
+            (
+                "[{\"error\":{\"code\":400,\"message\":\"m\"}}]",
+                Api::Gemini,
+            ),
+            (
+                "{\"model\":\"m\",\"created_at\":\"t\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":false}\n",
+                Api::Ollama,
+            ),
+            (
+                "{\"id\":\"x\",\"object\":\"response\",\"output\":[",
+                Api::OpenaiResponses,
+            ),
+            (
+                "{\"id\":\"x\",\"type\":\"message\",\"role\":\"assistant\",\"content\":[",
+                Api::Anthropic,
+            ),
+            (
+                "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}",
+                Api::Anthropic,
+            ),
+            (
+                "{\"error\":{\"message\":\"m\",\"type\":\"t\"}}",
+                Api::OpenaiChat,
+            ),
+            (
+                "{\"id\":\"x\",\"finish_reason\":\"COMPLETE\",\"message\":{\"role\":\"assistant\"}}",
+                Api::Cohere,
+            ),
+        ] {
+            assert_eq!(recognise(body.as_bytes(), true), Some(api), "{body}");
+        }
+        // Google's Cloud Code, and values of which only the beginning is there.
+        for (body, api) in [
+            (
+                "data: {\"response\":{\"candidates\":[]},\"traceId\":\"t\"}\n\n",
+                Api::Gemini,
+            ),
+            (
+                "{\"id\":\"x\",\"model\":\"mistral-small\",\"choices\":[{\"message\":{",
+                Api::OpenaiChat,
+            ),
+            (
+                "{\"id\": \"0123456789abcdef0123456789abcdef\", \"model\": \"mistral-small\", \"choices\":[{\"message\":{",
+                Api::Mistral,
+            ),
+        ] {
+            assert_eq!(recognise(body.as_bytes(), true), Some(api), "{body}");
+        }
+        for body in ["", "<html>", "data: [DONE]\n\n", "{\"a\":1}"] {
+            assert_eq!(recognise(body.as_bytes(), true), None, "{body}");
+        }
+    }
+
+    /// A chat chunk of the model `model` with this delta and these members more.
+    fn chunk(model: &str, delta: &str, more: &str) -> String {
+        format!(
+            "data: {{\"id\":\"chatcmpl-1\",\"model\":\"{model}\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]{more}}}\n\n"
+        )
+    }
+
+    #[test]
+    fn the_padding_of_its_chunks_tells_mistral_from_its_models_elsewhere() {
+        let (role, text) = (
+            r#"{"role":"assistant","content":""}"#,
+            r#"{"content":"Hi"}"#,
+        );
+        let call =
+            r#"{"tool_calls":[{"id":"D681PevKs","function":{"name":"f","arguments":"{}"}}]}"#;
+        let thought = r#"{"reasoning_content":"hm"}"#;
+        let (small, padded) = ("mistral-small-latest", r#","p":"abcdefgh""#);
+        let start = chunk(small, role, "");
+        assert_eq!(
+            recognise(start.as_bytes(), false),
+            None,
+            "the next chunk may tell"
+        );
+        assert_eq!(recognise(start.as_bytes(), true), Some(Api::OpenaiChat));
+        for (rest, api) in [
+            (chunk(small, text, padded), Api::Mistral),
+            (chunk(small, call, padded), Api::Mistral),
+            (
+                chunk(small, role, "") + &chunk(small, text, padded),
+                Api::Mistral,
+            ),
+            (chunk(small, text, ""), Api::OpenaiChat),
+            (chunk(small, call, ""), Api::OpenaiChat),
+            (chunk(small, thought, ""), Api::OpenaiChat),
+            (chunk(small, text, r#","p":"xyz""#), Api::OpenaiChat),
+            (chunk(small, text, r#","p":0.5"#), Api::OpenaiChat),
+        ] {
+            for all in [false, true] {
+                assert_eq!(
+                    recognise((start.clone() + &rest).as_bytes(), all),
+                    Some(api),
+                    "{rest}"
+                );
+            }
+            let cut = start.clone() + &rest[..rest.len() - 3];
+            assert_eq!(recognise(cut.as_bytes(), false), None, "{rest}");
+        }
+        assert_eq!(
+            recognise(chunk("gpt-5", role, "").as_bytes(), false),
+            Some(Api::OpenaiChat)
+        );
+        assert_eq!(
+            recognise(chunk("gpt-oss", text, padded).as_bytes(), false),
+            Some(Api::OpenaiChat)
+        );
+    }
+}
+
+/// How much of the beginning of a file shows what it holds, in bytes.
+pub const LOOKED_AT: usize = 64 * 1024;
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingForm {
+    /// Recorded requests and responses, see [`crate::tape`].
+    Tape,
+    /// The events of commands, one a line.
+    Log,
+    /// Anything else, so perhaps the body of a provider's response;
+    /// [`recognise`](crate::recognise()) finds its API.
+    Body,
+}
+
+impl RecordingForm {
+    /// Judges a file by its first bytes, of which the first [`LOOKED_AT`] count.
+    pub fn of(start: &[u8]) -> RecordingForm {
+        let start = &start[..start.len().min(LOOKED_AT)];
+        if is_tape(start) {
+            RecordingForm::Tape
+        } else if has_event(start) {
+            RecordingForm::Log
+        } else {
+            RecordingForm::Body
+        }
+    }
+}
+
+/// Whether any line is an event of ours: a provider's lines may have a `type` too.
+fn has_event(start: &[u8]) -> bool {
+    let mut scanner = Scanner::default();
+    // An event is an object, and a body of server-sent events has none at the beginning of a line.
+    let mut objects = start
+        .split(|byte| *byte == b'\n')
+        .filter(|line| line.trim_ascii_start().starts_with(b"{"));
+    objects.any(
+        |line| match std::str::from_utf8(line).map(|line| scanner.read(line)) {
+            Ok(Ok(event)) => is_ours(&event),
+            // The line is longer than the part that was read; commands write the type first.
+            _ => begins_as_ours(&String::from_utf8_lossy(line)),
+        },
+    )
+}
+
+fn is_ours(event: &Event<'_>) -> bool {
+    match event.kind() {
+        Kind::Other => false,
+        // Providers use this `type` too.
+        Kind::Message => Message::read(event)
+            .message
+            .with(|message| !message.is_null()),
+        Kind::Error => !Error::read(event).source.is_empty(),
+        _ => true,
+    }
+}
+
+fn begins_as_ours(line: &str) -> bool {
+    let kind = line
+        .strip_prefix("{\"type\":\"")
+        .and_then(|rest| rest.split('"').next())
+        .map(Kind::of);
+    match kind {
+        None | Some(Kind::Other | Kind::Error) => false,
+        Some(Kind::Message) => line.starts_with("{\"type\":\"message\",\"message\""),
+        Some(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod recording_tests {
+    use super::*;
+
+    #[test]
+    fn each_form_shows_in_the_first_lines() {
+        for (start, form) in [
+            ("# a comment\n{\"tape\":1}\n", RecordingForm::Tape),
+            ("{\"type\":\"stream_start\",\"v\":1}\n", RecordingForm::Log),
+            (
+                "a line of another program\n{\"type\":\"content_delta\",\"text\":\"x\"}\n",
+                RecordingForm::Log,
+            ),
+            (
+                "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"a line that is cut he",
+                RecordingForm::Log,
+            ),
+            (
+                "{\"type\":\"message\",\"role\":\"assistant\",\"content\":[]}",
+                RecordingForm::Body,
+            ),
+            (
+                "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}",
+                RecordingForm::Body,
+            ),
+            (
+                "data: {\"type\":\"message_start\"}\n\n",
+                RecordingForm::Body,
+            ),
+            ("", RecordingForm::Body),
+        ] {
+            assert_eq!(RecordingForm::of(start.as_bytes()), form, "{start}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The history gate: repairs what a log may hold and providers reject.
+//!
+//! - Arguments that are not a JSON object become `{}`; a call without a name is dropped.
+//! - Each call of an assistant's message is followed by its result, in call order. A call without a
+//!   tool message gets the output of its `tool_result`, if the log has one, for the run may have
+//!   ended between the two. Else it is answered with what is known of it: that it was started, or
+//!   that it was not run. Of two results for one call the later counts.
+//! - A result is dropped if the assistant's message before it has no call of its id.
+//! - Messages between a call and its result move behind the results.
+
+use crate::conversation::{Conversation, Message, PastCall};
+use crate::put::Put;
+use event::Raw;
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+
+/// What a call that was never run is answered with.
+const CANCELLED: &str = "cancelled: this call was not run";
+
+/// What a call is answered with that was started, and has no result.
+const UNKNOWN: &str = "unknown: this call was started and its result is not known, so it may have done its work; look before you repeat it";
+
+pub(crate) fn gated(talk: &Conversation) -> Conversation {
+    let mut out = Vec::with_capacity(talk.messages.len());
+    let mut rest = talk.messages.as_slice();
+    while let [message, after @ ..] = rest {
+        rest = after;
+        match message.role() {
+            "tool" => {}
+            "assistant" if message.get("tool_calls").is_some() => {
+                let until = rest
+                    .iter()
+                    .position(|m| m.role() == "assistant")
+                    .unwrap_or(rest.len());
+                let (turn, next) = rest.split_at(until);
+                let message = with_valid_calls(message, out.len());
+                let results = results(&message, turn);
+                out.push(message);
+                out.extend(results);
+                out.extend(turn.iter().filter(|m| m.role() != "tool").cloned());
+                rest = next;
+            }
+            _ => out.push(message.clone()),
+        }
+    }
+    Conversation::of(out)
+}
+
+/// The id of the first result that would be dropped, since the answer before it has no such call.
+/// `is_verbatim`: any call before it will do, since the messages are sent as the client wrote them.
+pub(crate) fn result_without_call(talk: &Conversation, is_verbatim: bool) -> Option<&str> {
+    if !is_verbatim {
+        return dropped_result(&talk.messages);
+    }
+    let mut called = HashSet::new();
+    talk.messages.iter().find_map(|message| {
+        called.extend(message.calls().iter().map(|call| call.id));
+        let id = message.tool_call_id();
+        (message.role() == "tool" && !called.contains(id)).then_some(id)
+    })
+}
+
+/// The id of the first result that [`gated`] drops.
+fn dropped_result(messages: &[Message]) -> Option<&str> {
+    let mut rest = messages;
+    while let [message, after @ ..] = rest {
+        rest = after;
+        match message.role() {
+            "tool" => return Some(message.tool_call_id()),
+            "assistant" if message.get("tool_calls").is_some() => {
+                let until = rest
+                    .iter()
+                    .position(|m| m.role() == "assistant")
+                    .unwrap_or(rest.len());
+                let (turn, next) = rest.split_at(until);
+                rest = next;
+                if !turn.iter().any(|m| m.role() == "tool") {
+                    continue;
+                }
+                let message = with_valid_calls(message, 0);
+                if let (_, Some(dropped)) = answers(&message.calls(), turn) {
+                    return Some(dropped.tool_call_id());
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The message with calls that have a name, an id and an object as their arguments. `position`
+/// keeps made-up ids apart.
+fn with_valid_calls(message: &Message, position: usize) -> Message {
+    let mut fields = message.fields().clone();
+    let mut calls = Vec::new();
+    for (at, call) in message
+        .get("tool_calls")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        let name = call
+            .pointer("/function/name")
+            .and_then(Value::as_str)
+            .filter(|name| !name.is_empty());
+        let (Some(_), Some(whole)) = (name, call.as_object()) else {
+            continue;
+        };
+        let mut call = whole.clone();
+        if call
+            .get("id")
+            .and_then(Value::as_str)
+            .is_none_or(str::is_empty)
+        {
+            call.put("id", format!("call{position:03}{at:02}"));
+        }
+        if let Some(function) = call.get_mut("function").and_then(Value::as_object_mut) {
+            let text = match function.get("arguments") {
+                Some(Value::String(text)) => text.clone(),
+                Some(object @ Value::Object(_)) => object.to_string(),
+                _ => String::new(),
+            };
+            let valid = Raw::parse(&text).is_ok_and(Raw::is_object);
+            function.put("arguments", if valid { text } else { "{}".to_owned() });
+        }
+        calls.push(Value::Object(call));
+    }
+    if calls.is_empty() {
+        fields.shift_remove("tool_calls");
+    } else {
+        fields.put("tool_calls", calls);
+    }
+    Message {
+        fields,
+        ran: message.ran.clone(),
+    }
+}
+
+/// One result for each call of `message`, out of the messages up to the next assistant's.
+fn results(message: &Message, turn: &[Message]) -> Vec<Message> {
+    let calls = message.calls();
+    let (found, _) = answers(&calls, turn);
+    calls
+        .iter()
+        .zip(found)
+        .map(|(call, found)| {
+            let mut fields =
+                found.map_or_else(|| unanswered(message, call), |m| m.fields().clone());
+            fields.put("tool_call_id", call.id);
+            Message::new(fields)
+        })
+        .collect()
+}
+
+/// The tool's message for each of `calls`, and the first one that answers none of them.
+fn answers<'m>(
+    calls: &[PastCall<'_>],
+    turn: &'m [Message],
+) -> (Vec<Option<&'m Message>>, Option<&'m Message>) {
+    let mut found: Vec<Option<&Message>> = vec![None; calls.len()];
+    let mut dropped = None;
+    for result in turn.iter().filter(|m| m.role() == "tool") {
+        let id = result.tool_call_id();
+        let name = result.get_str("name");
+        // A result without an id answers the first open call, of its name if it has one.
+        let mine = |at: &usize| {
+            if id.is_empty() {
+                name.is_none_or(|n| n == calls[*at].name)
+            } else {
+                calls[*at].id == id
+            }
+        };
+        let open = (0..calls.len()).find(|at| found[*at].is_none() && mine(at));
+        if let Some(at) =
+            open.or_else(|| (0..calls.len()).rev().find(|at| !id.is_empty() && mine(at)))
+        {
+            found[at] = Some(result);
+        } else {
+            dropped = dropped.or(Some(result));
+        }
+    }
+    (found, dropped)
+}
+
+/// The result of a call without a tool message.
+fn unanswered(message: &Message, call: &PastCall<'_>) -> Map<String, Value> {
+    let mut ran = message
+        .ran
+        .iter()
+        .filter(|ran| ran.id == call.id)
+        .peekable();
+    let was_started = ran.peek().is_some();
+    let output = ran.find_map(|ran| ran.output.as_deref());
+    let content = output.unwrap_or(if was_started { UNKNOWN } else { CANCELLED });
+    match json!({"role": "tool", "tool_call_id": "", "name": call.name, "content": content}) {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(lines: &[&str]) -> Vec<String> {
+        let (talk, problems) = Conversation::read(&lines.join("\n"));
+        assert!(problems.is_empty(), "{problems:?}");
+        gated(&talk)
+            .messages
+            .into_iter()
+            .map(|m| Value::Object(m.fields).to_string())
+            .collect()
+    }
+
+    #[test]
+    fn results_stand_behind_their_calls_in_call_order_and_a_call_without_one_was_cancelled() {
+        let out = gate(&[
+            r#"{"role":"tool","tool_call_id":"zz","content":"orphan"}"#,
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}},{"id":"b","function":{"name":"g","arguments":"{\"x\":"}},{"function":{"name":"h","arguments":{"y":1.50}}},{"id":"c","function":{"name":"","arguments":"{}"}}]}"#,
+            r#"{"role":"user","content":"hurry"}"#,
+            r#"{"role":"tool","tool_call_id":"b","content":"first"}"#,
+            r#"{"role":"tool","name":"h","content":"no id"}"#,
+            r#"{"role":"tool","tool_call_id":"b","content":"again"}"#,
+            r#"{"role":"assistant","content":"done"}"#,
+        ]);
+        assert_eq!(
+            out,
+            [
+                r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}},{"id":"b","function":{"name":"g","arguments":"{}"}},{"function":{"name":"h","arguments":"{\"y\":1.50}"},"id":"call00002"}]}"#,
+                r#"{"role":"tool","tool_call_id":"a","name":"f","content":"cancelled: this call was not run"}"#,
+                r#"{"role":"tool","tool_call_id":"b","content":"again"}"#,
+                r#"{"role":"tool","name":"h","content":"no id","tool_call_id":"call00002"}"#,
+                r#"{"role":"user","content":"hurry"}"#,
+                r#"{"role":"assistant","content":"done"}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_call_that_ran_is_never_said_not_to_have_run() {
+        let asked = r#"{"type":"message","message":{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"f"}}]}}"#;
+        let [start, other] =
+            ["", r#","stream":"s""#].map(|s| format!(r#"{{"type":"stream_start"{s},"v":1}}"#));
+        let used = |id: &str| format!(r#"{{"type":"tool_use","tool_id":"{id}"}}"#);
+        let result = |id: &str, status: &str| {
+            format!(
+                r#"{{"type":"tool_result","tool_id":"{id}","status":"{status}","output":"out \"{id}\""}}"#
+            )
+        };
+        let sent = r#"{"role":"tool","tool_call_id":"b","content":"sent"}"#.to_owned();
+        for (lines, want) in [
+            (vec![&start, asked, &used("a"), &sent], [UNKNOWN, "sent"]),
+            (
+                vec![
+                    &start,
+                    &used("a"),
+                    &result("a", "success"),
+                    asked,
+                    &used("b"),
+                ],
+                ["out \"a\"", UNKNOWN],
+            ),
+            (
+                vec![
+                    &start,
+                    &used("a"),
+                    asked,
+                    &result("a", "error"),
+                    &result("b", "denied"),
+                ],
+                ["out \"a\"", "out \"b\""],
+            ),
+            (
+                vec![
+                    asked,
+                    &used("a"),
+                    &result("a", "pending"),
+                    &result("b", "pending"),
+                ],
+                [UNKNOWN, CANCELLED],
+            ),
+            // Of a later turn that has used the ids again, and of another stream.
+            (
+                vec![&start, asked, &start, &used("a"), &result("b", "success")],
+                [CANCELLED, CANCELLED],
+            ),
+            (
+                vec![&start, asked, &used("a"), &other, &used("b")],
+                [UNKNOWN, UNKNOWN],
+            ),
+        ] {
+            let out = gate(&lines);
+            let contents: Vec<_> = out
+                .iter()
+                .filter_map(|m| {
+                    serde_json::from_str::<Value>(m).unwrap()["content"]
+                        .as_str()
+                        .map(str::to_owned)
+                })
+                .collect();
+            assert_eq!(contents, want, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn the_gate_is_idempotent_and_a_last_turn_is_answered_too() {
+        let lines = [
+            r#"{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":""}}]}"#,
+        ];
+        let once = gate(&lines);
+        assert_eq!(once.len(), 2);
+        assert_eq!(
+            gate(&once.iter().map(String::as_str).collect::<Vec<_>>()),
+            once
+        );
+        assert_eq!(
+            gate(&[r#"{"role":"assistant","content":"x","tool_calls":[{"function":{}}]}"#]),
+            [r#"{"role":"assistant","content":"x"}"#]
+        );
+    }
+}

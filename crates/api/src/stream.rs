@@ -1,0 +1,321 @@
+//! One response of a provider, from bytes to events.
+
+use crate::Api;
+use crate::failure::Failure;
+use crate::framing::{Frame, Framing};
+use crate::recognise::mismatch;
+use crate::turn::{Decoder, Turn};
+use event::payload::{FinishReason, SessionStats};
+use event::{Index, Raw, Sink};
+use std::time::Duration;
+
+pub use crate::turn::{End, StreamOptions, Words};
+
+/// The default of [`StreamOptions::max_frame`].
+const MAX_FRAME: usize = 64 << 20;
+
+/// A response on its way from bytes to events: `stream_start`, events, `session_stats` if anything
+/// is known, `stream_end`.
+///
+/// Feed it with [`Stream::push`] in any pieces, then call [`Stream::finish`] once; or use
+/// [`Stream::error_body`] alone.
+pub struct Stream {
+    framing: Framing,
+    reader: Reader,
+}
+
+struct Reader {
+    api: Api,
+    /// Name and text of the first frame, until the first event is written: the error of a body
+    /// without events is judged from it.
+    first: Option<(Option<String>, String)>,
+    max_frame: usize,
+    decoder: Box<dyn Decoder>,
+    turn: Turn,
+    index: Index,
+}
+
+impl Stream {
+    /// A stream of `api` that has not begun.
+    pub fn new(api: Api, options: StreamOptions) -> Self {
+        let max_frame = options.max_frame.unwrap_or(MAX_FRAME);
+        Stream {
+            framing: Framing::new(max_frame),
+            reader: Reader {
+                api,
+                first: None,
+                max_frame,
+                decoder: (api.provider().decoder)(),
+                turn: Turn::new(api.name(), options),
+                index: Index::default(),
+            },
+        }
+    }
+
+    /// Takes the next bytes of the body. Its form (server-sent events, JSON lines, a JSON array,
+    /// one JSON value) follows from the first of them. After [`Stream::is_done`] it reads nothing.
+    pub fn push(&mut self, bytes: &[u8], out: &mut dyn Sink) {
+        let Stream { framing, reader } = self;
+        if !reader.turn.is_ended() {
+            framing.push(bytes, &mut |frame| reader.frame(frame, out));
+        }
+    }
+
+    /// Takes a whole response of the endpoint without streaming, and ends.
+    pub fn whole(&mut self, body: &[u8], out: &mut dyn Sink) {
+        self.push(body, out);
+        self.finish(End::Eof, out);
+    }
+
+    /// Takes how long the provider asks to wait, by the headers of a response whose HTTP status is
+    /// an error.
+    pub fn retry_after(&mut self, time: Option<Duration>) {
+        self.reader.turn.retry_after(time);
+    }
+
+    /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event.
+    /// `advice` goes behind what the provider says.
+    pub fn error_body(
+        &mut self,
+        status: u16,
+        body: &[u8],
+        advice: Option<&str>,
+        out: &mut dyn Sink,
+    ) {
+        let body = String::from_utf8_lossy(body);
+        let mut failure = Failure::of_body(status, &self.reader.turn.redacted(&body));
+        if let Some(server) = self.server() {
+            failure.for_client(server);
+        } else if let Some(advice) = advice {
+            failure.message = format!("{}; {advice}", failure.message);
+        }
+        self.fail(&failure, out);
+    }
+
+    /// The bytes ended. Writes what is open, and `stream_end` unless it is written already.
+    pub fn finish(&mut self, end: End, out: &mut dyn Sink) {
+        let Stream { framing, reader } = self;
+        if reader.turn.is_ended() {
+            return;
+        }
+        framing.finish(&mut |frame| {
+            // A frame that a lost connection cut is not an error of the provider's text.
+            if end == End::Eof || frame.is_whole() {
+                reader.frame(frame, out);
+            }
+        });
+        if !reader.turn.is_ended() {
+            reader.end(&end, out);
+        }
+    }
+
+    /// Whether `stream_end` is written: the provider's end mark came, and nothing that follows
+    /// matters.
+    pub fn is_done(&self) -> bool {
+        self.reader.turn.is_ended()
+    }
+
+    /// Whether the first event is written, so that the request must not be tried again.
+    pub fn has_started(&self) -> bool {
+        self.reader.turn.has_started()
+    }
+
+    /// How many bytes of the body it keeps: those of a frame that is not complete, and what an
+    /// event that is still to come is made of.
+    pub fn kept(&self) -> usize {
+        self.framing.kept() + self.reader.turn.kept()
+    }
+
+    /// Whether an `error` event was written.
+    pub fn failed(&self) -> bool {
+        self.reader.turn.has_failed()
+    }
+
+    /// The name of the API, and the id of the response, which the provider may have sent long
+    /// before the first event.
+    pub fn id(&self) -> Option<(&'static str, &str)> {
+        Some((self.reader.api.name(), self.reader.turn.response_id()?))
+    }
+
+    /// The name of the server, where errors are for a client of a service.
+    pub fn server(&self) -> Option<&str> {
+        self.reader.turn.server()
+    }
+
+    /// The fields of `session_stats`. Tokens come from the provider; the caller may set the rest
+    /// (times, retries, fallbacks) before each push, since any push may be the one that writes it.
+    pub fn stats(&mut self) -> &mut SessionStats {
+        self.reader.turn.stats()
+    }
+
+    /// Ends the stream with an error of the caller's, such as a refused connection.
+    pub fn error(&mut self, code: &str, message: &str, retryable: bool, out: &mut dyn Sink) {
+        self.fail(&Failure::new(code, message, retryable), out);
+    }
+
+    fn fail(&mut self, failure: &Failure, out: &mut dyn Sink) {
+        let reader = &mut self.reader;
+        if !reader.turn.is_ended() {
+            reader.decoder.finish(&mut reader.turn, out);
+            reader.turn.flush(out);
+            reader.turn.error(failure, out);
+            reader.turn.end(Some(FinishReason::Error), out);
+        }
+    }
+}
+
+/// Whether this is `[DONE]`. Asked of every frame, and nearly all of them are objects.
+fn is_done(data: &str) -> bool {
+    !data.starts_with('{') && data.trim() == "[DONE]"
+}
+
+impl Reader {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut dyn Sink) {
+        if self.turn.is_ended() {
+            return;
+        }
+        let (name, text) = match frame {
+            Frame::Event { data, .. } if is_done(data) => return self.done(out),
+            Frame::Event { name, data } => (name, data),
+            Frame::Value(text) => (None, text),
+            Frame::Broken(text) => {
+                return self.turn.warning(
+                    0,
+                    "bad_json",
+                    "the provider sent text that is no JSON value",
+                    Some(text),
+                    out,
+                );
+            }
+            Frame::Foreign { text, html } => return self.foreign(text, html, out),
+            Frame::Damaged(why) => return self.damaged(why, out),
+            Frame::TooLong => return self.too_long(out),
+        };
+        if !text.starts_with('{') && text.trim().is_empty() {
+            return;
+        }
+        let data = match Raw::indexed(text, &mut self.index) {
+            Ok(data) => data,
+            // An event of this name is an error whatever its text is.
+            Err(_) if name == Some("error") => {
+                let message = crate::failure::sentence(text);
+                return self
+                    .turn
+                    .error(&Failure::new("provider_error", message, false), out);
+            }
+            Err(why) => {
+                return self.turn.warning(
+                    0,
+                    "bad_json",
+                    &format!("the provider sent a frame that is no JSON: {why}"),
+                    Some(text),
+                    out,
+                );
+            }
+        };
+        if self.first.is_none() {
+            self.first = Some((name.map(str::to_owned), text.to_owned()));
+        }
+        self.turn.with_call(false);
+        if let Some(failure) = Failure::of_frame(data, name) {
+            self.turn.error(&failure, out);
+        } else if matches!(frame, Frame::Value(_)) && self.decoder.is_whole(data) {
+            self.decoder.whole(data, &mut self.turn, out);
+        } else {
+            self.decoder.frame(name, data, &mut self.turn, out);
+        }
+        if self.turn.is_marked() {
+            self.end(&End::Eof, out);
+        }
+    }
+
+    /// `data: [DONE]`, which every API that speaks in server-sent events may end with.
+    fn done(&mut self, out: &mut dyn Sink) {
+        if self.turn.has_choice() {
+            self.turn.end_mark();
+        }
+        self.end(&End::Eof, out);
+    }
+
+    fn foreign(&mut self, text: &str, html: bool, out: &mut dyn Sink) {
+        let what = if html {
+            "an HTML page"
+        } else {
+            "something that is no event stream and no JSON"
+        };
+        let said = crate::failure::sentence(&self.turn.redacted(text));
+        let message = format!("the provider answered with {what}: {said}");
+        self.turn
+            .error(&Failure::new("not_a_stream", message, false), out);
+        self.end(&End::Eof, out);
+    }
+
+    fn damaged(&mut self, why: &str, out: &mut dyn Sink) {
+        let message = format!("the body is compressed with gzip, and is damaged or was cut: {why}");
+        self.turn
+            .error(&Failure::new("bad_gzip", message, false), out);
+        self.end(&End::Eof, out);
+    }
+
+    fn too_long(&mut self, out: &mut dyn Sink) {
+        let option = self.turn.words().max_frame;
+        let message = format!(
+            "the provider sent more than {} bytes without the end of an event or of a JSON value; raise {option} if that is right",
+            self.max_frame
+        );
+        self.turn
+            .error(&Failure::new("frame_too_long", message, false), out);
+        self.end(&End::Eof, out);
+    }
+
+    fn end(&mut self, end: &End, out: &mut dyn Sink) {
+        self.decoder.finish(&mut self.turn, out);
+        self.turn.flush(out);
+        let whole = self.turn.is_marked() || self.turn.is_whole();
+        let how = match end {
+            _ if self.turn.has_failed() => Some(FinishReason::Error),
+            End::Eof if whole => None,
+            End::Eof => match self.nothing() {
+                Some(failure) => {
+                    self.turn.error(&failure, out);
+                    Some(FinishReason::Error)
+                }
+                None => {
+                    let what = match self.first {
+                        Some(_) => "the stream ended before the provider's end mark",
+                        None => "the response was empty",
+                    };
+                    let what = match self.turn.server() {
+                        Some(server) => format!("{server}: {what}"),
+                        None => what.to_owned(),
+                    };
+                    self.turn
+                        .error(&Failure::new("disconnected", what, true), out);
+                    Some(FinishReason::Cut)
+                }
+            },
+            End::Reset(why) => {
+                self.turn
+                    .error(&Failure::new("disconnected", why, true), out);
+                Some(FinishReason::Cut)
+            }
+            End::Timeout(why) => {
+                self.turn.error(&Failure::new("timeout", why, true), out);
+                Some(FinishReason::Cut)
+            }
+            End::Cancelled => Some(FinishReason::Cancelled),
+        };
+        self.turn.end(how, out);
+    }
+
+    /// Why a body that ended gave no event at all, if it was not cut.
+    fn nothing(&self) -> Option<Failure> {
+        let (name, text) = self.first.as_ref().filter(|_| !self.turn.has_started())?;
+        mismatch(
+            self.api,
+            name.as_deref(),
+            &self.turn.redacted(text),
+            self.turn.words(),
+        )
+    }
+}

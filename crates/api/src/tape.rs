@@ -1,0 +1,21 @@
+//! Tapes: recorded requests and the raw responses to them, with their timing, in a form that people
+//! can read and edit.
+//!
+//! One JSON value a line; blank lines and lines that begin with `#` are skipped:
+//!
+//! ```text
+//! {"tape":1,"api":"openai-chat","model":"…","request":{"method":"POST","url":"…","body":{…},"sha256":"…"},"redactions":["…"]}
+//! [0.412,"head",{"status":200,"headers":{"content-type":"text/event-stream"}}]
+//! [0.031,"text","data: {\"id\":…}\n\n"]
+//! [0.002,"bytes","4oKs"]
+//! [0.120,"end","eof"]
+//! ```
+//!
+//! Times are seconds since the line before. A tape holds no credential: [`Exchange::redact`] takes
+//! them out before it is written, and [`Tape::read`] refuses a tape that holds the shape of one.
+
+mod format;
+mod lookup;
+
+pub use crate::tape::format::{Ending, Exchange, Head, Read, Request, Tape, TapeError, is_tape};
+pub use crate::tape::lookup::{Canonical, Miss};

@@ -1,0 +1,573 @@
+//! The text of a tape, read and written.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use event::{Object, Raw};
+use redact::{Redactor, credential, is_secret_answer};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The longest time between two lines that is taken for real.
+const DAY: f64 = 86_400.0;
+
+/// Whether `text` (the beginning of a file, at least its first line that is not a comment) is a
+/// tape, not a raw body.
+pub fn is_tape(text: &[u8]) -> bool {
+    let first = text
+        .split(|b| *b == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .find(|line| !line.is_empty() && line[0] != b'#');
+    let Some(rest) = first.and_then(|line| line.strip_prefix(b"{")) else {
+        return false;
+    };
+    rest.trim_ascii_start()
+        .strip_prefix(b"\"tape\"")
+        .is_some_and(|rest| rest.trim_ascii_start().starts_with(b":"))
+}
+
+impl Tape {
+    /// Reads the text of a tape.
+    ///
+    /// # Errors
+    /// The line that is not a tape line, has a time that is negative, not a number or longer than a
+    /// day, or holds the shape of a credential.
+    pub fn read(text: &str) -> Result<Tape, TapeError> {
+        let mut exchanges: Vec<Exchange> = vec![];
+        for (number, line) in text.lines().enumerate() {
+            let at = |what: String| TapeError {
+                line: number + 1,
+                what,
+            };
+            let line = line.trim_start_matches('\u{feff}').trim();
+            if let Some(shape) = credential(line.as_bytes()) {
+                return Err(at(refusal(shape)));
+            }
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let value = Raw::parse(line)
+                .map_err(|e| at(format!("not a JSON value ({e}), mend the line")))?;
+            if value.is_object() {
+                exchanges.push(header(value, number + 1).map_err(at)?);
+                continue;
+            }
+            let Some(exchange) = exchanges.last_mut() else {
+                return Err(at(
+                    "this line comes before any header, begin the tape with {\"tape\":1,…}".into(),
+                ));
+            };
+            piece(value, exchange).map_err(at)?;
+        }
+        for exchange in &exchanges {
+            // A credential that the network cut in two shows only when the pieces are joined.
+            if let Some(shape) = credential(&exchange.body()) {
+                return Err(TapeError {
+                    line: exchange.line,
+                    what: refusal(shape),
+                });
+            }
+        }
+        Ok(Tape {
+            played: vec![false; exchanges.len()],
+            exchanges,
+        })
+    }
+}
+
+fn refusal(shape: &str) -> String {
+    format!("holds what looks like a credential ({shape}), put [redacted] in its place")
+}
+
+impl Exchange {
+    /// Appends the lines of this exchange, the last with its line feed. Redact it first: see
+    /// [`Exchange::redact`].
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut o = Object::open(out);
+        o.int("tape", 1)
+            .str("api", &self.api)
+            .str("model", &self.model)
+            .object("request", |o| {
+                o.str("method", &self.request.method)
+                    .str("url", &self.request.url);
+                o.minified("body", &self.request.body.to_string())
+                    .str("sha256", &self.request.sha256);
+            });
+        o.array("redactions", |a| {
+            for path in &self.redactions {
+                a.str(path);
+            }
+        });
+        o.close();
+        out.push(b'\n');
+        if let Some(head) = &self.head {
+            line(out, head.after, "head", |out| {
+                let mut o = Object::open(out);
+                o.int("status", head.status).object("headers", |o| {
+                    for (name, value) in &head.headers {
+                        o.str(name, value);
+                    }
+                });
+                o.close();
+            });
+        }
+        for read in &self.reads {
+            match std::str::from_utf8(&read.bytes) {
+                Ok(text) => line(out, read.after, "text", |out| event::push_string(out, text)),
+                Err(_) => line(out, read.after, "bytes", |out| {
+                    event::push_string(out, &STANDARD.encode(&read.bytes))
+                }),
+            }
+        }
+        if let Some((after, ending)) = self.end {
+            line(out, after, "end", |out| {
+                event::push_string(out, ending.name())
+            });
+        }
+    }
+
+    /// All bytes of the answer.
+    pub fn body(&self) -> Vec<u8> {
+        self.reads.iter().flat_map(|r| &r.bytes).copied().collect()
+    }
+}
+
+impl Ending {
+    /// Its word on a tape.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ending::Eof => "eof",
+            Ending::Reset => "reset",
+            Ending::Timeout => "timeout",
+        }
+    }
+}
+
+fn line(out: &mut Vec<u8>, after: Duration, kind: &str, value: impl FnOnce(&mut Vec<u8>)) {
+    let micros = after.as_micros();
+    let seconds = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+    out.extend_from_slice(format!("[{seconds},\"{kind}\",").as_bytes());
+    value(out);
+    out.extend_from_slice(b"]\n");
+}
+
+fn header(value: Raw<'_>, line: usize) -> Result<Exchange, String> {
+    match value.get("tape").and_then(Raw::i64) {
+        Some(1) => {}
+        Some(n) => {
+            return Err(format!(
+                "tape version {n} is newer than this command, which reads version 1"
+            ));
+        }
+        None => {
+            return Err(
+                "a header without \"tape\":1, begin each request with {\"tape\":1,…}".into(),
+            );
+        }
+    }
+    let text = |v: Raw<'_>, key: &str| v.get_str(key).unwrap_or_default().into_owned();
+    let Some(request) = value.get("request").filter(|r| r.is_object()) else {
+        return Err("a header without a \"request\" object, say what was asked".into());
+    };
+    let body = request
+        .get("body")
+        .map_or(Ok(Value::Null), |b| serde_json::from_str(b.text()));
+    let body = body.map_err(|e| format!("the request's body cannot be read ({e}), mend it"))?;
+    let redactions = value
+        .get("redactions")
+        .map(|r| r.items().filter_map(Raw::str).map(Into::into).collect());
+    Ok(Exchange {
+        line,
+        api: text(value, "api"),
+        model: text(value, "model"),
+        request: Request {
+            method: text(request, "method"),
+            url: text(request, "url"),
+            body,
+            sha256: text(request, "sha256"),
+        },
+        redactions: redactions.unwrap_or_default(),
+        ..Exchange::default()
+    })
+}
+
+fn piece(value: Raw<'_>, exchange: &mut Exchange) -> Result<(), String> {
+    let shape = "not [SECONDS,\"head\"|\"text\"|\"bytes\"|\"end\",VALUE], mend the line";
+    let items: Vec<Raw<'_>> = value.items().collect();
+    let [time, kind, value] = items[..] else {
+        return Err(shape.into());
+    };
+    let after = seconds(time)?;
+    if exchange.end.is_some() {
+        return Err(
+            "this line comes after the end of its answer, give it a header of its own".into(),
+        );
+    }
+    match (kind.str().as_deref(), value.str()) {
+        (Some("head"), _) if exchange.head.is_some() || !exchange.reads.is_empty() => {
+            return Err("a second head, or one after its body, give it a header of its own".into());
+        }
+        (Some("head"), _) => exchange.head = Some(head(value, after)?),
+        (Some("text"), Some(text)) => exchange.reads.push(Read {
+            after,
+            bytes: text.into_owned().into_bytes(),
+        }),
+        (Some("bytes"), Some(text)) => {
+            let bytes = STANDARD
+                .decode(text.as_bytes())
+                .map_err(|e| format!("not base64 ({e}), mend the line"))?;
+            exchange.reads.push(Read { after, bytes });
+        }
+        (Some("end"), Some(word)) => {
+            let ending = [Ending::Eof, Ending::Reset, Ending::Timeout]
+                .into_iter()
+                .find(|e| e.name() == word);
+            let ending =
+                ending.ok_or_else(|| format!("an end \"{word}\", use eof, reset or timeout"))?;
+            exchange.end = Some((after, ending));
+        }
+        _ => return Err(shape.into()),
+    }
+    Ok(())
+}
+
+fn head(value: Raw<'_>, after: Duration) -> Result<Head, String> {
+    let status = value
+        .get("status")
+        .and_then(Raw::i64)
+        .and_then(|n| u16::try_from(n).ok());
+    let status = status
+        .filter(|n| (100..600).contains(n))
+        .ok_or("a head without an HTTP status, such as {\"status\":200}")?;
+    let headers = value.get("headers").map(|h| {
+        h.entries()
+            .filter_map(|(name, v)| Some((name.to_ascii_lowercase(), v.str()?.into_owned())))
+            .collect()
+    });
+    Ok(Head {
+        after,
+        status,
+        headers: headers.unwrap_or_default(),
+    })
+}
+
+fn seconds(value: Raw<'_>) -> Result<Duration, String> {
+    match value.f64() {
+        Some(n) if (0.0..=DAY).contains(&n) => Ok(Duration::from_micros((n * 1e6).round() as u64)),
+        _ => Err(format!(
+            "{} is no time, use seconds since the line before, from 0 to {DAY}",
+            value.text()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAPE: &str = "# a comment\n\n{\"tape\":1,\"api\":\"ollama\",\"model\":\"m\",\"request\":{\"method\":\"POST\",\"url\":\"http://h/api/chat\",\
+        \"body\":{\"model\":\"m\",\"n\":1.50},\"sha256\":\"ab\"},\"redactions\":[\"x\"]}\n\
+        [0.412,\"head\",{\"status\":200,\"headers\":{\"content-type\":\"x/y\"}}]\n[0.031,\"text\",\"a\\n\\u001b€\"]\n[0,\"bytes\",\"4oI=\"]\n[2,\"end\",\"eof\"]\n";
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        let tape = Tape::read(TAPE).unwrap();
+        let exchange = &tape.exchanges[0];
+        assert_eq!(exchange.reads[1].bytes, [0xe2, 0x82]);
+        assert_eq!(
+            exchange.head.as_ref().unwrap().header("content-type"),
+            Some("x/y")
+        );
+        assert_eq!(exchange.end, Some((Duration::from_secs(2), Ending::Eof)));
+        let mut out = vec![];
+        exchange.write(&mut out);
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out, TAPE.trim_start_matches("# a comment\n\n"));
+        assert!(
+            is_tape(TAPE.as_bytes())
+                && is_tape(b"\n{ \"tape\" : 1")
+                && !is_tape(b"{\"type\":\"x\"}\n{\"tape\":1}")
+                && !is_tape(b"")
+        );
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        let header = "{\"tape\":1,\"request\":{}}\n";
+        for (line, says) in [
+            ("[-1,\"text\",\"x\"]", "-1 is no time"),
+            ("[1e18,\"text\",\"x\"]", "1e18 is no time"),
+            ("[NaN,\"text\",\"x\"]", "not a JSON value"),
+            ("[\"1\",\"text\",\"x\"]", "is no time"),
+            ("[0,\"bytes\",\"*\"]", "not base64"),
+            ("[0,\"end\",\"later\"]", "an end \"later\""),
+            ("[0,\"text\"]", "not [SECONDS"),
+            ("[0,\"head\",{}]", "a head without an HTTP status"),
+            ("{\"tape\":2,\"request\":{}}", "tape version 2"),
+            ("{}", "without \"tape\":1"),
+            (
+                "[0,\"text\",\"key sk-proj-0123456789abcdefghij\"]",
+                "looks like a credential (sk-…)",
+            ),
+            ("# Bearer abcdefghij0123456789", "looks like a credential"),
+            ("[0,\"end\",\"eof\"]\n[0,\"text\",\"x\"]", "after the end"),
+        ] {
+            let e = Tape::read(&format!("{header}{line}\n")).unwrap_err();
+            assert!(e.to_string().contains(says), "{line}: {e}");
+            assert!(e.line >= 2);
+        }
+        assert_eq!(Tape::read("[0,\"text\",\"x\"]").unwrap_err().line, 1);
+        let split =
+            format!("{header}[0,\"text\",\"sk-proj-01234567\"]\n[0,\"text\",\"89abcdefghij\"]\n");
+        assert_eq!(
+            Tape::read(&split).unwrap_err().line,
+            1,
+            "a credential cut in two"
+        );
+    }
+}
+
+/// The exchanges of a tape in their order, and which of them were played already.
+#[derive(Clone, Debug, Default)]
+pub struct Tape {
+    /// The recorded exchanges.
+    pub exchanges: Vec<Exchange>,
+    /// Which exchanges [`Tape::take`] gave out.
+    pub(crate) played: Vec<bool>,
+}
+
+/// One request and what came back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exchange {
+    /// The 1-based line of its header on the tape; 0 for one that is not yet on a tape.
+    pub line: usize,
+    /// The API's name.
+    pub api: String,
+    /// The requested model.
+    pub model: String,
+    /// The request.
+    pub request: Request,
+    /// The redacted members, as paths such as `request.url?key` and `response.headers.set-cookie`.
+    pub redactions: Vec<String>,
+    /// Status and headers of the answer; `None` when the connection failed before.
+    pub head: Option<Head>,
+    /// The reads from the network, decompressed, in order.
+    pub reads: Vec<Read>,
+    /// How it ended and how long after the line before; `None` if the tape has no end.
+    pub end: Option<(Duration, Ending)>,
+}
+
+/// A request as a tape has it: without headers, since those carry the key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// `POST`.
+    pub method: String,
+    /// Without credentials.
+    pub url: String,
+    /// The JSON body; `Null` when a tape leaves it out and names only the hash.
+    pub body: Value,
+    /// The hash on the tape, which counts only when the body is left out; see [`Canonical`].
+    pub sha256: String,
+}
+
+/// How an answer began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Head {
+    /// Since the request was sent.
+    pub after: Duration,
+    /// The HTTP status.
+    pub status: u16,
+    /// Names in lower case, in the order received.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Head {
+    /// The first header of this name (in lower case).
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.as_str())
+    }
+}
+
+/// One read from the network.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Read {
+    /// Since the line before.
+    pub after: Duration,
+    /// What came.
+    pub bytes: Vec<u8>,
+}
+
+/// How the answer's bytes ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The server closed the body.
+    Eof,
+    /// The connection broke, or could not be made.
+    Reset,
+    /// Nothing came for too long.
+    Timeout,
+}
+
+/// Why a text is not a tape.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct TapeError {
+    /// 1-based.
+    pub line: usize,
+    /// What is wrong there and what to do.
+    pub what: String,
+}
+
+/// Response headers that are recorded. All others are dropped: a list of every name under which a
+/// cookie, an account or an organisation travels. Encodings are left out because bodies are
+/// recorded decoded.
+const KEPT_HEADERS: [&str; 10] = [
+    "content-type",
+    "date",
+    "location",
+    "openai-processing-ms",
+    "openai-version",
+    "request-id",
+    "retry-after",
+    "retry-after-ms",
+    "server",
+    "x-request-id",
+];
+
+impl Exchange {
+    /// Takes the secrets out of the whole exchange and appends the path of each to its
+    /// `redactions`.
+    pub fn redact(&mut self, redactor: &Redactor) {
+        let paths = &mut self.redactions;
+        self.request.url = redactor.url_at(&self.request.url, "request.url", paths);
+        self.request.body = redactor.json_at(&self.request.body, "request.body", paths);
+        if let Some(head) = &mut self.head {
+            let headers = std::mem::take(&mut head.headers).into_iter();
+            head.headers = headers
+                .filter_map(|header| recorded(header, redactor, paths))
+                .collect();
+        }
+        let mut pieces: Vec<&mut Vec<u8>> =
+            self.reads.iter_mut().map(|read| &mut read.bytes).collect();
+        if redactor.pieces(&mut pieces) {
+            paths.push("response.body".to_owned());
+        }
+    }
+}
+
+/// A response header as it is recorded, if it is.
+fn recorded(
+    (name, value): (String, String),
+    redactor: &Redactor,
+    paths: &mut Vec<String>,
+) -> Option<(String, String)> {
+    let path = format!("response.headers.{name}");
+    if is_secret_answer(&name) {
+        paths.push(path);
+        return None;
+    }
+    if !KEPT_HEADERS.contains(&name.as_str()) && !name.contains("ratelimit") {
+        return None;
+    }
+    let value = if name == "location" {
+        redactor.url_at(&value, &path, paths)
+    } else {
+        redactor.text(&value).into_owned()
+    };
+    Some((name, value))
+}
+
+#[cfg(test)]
+mod exchange_tests {
+    use super::*;
+    use crate::tape::{Head, Read, Request, Tape};
+    use serde_json::json;
+
+    const CANARY: &str = "canary/7Q=z";
+
+    fn planted() -> Exchange {
+        Exchange {
+            api: "openai-chat".into(),
+            request: Request {
+                method: "POST".into(),
+                url: format!(
+                    "https://me:{CANARY}@host/v1?key={CANARY}&x=1&echo={}",
+                    CANARY.replace('/', "%2F").replace('=', "%3d")
+                ),
+                body: json!({"messages":[{"role":"user","content":format!("my key is {CANARY}!")}], "tools":[{"authorization_token":"t0k", "parameters":{"properties":{"password":{"type":"string"}}}}],
+                    format!("k{CANARY}"): 1}),
+                sha256: String::new(),
+            },
+            head: Some(Head {
+                status: 200,
+                headers: [
+                    ("set-cookie", CANARY),
+                    ("x-request-id", CANARY),
+                    ("openai-organization", "org-1"),
+                    ("content-type", "a/b"),
+                    ("location", "http://h/?token=5"),
+                ]
+                .map(|(n, v)| (n.to_owned(), v.to_owned()))
+                .to_vec(),
+                ..Head::default()
+            }),
+            reads: [
+                "data: canary/",
+                "7Q",
+                "=z and sk-ant-api03-",
+                "0123456789abcdef\\nsk-aaaaaaaaaaaaaaaaaaaaaaaa",
+                " Bearer 0123456789abcdef",
+            ]
+            .map(|t| Read {
+                bytes: t.into(),
+                ..Read::default()
+            })
+            .to_vec(),
+            ..Exchange::default()
+        }
+    }
+
+    #[test]
+    fn a_canary_is_found_nowhere_and_the_tape_loads() {
+        let mut exchange = planted();
+        exchange.redact(&Redactor::new([CANARY.to_owned()]));
+        let mut out = vec![];
+        exchange.write(&mut out);
+        let out = String::from_utf8(out).unwrap();
+        assert!(
+            !out.contains("canary")
+                && !out.contains("t0k")
+                && !out.contains("org-1")
+                && !out.contains("abcdef"),
+            "{out}"
+        );
+        assert_eq!(
+            String::from_utf8(exchange.body()).unwrap(),
+            "data: [redacted] and [redacted]\\n[redacted] Bearer [redacted]"
+        );
+        assert_eq!(
+            exchange.request.url,
+            "https://[redacted]@host/v1?key=[redacted]&x=1&echo=[redacted]"
+        );
+        for path in [
+            "request.url@",
+            "request.url?key",
+            "request.url",
+            "request.body.messages[0].content",
+            "request.body.tools[0].authorization_token",
+            "response.headers.set-cookie",
+            "response.headers.location?token",
+            "response.body",
+        ] {
+            assert!(
+                exchange.redactions.iter().any(|p| p == path),
+                "{path} is not in {:?}",
+                exchange.redactions
+            );
+        }
+        assert!(Tape::read(&out).is_ok());
+    }
+}

@@ -1,0 +1,233 @@
+//! Finding the recorded answer to a request.
+
+use crate::tape::format::{Exchange, Tape};
+use redact::Redactor;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// The members of a request's body that decide whether two requests are the same, in the order in
+/// which differences are reported. The others (`stream`, sampling, token limits) do not count, so
+/// that a tape outlives a change of those.
+const ASKED: [&str; 9] = [
+    "model",
+    "system",
+    "system_instruction",
+    "systemInstruction",
+    "instructions",
+    "tools",
+    "messages",
+    "contents",
+    "input",
+];
+
+/// What of a request decides which recorded answer it gets: model, messages, tools and system
+/// prompt, keys sorted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Canonical {
+    asked: Map<String, Value>,
+    /// The SHA-256 of its JSON text, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Canonical {
+    /// `model` counts where the body does not name one (Gemini has it in the URL). What looks like
+    /// a credential is taken out first, as it is on a tape.
+    pub fn of(model: &str, body: &Value, redactor: &Redactor) -> Canonical {
+        let mut asked = Map::new();
+        for key in ASKED {
+            match body.get(key) {
+                Some(value) => asked.insert(key.to_owned(), redactor.json(value)),
+                None if key == "model" => asked.insert(key.to_owned(), Value::from(model)),
+                None => None,
+            };
+        }
+        let mut sorted = Value::Object(asked.clone());
+        sorted.sort_all_objects();
+        let hash = Sha256::digest(sorted.to_string().as_bytes());
+        Canonical {
+            asked,
+            sha256: hash.iter().map(|b| format!("{b:02x}")).collect(),
+        }
+    }
+}
+
+/// No answer to a request is recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no answer to this request is on the tape: {0}")]
+pub struct Miss(String);
+
+impl Tape {
+    /// The next answer to this request that was not given out before: equal requests are answered
+    /// in their order on the tape.
+    ///
+    /// # Errors
+    /// [`Miss`] names the nearest recorded request and the first difference from it.
+    pub fn take(&mut self, asked: &Canonical) -> Result<&Exchange, Miss> {
+        let mut equal = 0;
+        let mut nearest: Option<(usize, usize, Canonical)> = None;
+        for (at, exchange) in self.exchanges.iter().enumerate() {
+            let recorded = exchange.canonical();
+            if recorded
+                .as_ref()
+                .map_or(&exchange.request.sha256, |r| &r.sha256)
+                == &asked.sha256
+            {
+                if !std::mem::replace(&mut self.played[at], true) {
+                    return Ok(&self.exchanges[at]);
+                }
+                equal += 1;
+            } else if let Some(recorded) = recorded {
+                let shared = shared(&asked.asked, &recorded.asked);
+                if nearest.as_ref().is_none_or(|(most, ..)| shared > *most) {
+                    nearest = Some((shared, exchange.line, recorded));
+                }
+            }
+        }
+        Err(Miss(match nearest {
+            _ if equal > 0 => format!("it is recorded {equal} times, and all of them were played"),
+            None => "the tape holds no request to compare with".to_owned(),
+            Some((_, line, recorded)) => {
+                let (path, ours, theirs) = difference(&asked.asked, &recorded.asked);
+                format!(
+                    "the nearest recorded request (line {line}) differs first at {path}: {ours} here, {theirs} on the tape"
+                )
+            }
+        }))
+    }
+}
+
+impl Exchange {
+    /// `None` when the tape leaves out the body, so that only the hash is known.
+    fn canonical(&self) -> Option<Canonical> {
+        self.request
+            .body
+            .is_object()
+            .then(|| Canonical::of(&self.model, &self.request.body, &Redactor::default()))
+    }
+}
+
+/// How much of two requests is the same before the first difference, in bytes of JSON.
+fn shared(a: &Map<String, Value>, b: &Map<String, Value>) -> usize {
+    let text = |m: &Map<String, Value>| serde_json::to_string(m).unwrap_or_default();
+    text(a)
+        .bytes()
+        .zip(text(b).bytes())
+        .take_while(|(x, y)| x == y)
+        .count()
+}
+
+/// The path of the first difference, and both values there, cut to what fits on a line.
+fn difference(a: &Map<String, Value>, b: &Map<String, Value>) -> (String, String, String) {
+    let none = || "nothing".to_owned();
+    for key in ASKED {
+        let (x, y) = (a.get(key), b.get(key));
+        if x != y {
+            let (path, x, y) = descend(key.to_owned(), x, y);
+            return (path, x.map_or_else(none, brief), y.map_or_else(none, brief));
+        }
+    }
+    ("nowhere".to_owned(), none(), none())
+}
+
+fn descend<'v>(
+    path: String,
+    a: Option<&'v Value>,
+    b: Option<&'v Value>,
+) -> (String, Option<&'v Value>, Option<&'v Value>) {
+    let next = match (a, b) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            let key = a
+                .keys()
+                .chain(b.keys())
+                .find(|key| a.get(*key) != b.get(*key));
+            key.map(|key| (format!("{path}.{key}"), a.get(key), b.get(key)))
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => {
+            let at = (0..a.len().max(b.len())).find(|at| a.get(*at) != b.get(*at));
+            at.map(|at| (format!("{path}[{at}]"), a.get(at), b.get(at)))
+        }
+        _ => None,
+    };
+    match next {
+        Some((path, a, b)) => descend(path, a, b),
+        None => (path, a, b),
+    }
+}
+
+fn brief(value: &Value) -> String {
+    const MOST: usize = 80;
+    let text = value.to_string();
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tape(bodies: &[Value]) -> Tape {
+        let text: String = bodies
+            .iter()
+            .map(|b| format!("{{\"tape\":1,\"model\":\"m\",\"request\":{{\"body\":{b}}}}}\n"))
+            .collect();
+        Tape::read(&text).unwrap()
+    }
+
+    fn of(body: &Value) -> Canonical {
+        Canonical::of("m", body, &Redactor::default())
+    }
+
+    #[test]
+    fn keys_may_stand_in_any_order_and_sampling_does_not_count() {
+        let a = json!({"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true});
+        let b = json!({"temperature":0,"messages":[{"content":"hi","role":"user"}]});
+        assert_eq!(of(&a).sha256, of(&b).sha256);
+        assert_ne!(
+            of(&a).sha256,
+            of(&json!({"model":"n","messages":a["messages"]})).sha256
+        );
+    }
+
+    #[test]
+    fn equal_requests_are_answered_in_order_and_then_no_more() {
+        let a = json!({"messages":["a"]});
+        let mut tape = tape(&[a.clone(), json!({"messages":["b"]}), a.clone()]);
+        assert_eq!(tape.take(&of(&a)).unwrap().line, 1);
+        assert_eq!(tape.take(&of(&a)).unwrap().line, 3);
+        assert!(
+            tape.take(&of(&a))
+                .unwrap_err()
+                .to_string()
+                .contains("recorded 2 times")
+        );
+    }
+
+    #[test]
+    fn a_miss_names_the_nearest_and_the_first_difference() {
+        let mut tape = tape(&[
+            json!({"messages":[{"role":"system"}]}),
+            json!({"messages":[{"role":"user","content":"What is 2+2?"},{"role":"assistant","content":"4"}]}),
+        ]);
+        let asked = json!({"messages":[{"role":"user","content":"What is 2+2?"},{"role":"assistant","content":"5"}]});
+        let says = tape.take(&of(&asked)).unwrap_err().to_string();
+        assert!(
+            says.contains(
+                "(line 2) differs first at messages[1].content: \"5\" here, \"4\" on the tape"
+            ),
+            "{says}"
+        );
+        let says = tape
+            .take(&of(&json!({"messages":[],"tools":[1]})))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            says.contains("at tools: [1] here, nothing on the tape"),
+            "{says}"
+        );
+        let empty = Tape::default().take(&of(&asked)).unwrap_err().to_string();
+        assert!(empty.contains("holds no request"), "{empty}");
+    }
+}

@@ -1,0 +1,923 @@
+//! What all decoders share: the stream that they write.
+
+use crate::failure::Failure;
+use event::payload::{
+    ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
+    StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
+};
+use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates};
+use redact::Redactor;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How many members of an answer are kept, and how many details wait for the first event.
+const MOST_MEMBERS: usize = 256;
+
+/// One stream on its way out: begins it lazily, keeps what the end needs, and ends it once.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    api: &'static str,
+    options: StreamOptions,
+    id: Option<String>,
+    model: Option<String>,
+    /// How many tools the request offered, if the response repeats it.
+    offered: Option<u32>,
+    started: bool,
+    marked: bool,
+    ended: bool,
+    /// Code and message of the last error: some providers send an error twice, and it is written
+    /// once.
+    error: Option<(String, String)>,
+    choices: Choices<TurnChoice>,
+    stats: SessionStats,
+    /// How long the provider asks to wait after an error, in milliseconds.
+    retry_after_ms: Option<u64>,
+    /// The chunk at hand has a call.
+    with_call: bool,
+    /// The bytes that the decoder keeps of what came.
+    kept: usize,
+    scratch: String,
+    /// Details that came before the first other event, which they must not begin: a request may be
+    /// tried again until then.
+    early: Vec<(u32, &'static str, String)>,
+    /// The members of the answer that were written, which some providers repeat in each chunk.
+    answer: HashMap<String, String>,
+    /// The provider's counts as they came.
+    counts: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct TurnChoice {
+    text: Surrogates,
+    refusal: Surrogates,
+    thinking: Surrogates,
+    arguments: Surrogates,
+    /// The provider's index of the call that `arguments` belongs to.
+    index: Option<i64>,
+    calls: bool,
+    finish: Option<(FinishReason, String)>,
+}
+
+impl Turn {
+    pub(crate) fn new(api: &'static str, options: StreamOptions) -> Self {
+        Turn {
+            api,
+            options,
+            id: None,
+            model: None,
+            offered: None,
+            started: false,
+            marked: false,
+            ended: false,
+            error: None,
+            choices: Choices::default(),
+            stats: SessionStats::default(),
+            retry_after_ms: None,
+            with_call: false,
+            kept: 0,
+            scratch: String::new(),
+            early: Vec::new(),
+            answer: HashMap::new(),
+            counts: Vec::new(),
+        }
+    }
+
+    /// Whether details are written.
+    pub(crate) fn wants_details(&self) -> bool {
+        self.options.details
+    }
+
+    /// Takes the members of `object` whose names are not among `read`, at a place of [`Details`].
+    /// Those without content are left out.
+    pub(crate) fn details(
+        &mut self,
+        choice: u32,
+        place: &'static str,
+        object: Raw<'_>,
+        read: &[&str],
+        out: &mut dyn Sink,
+    ) {
+        if !self.options.details {
+            return;
+        }
+        let mut json = Vec::new();
+        let mut o = Object::open(&mut json);
+        let mut has_members = false;
+        for (name, value) in object.entries() {
+            if read.contains(&name.as_ref())
+                || matches!(value.text(), "null" | "\"\"" | "[]" | "{}")
+            {
+                continue;
+            }
+            if place == "answer" {
+                let same = self
+                    .answer
+                    .get(name.as_ref())
+                    .is_some_and(|before| before == value.text());
+                if same || self.answer.len() >= MOST_MEMBERS {
+                    continue;
+                }
+                self.answer
+                    .insert(name.clone().into_owned(), value.text().to_owned());
+            }
+            o.minified(&name, value.text());
+            has_members = true;
+        }
+        o.close();
+        if has_members {
+            self.detail(
+                choice,
+                place,
+                String::from_utf8_lossy(&json).into_owned(),
+                out,
+            );
+        }
+    }
+
+    /// Takes one member at a place of [`Details`].
+    pub(crate) fn member(
+        &mut self,
+        choice: u32,
+        place: &'static str,
+        name: &str,
+        json: &str,
+        out: &mut dyn Sink,
+    ) {
+        if self.options.details && !matches!(json, "null" | "\"\"" | "[]" | "{}") {
+            let mut object = Vec::new();
+            let mut o = Object::open(&mut object);
+            o.minified(name, json);
+            o.close();
+            self.detail(
+                choice,
+                place,
+                String::from_utf8_lossy(&object).into_owned(),
+                out,
+            );
+        }
+    }
+
+    /// The text that came last ends, and another follows that is not to become one with it.
+    pub(crate) fn text_ends(&mut self, out: &mut dyn Sink) {
+        if self.options.details && self.started {
+            self.detail(0, "text", "{}".to_owned(), out);
+        }
+    }
+
+    /// Takes the provider's counts as they are. Those of a stream that `adds` counts to earlier
+    /// ones stay.
+    pub(crate) fn counts(&mut self, counts: Raw<'_>, adds: bool) {
+        if self.options.details {
+            if !adds {
+                self.counts.clear();
+            }
+            let mut json = Vec::new();
+            event::minify(&mut json, counts.text());
+            self.counts
+                .push(String::from_utf8_lossy(&json).into_owned());
+        }
+    }
+
+    fn detail(&mut self, choice: u32, place: &'static str, json: String, out: &mut dyn Sink) {
+        if self.started {
+            out.emit(
+                choice,
+                Details {
+                    place: place.into(),
+                    data: Json::of(&json),
+                },
+            );
+        } else if self.early.len() < MOST_MEMBERS {
+            self.early.push((choice, place, json));
+        }
+    }
+
+    /// Takes the response's id. The first one counts, and only before the first event. Ids of calls
+    /// are made from it, so where a provider sends none, another value that differs from response
+    /// to response takes its place.
+    pub(crate) fn id(&mut self, id: Option<Raw<'_>>) {
+        if !self.started && self.id.is_none() {
+            let text = id.map(|id| id.str().unwrap_or(Cow::Borrowed(id.text())));
+            self.id = text
+                .filter(|id| !id.is_empty() && id != "null")
+                .map(Cow::into_owned);
+        }
+    }
+
+    /// Takes the name of the model that answers. It counts only before the first event.
+    pub(crate) fn model(&mut self, model: Option<Raw<'_>>) {
+        if !self.started && self.model.is_none() {
+            self.model = model
+                .and_then(Raw::str)
+                .filter(|model| !model.is_empty())
+                .map(Cow::into_owned);
+        }
+    }
+
+    /// Takes the number of tools for the client to run that the request offered. It counts only
+    /// before the first event.
+    pub(crate) fn offered(&mut self, tools: Option<u32>) {
+        if !self.started {
+            self.offered = self.offered.or(tools);
+        }
+    }
+
+    /// Takes how long the provider asks to wait after an error.
+    pub(crate) fn retry_after(&mut self, time: Option<Duration>) {
+        self.retry_after_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    }
+
+    /// Notes that this choice exists, so that the stream is whole only when it has finished too.
+    pub(crate) fn choice(&mut self, choice: u32) {
+        self.choices.of(choice);
+    }
+
+    /// Takes whether the chunk at hand has a call, before its text. Clients that look at the first
+    /// chunk alone find such a call.
+    pub(crate) fn with_call(&mut self, with_call: bool) {
+        self.with_call = with_call;
+    }
+
+    /// Notes that the decoder keeps so many more bytes of what came.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        self.kept += bytes;
+    }
+
+    /// Notes that the decoder keeps so many bytes less.
+    pub(crate) fn free(&mut self, bytes: usize) {
+        self.kept = self.kept.saturating_sub(bytes);
+    }
+
+    /// How many bytes are kept of what came, by the decoder and for each choice.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept + self.choices.len() * size_of::<TurnChoice>()
+    }
+
+    /// A piece of the answer's text, still in JSON (a surrogate pair may be cut between two
+    /// pieces).
+    pub(crate) fn text(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
+        let mut text = std::mem::take(&mut self.scratch);
+        self.choices.of(choice).text.push(piece, &mut text);
+        self.text_plain(choice, &text, out);
+        text.clear();
+        self.scratch = text;
+    }
+
+    /// A piece of the answer's text.
+    pub(crate) fn text_plain(&mut self, choice: u32, text: &str, out: &mut dyn Sink) {
+        if !text.is_empty() {
+            self.write(
+                choice,
+                ContentDelta {
+                    text: text.into(),
+                    with_call: self.with_call,
+                },
+                out,
+            );
+        }
+    }
+
+    /// A piece of a refusal, still in JSON.
+    pub(crate) fn refusal(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
+        let mut text = std::mem::take(&mut self.scratch);
+        self.choices.of(choice).refusal.push(piece, &mut text);
+        if !text.is_empty() {
+            self.write(
+                choice,
+                RefusalDelta {
+                    text: (&text).into(),
+                },
+                out,
+            );
+        }
+        text.clear();
+        self.scratch = text;
+    }
+
+    /// A piece of reasoning, still in JSON.
+    pub(crate) fn thinking(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
+        let mut text = std::mem::take(&mut self.scratch);
+        self.choices.of(choice).thinking.push(piece, &mut text);
+        self.thinking_plain(choice, &text, None, out);
+        text.clear();
+        self.scratch = text;
+    }
+
+    /// A piece of reasoning. `provider` is JSON on one line, an object with the API's name as its
+    /// key; it closes the block.
+    pub(crate) fn thinking_plain(
+        &mut self,
+        choice: u32,
+        text: &str,
+        provider: Option<&str>,
+        out: &mut dyn Sink,
+    ) {
+        if !text.is_empty() || provider.is_some() {
+            self.write(
+                choice,
+                Thinking {
+                    text: text.into(),
+                    provider: provider.map(Json::of),
+                },
+                out,
+            );
+        }
+    }
+
+    /// A piece of a call. `arguments` is the provider's value: a string is a fragment (a surrogate
+    /// pair may be cut between two), an object or array is taken as its JSON text without white
+    /// space, `null` and "" are nothing; it takes the place of what `delta` has. A delta without
+    /// content is dropped.
+    pub(crate) fn call(
+        &mut self,
+        choice: u32,
+        delta: &ToolCallDelta<'_>,
+        arguments: Option<Raw<'_>>,
+        out: &mut dyn Sink,
+    ) {
+        let mut delta = *delta;
+        delta.tool_id = delta.tool_id.filter(|id| !id.is_empty());
+        delta.tool_name = delta.tool_name.filter(|name| !name.is_empty());
+        let mut text = std::mem::take(&mut self.scratch);
+        let state = self.choices.of(choice);
+        if state.index != delta.index {
+            state.index = delta.index;
+            state.arguments = Surrogates::default();
+        }
+        match arguments {
+            Some(a) if a.is_str() => state.arguments.push(a, &mut text),
+            Some(a) if !a.is_null() => {
+                let mut json = Vec::with_capacity(a.text().len());
+                event::minify(&mut json, a.text());
+                text.push_str(&String::from_utf8_lossy(&json));
+            }
+            _ => {}
+        }
+        if !text.is_empty() {
+            delta.arguments = Some((&text).into());
+        }
+        delta.arguments = delta.arguments.filter(|a| !a.is_empty());
+        let something =
+            delta.tool_id.is_some() || delta.tool_name.is_some() || delta.arguments.is_some();
+        state.calls |= something;
+        if something || delta.done || delta.provider.is_some() {
+            self.write(choice, delta, out);
+        }
+        text.clear();
+        self.scratch = text;
+    }
+
+    /// Retracts the call with the provider's `index`.
+    pub(crate) fn retract(
+        &mut self,
+        choice: u32,
+        index: Option<i64>,
+        tool_id: Option<&str>,
+        reason: &str,
+        out: &mut dyn Sink,
+    ) {
+        self.write(
+            choice,
+            Retract {
+                index,
+                tool_id: tool_id.map(Into::into),
+                reason: reason.into(),
+            },
+            out,
+        );
+    }
+
+    /// Something the provider ran itself; `data` is the provider's own object.
+    pub(crate) fn server_item(
+        &mut self,
+        choice: u32,
+        kind: &str,
+        data: Raw<'_>,
+        out: &mut dyn Sink,
+    ) {
+        let mut json = Vec::with_capacity(data.text().len());
+        event::minify(&mut json, data.text());
+        let json = String::from_utf8_lossy(&json);
+        self.write(
+            choice,
+            ServerItem {
+                kind: kind.into(),
+                data: Json::of(&json),
+            },
+            out,
+        );
+    }
+
+    /// Writes a `warning`, which does not stop the stream; `raw` is the text that is wrong.
+    pub(crate) fn warning(
+        &mut self,
+        choice: u32,
+        code: &str,
+        message: &str,
+        raw: Option<&str>,
+        out: &mut dyn Sink,
+    ) {
+        let (message, raw) = (self.redacted(message), raw.map(|raw| self.redacted(raw)));
+        let warning = Warning::new(self.options.words.source, code, &message);
+        let warning = match &raw {
+            Some(raw) => warning.about(raw),
+            None => warning,
+        };
+        self.write(choice, warning, out);
+    }
+
+    /// Writes an `error`: the stream has failed, and its end will have the reason `error`. What
+    /// follows is still written. The same error again is dropped.
+    pub(crate) fn error(&mut self, failure: &Failure, out: &mut dyn Sink) {
+        let native = self.options.tools_mode.as_deref() == Some("native");
+        let failure = failure
+            .clone()
+            .advised(native, &self.options.words)
+            .redacted(&self.options.redactor);
+        let said = (failure.code.clone(), failure.message.clone());
+        if self.error.as_ref() == Some(&said) {
+            return;
+        }
+        self.write(
+            0,
+            Error {
+                retryable: failure.retryable,
+                provider: failure.provider.as_deref().map(Json::of),
+                status: failure.status.map(u32::from),
+                retry_after_ms: failure.status.and(self.retry_after_ms),
+                ..Error::new(self.options.words.source, &failure.code, &failure.message)
+            },
+            out,
+        );
+        self.error = Some(said);
+    }
+
+    /// A provider's text without credentials.
+    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.options.redactor.text(text)
+    }
+
+    /// Takes the provider's counts. They take the place of all that came before: many servers
+    /// repeat the totals on each chunk, and later ones may be smaller.
+    pub(crate) fn usage(&mut self, usage: &Usage) {
+        if usage.is_empty() {
+            return;
+        }
+        let s = &mut self.stats;
+        s.prompt_tokens = usage.prompt;
+        s.completion_tokens = usage.completion;
+        s.total_tokens = usage.total;
+        s.reasoning_tokens = usage.reasoning;
+        s.cached_tokens = usage.cached;
+    }
+
+    /// Takes why a choice ended, and the provider's own word for it. A reason that means a cut
+    /// answer stays.
+    pub(crate) fn finish_reason(&mut self, choice: u32, reason: FinishReason, word: &str) {
+        let finish = &mut self.choices.of(choice).finish;
+        if finish
+            .as_ref()
+            .is_none_or(|(before, _)| before.is_whole() && !reason.is_whole())
+        {
+            *finish = Some((reason, word.to_owned()));
+        }
+    }
+
+    /// Notes the provider's end mark: nothing that follows matters.
+    pub(crate) fn end_mark(&mut self) {
+        self.marked = true;
+    }
+
+    pub(crate) fn is_marked(&self) -> bool {
+        self.marked
+    }
+
+    /// The response's id so far.
+    pub(crate) fn response_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// See [`StreamOptions::words`].
+    pub(crate) fn words(&self) -> &Words {
+        &self.options.words
+    }
+
+    /// See [`StreamOptions::server`].
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.options.server.as_deref()
+    }
+
+    /// See [`StreamOptions::item_ids`].
+    pub(crate) fn has_item_ids(&self) -> bool {
+        self.options.item_ids
+    }
+
+    pub(crate) fn has_started(&self) -> bool {
+        self.started
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    pub(crate) fn stats(&mut self) -> &mut SessionStats {
+        &mut self.stats
+    }
+
+    /// Whether at least one choice appeared and every one has its finish reason.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.choices.is_empty() && self.choices.iter().all(|c| c.finish.is_some())
+    }
+
+    /// Whether any choice was seen.
+    pub(crate) fn has_choice(&self) -> bool {
+        !self.choices.is_empty()
+    }
+
+    /// Nothing more comes: half a surrogate pair at the end of a text is written as U+FFFD.
+    pub(crate) fn flush(&mut self, out: &mut dyn Sink) {
+        let text = "\u{fffd}".into();
+        for (choice, kind) in self.halves() {
+            match kind {
+                Kind::Thinking => self.write(
+                    choice,
+                    Thinking {
+                        text,
+                        provider: None,
+                    },
+                    out,
+                ),
+                Kind::RefusalDelta => self.write(choice, RefusalDelta { text }, out),
+                _ => self.write(
+                    choice,
+                    ContentDelta {
+                        text,
+                        with_call: false,
+                    },
+                    out,
+                ),
+            }
+        }
+    }
+
+    /// Writes `session_stats`, if anything is known, and `stream_end`. `how` takes the place of the
+    /// provider's reason; an error that was written goes before both.
+    pub(crate) fn end(&mut self, how: Option<FinishReason>, out: &mut dyn Sink) {
+        let failed = self.choices.by_number().find_map(|(_, c)| {
+            c.finish
+                .clone()
+                .filter(|(reason, _)| *reason == FinishReason::Error)
+        });
+        if let (Some((_, word)), None) = (failed, &self.error) {
+            let failure = Failure::new(
+                "provider_error",
+                format!("the provider ended the answer with \"{word}\""),
+                true,
+            );
+            self.error(&failure, out);
+        }
+        let word = self
+            .choices
+            .by_number()
+            .find_map(|(_, c)| c.finish.clone())
+            .map(|(_, word)| word);
+        if !self.started
+            && how.is_none()
+            && word.as_deref() == Some("model_context_window_exceeded")
+        {
+            // Z.ai ends an empty answer like this where the prompt alone is too long.
+            self.error(
+                &Failure::new(
+                    "context_overflow",
+                    "the prompt is longer than the model's context",
+                    false,
+                ),
+                out,
+            );
+        }
+        for counts in std::mem::take(&mut self.counts) {
+            self.write(
+                0,
+                Details {
+                    place: "usage".into(),
+                    data: Json::of(&counts),
+                },
+                out,
+            );
+        }
+        self.stats.total_tokens = self.stats.total();
+        let stats = self.stats;
+        let known = [
+            stats.prompt_tokens,
+            stats.completion_tokens,
+            stats.total_tokens,
+            stats.duration_ms.map(|time| time.micros),
+            stats.retries,
+            stats.fallbacks,
+        ];
+        if known.iter().any(Option::is_some) {
+            self.write(0, stats, out);
+        }
+        let first = self
+            .choices
+            .by_number()
+            .next()
+            .map(|(_, choice)| std::mem::take(choice))
+            .unwrap_or_default();
+        let (reason, word) = first.finish.unzip();
+        let reason = match (how, reason) {
+            (Some(how), _) => how,
+            (None, Some(FinishReason::Stop) | None) if first.calls => FinishReason::ToolCalls,
+            (None, reason) => reason.unwrap_or(FinishReason::Stop),
+        };
+        let finish_reason = if self.error.is_some() && reason != FinishReason::Cut {
+            FinishReason::Error
+        } else {
+            reason
+        };
+        let word = word.map(|word| self.redacted(&word).into_owned());
+        let provider_finish_reason = word.as_ref().map(Into::into);
+        self.write(
+            0,
+            StreamEnd {
+                finish_reason,
+                provider_finish_reason,
+            },
+            out,
+        );
+        self.ended = true;
+    }
+
+    /// Choices that end in half a surrogate pair, and the events whose text does.
+    fn halves(&mut self) -> Vec<(u32, Kind)> {
+        let mut halves = Vec::new();
+        let mut text = String::new();
+        for (choice, state) in self.choices.by_number() {
+            for (surrogates, kind) in [
+                (&mut state.thinking, Kind::Thinking),
+                (&mut state.text, Kind::ContentDelta),
+                (&mut state.refusal, Kind::RefusalDelta),
+            ] {
+                surrogates.finish(&mut text);
+                if !text.is_empty() {
+                    halves.push((choice, kind));
+                    text.clear();
+                }
+            }
+        }
+        halves
+    }
+
+    fn write<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>, out: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.started, true) {
+            self.start(out);
+            for (choice, place, json) in std::mem::take(&mut self.early) {
+                self.detail(choice, place, json, out);
+            }
+        }
+        out.emit(choice, payload);
+    }
+
+    /// Writes the `stream_start`.
+    fn start(&mut self, out: &mut dyn Sink) {
+        for name in [&mut self.id, &mut self.model].into_iter().flatten() {
+            if let Cow::Owned(clean) = self.options.redactor.text(name) {
+                *name = clean;
+            }
+        }
+        let o = &self.options;
+        let start = StreamStart {
+            api: Some(self.api.into()),
+            model: self.model.as_ref().or(o.model.as_ref()).map(Into::into),
+            id: self.id.as_ref().or(o.id.as_ref()).map(Into::into),
+            tools_mode: o.tools_mode.as_ref().map(Into::into),
+            dialect: o.dialect.as_ref().map(Into::into),
+            tools: o.tools.as_deref().map(Json::of),
+            tools_offered: self.offered,
+            prefill: o.prefill.as_ref().map(Into::into),
+            attempt: o.attempt,
+            fallback: o.fallback.then(|| "sync".into()),
+            ..StreamStart::default()
+        };
+        out.emit(0, start);
+    }
+}
+
+/// The rules of one API: turns its frames into calls of [`Turn`], which writes to `out`.
+///
+/// A decoder never fails a stream. It drops what it does not recognise; what is wrong becomes a
+/// `warning` or an `error`. Error objects `{"error":…}` at the top of a frame are taken before it
+/// sees them, and so is `[DONE]`.
+pub(crate) trait Decoder {
+    /// The next frame: the data of a server-sent event (`name` is its `event` field), or a JSON
+    /// value of a body that is a sequence of values. When it was the provider's end mark the
+    /// decoder calls [`Turn::end_mark`].
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink);
+
+    /// Whether this JSON value is a whole response of the endpoint without streaming, not a frame.
+    /// `false` also where frames have the shape of the whole response.
+    fn is_whole(&self, _body: Raw<'_>) -> bool {
+        false
+    }
+
+    /// A whole response of the endpoint without streaming, as the same events. The end of the body
+    /// follows.
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        self.frame(None, body, turn, out);
+    }
+
+    /// The stream ends, with an end mark or without: closes what the decoder keeps open.
+    /// `stream_end` follows.
+    fn finish(&mut self, _turn: &mut Turn, _out: &mut dyn Sink) {}
+}
+
+/// What messages say in the words of the command that asks: its name, and what its user can do.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// The `source` of warnings and errors.
+    pub source: &'static str,
+    /// What to do about a conversation that is longer than the model's context.
+    pub overflow: &'static str,
+    /// What to do about a server that rejects tools.
+    pub no_tools: Option<&'static str>,
+    /// What to do about the stream of another API, whose name follows.
+    pub other_api: &'static str,
+    /// What limits an event of the body.
+    pub max_frame: &'static str,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Words {
+            source: "api",
+            overflow: "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context",
+            no_tools: None,
+            other_api: "use the API",
+            max_frame: "the limit",
+        }
+    }
+}
+
+/// Fields of `stream_start` that the provider does not send, and limits.
+#[derive(Clone, Debug, Default)]
+pub struct StreamOptions {
+    /// The tools of the request: a JSON array in OpenAI's shape, on one line.
+    pub tools: Option<String>,
+    /// `native`, `tag` or `none`.
+    pub tools_mode: Option<String>,
+    /// The dialect's name in tag mode.
+    pub dialect: Option<String>,
+    /// The requested model; used if the response names none.
+    pub model: Option<String>,
+    /// The end of the prompt that the model's text continues.
+    pub prefill: Option<String>,
+    /// Which attempt this is, from 1.
+    pub attempt: Option<u32>,
+    /// Whether the endpoint without streaming had to be used.
+    pub fallback: bool,
+    /// The name of a response that has no id; ids of calls are made from it. See
+    /// [`crate::Request::name`].
+    pub id: Option<String>,
+    /// Takes credentials out of errors, warnings and names: a server may repeat the key that it
+    /// received. The model's text stays.
+    pub redactor: Redactor,
+    /// The name of the server, where errors are for a client of a service, who sees the status of
+    /// the response beside them.
+    pub server: Option<String>,
+    /// Whether the ids of output items go along as `provider` data (OpenAI Responses): a later
+    /// request may refer to them.
+    pub item_ids: bool,
+    /// Whether `details` events hold the members of the answer that no other event has.
+    pub details: bool,
+    /// The most bytes of one event of the body, or one JSON value; 64 MiB by default.
+    pub max_frame: Option<usize>,
+    /// The words of messages.
+    pub words: Words,
+}
+
+/// How the bytes of a response ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The body's regular end.
+    Eof,
+    /// The connection was lost; a sentence for people.
+    Reset(String),
+    /// No bytes came for too long; a sentence for people.
+    Timeout(String),
+    /// We stopped it.
+    Cancelled,
+}
+
+/// The member of the message that the open block of reasoning came in; empty while none is open.
+#[derive(Debug, Default)]
+pub(crate) struct ReasoningField(&'static str);
+
+impl ReasoningField {
+    /// Writes a piece of reasoning that came in the member `name`. A block in another member is
+    /// closed first.
+    pub(crate) fn piece(
+        &mut self,
+        name: &'static str,
+        text: Raw<'_>,
+        api: &str,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        if !text.is_str() || text.text() == "\"\"" {
+            return;
+        }
+        if self.0 != name {
+            self.close(api, turn, out);
+            self.0 = name;
+        }
+        turn.thinking(0, text, out);
+    }
+
+    /// Something else begins, or the answer has ended: writes where the block must go back to.
+    pub(crate) fn close(&mut self, api: &str, turn: &mut Turn, out: &mut dyn Sink) {
+        let name = std::mem::take(&mut self.0);
+        if !name.is_empty() {
+            turn.thinking_plain(
+                0,
+                "",
+                Some(&format!("{{\"{api}\":{{\"field\":\"{name}\"}}}}")),
+                out,
+            );
+        }
+    }
+}
+
+/// Tokens as the provider counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub prompt: Option<u64>,
+    pub completion: Option<u64>,
+    pub total: Option<u64>,
+    pub reasoning: Option<u64>,
+    pub cached: Option<u64>,
+}
+
+impl Usage {
+    /// Whether nothing is counted.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Usage::default()
+    }
+
+    /// A count of an object, reached by several keys.
+    pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
+        let n = object.at(path)?;
+        n.i64()
+            .map(|n| n.max(0) as u64)
+            .or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
+    }
+
+    /// The sum of the counts that are known.
+    pub(crate) fn sum(counts: &[Option<u64>]) -> Option<u64> {
+        counts.iter().flatten().copied().reduce(u64::saturating_add)
+    }
+}
+
+/// The counts of an API that reports them in parts: a later report replaces the parts that it has,
+/// and the others stay.
+///
+/// Anthropic's `message_start` has all of them, and its `message_delta` those that are known better
+/// at the end (platform.claude.com/docs/en/build-with-claude/streaming). What came from the cache
+/// or was written to it is not part of the input.
+#[derive(Debug, Default)]
+pub(crate) struct UsageParts {
+    input: Option<u64>,
+    cache_read: Option<u64>,
+    cache_written: Option<u64>,
+    output: Option<u64>,
+}
+
+impl UsageParts {
+    /// Takes the next report. `names` are the keys of the input, of what was read from the cache
+    /// and written to it, and of the output.
+    pub(crate) fn take(&mut self, report: Raw<'_>, names: [&str; 4]) {
+        let parts = [
+            &mut self.input,
+            &mut self.cache_read,
+            &mut self.cache_written,
+            &mut self.output,
+        ];
+        for (part, name) in parts.into_iter().zip(names) {
+            *part = Usage::count(report, &[name]).or(*part);
+        }
+    }
+
+    /// The counts so far.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            prompt: Usage::sum(&[self.input, self.cache_read, self.cache_written]),
+            completion: self.output,
+            cached: self.cache_read.filter(|n| *n > 0),
+            ..Usage::default()
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! What the fronts write, as files: a folder of `tests/fronts/` has `events.ndjson`, `options.json`
+//! where it needs options, and the stream and the whole answer of each front. `UPDATE=1` writes
+//! them anew.
+//!
+//! Each answer is read back by the decoder of its API, and must have the text, the calls, the end
+//! and the counts of the events.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use accumulate::{Accumulate, EmitOn, Options};
+use event::{Collect, Raw, Scanner};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use toolpipe_api::{
+    AnswerOptions, Api, Encoder, End, Form, Front, NamespacedTool, RequestOptions, Stream,
+    StreamOptions, inbound, request,
+};
+
+/// The fronts whose files are here, with the decoder that reads them.
+const FRONTS: [(Front, Api, &str); 3] = [
+    (Front::Chat, Api::OpenaiChat, "chat"),
+    (Front::Responses, Api::OpenaiResponses, "responses"),
+    (Front::Messages, Api::Anthropic, "messages"),
+];
+
+fn folders() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fronts");
+    let mut folders: Vec<_> = fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    folders.sort();
+    folders
+}
+
+fn options(folder: &Path) -> AnswerOptions {
+    let text = fs::read_to_string(folder.join("options.json")).unwrap_or_else(|_| "{}".into());
+    let given = Raw::parse(&text).unwrap();
+    let strings = |key: &str| {
+        given
+            .get(key)
+            .into_iter()
+            .flat_map(Raw::items)
+            .filter_map(Raw::str)
+    };
+    AnswerOptions {
+        id: "0001".into(),
+        model: given.get_str("model").unwrap_or("m".into()).into_owned(),
+        created: 1_700_000_000,
+        include_usage: true,
+        echo: given
+            .get("echo")
+            .into_iter()
+            .flat_map(Raw::entries)
+            .map(|(k, v)| (k.into_owned(), v.text().into()))
+            .collect(),
+        namespaced_tools: given
+            .get("namespaced_tools")
+            .into_iter()
+            .flat_map(Raw::items)
+            .map(|tool| {
+                let [full_name, namespace, name] = ["full_name", "namespace", "name"]
+                    .map(|key| tool.get_str(key).unwrap().into_owned());
+                NamespacedTool {
+                    full_name,
+                    namespace,
+                    name,
+                }
+            })
+            .collect(),
+        custom_tools: strings("custom_tools")
+            .map(|name| name.into_owned())
+            .collect(),
+        ..AnswerOptions::default()
+    }
+}
+
+/// The answer of a front, or the body of its error if it failed before its first byte.
+fn answer(front: Front, form: Form, options: AnswerOptions, events: &str) -> String {
+    let mut encoder = Encoder::new(front, form, options);
+    let mut scanner = Scanner::default();
+    let mut out = Vec::new();
+    for line in events.lines() {
+        if line == "keep alive" {
+            encoder.keep_alive(&mut out);
+        } else {
+            encoder.push(&scanner.read(line).unwrap(), &mut out);
+        }
+    }
+    encoder.finish(&mut out);
+    match encoder.failure() {
+        Some(failure) if out.is_empty() => {
+            let body = String::from_utf8(front.failure(failure)).unwrap();
+            format!("HTTP {}\n{body}", failure.status)
+        }
+        _ => String::from_utf8(out).unwrap(),
+    }
+}
+
+/// What a stream of events means, a line for each part.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Meaning {
+    text: String,
+    refusal: String,
+    reasoning: String,
+    calls: Vec<String>,
+    end: String,
+    tokens: String,
+    has_error: bool,
+}
+
+impl Meaning {
+    fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Meaning {
+        let mut meaning = Meaning::default();
+        for line in lines {
+            let event = Raw::parse(line).unwrap();
+            if event.get("choice").is_some() {
+                continue;
+            }
+            let text = |key: &str| event.get_str(key).unwrap_or_default().into_owned();
+            match text("type").as_str() {
+                "content_delta" => meaning.text += &text("text"),
+                "refusal_delta" => meaning.refusal += &text("text"),
+                "thinking" => meaning.reasoning += &text("text"),
+                "tool_call" if event.get("error").is_none() => {
+                    let arguments = event.get("arguments").map(Raw::text).unwrap_or_default();
+                    meaning.calls.push(format!(
+                        "{} {} {arguments}",
+                        text("tool_id"),
+                        text("tool_name")
+                    ));
+                }
+                "stream_end" => meaning.end = text("finish_reason"),
+                "session_stats" => {
+                    for key in ["prompt_tokens", "completion_tokens", "cached_tokens"] {
+                        let count = event.get(key).map(Raw::text).filter(|n| *n != "0");
+                        write!(meaning.tokens, "{} ", count.unwrap_or("-")).unwrap();
+                    }
+                }
+                "error" => meaning.has_error = true,
+                _ => {}
+            }
+        }
+        meaning
+    }
+
+    /// Takes the namespaces off the names of the calls: our decoder does not read them.
+    fn name_in_namespaces(&mut self, tools: &[NamespacedTool]) {
+        for tool in tools {
+            for call in &mut self.calls {
+                *call = call.replace(&tool.full_name, &tool.name);
+            }
+        }
+    }
+
+    /// The same meaning, as far as an answer in this API can have it.
+    fn in_api(mut self, api: Api) -> Meaning {
+        if self.has_error || self.end == "cut" {
+            // The counts of a failed answer are not sent.
+            (self.end, self.tokens, self.has_error) = ("error".into(), String::new(), true);
+        }
+        if api == Api::Anthropic && !self.refusal.is_empty() {
+            // The API has no refusals but the end of a message.
+            self.text += &std::mem::take(&mut self.refusal);
+            self.end = "content_filter".into();
+        }
+        self
+    }
+}
+
+/// Reads an answer with the decoder of its API.
+fn read(api: Api, form: Form, answer: &str, emit_on: EmitOn) -> Meaning {
+    let mut stream = Stream::new(api, StreamOptions::default());
+    let mut events = Collect::default();
+    if form == Form::Whole {
+        stream.whole(answer.as_bytes(), &mut events);
+    } else {
+        stream.push(answer.as_bytes(), &mut events);
+        stream.finish(End::Eof, &mut events);
+    }
+    let merged = Collect::run(
+        &mut Accumulate::new(Rc::new(Options {
+            emit_on,
+            ..Options::default()
+        })),
+        &events.lines,
+    );
+    let mut meaning = Meaning::of(merged.iter().map(String::as_str));
+    if meaning.has_error {
+        meaning.tokens.clear();
+    }
+    meaning
+}
+
+#[test]
+fn every_case_has_its_bytes_and_reads_back() {
+    let mut problems = String::new();
+    for folder in folders() {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
+        for (front, api, stem) in FRONTS {
+            for (form, extension) in [(Form::Stream, "sse"), (Form::Whole, "json")] {
+                let file = folder.join(format!("{stem}.{extension}"));
+                let got = answer(front, form, options(&folder), &events);
+                if std::env::var_os("UPDATE").is_some() {
+                    fs::write(&file, &got).unwrap();
+                } else if fs::read_to_string(&file).unwrap_or_default() != got {
+                    writeln!(
+                        problems,
+                        "{name}/{stem}.{extension} has other bytes; UPDATE=1 writes them\n{got}"
+                    )
+                    .unwrap();
+                }
+                if !got.starts_with("HTTP ") {
+                    let mut want = Meaning::of(events.lines().filter(|line| line.starts_with('{')))
+                        .in_api(api);
+                    if api == Api::OpenaiResponses {
+                        want.name_in_namespaces(&options(&folder).namespaced_tools);
+                    }
+                    let read = read(api, form, &got, EmitOn::Balanced);
+                    if read != want {
+                        writeln!(
+                            problems,
+                            "{name}/{stem}.{extension} reads as\n{read:?}\nand not as\n{want:?}"
+                        )
+                        .unwrap();
+                    }
+                }
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
+}
+
+/// The whole of the events up to the first `count` lines, then the end of the connection.
+fn lost_after(events: &str, count: usize) -> String {
+    events.split_inclusive('\n').take(count).collect()
+}
+
+#[test]
+fn a_connection_that_is_lost_anywhere_never_looks_finished() {
+    let mut answers = 0;
+    for folder in folders() {
+        let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
+        let end = events
+            .lines()
+            .position(|line| line.contains(r#""type":"stream_end""#))
+            .unwrap();
+        for count in 1..=end {
+            for (front, api, _) in FRONTS {
+                let got = answer(
+                    front,
+                    Form::Stream,
+                    options(&folder),
+                    &lost_after(&events, count),
+                );
+                let place = format!("{} after {count} events:\n{got}", folder.display());
+                let (ends, failed): (&[&str], _) = match front {
+                    Front::Chat => (&["\"finish_reason\":\"", "[DONE]"], "data: {\"error\":"),
+                    Front::Responses => (
+                        &["event: response.completed", "event: response.incomplete"],
+                        "event: response.failed",
+                    ),
+                    Front::Messages => (
+                        &["event: message_delta", "event: message_stop"],
+                        "event: error",
+                    ),
+                };
+                for end in ends {
+                    assert!(!got.contains(end), "{end} in {place}");
+                }
+                if got.starts_with("HTTP ") {
+                    continue;
+                }
+                answers += 1;
+                assert_eq!(got.matches(failed).count(), 1, "{place}");
+                // Only calls that had ended before may have an end in the answer.
+                let whole = events
+                    .lines()
+                    .take(count)
+                    .filter(|line| line.contains(r#""commit":"#))
+                    .count();
+                assert!(
+                    read(api, Form::Stream, &got, EmitOn::Sealed).calls.len() <= whole,
+                    "{place}"
+                );
+            }
+        }
+    }
+    assert!(
+        answers > 50,
+        "{answers} answers are too few to show anything"
+    );
+}
+
+/// The request that follows an answer: the client sends the answer back with what it says next, to
+/// an upstream of `upstream`.
+fn next_request(front: Front, upstream: Api, case: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fronts")
+        .join(case);
+    let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
+    // The id is as long as those of requests, by which an item that was made here is known.
+    let options = AnswerOptions {
+        id: "0001".repeat(8),
+        ..options(&folder)
+    };
+    let got = answer(front, Form::Whole, options, &events);
+    let got = Raw::parse(&got).unwrap();
+    let (api, body) = match front {
+        Front::Messages => {
+            let content = got.get("content").unwrap().text();
+            let result = r#"[{"type":"tool_result","tool_use_id":"toolu_1","content":"1"},{"type":"text","text":"Go on."}]"#;
+            let answer = format!(r#"{{"role":"assistant","content":{content}}}"#);
+            let next = format!(r#"{{"role":"user","content":{result}}}"#);
+            (
+                Api::Anthropic,
+                format!(
+                    r#"{{"max_tokens":9,"messages":[{{"role":"user","content":"a"}},{answer},{next}]}}"#
+                ),
+            )
+        }
+        _ => {
+            let output = got.get("output").unwrap().text();
+            let items = &output[1..output.len() - 1];
+            let result = r#"{"type":"function_call_output","call_id":"toolu_1","output":"1"},{"role":"user","content":"Go on."}"#;
+            (
+                Api::OpenaiResponses,
+                format!(r#"{{"input":[{{"role":"user","content":"a"}},{items},{result}]}}"#),
+            )
+        }
+    };
+    let inbound = inbound(api, body.as_bytes()).unwrap();
+    request(
+        upstream,
+        &inbound.conversation,
+        &RequestOptions {
+            model: "m".into(),
+            ..RequestOptions::default()
+        },
+    )
+    .unwrap()
+    .body
+}
+
+#[test]
+fn reasoning_goes_back_to_the_provider_that_wrote_it() {
+    for front in [Front::Messages, Front::Responses] {
+        let body = next_request(front, Api::Anthropic, "reasoning-of-anthropic");
+        for block in [
+            r#"{"type":"thinking","thinking":"hm","signature":"EqRk/=="}"#,
+            r#"{"type":"redacted_thinking","data":"RRR"}"#,
+            r#"{"type":"thinking","thinking":"","signature":"hidden"}"#,
+        ] {
+            assert_eq!(
+                body.matches(block).count(),
+                1,
+                "{front:?}: {block} in {body}"
+            );
+        }
+        let body = next_request(front, Api::OpenaiResponses, "reasoning-of-openai");
+        for item in [
+            r#""id":"rs_up""#,
+            r#""encrypted_content":"gAAA==""#,
+            r#""id":"rs_2""#,
+            r#""encrypted_content":"gBBB==""#,
+        ] {
+            assert_eq!(body.matches(item).count(), 1, "{front:?}: {item} in {body}");
+        }
+        assert!(
+            !body.contains("rs_0001"),
+            "{front:?}: an id that the provider does not know in {body}"
+        );
+        // Nobody else gets it.
+        for (upstream, case) in [
+            (Api::OpenaiResponses, "reasoning-of-anthropic"),
+            (Api::Anthropic, "reasoning-of-openai"),
+            (Api::OpenaiChat, "reasoning-of-openai"),
+        ] {
+            let body = next_request(front, upstream, case);
+            for foreign in ["toolpipe:", "signature", "encrypted_content\":", "rs_0001"] {
+                assert!(!body.contains(foreign), "{front:?}: {foreign} in {body}");
+            }
+        }
+    }
+}

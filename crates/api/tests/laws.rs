@@ -1,0 +1,315 @@
+//! The laws that hold for every recorded stream, whatever its API: how bytes are split never shows,
+//! and however a stream ends, it has one `stream_end`.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use event::{Collect, Kind, Raw};
+use proptest::prelude::*;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use toolpipe_api::{Api, End, Stream, StreamOptions, recognise};
+
+struct Fixture {
+    name: String,
+    api: Api,
+    body: Vec<u8>,
+}
+
+static FIXTURES: LazyLock<Vec<Fixture>> = LazyLock::new(|| {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams");
+    let mut all = Vec::new();
+    for api in Api::ALL {
+        let Ok(folder) = std::fs::read_dir(root.join(api.name())) else {
+            continue;
+        };
+        for path in folder.map(|entry| entry.unwrap().path()) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if !name.ends_with(".events.ndjson")
+                && [".sse", ".ndjson", ".json"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
+            {
+                all.push(Fixture {
+                    name: format!("{}/{name}", api.name()),
+                    api,
+                    body: std::fs::read(&path).unwrap(),
+                });
+            }
+        }
+    }
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+});
+
+fn read<'a>(api: Api, pieces: impl IntoIterator<Item = &'a [u8]>, end: End) -> Vec<String> {
+    let mut out = Collect::default();
+    let mut stream = Stream::new(api, StreamOptions::default());
+    for piece in pieces {
+        stream.push(piece, &mut out);
+    }
+    stream.finish(end, &mut out);
+    assert!(stream.is_done() && stream.has_started());
+    out.lines
+}
+
+fn kinds(lines: &[String]) -> Vec<Kind> {
+    lines
+        .iter()
+        .map(|l| Kind::of(&Raw::parse(l).unwrap().get_str("type").unwrap()))
+        .collect()
+}
+
+#[test]
+fn there_are_fixtures_of_every_api() {
+    for api in Api::ALL {
+        assert!(FIXTURES.iter().any(|f| f.api == api), "{}", api.name());
+    }
+}
+
+/// Also in what is read into a tree and written again: blocks that go back to the provider, and
+/// errors that repeat a key.
+#[test]
+fn no_control_character_of_a_provider_leaves_raw() {
+    let block = r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"CTRL"}}"#;
+    let result = r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"web_search_tool_result","tool_use_id":"CTRL","content":[{"url":"CTRL"}]}}"#;
+    let stop = r#"data: {"type":"content_block_stop","index":0}"#;
+    let error = r#"{"error":{"message":"no model CTRL","code":"CTRL","key":"canary/7Q=z"}}"#;
+    let bodies = [
+        (Api::Anthropic, format!("{block}\n\n{stop}\n\n")),
+        (Api::Anthropic, format!("{result}\n\n{stop}\n\n")),
+        (Api::OpenaiChat, error.to_owned()),
+        (Api::OpenaiChat, format!("data: {error}\n\n")),
+        (Api::Gemini, format!("data: {error}\n\n")),
+    ];
+    for (api, body) in bodies {
+        let mut out = Collect::default();
+        let redactor = redact::Redactor::new(["canary/7Q=z".to_owned()]);
+        let mut stream = Stream::new(
+            api,
+            StreamOptions {
+                redactor,
+                ..StreamOptions::default()
+            },
+        );
+        stream.push(body.replace("CTRL", "a\u{7f}\u{9b}z").as_bytes(), &mut out);
+        stream.finish(End::Eof, &mut out);
+        assert!(
+            out.lines
+                .iter()
+                .any(|line| line.contains("a\\u007f\\u009bz")),
+            "{:#?}",
+            out.lines
+        );
+        for line in out.lines {
+            assert!(!line.contains(char::is_control), "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn every_body_is_recognised_that_tells_its_api() {
+    let told_by_nothing = [
+        // Errors alone: some come in another API's envelope, some in none.
+        (
+            "anthropic/llamacpp-error-bad-schema.json",
+            Some(Api::OpenaiChat),
+        ),
+        (
+            "anthropic/row-38-error-openai-envelope.json",
+            Some(Api::OpenaiChat),
+        ),
+        ("cohere/error-body.json", None),
+        ("openai-chat/html-page.sse", None),
+    ];
+    for f in FIXTURES.iter() {
+        let other = told_by_nothing.iter().find(|(name, _)| *name == f.name);
+        assert_eq!(
+            recognise(&f.body, true),
+            other.map_or(Some(f.api), |(_, api)| *api),
+            "{}",
+            f.name
+        );
+        // What the beginning tells is what the whole tells.
+        for at in (0..f.body.len()).step_by(37) {
+            if let Some(api) = recognise(&f.body[..at], false) {
+                assert_eq!(
+                    Some(api),
+                    recognise(&f.body, true),
+                    "{} after {at} bytes",
+                    f.name
+                );
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_stream_begins_once_and_ends_once() {
+    for f in FIXTURES.iter() {
+        let lines = read(f.api, [f.body.as_slice()], End::Eof);
+        let kinds = kinds(&lines);
+        assert_eq!(kinds.first(), Some(&Kind::StreamStart), "{}", f.name);
+        assert_eq!(kinds.last(), Some(&Kind::StreamEnd), "{}", f.name);
+        assert_eq!(
+            kinds
+                .iter()
+                .filter(|k| matches!(k, Kind::StreamStart | Kind::StreamEnd))
+                .count(),
+            2,
+            "{}",
+            f.name
+        );
+        let end = Raw::parse(lines.last().unwrap()).unwrap();
+        let failed = ["error", "cut"].contains(&end.get_str("finish_reason").unwrap().as_ref());
+        assert_eq!(kinds.contains(&Kind::Error), failed, "{}", f.name);
+    }
+}
+
+#[test]
+fn one_byte_at_a_time_and_every_cut_in_two_give_the_same_events() {
+    for f in FIXTURES.iter() {
+        let whole = read(f.api, [f.body.as_slice()], End::Eof);
+        assert_eq!(
+            read(f.api, f.body.chunks(1), End::Eof),
+            whole,
+            "{} byte by byte",
+            f.name
+        );
+        // Longer bodies repeat themselves; the random cuts below reach into them.
+        for at in 0..if f.body.len() > 8000 {
+            200
+        } else {
+            f.body.len()
+        } {
+            let (a, b) = f.body.split_at(at);
+            assert_eq!(
+                read(f.api, [a, b], End::Eof),
+                whole,
+                "{} cut at {at}",
+                f.name
+            );
+        }
+    }
+}
+
+#[test]
+fn line_ends_of_event_streams_do_not_matter() {
+    for f in FIXTURES.iter().filter(|f| f.name.ends_with(".sse")) {
+        let text = String::from_utf8_lossy(&f.body).replace("\r\n", "\n");
+        let whole = read(f.api, [text.as_bytes()], End::Eof);
+        for line_end in ["\r\n", "\r"] {
+            let text = text.replace('\n', line_end);
+            // The message about a body that is not an event stream shows the body's line ends.
+            if text.starts_with(['d', 'e', 'i', ':']) {
+                assert_eq!(
+                    read(f.api, text.as_bytes().chunks(3), End::Eof),
+                    whole,
+                    "{} with {line_end:?}",
+                    f.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_connection_is_an_error_and_a_cut_whatever_came_before() {
+    for f in FIXTURES.iter() {
+        let whole = read(f.api, [f.body.as_slice()], End::Eof);
+        let step = (f.body.len() / 400).max(1);
+        for at in (0..f.body.len()).step_by(step) {
+            let lines = read(
+                f.api,
+                [&f.body[..at]],
+                End::Reset("the connection was reset".into()),
+            );
+            if lines == whole {
+                continue; // The provider's end mark had come.
+            }
+            let kinds = kinds(&lines);
+            assert!(kinds.contains(&Kind::Error), "{} at {at}", f.name);
+            let end = Raw::parse(lines.last().unwrap())
+                .unwrap()
+                .get_str("finish_reason")
+                .unwrap();
+            assert!(end == "cut" || end == "error", "{} at {at}: {end}", f.name);
+            // Earlier events are not changed: they are those of the whole stream, then come the
+            // error and the end.
+            let same = lines.iter().zip(&whole).take_while(|(a, b)| a == b).count();
+            let rest = &kinds[same..];
+            let closing = [
+                Kind::StreamStart,
+                Kind::Thinking,
+                Kind::ToolCallDelta,
+                Kind::Warning,
+                Kind::Retract,
+                Kind::Error,
+                Kind::SessionStats,
+                Kind::StreamEnd,
+            ];
+            assert!(
+                rest.len() <= 5
+                    && rest
+                        .iter()
+                        .zip(&lines[same..])
+                        .all(|(k, l)| closing.contains(k) || l.contains('\u{fffd}')),
+                "{} at {at}: {:?}",
+                f.name,
+                &lines[same..]
+            );
+        }
+    }
+}
+
+#[test]
+fn a_timeout_and_a_cancellation_say_what_they_are() {
+    let body = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n".as_slice();
+    let lines = read(
+        Api::OpenaiChat,
+        [body],
+        End::Timeout("nothing for 60 s".into()),
+    );
+    assert!(
+        lines[2].contains("\"code\":\"timeout\"")
+            && lines[2].contains("\"retryable\":true")
+            && lines[3].contains("\"cut\"")
+    );
+    let lines = read(Api::OpenaiChat, [body], End::Cancelled);
+    assert_eq!(
+        lines[2],
+        r#"{"type":"stream_end","finish_reason":"cancelled"}"#
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_cuts_give_the_same_events(pick in any::<prop::sample::Index>(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40)) {
+        let f = &FIXTURES[pick.index(FIXTURES.len())];
+        prop_assume!(!f.body.is_empty());
+        let mut at: Vec<usize> = cuts.iter().map(|c| c.index(f.body.len())).collect();
+        at.extend([0, f.body.len()]);
+        at.sort_unstable();
+        let pieces = at.windows(2).map(|w| &f.body[w[0]..w[1]]);
+        prop_assert_eq!(read(f.api, pieces, End::Eof), read(f.api, [f.body.as_slice()], End::Eof), "{}", f.name);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(api in 0..Api::ALL.len(), body in prop::collection::vec(any::<u8>(), 0..400), step in 1..50_usize) {
+        let whole = read(Api::ALL[api], [body.as_slice()], End::Eof);
+        prop_assert_eq!(read(Api::ALL[api], body.chunks(step), End::Eof), whole);
+    }
+
+    #[test]
+    fn no_damage_to_a_stream_makes_it_panic(pick in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>(), step in 1..4000_usize) {
+        let f = &FIXTURES[pick.index(FIXTURES.len())];
+        prop_assume!(!f.body.is_empty());
+        let mut body = f.body.clone();
+        let at = at.index(body.len());
+        body[at] = byte;
+        let whole = read(f.api, [body.as_slice()], End::Eof);
+        prop_assert_eq!(read(f.api, body.chunks(step), End::Eof), whole);
+    }
+}
