@@ -1,4 +1,4 @@
-//! The commands in README.md, docs/protocol.md, docs/tag-mode.md, docs/ci.md and docs/serve.md work
+//! The commands in README.md and those of the commands, docs/protocol.md, docs/tag-mode.md, docs/ci.md and docs/serve.md work
 //! as they are written, and the demo prints `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag
 //! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test readme` rewrites
 //! them).
@@ -53,19 +53,22 @@ fn blocks(text: &str, kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_pipeline_of_the_readme_works_as_written() {
-    let readme = std::fs::read_to_string(bins::root().join("README.md")).expect("README.md");
-    let blocks = blocks(&readme, "sh");
-    assert!(
-        blocks.len() >= 5,
-        "only {} pipelines are marked",
-        blocks.len()
-    );
-    for block in blocks
-        .iter()
-        .filter(|block| needs::script("a pipeline of README.md", block))
-    {
-        assert!(!run(block).is_empty(), "it prints nothing:\n{block}");
+fn every_pipeline_of_the_readmes_works_as_written() {
+    for (page, count) in [
+        ("README.md", 5),
+        ("bin/llm-stream/README.md", 1),
+        ("bin/tag-parse/README.md", 2),
+        ("bin/tc-detect/README.md", 2),
+    ] {
+        let text = std::fs::read_to_string(bins::root().join(page)).expect(page);
+        let blocks = blocks(&text, "sh");
+        assert_eq!(blocks.len(), count, "marked pipelines of {page}");
+        for block in blocks
+            .iter()
+            .filter(|block| needs::script(&format!("a pipeline of {page}"), block))
+        {
+            assert!(!run(block).is_empty(), "it prints nothing:\n{block}");
+        }
     }
 }
 

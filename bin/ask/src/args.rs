@@ -60,6 +60,7 @@ pub struct ToolsModeArgs {
 /// How `--tools-mode auto` decides.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Tools mode auto")]
+#[allow(rustdoc::broken_intra_doc_links, reason = "texts of --help")]
 pub struct AutoArgs {
     /// The allow-list: lines of PATTERN native|tag|none [DIALECT], where PATTERN matches API/MODEL
     /// (default ~/.config/toolpipe/tools-mode)

@@ -1,5 +1,5 @@
 //! What a model, a provider or a tool could try, and what `tool-exec` must do then. The numbers are
-//! those of docs/hostile-inputs.md.
+//! those of fixtures/hostile-inputs.md.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,5 +1,5 @@
 //! Limits for all processes of a call together, in a control group. The numbers are those of
-//! docs/hostile-inputs.md.
+//! fixtures/hostile-inputs.md.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

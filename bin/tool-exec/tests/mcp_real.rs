@@ -30,8 +30,8 @@ fn npm(package: &str) -> Option<PathBuf> {
         .join(package)
         .join("dist/index.js");
     let servers = "the servers of modelcontextprotocol";
-    let is_here =
-        needs::programs(&["node"]) && needs::installed(path.is_file(), servers, "see docs/mcp.md");
+    let is_here = needs::programs(&["node"])
+        && needs::installed(path.is_file(), servers, "see docs/tools-file.md");
     is_here.then_some(path)
 }
 

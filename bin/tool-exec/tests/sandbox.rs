@@ -1,5 +1,5 @@
 //! What a command in a sandbox can reach, and what happens where a sandbox cannot be had. The
-//! numbers are those of docs/hostile-inputs.md. Each test runs as this user, and where that is root
+//! numbers are those of fixtures/hostile-inputs.md. Each test runs as this user, and where that is root
 //! as an ordinary user too.
 
 #![allow(clippy::unwrap_used, reason = "tests")]

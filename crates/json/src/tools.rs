@@ -51,7 +51,7 @@ impl ToolList {
     /// Anthropic, MCP or Gemini. Other entries are the provider's own tools.
     ///
     /// # Errors
-    /// The first mistake. A schema is looked at when it is needed, or by [`ToolList::compile`].
+    /// The first mistake. A schema is looked at when it is needed, or by [`ToolList::read_and_compile`].
     pub fn read(text: &str) -> Result<ToolList, ToolsError> {
         ToolList::read_valid(text)?.complete()
     }

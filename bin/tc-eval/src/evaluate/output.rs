@@ -185,7 +185,7 @@ impl Settings {
         let terminal = self.terminal.filter(|_| is_stdout);
         Ok(match form {
             Form::Json => forms::json(report)?,
-            Form::Junit => forms::junit(report)?,
+            Form::Junit => forms::junit(report),
             Form::Markdown => forms::markdown(report, &self.by),
             Form::Html => forms::html(report),
             Form::Table => {

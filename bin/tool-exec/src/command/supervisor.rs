@@ -11,7 +11,7 @@
 //!   sees no process outside, and the end of the init ends everything inside.
 //!
 //! What a library would do between fork and exec, with `unsafe`, is done in whole processes here.
-//! [`start`] is the one way in.
+//! [`start()`] is the one way in.
 
 mod capabilities;
 mod control;

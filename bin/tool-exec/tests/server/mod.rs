@@ -177,7 +177,7 @@ fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
             eprintln!("out of cheese");
             std::process::exit(3);
         }
-        // Mistakes of servers, see docs/hostile-inputs.md, bad-77.
+        // Mistakes of servers, see fixtures/hostile-inputs.md, bad-77.
         "log" => {
             println!("I am a log line");
             text("after the log");

@@ -33,7 +33,7 @@ pub struct InboundRequest {
     pub provider_tools: Vec<Value>,
     /// `auto`, `none`, `required` or a tool's name.
     pub tool_choice: Option<String>,
-    /// Every other member of the body, as the client sent it; see [`crate::parameters_for`].
+    /// Every other member of the body, as the client sent it; see [`InboundRequest::parameters_for`].
     pub params: Map<String, Value>,
     /// Whether the answer is a stream.
     pub streams: bool,

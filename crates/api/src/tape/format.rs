@@ -366,7 +366,7 @@ pub struct Request {
     pub url: String,
     /// The JSON body; `Null` when a tape leaves it out and names only the hash.
     pub body: Value,
-    /// The hash on the tape, which counts only when the body is left out; see [`Canonical`].
+    /// The hash on the tape, which counts only when the body is left out; see `Canonical`.
     pub sha256: String,
 }
 

@@ -15,7 +15,7 @@ pub struct Deviation {
 /// The table of deviations.
 macro_rules! deviations {
     ($($name:ident $code:literal $row:expr, $meaning:literal;)*) => {
-        $(#[doc = $meaning] pub const $name: &Deviation = &Deviation { code: $code, row: $row, meaning: $meaning };)*
+        $(#[doc = concat!("`", $code, "`")] pub const $name: &Deviation = &Deviation { code: $code, row: $row, meaning: $meaning };)*
 
         /// All deviations, in the order of reports.
         pub const DEVIATIONS: &[&Deviation] = &[$($name,)*];

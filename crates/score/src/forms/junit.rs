@@ -13,48 +13,124 @@ use crate::report::{CheckerReport, Report};
 use crate::verdict::Verdict;
 use crate::visible;
 use crate::wrong::WrongStream;
-use quick_junit::{NonSuccessKind, SerializeError, TestCase, TestCaseStatus, TestSuite};
+use maud::{Markup, PreEscaped, html};
 
 /// Characters of a name.
 const NAME: usize = 200;
 /// Characters of a message.
 const MESSAGE: usize = 1_000;
 
-/// The report as JUnit XML.
-///
-/// # Errors
-/// None that a report can cause; the writer of XML reports its own.
-pub fn junit(report: &Report) -> Result<String, SerializeError> {
-    let mut suites = quick_junit::Report::new("tc-eval");
-    let of_streams: Vec<_> = report
-        .verdicts
-        .iter()
-        .filter(|verdict| verdict.checker.is_none())
-        .collect();
-    if !of_streams.is_empty() || report.unreadable > 0 {
-        let mut suite = TestSuite::new("corpus");
-        suite.add_test_cases(
-            of_streams
-                .into_iter()
-                .map(|verdict| requirement(verdict, "")),
-        );
-        if report.unreadable > 0 {
-            let message = format!(
-                "{} recordings cannot be read, see standard error",
-                report.unreadable
-            );
-            suite.add_test_case(failed(NonSuccessKind::Error, "recordings", &message, ""));
-        }
-        suites.add_test_suite(suite);
-    }
-    for checker in &report.checkers {
-        suites.add_test_suite(of_checker(report, checker));
-    }
-    suites.to_string()
+/// The tests of a checker, or of the corpus.
+struct Suite {
+    name: String,
+    cases: Vec<Case>,
 }
 
-fn of_checker(report: &Report, checker: &CheckerReport) -> TestSuite {
-    let mut suite = TestSuite::new(visible(&checker.name, NAME));
+/// A test.
+struct Case {
+    name: String,
+    status: Status,
+}
+
+enum Status {
+    Success,
+    /// A message.
+    Skipped(String),
+    /// A message, and further lines.
+    Failure(String, String),
+    /// A message.
+    Error(String),
+}
+
+impl Suite {
+    fn count(&self, counts: impl Fn(&Status) -> bool) -> usize {
+        let cases = self.cases.iter();
+        cases.filter(|case| counts(&case.status)).count()
+    }
+
+    fn failures(&self) -> usize {
+        self.count(|status| matches!(status, Status::Failure(..)))
+    }
+
+    fn errors(&self) -> usize {
+        self.count(|status| matches!(status, Status::Error(_)))
+    }
+
+    fn xml(&self) -> Markup {
+        html! {
+            testsuite name=(self.name) tests=(self.cases.len())
+                failures=(self.failures()) errors=(self.errors()) {
+                "\n"
+                @for case in &self.cases { (case.xml()) "\n" }
+            }
+        }
+    }
+}
+
+impl Case {
+    fn new(name: &str, status: Status) -> Case {
+        let name = name.to_owned();
+        Case { name, status }
+    }
+
+    fn xml(&self) -> Markup {
+        html! {
+            testcase name=(self.name) classname="tc-eval" {
+                @match &self.status {
+                    Status::Success => {}
+                    Status::Skipped(message) => { skipped message=(message) {} }
+                    Status::Failure(message, more) => { failure message=(message) { (more) } }
+                    Status::Error(message) => { error message=(message) {} }
+                }
+            }
+        }
+    }
+}
+
+/// The report as JUnit XML.
+pub fn junit(report: &Report) -> String {
+    let mut suites = Vec::new();
+    let of_streams = report
+        .verdicts
+        .iter()
+        .filter(|verdict| verdict.checker.is_none());
+    let mut corpus = Suite {
+        name: "corpus".to_owned(),
+        cases: of_streams.map(|verdict| requirement(verdict, "")).collect(),
+    };
+    if report.unreadable > 0 {
+        let message = format!(
+            "{} recordings cannot be read, see standard error",
+            report.unreadable
+        );
+        corpus
+            .cases
+            .push(Case::new("recordings", Status::Error(message)));
+    }
+    if !corpus.cases.is_empty() {
+        suites.push(corpus);
+    }
+    suites.extend(
+        report
+            .checkers
+            .iter()
+            .map(|checker| of_checker(report, checker)),
+    );
+    let sum = |count: fn(&Suite) -> usize| suites.iter().map(count).sum::<usize>();
+    html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        testsuites name="tc-eval" tests=(sum(|suite| suite.cases.len()))
+            failures=(sum(Suite::failures)) errors=(sum(Suite::errors)) {
+            "\n"
+            @for suite in &suites { (suite.xml()) "\n" }
+        }
+        "\n"
+    }
+    .into_string()
+}
+
+fn of_checker(report: &Report, checker: &CheckerReport) -> Suite {
+    let mut cases = Vec::new();
     let wrong: Vec<_> = checker.missed.iter().chain(&checker.false_yes).collect();
     let list: Vec<_> = wrong
         .iter()
@@ -70,7 +146,7 @@ fn of_checker(report: &Report, checker: &CheckerReport) -> TestSuite {
         } else {
             String::new()
         };
-        suite.add_test_case(requirement(verdict, &streams));
+        cases.push(requirement(verdict, &streams));
     }
     for change in broken(report.baseline.as_ref(), &checker.name) {
         let name = format!(
@@ -85,11 +161,9 @@ fn of_checker(report: &Report, checker: &CheckerReport) -> TestSuite {
             visible(&change.reason, MESSAGE)
         );
         let command = explain(&change.corpus, &change.id, &checker.name);
-        suite.add_test_case(failed(NonSuccessKind::Failure, &name, &message, &command));
+        cases.push(Case::new(&name, Status::Failure(message, command)));
     }
     for stream in wrong {
-        let mut status = TestCaseStatus::skipped();
-        status.set_message(of_wrong(&checker.name, stream));
         let kind = if stream.answer == Answer::Yes {
             "false yes"
         } else {
@@ -100,13 +174,19 @@ fn of_checker(report: &Report, checker: &CheckerReport) -> TestSuite {
             visible(&stream.corpus, NAME),
             visible(&stream.id, NAME)
         );
-        suite.add_test_case(case(&name, status));
+        cases.push(Case::new(
+            &name,
+            Status::Skipped(of_wrong(&checker.name, stream)),
+        ));
     }
-    if suite.test_cases.is_empty() {
+    if cases.is_empty() {
         // Several CI systems reject a suite without tests.
-        suite.add_test_case(case("no stream is wrong", TestCaseStatus::success()));
+        cases.push(Case::new("no stream is wrong", Status::Success));
     }
-    suite
+    Suite {
+        name: visible(&checker.name, NAME),
+        cases,
+    }
 }
 
 /// The streams on which a checker was right in the baseline.
@@ -141,32 +221,14 @@ fn is_about_answers(metric: &str) -> bool {
 }
 
 /// A test of a requirement; a failed one lists the wrong streams.
-fn requirement(verdict: &Verdict, wrong: &str) -> TestCase {
+fn requirement(verdict: &Verdict, wrong: &str) -> Case {
     let name = visible(&format!("{} {}", verdict.metric, verdict.required), NAME);
-    if verdict.is_met {
-        return case(&name, TestCaseStatus::success());
-    }
-    failed(
-        NonSuccessKind::Failure,
-        &name,
-        &visible(&verdict.message(), MESSAGE),
-        wrong,
-    )
-}
-
-fn failed(kind: NonSuccessKind, name: &str, message: &str, more: &str) -> TestCase {
-    let mut status = TestCaseStatus::non_success(kind);
-    status.set_message(message);
-    if !more.is_empty() {
-        status.set_description(more);
-    }
-    case(name, status)
-}
-
-fn case(name: &str, status: TestCaseStatus) -> TestCase {
-    let mut case = TestCase::new(name, status);
-    case.set_classname("tc-eval");
-    case
+    let status = if verdict.is_met {
+        Status::Success
+    } else {
+        Status::Failure(visible(&verdict.message(), MESSAGE), wrong.to_owned())
+    };
+    Case { name, status }
 }
 
 /// What a checker answered on a stream, and the command that shows more.
