@@ -1,11 +1,11 @@
 //! `--doctor`: what is in force on this machine for the commands of this user, found by trying it.
 
-use crate::approve::Terminal;
-use crate::command::confine::group::GroupLimits;
-use crate::command::confine::{Sandboxes, landlock_version};
-use crate::command::program;
-use crate::command::scratch::HomeNames;
-use crate::command::supervisor::{self, Containment, InForce, Job, ProcessLimits, StartError};
+use super::approve::Terminal;
+use super::command::confine::groups::GroupLimits;
+use super::command::confine::{Sandboxes, landlock_version};
+use super::command::scratch::HomeNames;
+use super::command::supervisor::{Containment, InForce, Job, ProcessLimits, StartError};
+use super::command::{program, supervisor};
 use anyhow::{Context, anyhow, bail};
 use std::path::Path;
 use std::process::Command;

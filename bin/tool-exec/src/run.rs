@@ -1,23 +1,26 @@
 //! A run: the calls of the input run, or what would run is shown.
 
-use crate::approve::{Asker, Terminal, continuation};
-use crate::args::{Args, Order};
-use crate::call::Runners;
-use crate::command::confine::group;
-use crate::command::{raise_limits, supervisor};
-use crate::mcp::Backend;
-use crate::store::{Cache, Outputs, Records};
-use crate::stream::{Cancels, Signals, Writer, ahead, clock};
-use crate::turn::{Calls, Session, dry};
-use crate::{policy, sandbox, secrets};
+use super::approve::{Asker, Terminal};
+use super::args::{Args, Order};
+use super::call::Runners;
+use super::command::confine::sandboxes::{ProtectedFile, standard_files};
+use super::command::confine::{Sandboxes, groups};
+use super::command::program::HUB;
+use super::command::{folder_of, raise_limits, supervisor};
+use super::mcp::{Backend, Confines, LockFile};
+use super::store::{Cache, Outputs, Records, Spill};
+use super::stream::{Cancels, Signals, Writer};
+use super::turn::{Calls, Session, dry};
+use super::{approve, policy, secrets, stream};
 use anyhow::Context;
 use redact::Redactor;
 use std::cell::Cell;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::rc::Rc;
 use stdio::{Failure, LineReader, Status};
 use tokio::sync::mpsc;
-use tool::{Judge, Log, Plan, Settings, Tool};
+use tool::{Judge, Log, Plan, Settings, Tool, Tools};
 
 /// Shows what would run, or runs it; `redactor` takes the secrets out of all that it writes.
 ///
@@ -44,14 +47,14 @@ pub fn run(
     };
     let cache = if runs { cache(args, &judge)? } else { None };
     let sandboxes = if runs {
-        sandbox::sandboxes(args, &judge.tools)?
+        sandboxes(args, &judge.tools)?
     } else {
         Default::default()
     };
     let is_confined = sandboxes.confine_all(&judge.tools);
     let settings = policy::narrowed(settings(args), &judge.policy);
     let mut plan = Plan::new(judge, settings, log);
-    plan.at(clock::now());
+    plan.at(stream::now());
     // With --resume alone, typed at a terminal, the log is all the input.
     if !(keeping.resume.is_empty() && keeping.log.is_none())
         && args.files.is_empty()
@@ -59,7 +62,7 @@ pub fn run(
     {
         filter.files.push("/dev/null".into());
     }
-    let read_ahead = ahead::read_ahead(&filter.files, |line| plan.foresee_line(line));
+    let read_ahead = stream::read_ahead(&filter.files, |line| plan.foresee_line(line));
     if !runs {
         return dry::run(
             plan,
@@ -78,7 +81,7 @@ pub fn run(
         );
         stdio::message("tool-exec", &text);
     }
-    group::sweep();
+    groups::sweep();
     raise_limits();
     let (send, input) = mpsc::channel(4);
     stdio::read_in_thread(filter.files.clone(), filter.max_line, move |piece| {
@@ -100,7 +103,7 @@ pub fn run(
         .permissions
         .continue_with
         .is_none()
-        .then(|| continuation::continuation(args));
+        .then(|| approve::continuation(args));
     calls.cache = cache;
     let log = records.log.clone();
     calls.records = records;
@@ -190,4 +193,70 @@ fn settings(args: &Args) -> Settings {
         max_questions,
         max_repeats,
     }
+}
+
+// The sandboxes of a run, from what was typed.
+
+/// What confines the commands of these tools.
+///
+/// # Errors
+/// A sandbox that cannot be had, or a list that opens a file of this program.
+pub fn sandboxes(args: &Args, tools: &Tools) -> anyhow::Result<Sandboxes> {
+    Sandboxes::check(
+        args.confining.sandbox,
+        tools,
+        &folder_of(&args.tools),
+        &own_files(args),
+    )
+}
+
+/// What confines the servers of tools that are programs.
+pub fn confines(args: &Args) -> Confines {
+    Confines {
+        least: args.confining.sandbox,
+        protected: own_files(args),
+    }
+}
+
+/// The files of this program, which no command may write. Some of them need not exist yet.
+fn own_files(args: &Args) -> Vec<ProtectedFile> {
+    let keeping = &args.keeping;
+    let mut all = vec![("the tools file", args.tools.clone())];
+    let lists = [
+        ("the log", keeping.log.as_slice()),
+        ("the log", &keeping.resume),
+        ("the journal", keeping.journal.as_slice()),
+        ("the policy", args.permissions.policy.as_slice()),
+    ];
+    all.extend(
+        lists
+            .into_iter()
+            .flat_map(|(what, paths)| paths.iter().map(move |path| (what, path.clone()))),
+    );
+    all.push((
+        "the lock file",
+        LockFile::new(args.servers.lock.as_deref(), &args.tools).path,
+    ));
+    let hub = std::env::var_os(HUB)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
+    let cache = keeping
+        .cache
+        .clone()
+        .or_else(Cache::default_folder)
+        .filter(|_| !keeping.no_cache);
+    let places = [
+        ("the hub's socket", hub),
+        ("the cache", cache),
+        ("the folder of whole outputs", Spill::default_folder()),
+    ];
+    all.extend(
+        places
+            .into_iter()
+            .filter_map(|(what, path)| Some((what, path?))),
+    );
+    all.into_iter()
+        .map(|(what, path)| ProtectedFile { what, path })
+        .chain(standard_files())
+        .collect()
 }

@@ -1,9 +1,7 @@
 //! A turn as it is read: its calls run, or what would run is shown.
 
-mod active;
 mod calls;
 pub mod dry;
-mod failure;
 mod session;
 
 pub use calls::Calls;

@@ -3,20 +3,15 @@
 
 mod command;
 mod http;
-mod mcp;
-pub(crate) mod members;
-mod sandbox;
 
-pub use command::{CommandRun, Limits};
+pub use command::{CommandRun, Limits, Network, Sandbox, SandboxKind};
 pub use http::{AllowedAddresses, CALL_ID, HttpRequest, HttpRun, VariableError, VariableText};
-pub use mcp::McpRun;
-pub use sandbox::{Network, Sandbox, SandboxKind};
 
-use crate::argument::Arguments;
-use crate::class::Class;
-use crate::refusal::Refusal;
-use members::{bytes, take, time};
-use serde_json::Value;
+use super::approval::Class;
+use super::argument::{Arguments, Refusal};
+use super::canonical::Hash;
+use event::unit;
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// What the calls of a tool start. A new way to run a tool is a variant here and one of [`Work`].
@@ -176,4 +171,77 @@ impl Exec {
             Run::Mcp(tool) => Ok(Work::Mcp(tool.clone())),
         }
     }
+}
+
+// Members of a JSON object, each taken out once and read with a message that names the remedy.
+
+/// Takes the member `key`, if there is one, and reads it with `read`. `wanted` describes what it
+/// should be, for the error.
+///
+/// # Errors
+/// What the member is and should be, if `read` returns `None`.
+pub(crate) fn take<T>(
+    exec: &mut Map<String, Value>,
+    key: &str,
+    wanted: &str,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<Option<T>, String> {
+    match exec.remove(key) {
+        None => Ok(None),
+        Some(value) => read(&value)
+            .map(Some)
+            .ok_or_else(|| format!("exec: {key} must be {wanted}, not {value}")),
+    }
+}
+
+/// The items of a list of strings; `None` if one is not a string.
+pub(crate) fn strings(items: Vec<Value>) -> Option<Vec<String>> {
+    items
+        .into_iter()
+        .map(|item| {
+            if let Value::String(text) = item {
+                Some(text)
+            } else {
+                None
+            }
+        })
+        .collect()
+}
+
+/// A time above 0, as a number of seconds or as a text with a unit.
+pub(crate) fn time(value: &Value) -> Option<Duration> {
+    unit::time(&text(value)).ok().filter(|time| !time.is_zero())
+}
+
+/// A number of bytes above 0, or a text with a unit.
+pub(crate) fn bytes(value: &Value) -> Option<u64> {
+    unit::size(&text(value)).ok().filter(|n| *n > 0)
+}
+
+/// A number above 0.
+pub(crate) fn count(value: &Value) -> Option<u64> {
+    value.as_u64().filter(|n| *n > 0)
+}
+
+fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+// A tool of a server of tools.
+
+/// A tool of a server of tools. No tools file has this member of `exec`: the tools come from the
+/// servers of `mcpServers`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpRun {
+    /// The server's name in the tools file.
+    pub server: String,
+    /// The tool's name at the server.
+    pub tool: String,
+    /// The digest of its definition as it was locked.
+    pub definition: Hash,
+    /// The working folder of the server's program, relative to the folder of the tools file;
+    /// `None`: the caller's own.
+    pub cwd: Option<String>,
 }

@@ -1,10 +1,11 @@
 //! The answer to a call whose command has ended.
 
-use super::capture::Capture;
 use super::supervisor::Ended;
 use crate::store::{Outputs, Readable};
+use std::pin::Pin;
 use std::time::Duration;
-use tool::{Answer, Status};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tool::{Answer, CommandProgress, ProgressLines, Status};
 
 /// How much of the standard error of a command that failed the model gets to read, in bytes.
 const TAIL: usize = 8 * 1024;
@@ -138,6 +139,81 @@ fn signal(code: i32) -> String {
     match signal_hook::low_level::signal_name(code - 128) {
         Some(name) if code > 128 => format!(" ({name})"),
         _ => String::new(),
+    }
+}
+
+// The output of a command while it is read.
+
+/// One output of a command.
+pub struct Capture {
+    pipe: Option<Pin<Box<dyn AsyncRead>>>,
+    /// What of it is kept.
+    pub bytes: Vec<u8>,
+    /// How much came, in bytes.
+    pub seen: u64,
+    /// Why it could not be read to its end.
+    pub failure: Option<std::io::Error>,
+    /// The latest report of how far it has come, until it is taken.
+    pub report: Option<CommandProgress>,
+    /// Takes reports out, if it may hold some.
+    reports: Option<ProgressLines>,
+    max: usize,
+}
+
+impl Capture {
+    /// Captures at most `max` bytes of `pipe`.
+    pub fn new(pipe: impl AsyncRead + 'static, max: usize) -> Self {
+        Capture {
+            pipe: Some(Box::pin(pipe)),
+            bytes: Vec::new(),
+            seen: 0,
+            failure: None,
+            report: None,
+            reports: None,
+            max,
+        }
+    }
+
+    /// As [`Capture::new`], without the lines that report how far the command has come.
+    pub fn with_reports(pipe: impl AsyncRead + 'static, max: usize) -> Self {
+        Capture {
+            reports: Some(ProgressLines::default()),
+            ..Capture::new(pipe, max)
+        }
+    }
+
+    /// Whether more may come.
+    pub fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// Reads once. `true`: the command has written more than it may, and its output is not read any
+    /// more.
+    pub async fn read(&mut self) -> bool {
+        let Some(pipe) = &mut self.pipe else {
+            return false;
+        };
+        match pipe.read_buf(&mut self.bytes).await {
+            Ok(0) => self.pipe = None,
+            Ok(n) => self.seen += n as u64,
+            Err(e) => (self.pipe, self.failure) = (None, Some(e)),
+        }
+        if let Some(reports) = &mut self.reports {
+            let (taken, report) = reports.take(&mut self.bytes, self.pipe.is_none());
+            self.seen -= taken as u64;
+            self.report = report.or(self.report.take());
+        }
+        let is_over = self.bytes.len() > self.max;
+        if is_over {
+            self.bytes.truncate(self.max);
+            self.pipe = None;
+        }
+        is_over
+    }
+
+    /// Whether more came than is kept.
+    pub fn was_cut(&self) -> bool {
+        self.seen > self.bytes.len() as u64
     }
 }
 

@@ -3,11 +3,10 @@
 
 use super::stdio::{Faults, StdioTransport};
 use crate::command::confine::Sandboxes;
-use crate::command::confine::group::GroupLimits;
-use crate::command::confine::protect::ProtectedFile;
-use crate::command::folder;
-use crate::command::program;
-use crate::command::supervisor::{self, Job, ProcessLimits, Running, StartError, Supervisor};
+use crate::command::confine::groups::GroupLimits;
+use crate::command::confine::sandboxes::ProtectedFile;
+use crate::command::supervisor::{Job, ProcessLimits, Running, StartError, Supervisor};
+use crate::command::{program, supervisor};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,7 +63,7 @@ impl ServerProcess {
             Some(cwd) => folder.join(cwd),
             None => std::env::current_dir().unwrap_or_else(|_| "/".into()),
         };
-        folder::check(&cwd)?;
+        program::check(&cwd)?;
         let program = program::find(first, folder)?;
         let what = (first.as_str(), &*program, &*cwd);
         let confinement = Sandboxes::of_program(

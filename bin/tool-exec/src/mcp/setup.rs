@@ -1,12 +1,13 @@
 //! What a tools file and its lock file say together, and the commands that only look at servers:
 //! `--list` and `--update-lock`.
 
-use super::backend::Backend;
-use super::hub::{self, HubClient};
+use super::hub::HubClient;
 use super::lock_file::LockFile;
 use super::pool::{Pool, show};
 use super::program::Confines;
-use crate::command::folder::{self, folder_of};
+use super::{Backend, hub};
+use crate::command::program;
+use crate::command::program::folder_of;
 use crate::secrets;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
@@ -46,10 +47,10 @@ impl Setup {
         let (mut list, mut servers) = ::args::file(tools, Tools::read_beside_servers)?;
         let folder = folder_of(tools);
         let name = || tools.display().to_string();
-        list.settle_folders(|cwd| folder::settled(&folder, cwd))
+        list.settle_folders(|cwd| program::settled(&folder, cwd))
             .with_context(name)?;
         servers
-            .settle_folders(|cwd| folder::settled(&folder, cwd))
+            .settle_folders(|cwd| program::settled(&folder, cwd))
             .map_err(anyhow::Error::msg)
             .with_context(name)?;
         let file = LockFile::new(lock, tools);

@@ -1,13 +1,14 @@
 //! The calls of the input: each line goes into the plan, and the plan's steps become events and
 //! running commands.
 
-use super::active::ActiveCall;
-use crate::approve::{Asker, Question, user};
-use crate::call::{Progress, Report, Runners, Step, Waiting};
+use crate::approve::{Asker, Question};
+use crate::call::{Handle, Progress, Report, Runners, Step, Waiting};
 use crate::command::program;
 use crate::store::{Cache, Records};
-use crate::stream::clock;
-use event::payload::{Approval, Message, Millis, SessionStats, ToolProgress, Verdict, Warning};
+use crate::{approve, stream};
+use event::payload::{
+    Approval, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,
+};
 use event::{Event, Json};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -466,7 +467,7 @@ impl Calls {
         source: AnswerSource,
         out: &mut LineWriter<'_>,
     ) {
-        let by = user::name();
+        let by = approve::user_name();
         let approval = Approval {
             tool_id: (&*call.id).into(),
             tool_name: (&*call.name).into(),
@@ -504,7 +505,7 @@ impl Calls {
 
     /// The time for an event, unless `--no-time` leaves it out.
     fn now(&self) -> Option<u64> {
-        (!self.no_time).then(clock::now)
+        (!self.no_time).then(stream::now)
     }
 
     /// The key under which the result of a call is kept, if it is kept.
@@ -552,5 +553,44 @@ impl LineHandler for Calls {
     fn finish(&mut self, out: &mut LineWriter<'_>) {
         self.plan.finish();
         self.settle(out, None);
+    }
+}
+
+// A call that was announced, until its result is known.
+
+/// A call that runs.
+pub struct ActiveCall {
+    /// The call.
+    pub call: Rc<RequestedCall>,
+    /// What it started.
+    pub ready: Rc<ReadyCall>,
+    /// Ends it.
+    pub handle: Rc<Handle>,
+    /// The key under which its result is kept, if it is.
+    pub cache: Option<Hash>,
+    /// Its arguments for people, without secrets.
+    pub summary: String,
+    /// When it was announced.
+    pub timestamp: Option<u64>,
+}
+
+impl ActiveCall {
+    /// Has `write` write the event that announces the call.
+    pub fn announce<T>(&self, write: impl FnOnce(ToolUse<'_>, Option<&str>, u32) -> T) -> T {
+        let RequestedCall {
+            id,
+            name,
+            stream,
+            choice,
+            ..
+        } = &*self.call;
+        let intent = ToolUse {
+            tool_name: (&**name).into(),
+            tool_id: (&**id).into(),
+            input_summary: (&self.summary).into(),
+            timestamp: self.timestamp,
+            ..ToolUse::default()
+        };
+        write(intent, stream.as_deref(), *choice)
     }
 }

@@ -1,6 +1,6 @@
 //! `--dry-run` and `--list-pending`: prints what would run, and runs nothing.
 
-use super::failure;
+use super::session;
 use event::payload::Warning;
 use event::{Event, Object};
 use redact::Redactor;
@@ -43,7 +43,7 @@ pub fn run(
         &mut dry,
     )?;
     let tally = dry.plan.tally();
-    if let Some(why) = failure::why(&tally, outcome.error) {
+    if let Some(why) = session::why(&tally, outcome.error) {
         stdio::message("tool-exec", &why);
     }
     outcome.error |= tally.is_failure();

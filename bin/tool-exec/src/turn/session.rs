@@ -1,10 +1,10 @@
 //! The run of the command: it waits for the input, the calls and the signals together.
 
 use super::calls::Calls;
-use super::failure;
 use crate::approve::Answered;
 use crate::call::Report;
-use crate::stream::{Cancels, Signals, Writer, clock};
+use crate::stream;
+use crate::stream::{Cancels, Signals, Writer};
 use signal_hook::consts::SIGINT;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use stdio::{Failure, LineReader, Outcome, Piece, Status};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
+use tool::Tally;
 
 /// After a first signal: how long to wait for the lines that the upstream writes while it ends too.
 const REST: Duration = Duration::from_millis(500);
@@ -105,7 +106,7 @@ impl Session<'_> {
                     self.settle().await?;
                 }
             }
-            self.calls.plan.at(clock::now());
+            self.calls.plan.at(stream::now());
             if let Some(caught) = caught {
                 let is_first = signal.replace(caught).is_none();
                 self.at_once.set(!is_first);
@@ -248,7 +249,7 @@ impl Session<'_> {
             self.calls.runners.servers.backend.close().await;
             return Ok(Status::No);
         }
-        if let Some(why) = failure::why(&tally, error || signal.is_some()) {
+        if let Some(why) = why(&tally, error || signal.is_some()) {
             stdio::message("tool-exec", &why);
         }
         self.calls.report_unused();
@@ -267,4 +268,49 @@ impl Session<'_> {
         }
         .status(answer))
     }
+}
+
+// The message for a turn that failed.
+
+/// Why a turn failed, if it did. `is_known`: an `error` event or a signal is the reason and is
+/// reported already.
+pub fn why(tally: &Tally, is_known: bool) -> Option<String> {
+    let Tally {
+        unconfirmed,
+        unmerged,
+        failed,
+        started,
+        ..
+    } = *tally;
+    if tally.lost && tally.is_failure() {
+        return Some(
+            "a line of the turn is not an event (see the warning) and may have held a call, so the turn failed; \
+             raise --max-line in every stage if the line is too long, else run the turn again"
+                .to_owned(),
+        );
+    }
+    if unconfirmed > 0 {
+        let early = if started > 0 {
+            format!("; {started} calls that only read had started early")
+        } else {
+            String::new()
+        };
+        return Some(format!(
+            "no assistant message confirmed {unconfirmed} calls, so they were not run{early}; put tc-accumulate before tool-exec"
+        ));
+    }
+    if unmerged > 0 {
+        return Some(
+            "the stream has deltas, but no tool_call and no assistant message; put tc-accumulate before tool-exec"
+                .to_owned(),
+        );
+    }
+    let ran = match started {
+        0 => "none of its calls ran; run the turn again".to_owned(),
+        1 => "after a call had started; see its result before you run the turn again".to_owned(),
+        _ => format!(
+            "after {started} calls had started; see their results before you run the turn again"
+        ),
+    };
+    (failed > 0 && !is_known).then(|| format!("the stream was cut before its end, {ran}"))
 }

@@ -1,8 +1,7 @@
 //! A tool that runs a command: the members `command`, `env`, `cwd`, `limits` and `sandbox` of
 //! `exec`.
 
-use super::members::{bytes, count, strings, take, time};
-use super::sandbox::Sandbox;
+use super::{bytes, count, strings, take, time};
 use crate::argv::Template;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -125,4 +124,252 @@ fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && name != "TOOL_ARGUMENTS"
+}
+
+// What a command may reach: the member `sandbox` of `exec`.
+
+/// What confines a command, from the least to the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SandboxKind {
+    /// Nothing.
+    #[default]
+    None,
+    /// Landlock: rules of the kernel about files, TCP and signals, and a network namespace.
+    Landlock,
+    /// bubblewrap: namespaces of its own for files, processes and the network.
+    Bwrap,
+}
+
+impl SandboxKind {
+    /// The kind of this name, as it is written in a tools file and after `--sandbox`.
+    pub fn of(name: &str) -> Option<Self> {
+        [SandboxKind::None, SandboxKind::Landlock, SandboxKind::Bwrap]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            SandboxKind::None => "none",
+            SandboxKind::Landlock => "landlock",
+            SandboxKind::Bwrap => "bwrap",
+        }
+    }
+}
+
+/// What a command may reach of the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Network {
+    /// Nothing, by any protocol.
+    #[default]
+    Off,
+    /// Everything.
+    On,
+    /// Nothing by TCP. Other protocols are cut off where a network namespace can be had, and stay
+    /// open where not.
+    NoTcp,
+    /// TCP connections to these ports, and no other TCP. Other protocols stay open.
+    Ports(Vec<u16>),
+}
+
+/// What a command asks of its sandbox. Paths are as they were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sandbox {
+    /// The least that confines it; never [`SandboxKind::None`] in a tools file.
+    pub kind: SandboxKind,
+    /// Files and folders that it may read, besides those that programs need.
+    pub read: Vec<String>,
+    /// Files and folders that it may read and write, besides its home.
+    pub write: Vec<String>,
+    /// What it may reach of the network.
+    pub network: Network,
+}
+
+impl Sandbox {
+    /// Reads the member.
+    ///
+    /// # Errors
+    /// The first mistake, with the remedy.
+    pub(crate) fn read(value: Value) -> Result<Self, String> {
+        let mut members = match value {
+            Value::String(word) => {
+                return Ok(Sandbox {
+                    kind: kind(&Value::String(word))?,
+                    ..Sandbox::default()
+                });
+            }
+            Value::Object(members) => members,
+            _ => {
+                return Err(
+                    "exec.sandbox must be an object, such as {\"write\":[\"out\"]}".to_owned(),
+                );
+            }
+        };
+        members.retain(|_, value| !value.is_null());
+        let found = Sandbox {
+            kind: members
+                .remove("with")
+                .map_or(Ok(SandboxKind::Landlock), |word| kind(&word))?,
+            read: paths(&mut members, "read")?,
+            write: paths(&mut members, "write")?,
+            network: members
+                .remove("network")
+                .map_or(Ok(Network::Off), |value| network(&value))?,
+        };
+        match members.keys().next() {
+            Some(key) => Err(format!(
+                "exec.sandbox.{key} is unknown, there are with, read, write and network"
+            )),
+            None => Ok(found),
+        }
+    }
+}
+
+/// The kind that a tool asks for: one that confines it.
+fn kind(value: &Value) -> Result<SandboxKind, String> {
+    match value.as_str().and_then(SandboxKind::of) {
+        Some(SandboxKind::None) => Err(
+            "exec.sandbox cannot be \"none\": a tool may ask for more than --sandbox, not for less"
+                .to_owned(),
+        ),
+        Some(kind) => Ok(kind),
+        None => Err(format!(
+            "exec.sandbox must be with \"landlock\" or \"bwrap\", not {value}"
+        )),
+    }
+}
+
+/// A list of paths. They are those of the tools file alone: no shell reads them, and no argument of
+/// a model fills them.
+fn paths(members: &mut Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
+    let wanted = "a list of paths, such as [\"data\"]";
+    let list = |value: &Value| value.as_array().cloned().and_then(strings);
+    let paths =
+        take(members, key, wanted, list).map_err(|e| e.replacen("exec:", "exec.sandbox:", 1))?;
+    let paths = paths.unwrap_or_default();
+    for path in &paths {
+        let wrong = if path.is_empty() || path.contains('\0') {
+            "is not a path"
+        } else if path.starts_with('~') {
+            "begins with ~, which only a shell replaces; write the whole path, or ./~ for a file of that name"
+        } else if path.contains(['{', '}']) {
+            "holds a brace; an argument of a call cannot be a path of the sandbox"
+        } else {
+            continue;
+        };
+        return Err(format!("exec.sandbox.{key}: {path:?} {wrong}"));
+    }
+    Ok(paths)
+}
+
+fn network(value: &Value) -> Result<Network, String> {
+    let wrong = || {
+        format!(
+            "exec.sandbox.network must be false, true, \"no-tcp\" or a list of TCP ports such as [443], not {value} \
+             (ports alone can be told apart, not hosts)"
+        )
+    };
+    match value {
+        Value::Bool(false) => Ok(Network::Off),
+        Value::Bool(true) => Ok(Network::On),
+        Value::String(word) if word == "no-tcp" => Ok(Network::NoTcp),
+        Value::Array(ports) if !ports.is_empty() => {
+            let port = |value: &Value| {
+                value
+                    .as_u64()
+                    .and_then(|n| u16::try_from(n).ok())
+                    .filter(|port| *port > 0)
+            };
+            ports
+                .iter()
+                .map(port)
+                .collect::<Option<_>>()
+                .map(Network::Ports)
+                .ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod sandbox_tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_sandbox_is_a_word_or_lists() {
+        let read = |value: Value| Sandbox::read(value).unwrap();
+        assert_eq!(
+            read(json!("bwrap")),
+            Sandbox {
+                kind: SandboxKind::Bwrap,
+                ..Sandbox::default()
+            }
+        );
+        assert_eq!(
+            read(json!({})),
+            Sandbox {
+                kind: SandboxKind::Landlock,
+                ..Sandbox::default()
+            }
+        );
+        let lists = read(
+            json!({"read": ["a"], "write": ["b", "/c"], "network": [443, 80], "with": "landlock"}),
+        );
+        assert_eq!(
+            (lists.read, lists.write),
+            (vec!["a".to_owned()], vec!["b".to_owned(), "/c".to_owned()])
+        );
+        assert_eq!(lists.network, Network::Ports(vec![443, 80]));
+        assert_eq!(read(json!({"network": "no-tcp"})).network, Network::NoTcp);
+        assert_eq!(read(json!({"network": true})).network, Network::On);
+        assert_eq!(read(json!({"network": null})).network, Network::Off);
+    }
+
+    #[test]
+    fn mistakes_in_a_sandbox_name_the_remedy() {
+        for (value, want) in [
+            (json!(true), "must be an object"),
+            (json!("none"), "not for less"),
+            (json!({"with": "none"}), "not for less"),
+            (
+                json!({"with": "docker"}),
+                "\"landlock\" or \"bwrap\", not \"docker\"",
+            ),
+            (json!({"reads": []}), "exec.sandbox.reads is unknown"),
+            (
+                json!({"read": "/a"}),
+                "exec.sandbox: read must be a list of paths",
+            ),
+            (
+                json!({"write": ["~/x"]}),
+                "exec.sandbox.write: \"~/x\" begins with ~",
+            ),
+            (json!({"write": ["/data/{name}"]}), "holds a brace"),
+            (json!({"read": [""]}), "is not a path"),
+            (
+                json!({"network": ["localhost:80"]}),
+                "ports alone can be told apart",
+            ),
+            (json!({"network": [0]}), "a list of TCP ports"),
+            (json!({"network": []}), "a list of TCP ports"),
+            (json!({"network": "tcp"}), "\"no-tcp\""),
+        ] {
+            let said = Sandbox::read(value.clone()).unwrap_err();
+            assert!(
+                said.contains(want) && !said.contains('\n'),
+                "{value}: {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn kinds_are_ordered_by_what_they_confine() {
+        assert!(
+            SandboxKind::None < SandboxKind::Landlock && SandboxKind::Landlock < SandboxKind::Bwrap
+        );
+        assert_eq!(SandboxKind::of("bwrap"), Some(SandboxKind::Bwrap));
+        assert_eq!(SandboxKind::of("chroot"), None);
+    }
 }

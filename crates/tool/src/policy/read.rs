@@ -1,11 +1,8 @@
 //! A policy from TOML. An unknown key is an error: a rule with a word that was mistyped would not
 //! hold what it seems to hold.
 
-use super::condition::Condition;
-use super::document::{Budget, Policy};
-use super::error::PolicyError;
-use super::path::PathPattern;
-use super::rule::{Effect, Rate, Rule};
+use super::condition::{Condition, PathPattern};
+use super::{Budget, Effect, Policy, PolicyError, Rate, Rule};
 use crate::approval::ApprovalLevel;
 use event::{Glob, unit};
 use std::ops::Range;

@@ -1,12 +1,9 @@
 //! The launch stage: the process that starts the command. As the init of a PID namespace it stays
 //! above the command; else it becomes the command.
 
-use super::control::{Notice, Order};
-use super::in_force::{Containment, InForce};
-use super::job::{Job, ProcessLimits};
-use super::signals::ChildSignals;
-use super::wire::{self, Frames};
-use super::{capabilities, mounts, privacy, signal_scope};
+use super::messages::{Containment, InForce, Job, Notice, Order, ProcessLimits};
+use super::wire::{ChildSignals, Frames};
+use super::{isolation, wire};
 use crate::command::confine::{Confined, Confinement, enter, explain};
 use nix::sys::signal::{Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
@@ -42,22 +39,22 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
     let mut has_mounts = false;
     if is_init {
         in_force.containment = Containment::Namespace;
-        has_mounts = mounts::enter().is_ok();
-        in_force.own_proc = has_mounts && mounts::own_proc().is_ok();
-        in_force.own_terminals = has_mounts && mounts::own_terminals().is_ok();
+        has_mounts = isolation::enter_mounts().is_ok();
+        in_force.own_proc = has_mounts && isolation::own_proc().is_ok();
+        in_force.own_terminals = has_mounts && isolation::own_terminals().is_ok();
     }
-    privacy::keep_private();
+    isolation::keep_private();
     // What comes before this is done while the job is not there yet.
     let (job, files) = wire::receive(supervisor)?;
     let job = Job::read(&job)?;
     if let (true, Some(most)) = (in_force.own_proc, job.limits.processes) {
-        mounts::limit_processes(most);
+        isolation::limit_processes(most);
     }
-    in_force.home_limit = has_mounts && mounts::own_home(&job.home, job.home_size).is_ok();
-    capabilities::keep_to_itself();
+    in_force.home_limit = has_mounts && isolation::own_home(&job.home, job.home_size).is_ok();
+    isolation::keep_to_itself();
     // A program with the rights of another user could not be ended from here.
     rustix::thread::set_no_new_privs(true)?;
-    if !is_init && signal_scope::enter() {
+    if !is_init && isolation::enter_signal_scope() {
         in_force.containment = Containment::SignalScope;
     }
     lower_limits(&job.limits);

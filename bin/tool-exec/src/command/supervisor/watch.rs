@@ -1,15 +1,12 @@
 //! The supervisor: the process that keeps the deadline of one command, and ends it and all that it
 //! started.
 
-use super::control::{Ended, INIT, LAUNCH, Notice, Order};
-use super::in_force::InForce;
-use super::job::Job;
-use super::namespace::{self, Namespaces};
-use super::signals::ChildSignals;
-use super::wire::{self, Frames};
-use super::{privacy, signal_scope, tree};
-use crate::command::confine::group::CallGroup;
-use crate::command::confine::hierarchy::Controller;
+use super::isolation::Namespaces;
+use super::messages::{Ended, INIT, InForce, Job, LAUNCH, Notice, Order};
+use super::wire::{ChildSignals, Frames};
+use super::{isolation, wire};
+use crate::command::confine::groups::{CallGroup, Controller};
+use crate::command::processes;
 use crate::command::scratch::Scratch;
 use nix::sys::signal::{Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
@@ -47,12 +44,12 @@ pub fn supervise(is_plain: bool) -> ExitCode {
     let Ok(namespaces) = (if is_plain {
         Ok(Namespaces::None)
     } else {
-        namespace::enter()
+        isolation::enter_namespaces()
     }) else {
         let _ = wire::send(&upstream, &Notice::Unusable.to_bytes(), &[]);
         return ExitCode::FAILURE;
     };
-    privacy::keep_private();
+    isolation::keep_private();
     let mut home = None;
     let notice = match begin(&upstream, namespaces, &mut home) {
         Ok(mut watch) => watch.until_ended(),
@@ -72,7 +69,7 @@ fn begin(
     home: &mut Option<Scratch>,
 ) -> std::io::Result<Watch> {
     let signals = ChildSignals::new()?;
-    let is_scoped = namespaces == Namespaces::None && signal_scope::enter();
+    let is_scoped = namespaces == Namespaces::None && isolation::enter_signal_scope();
     // The launch stage gets no file that this process was handed but its standard ones.
     close_fds::set_fds_cloexec(3, &[]);
     let (socket, theirs) = UnixStream::pair()?;
@@ -192,7 +189,7 @@ impl Watch {
                     Some(ROUND)
                 }
                 Some(_) => {
-                    let left = tree::below()
+                    let left = processes::below()
                         .into_iter()
                         .filter(|p| !p.is_zombie)
                         .map(|p| p.pid);
@@ -340,7 +337,7 @@ impl Watch {
             // One call for the whole group: a process that forks cannot outrun it.
             let _ = kill_process_group(leader, Signal::TERM);
         }
-        tree::signal_all(&tree::below(), Signal::TERM);
+        processes::signal_all(&processes::below(), Signal::TERM);
     }
 
     /// Kills the command, and all that it started.
@@ -361,7 +358,7 @@ impl Watch {
             if let Some(leader) = self.leader {
                 let _ = kill_process_group(leader, Signal::KILL);
             }
-            tree::signal_all(&tree::below(), Signal::KILL);
+            processes::signal_all(&processes::below(), Signal::KILL);
         }
     }
 }

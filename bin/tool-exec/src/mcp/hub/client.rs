@@ -1,10 +1,9 @@
 //! The way to a hub that runs already.
 
-use super::super::lines::Lines;
-use super::super::listener::Step;
-use super::super::session::Outcome;
 use super::protocol::{LONGEST, Reply, Request, VERSION};
 use crate::command::program::HUB;
+use crate::mcp::session::{Outcome, Step};
+use crate::mcp::stdio::Lines;
 use anyhow::{Context, bail};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 //! One client of a hub.
 
-use super::super::lines::Lines;
-use super::super::pool::Pool;
-use super::super::session::Outcome;
 use super::protocol::{LONGEST, Reply, Request, VERSION};
+use crate::mcp::pool::Pool;
+use crate::mcp::session::Outcome;
+use crate::mcp::stdio::Lines;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
