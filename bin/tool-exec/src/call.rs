@@ -1,60 +1,80 @@
 //! A call while it runs, however its tool is run: what ends it, what it reports, and who runs it.
 
-use super::command::CommandRunner;
-use super::command::confine::Sandboxes;
+use super::command::Commands;
 use super::command::supervisor::Control;
-use super::http::HttpRunner;
-use super::mcp::{Backend, McpRunner};
+use super::http::{self, Sender};
+use super::mcp::{self, Backend};
 use super::store::Outputs;
 use redact::Redactor;
 use std::cell::{Cell, RefCell};
-use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use tool::{Answer, ReadyCall, RequestedCall, Run, Status, Work};
 
-// Who runs a call: one runner for each way to run a tool.
-
-/// The runners of one tools file.
+/// What runs the calls of one tools file.
 #[derive(Debug)]
 pub struct Runners {
-    /// Runs commands.
-    pub commands: CommandRunner,
-    /// Sends requests.
-    requests: HttpRunner,
+    /// How long a call may take, unless its tool has a limit of its own.
+    pub timeout: Duration,
+    /// How much it may write to each of its outputs in bytes, likewise.
+    pub max_output: usize,
     /// Makes outputs readable, and takes the secrets of this process out of every answer.
-    pub outputs: Rc<Outputs>,
-    /// Runs tools of servers.
-    pub servers: McpRunner,
+    pub outputs: Outputs,
+    /// Runs commands.
+    pub commands: Commands,
+    /// Sends requests.
+    pub sender: Sender,
+    /// Where the servers are that have tools.
+    pub backend: Backend,
+}
+
+/// What a call may use, and what makes its output readable.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// How long it may take.
+    pub timeout: Duration,
+    /// How much it may write to each of its outputs, in bytes.
+    pub max_output: usize,
+    /// How much of an output the model reads, in bytes; `None`: the default of `outputs`.
+    pub max_result: Option<usize>,
+    /// Makes outputs readable.
+    pub outputs: &'a Outputs,
+}
+
+impl Terms<'_> {
+    /// See [`Outputs::readable`].
+    pub fn readable(&self, bytes: &[u8]) -> Answer {
+        self.outputs.readable(bytes, self.max_result)
+    }
+}
+
+/// One call while it runs.
+pub struct Task<'a> {
+    /// The call.
+    pub call: &'a RequestedCall,
+    /// Its arguments, as JSON.
+    pub arguments: &'a str,
+    /// What it may use.
+    pub terms: Terms<'a>,
+    /// Ends it early.
+    pub handle: &'a Handle,
+    /// Where its output is reported as it appears.
+    pub progress: Option<Progress>,
+}
+
+impl Task<'_> {
+    /// Reports what has come of an output; see [`ProgressMark::more`].
+    pub fn show(&self, shown: &mut ProgressMark, output: &[u8], is_open: bool) {
+        if let Some(progress) = &self.progress
+            && let Some(text) = shown.more(output, is_open, self.terms.outputs.redactor())
+        {
+            progress.text(&text);
+        }
+    }
 }
 
 impl Runners {
-    /// The runners of the tools file `tools`, whose servers are in `backend`. `timeout` is how long
-    /// a call may take, and `max_output` how much it may write to each of its outputs in bytes,
-    /// unless its tool has limits of its own; `outputs` makes them readable. `sandboxes` confine
-    /// its commands.
-    pub fn new(
-        tools: &Path,
-        backend: Backend,
-        timeout: Duration,
-        max_output: usize,
-        outputs: Outputs,
-        sandboxes: Sandboxes,
-    ) -> Rc<Self> {
-        let outputs = Rc::new(outputs);
-        let commands =
-            CommandRunner::new(tools, timeout, max_output, Rc::clone(&outputs), sandboxes);
-        let requests = HttpRunner::new(timeout, max_output, Rc::clone(&outputs));
-        let servers = McpRunner::new(backend, timeout, Rc::clone(&outputs));
-        Rc::new(Runners {
-            commands,
-            requests,
-            outputs,
-            servers,
-        })
-    }
-
     /// Runs a call to its end and returns its answer; `handle` ends it early. With `progress` its
     /// output is reported as it appears.
     pub async fn run(
@@ -67,23 +87,27 @@ impl Runners {
         let (Some(exec), Ok(arguments)) = (&ready.tool.exec, &call.arguments) else {
             return Answer::new(Status::Error, "The call has nothing to run.");
         };
+        let task = Task {
+            call,
+            arguments: arguments.text(),
+            terms: Terms {
+                timeout: exec.timeout.unwrap_or(self.timeout),
+                max_output: exec.max_output.unwrap_or(self.max_output),
+                max_result: exec.max_result,
+                outputs: &self.outputs,
+            },
+            handle,
+            progress,
+        };
         let start = Instant::now();
         let answer = match (&exec.run, &ready.work) {
             (Run::Command(command), Work::Command(argv)) => {
-                self.commands
-                    .run(exec, command, argv, call, handle, progress)
-                    .await
+                self.commands.run(&task, command, argv).await
             }
             (Run::Http(http), Work::Http(request)) => {
-                self.requests
-                    .run(exec, http, request, call, handle, progress)
-                    .await
+                http::run(&task, &self.sender, http, request).await
             }
-            (Run::Mcp(_), Work::Mcp(tool)) => {
-                self.servers
-                    .run(exec, tool, arguments.text(), handle, progress)
-                    .await
-            }
+            (Run::Mcp(_), Work::Mcp(tool)) => mcp::run(&task, &self.backend, tool).await,
             _ => Answer::new(Status::Error, "The call is not of its tool."),
         };
         let output = self.outputs.redactor().text(&answer.output).into_owned();

@@ -106,14 +106,9 @@ fn cache_stats(args: &Args) -> anyhow::Result<Status> {
         .is_ok()
         .then(|| Cache::open(&folder, false))
         .transpose()?;
+    let stats = cache.map(|cache| cache.stats()).unwrap_or_default();
     let mut out = stdio::Output::new();
-    out.put(
-        cache
-            .map(|cache| cache.stats())
-            .unwrap_or_default()
-            .json()
-            .as_bytes(),
-    )?;
+    out.put(&serde_json::to_vec(&stats)?)?;
     out.put(b"\n")?;
     out.flush()?;
     Ok(Status::Done)

@@ -6,11 +6,12 @@ use super::call::Runners;
 use super::command::confine::sandboxes::{ProtectedFile, standard_files};
 use super::command::confine::{Sandboxes, groups};
 use super::command::program::HUB;
-use super::command::{folder_of, raise_limits, supervisor};
+use super::command::{Commands, folder_of, raise_limits, supervisor};
+use super::http::Sender;
 use super::mcp::{Backend, Confines, LockFile};
 use super::store::{Cache, Outputs, Records, Spill};
 use super::stream::{Cancels, Signals, Writer};
-use super::turn::{Calls, Session, dry};
+use super::turn::{CallOptions, Calls, Session, dry};
 use super::{approve, policy, secrets, stream};
 use anyhow::Context;
 use redact::Redactor;
@@ -18,7 +19,7 @@ use std::cell::Cell;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::rc::Rc;
-use stdio::{Failure, LineReader, Status};
+use stdio::{LineReader, Status};
 use tokio::sync::mpsc;
 use tool::{Judge, Log, Plan, Settings, Tool, Tools};
 
@@ -89,61 +90,38 @@ pub fn run(
     })?;
     let at_once = Rc::new(Cell::new(false));
     let (asker, answers) = Asker::new(is_confined, redactor.clone());
-    let outputs = Outputs::new(redactor, args.keeping.max_result, args.keeping.keep_outputs);
-    let runners = Runners::new(
-        &args.tools,
+    let runners = Runners {
+        timeout: args.timeout,
+        max_output: args.max_output,
+        outputs: Outputs::new(redactor, keeping.max_result, keeping.keep_outputs),
+        commands: Commands::new(&args.tools, sandboxes),
+        sender: Sender::default(),
         backend,
-        args.timeout,
-        args.max_output,
-        outputs,
-        sandboxes,
-    );
-    let (mut calls, reports) = Calls::new(plan, runners, asker, Rc::clone(&at_once));
-    calls.continuation = args
-        .permissions
-        .continue_with
-        .is_none()
-        .then(|| approve::continuation(args));
-    calls.cache = cache;
+    };
+    let is_continued_here = args.permissions.continue_with.is_none();
+    let options = CallOptions {
+        no_time: args.common.no_time,
+        progress: args.progress,
+        continuation: is_continued_here.then(|| approve::continuation(args)),
+        at_once: Rc::clone(&at_once),
+    };
     let log = records.log.clone();
-    calls.records = records;
-    (calls.no_time, calls.progress) = (args.common.no_time, args.progress);
-    let (reader, out, signals) = (
-        LineReader::new(&filter),
-        Writer::new(log)?,
-        Signals::take()?,
-    );
-    let cancels = Cancels::of(args.cancel_on.as_deref())?;
+    let (calls, reports) = Calls::new(plan, runners, (cache, records), asker, options);
     let session = Session {
-        reader,
-        out,
+        reader: LineReader::new(&filter),
+        out: Writer::new(log)?,
         calls,
         reports,
         answers,
         read_ahead,
-        cancels,
-        signals,
+        cancels: Cancels::of(args.cancel_on.as_deref())?,
+        signals: Signals::take()?,
         at_once,
     };
-    // Tokio panics where it has no files for its signals.
-    stdio::check_descriptors(12)?;
-    let limit = |error| Failure::Limit {
-        what: "the runtime cannot be started",
-        error,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(limit)?;
-    let run = async {
+    stream::block_on(async {
         supervisor::prepare();
         session.run(input).await
-    };
-    let status = runtime.block_on(tokio::task::LocalSet::new().run_until(run));
-    // The thread that watches the reader of the output, and a write that blocks, end with the
-    // process.
-    runtime.shutdown_background();
-    status
+    })
 }
 
 /// The cache: the folder that the user names, which must be usable, else the default one where a

@@ -9,5 +9,5 @@ mod records;
 
 pub use cache::Cache;
 pub use files::Locks;
-pub use outputs::{Outputs, Readable, Spill};
+pub use outputs::{Outputs, Spill};
 pub use records::{Log, Records};

@@ -153,3 +153,25 @@ impl Signals {
         }
     }
 }
+
+/// Runs a future to its end, with the tasks that it starts on this thread.
+///
+/// # Errors
+/// Those of the future, and [`Failure::Limit`].
+pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    // Tokio panics where it has no files for its signals.
+    stdio::check_descriptors(12)?;
+    let limit = |error| Failure::Limit {
+        what: "the runtime cannot be started",
+        error,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(limit)?;
+    let result = runtime.block_on(tokio::task::LocalSet::new().run_until(work));
+    // The thread that watches the reader of the output, and a write that blocks, end with the
+    // process.
+    runtime.shutdown_background();
+    result
+}

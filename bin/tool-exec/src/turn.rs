@@ -4,5 +4,5 @@ mod calls;
 pub mod dry;
 mod session;
 
-pub use calls::Calls;
+pub use calls::{CallOptions, Calls};
 pub use session::Session;

@@ -1,7 +1,10 @@
 //! Which calls need a person's yes, and what a person or a rule answered.
 
+use serde::Deserialize;
+
 /// Which classes need a person's yes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ApprovalLevel {
     /// None of them.
     None,

@@ -41,6 +41,6 @@ pub use policy::{Budget, Effect, Policy, PolicyError, Rate, Rule};
 pub use reference::{
     CallAnswer, CallHash, CallReference, Continuation, ReferenceError, call_hash, shell_word,
 };
-pub use result::{Answer, CallFailure, Status, message, one_line, text};
+pub use result::{Answer, CallFailure, Ran, Status, message, one_line, text};
 pub use tools::{FileError, Tool, Tools};
 pub use visible::{is_unclear, pretty, visible_json};

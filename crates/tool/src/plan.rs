@@ -218,6 +218,7 @@ impl Plan {
         });
         if stopped == Some(StopCause::TakenBack) {
             schedule.steps.push(PlanStep::Result {
+                key,
                 call: Rc::clone(&planned.call),
                 answer: Rc::clone(&answer),
             });
@@ -522,6 +523,8 @@ pub enum PlanStep {
     },
     /// Write the `tool_result`.
     Result {
+        /// The key of the call, that of its start if it was started.
+        key: u64,
         /// The call.
         call: Rc<RequestedCall>,
         /// Its answer.

@@ -24,6 +24,20 @@ pub fn is_blank(c: char) -> bool {
         || matches!(code, 0x115f..=0x1160 | 0x2800 | 0xfffc | 0x1_107f | 0x1_3430..=0x1_3442 | 0x1_6fe4 | 0x1_d159)
 }
 
+/// A text for a screen: each unclear character but a tab as `\\u{…}`.
+pub fn visible_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\t' && is_unclear(c) {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// JSON with each unclear character as a JSON escape (`\u202e`), which leaves its value as it is.
 /// Line feeds between values stay; inside of strings JSON has none.
 pub fn visible_json(json: &str) -> Cow<'_, str> {

@@ -14,7 +14,7 @@ pub mod stage;
 pub use landlock::version as landlock_version;
 pub use sandboxes::Sandboxes;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io::{Error, ErrorKind};
 use std::os::fd::IntoRawFd;
@@ -26,7 +26,7 @@ use tool::{Network, SandboxKind};
 // What confines one command, as it is handed from process to process.
 
 /// What confines one command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// What confines it.
     pub kind: SandboxKind,
@@ -65,61 +65,12 @@ impl Confinement {
             1
         }
     }
-
-    /// The confinement as JSON, null where nothing confines; paths that are not UTF-8 are refused
-    /// when it is made.
-    pub fn to_json(&self) -> Value {
-        if self.kind == SandboxKind::None {
-            return Value::Null;
-        }
-        let network = match &self.network {
-            Network::Off => json!("off"),
-            Network::On => json!("on"),
-            Network::NoTcp => json!("no-tcp"),
-            Network::Ports(ports) => json!(ports),
-        };
-        let places = |places: &[Place]| places.iter().map(Place::to_json).collect::<Vec<_>>();
-        let (read, write) = (places(&self.read), places(&self.write));
-        json!({"kind": self.kind.name(), "bwrap": self.bwrap, "read": read, "write": write, "network": network})
-    }
-
-    /// Reads what [`Confinement::to_json`] returns. `None`: it is anything else.
-    pub fn from_json(value: &Value) -> Option<Self> {
-        if value.is_null() {
-            return Some(Confinement::default());
-        }
-        let places = |key: &str| {
-            value[key]
-                .as_array()?
-                .iter()
-                .map(Place::from_json)
-                .collect::<Option<Vec<_>>>()
-        };
-        let port = |value: &Value| value.as_u64().and_then(|n| u16::try_from(n).ok());
-        Some(Confinement {
-            kind: SandboxKind::of(value["kind"].as_str()?)?,
-            bwrap: value["bwrap"].as_str()?.into(),
-            read: places("read")?,
-            write: places("write")?,
-            network: match &value["network"] {
-                Value::Array(ports) => {
-                    Network::Ports(ports.iter().map(port).collect::<Option<_>>()?)
-                }
-                word => match word.as_str()? {
-                    "off" => Network::Off,
-                    "on" => Network::On,
-                    "no-tcp" => Network::NoTcp,
-                    _ => return None,
-                },
-            },
-        })
-    }
 }
 
 // A file or folder that a command may reach.
 
 /// A file or folder that exists.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Its absolute path as the command knows it, maybe with symbolic links.
     pub name: PathBuf,
@@ -146,19 +97,6 @@ impl Place {
     /// Whether no part of its path has become a symbolic link since it was found.
     pub fn is_unchanged(&self) -> bool {
         self.real.canonicalize().is_ok_and(|now| now == self.real)
-    }
-
-    /// The place as JSON.
-    pub fn to_json(&self) -> Value {
-        json!([self.name, self.real])
-    }
-
-    /// Reads what [`Place::to_json`] returns. `None`: it is anything else.
-    pub fn from_json(value: &Value) -> Option<Self> {
-        Some(Place {
-            name: value[0].as_str()?.into(),
-            real: value[1].as_str()?.into(),
-        })
     }
 }
 
@@ -257,13 +195,10 @@ mod confinement_tests {
                     write,
                     network: network.clone(),
                 };
-                assert_eq!(Confinement::from_json(&given.to_json()), Some(given));
+                let json = serde_json::to_string(&given).unwrap();
+                assert_eq!(serde_json::from_str::<Confinement>(&json).unwrap(), given);
             }
         }
-        assert_eq!(
-            Confinement::from_json(&Confinement::default().to_json()),
-            Some(Confinement::default())
-        );
-        assert_eq!(Confinement::from_json(&json!({"kind": "landlock"})), None);
+        assert!(serde_json::from_str::<Confinement>(r#"{"kind": "Landlock"}"#).is_err());
     }
 }

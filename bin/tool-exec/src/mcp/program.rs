@@ -10,7 +10,6 @@ use crate::command::{program, supervisor};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tool::SandboxKind;
@@ -20,8 +19,6 @@ use tool::mcp::{Program, fill};
 const TAIL: usize = 4096;
 /// How much the home of a server may hold, in bytes: programs that install themselves use it.
 const HOME: u64 = 1 << 30;
-/// How long a server may take to end by itself after SIGTERM.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// What confines the programs at the least, and the files that none of them may write.
 #[derive(Debug)]
@@ -84,8 +81,8 @@ impl ServerProcess {
             limits: ProcessLimits::default(),
             together: GroupLimits::default(),
             deadline: None,
-            grace: GRACE,
-            confinement: confinement.to_json(),
+            grace: crate::command::GRACE,
+            confinement,
         })
     }
 

@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tool::CallFailure;
 use tool::mcp::Definition;
+use tool::{CallFailure, Ran};
 
 /// The most tools of one server.
 const MOST_TOOLS: usize = 1024;
@@ -194,12 +194,11 @@ impl Session {
         };
         Outcome::Done(match response {
             Ok(Ok(result)) => match result {
-                ServerResult::CallToolResult(result) => {
-                    serde_json::to_value(result).map_err(|e| CallFailure::MayHaveRun(e.to_string()))
-                }
+                ServerResult::CallToolResult(result) => serde_json::to_value(result)
+                    .map_err(|e| CallFailure::may_have_run(e.to_string())),
                 // A result whose content has a type that the library does not know.
                 ServerResult::CustomResult(result) => Ok(result.0),
-                _ => Err(CallFailure::MayHaveRun(NO_RESULT.to_owned())),
+                _ => Err(CallFailure::may_have_run(NO_RESULT)),
             },
             Ok(Err(e)) => Err(self.failure(&e)),
             Err(_) => Err(self.failure(&ServiceError::TransportClosed)),
@@ -237,11 +236,14 @@ impl Session {
     fn failure(&self, error: &ServiceError) -> CallFailure {
         let why = self.why(error);
         match error {
-            ServiceError::McpError(_) => CallFailure::Answered(why),
+            ServiceError::McpError(_) => CallFailure {
+                why,
+                ran: Ran::Answered,
+            },
             ServiceError::TransportSend(e) if super::http::is_before_sending(&*e.error) => {
-                CallFailure::NotRun(why)
+                CallFailure::not_run(why)
             }
-            _ => CallFailure::MayHaveRun(why),
+            _ => CallFailure::may_have_run(why),
         }
     }
 

@@ -8,7 +8,7 @@ use super::program::Confines;
 use super::{Backend, hub};
 use crate::command::program;
 use crate::command::program::folder_of;
-use crate::secrets;
+use crate::{secrets, stream};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -131,7 +131,7 @@ impl Setup {
                 self.blocked()
             };
         }
-        block_on(async {
+        stream::block_on(async {
             let verified = self.start_verified().await;
             self.pool.close().await;
             verified
@@ -144,7 +144,7 @@ impl Setup {
     /// A server that does not start, tools that are not as they were locked, and a command that
     /// does not start.
     pub fn hub(&self, command: &[PathBuf]) -> anyhow::Result<::stdio::Status> {
-        block_on(async {
+        stream::block_on(async {
             if let Err(e) = self.start_verified().await {
                 self.pool.close().await;
                 return Err(e);
@@ -175,7 +175,7 @@ impl Setup {
     /// # Errors
     /// A server that does not start, or a lock file that cannot be written.
     pub fn update_lock(&self) -> anyhow::Result<()> {
-        block_on(async {
+        stream::block_on(async {
             let all = self.pool.start_all().await;
             self.pool.close().await;
             let all = all?;
@@ -224,20 +224,4 @@ fn add_tools(list: &mut Tools, servers: &Servers, lock: &Lock) -> Result<(), Fil
         }
     }
     Ok(())
-}
-
-/// Runs a future to its end.
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    ::stdio::check_descriptors(12)?;
-    let limit = |error| ::stdio::Failure::Limit {
-        what: "the runtime cannot be started",
-        error,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(limit)?;
-    let result = runtime.block_on(tokio::task::LocalSet::new().run_until(work));
-    runtime.shutdown_background();
-    result
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use tool::{Answer, Status};
 
 /// Makes outputs readable. Every way to run a tool hands its outputs to it.
 #[derive(Debug)]
@@ -18,21 +19,6 @@ pub struct Outputs {
     limit: u64,
     /// Opened for the first output that needs it; `None` where it cannot be used.
     spill: OnceCell<Option<Spill>>,
-}
-
-/// An output as the model reads it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Readable {
-    /// The text.
-    pub text: String,
-    /// Whether a part of the output is left out.
-    pub truncated: bool,
-    /// Whether U+FFFD replaces some bytes.
-    pub replaced: bool,
-    /// Whether the output is binary data, which `text` describes.
-    pub binary: bool,
-    /// The file that holds the whole output, but for secrets.
-    pub file: Option<String>,
 }
 
 impl Outputs {
@@ -70,8 +56,10 @@ impl Outputs {
         &bytes[..self.redactor.settled(bytes)]
     }
 
-    /// The output `bytes` as the model reads it. `max` is the limit of its tool.
-    pub fn readable(&self, bytes: &[u8], max: Option<usize>) -> Readable {
+    /// The answer that is the output `bytes` as the model reads it: at most `max` bytes of it, the
+    /// limit of its tool.
+    pub fn readable(&self, bytes: &[u8], max: Option<usize>) -> Answer {
+        let length = bytes.len() as u64;
         let bytes = self.redacted(bytes);
         if let Some(kind) = tool::binary(&bytes) {
             let kept = self.keep_redacted(&bytes, kind.extension);
@@ -81,33 +69,28 @@ impl Outputs {
                 bytes.len(),
                 place(kept.as_deref(), &bytes)
             );
-            let file = kept.ok();
-            return Readable {
-                text,
+            return Answer {
+                output_bytes: length,
                 truncated: true,
                 binary: true,
-                file,
-                replaced: false,
+                output_file: kept.ok(),
+                ..Answer::new(Status::Success, text)
             };
         }
         let (text, replaced) = tool::text(&bytes);
-        let mut file = None;
+        let mut output_file = None;
         let shown = tool::shorten(&text, max.unwrap_or(self.max), |left_out| {
             let kept = self.keep_redacted(&bytes, "txt");
-            let note = format!(
-                "{left_out} bytes are left out here{}",
-                place(kept.as_deref(), &bytes)
-            );
-            file = kept.ok();
-            note
+            let place = place(kept.as_deref(), &bytes);
+            output_file = kept.ok();
+            format!("{left_out} bytes are left out here{place}")
         });
-        let truncated = matches!(shown, Cow::Owned(_));
-        Readable {
-            text: shown.into_owned(),
-            truncated,
+        Answer {
+            output_bytes: length,
+            truncated: matches!(shown, Cow::Owned(_)),
             replaced,
-            binary: false,
-            file,
+            output_file,
+            ..Answer::new(Status::Success, shown)
         }
     }
 

@@ -104,7 +104,7 @@ impl DryRun<'_> {
                             },
                         );
                     }
-                    PlanStep::Result { call, answer }
+                    PlanStep::Result { call, answer, .. }
                         if answer.status == tool::Status::Pending
                             && self.show == Listing::Pending =>
                     {
@@ -114,7 +114,7 @@ impl DryRun<'_> {
                             out.line(&CallReference { id, hash }.to_string());
                         }
                     }
-                    PlanStep::Result { call, answer } if answer.exit_code.is_none() => {
+                    PlanStep::Result { call, answer, .. } if answer.exit_code.is_none() => {
                         self.write(&call, out, |o| {
                             o.str("status", answer.status.name())
                                 .str("output", &answer.output);

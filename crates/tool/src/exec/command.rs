@@ -3,6 +3,7 @@
 
 use super::{bytes, count, strings, take, time};
 use crate::argv::Template;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -129,7 +130,9 @@ fn is_variable(name: &str) -> bool {
 // What a command may reach: the member `sandbox` of `exec`.
 
 /// What confines a command, from the least to the most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum SandboxKind {
     /// Nothing.
     #[default]
@@ -159,7 +162,7 @@ impl SandboxKind {
 }
 
 /// What a command may reach of the network.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Network {
     /// Nothing, by any protocol.
     #[default]

@@ -2,9 +2,8 @@
 
 use super::definition::Definition;
 use crate::canonical::hex;
-use crate::visible::is_unclear;
+use crate::visible::visible_text;
 use serde_json::{Map, Value, json};
-use std::fmt::Write;
 
 /// The version of the file's form.
 pub const LOCK_VERSION: u64 = 1;
@@ -154,8 +153,8 @@ impl Change {
         };
         let mut lines = vec![format!(
             "{sign}: the tool {} of the server {}",
-            shown(&of.tool),
-            shown(&of.server)
+            visible_text(&of.tool),
+            visible_text(&of.server)
         )];
         let empty = Definition {
             description: None,
@@ -221,27 +220,13 @@ fn push_difference(out: &mut Vec<String>, old: &str, new: &str) {
     out.extend(
         old[begin..old.len() - end]
             .iter()
-            .map(|line| format!("    - {}", shown(line))),
+            .map(|line| format!("    - {}", visible_text(line))),
     );
     out.extend(
         new[begin..new.len() - end]
             .iter()
-            .map(|line| format!("    + {}", shown(line))),
+            .map(|line| format!("    + {}", visible_text(line))),
     );
-}
-
-/// A line for a screen.
-fn shown(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c != '\t' && is_unclear(c) {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 #[cfg(test)]

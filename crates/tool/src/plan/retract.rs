@@ -110,6 +110,7 @@ impl Schedule {
             CallState::Done(answer) if item.ran && !item.told => {
                 let answer = taken_back(Answer::clone(answer));
                 self.steps.push(PlanStep::Result {
+                    key,
                     call: Rc::clone(&call),
                     answer: Rc::new(answer),
                 });

@@ -151,8 +151,9 @@ impl Turn {
             Order::Call => {
                 self.answered.clear();
                 while let Some(slot) = self.order.get(self.told) {
-                    if let Some(item) = slot.and_then(|key| calls.get_mut(&key))
-                        && !tell(item, self.committed, self.ended, steps)
+                    if let Some(key) = *slot
+                        && let Some(item) = calls.get_mut(&key)
+                        && !tell(key, item, self.committed, self.ended, steps)
                     {
                         break;
                     }
@@ -171,7 +172,7 @@ impl Turn {
                     let Some(item) = calls.get_mut(&key) else {
                         continue;
                     };
-                    if tell(item, self.committed, self.ended, steps) {
+                    if tell(key, item, self.committed, self.ended, steps) {
                         self.send(calls, steps, over);
                     } else {
                         self.early.push(key);
@@ -220,13 +221,20 @@ impl Turn {
 }
 
 /// Writes the result of a call, unless it is written already; `false`: it is not due.
-fn tell(item: &mut PlannedCall, committed: bool, ended: bool, steps: &mut Vec<PlanStep>) -> bool {
+fn tell(
+    key: u64,
+    item: &mut PlannedCall,
+    committed: bool,
+    ended: bool,
+    steps: &mut Vec<PlanStep>,
+) -> bool {
     let is_due = if committed { ended } else { item.ran };
     let CallState::Done(answer) = &item.state else {
         return false;
     };
     if is_due && !std::mem::replace(&mut item.told, true) {
         steps.push(PlanStep::Result {
+            key,
             call: Rc::clone(&item.call),
             answer: Rc::clone(answer),
         });

@@ -3,16 +3,20 @@
 use crate::canonical;
 use event::Raw;
 use regex::Regex;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 
 /// A condition on the value of one argument.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Condition {
     /// The text matches a pattern, as it is and with `.` and `..` resolved.
     Glob(PathPattern),
     /// The value is a path that matches a pattern once it is resolved.
     Path(PathPattern),
     /// The expression matches the whole text.
+    #[serde(deserialize_with = "regex")]
     Regex(Regex),
 }
 
@@ -27,18 +31,6 @@ pub enum Quantity {
 }
 
 impl Condition {
-    /// Reads the expression of [`Condition::Regex`].
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn regex(pattern: &str) -> Result<Condition, String> {
-        // Apart from what is put around it: `a)|(b` is wrong by itself.
-        Regex::new(pattern).map_err(|e| reason(&e))?;
-        Ok(Condition::Regex(
-            Regex::new(&format!(r"\A(?:{pattern})\z")).map_err(|e| reason(&e))?,
-        ))
-    }
-
     /// Whether the value fits. A value that is missing or `null` never does. The items of a list,
     /// and for [`Quantity::Any`] the members of an object with their names, are texts of the value;
     /// an object never fits [`Quantity::All`]. A number has a text for each way in which a program
@@ -120,6 +112,17 @@ impl Found {
     }
 }
 
+fn regex<'d, D: Deserializer<'d>>(pattern: D) -> Result<Regex, D::Error> {
+    whole_regex(&String::deserialize(pattern)?).map_err(D::Error::custom)
+}
+
+/// Reads an expression, which is to match a whole text.
+fn whole_regex(pattern: &str) -> Result<Regex, String> {
+    // Apart from what is put around it: `a)|(b` is wrong by itself.
+    let whole = Regex::new(pattern).and_then(|_| Regex::new(&format!(r"\A(?:{pattern})\z")));
+    whole.map_err(|e| reason(&e))
+}
+
 /// The last line of an error of the expression, which names it; the lines before show where.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
@@ -134,13 +137,22 @@ fn reason(error: &regex::Error) -> String {
 
 /// A pattern: `*` is any run of characters but `/`, `**` any run, `?` one character but `/`; `X/**`
 /// matches `X` too, and `**/X` matches `X` at any depth. Matching takes time linear in the text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
 pub struct PathPattern {
     regex: Regex,
     /// Whether the pattern begins with `/`.
     is_absolute: bool,
     /// Whether it begins with `**/`.
     is_at_any_depth: bool,
+}
+
+impl TryFrom<String> for PathPattern {
+    type Error = String;
+
+    fn try_from(pattern: String) -> Result<Self, String> {
+        PathPattern::read(&pattern)
+    }
 }
 
 impl PathPattern {
@@ -299,7 +311,7 @@ mod tests {
 
     #[test]
     fn an_expression_matches_the_whole_text() {
-        let regex = Condition::regex("[a-z]+|x y").unwrap();
+        let regex = whole_regex("[a-z]+|x y").map(Condition::Regex).unwrap();
         for (value, fits) in [
             (r#""abc""#, true),
             (r#""abc\n""#, false),
@@ -309,7 +321,7 @@ mod tests {
         ] {
             assert_eq!(holds(&regex, value)[0], fits, "{value}");
         }
-        assert!(holds(&Condition::regex("[0-9]+").unwrap(), "12")[0]);
+        assert!(holds(&whole_regex("[0-9]+").map(Condition::Regex).unwrap(), "12")[0]);
         // A number fits a refusal by its value, and a permission only in each of its spellings.
         for (pattern, value, want) in [
             ("1000", "1000", [true, true]),
@@ -329,17 +341,13 @@ mod tests {
             ("1000", "1000.5", [false, false]),
         ] {
             assert_eq!(
-                holds(&Condition::regex(pattern).unwrap(), value),
+                holds(&whole_regex(pattern).map(Condition::Regex).unwrap(), value),
                 want,
                 "{pattern} {value}"
             );
         }
-        assert!(
-            Condition::regex("a)|(b")
-                .unwrap_err()
-                .contains("unopened group")
-        );
-        assert!(Condition::regex("(").is_err() && Condition::regex(r"(a)\1").is_err());
+        assert!(whole_regex("a)|(b").unwrap_err().contains("unopened group"));
+        assert!(whole_regex("(").is_err() && whole_regex(r"(a)\1").is_err());
     }
 }
 

@@ -6,6 +6,7 @@
 //! if its tool asks for a limit.
 
 use crate::command::processes::Process;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ const REMOVAL: Duration = Duration::from_secs(1);
 const ROUND: Duration = Duration::from_millis(2);
 
 /// Limits for all processes of a call together. `None`: no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupLimits {
     /// Memory, in bytes; swapped memory counts.
     pub memory: Option<u64>,

@@ -2,7 +2,6 @@
 
 use super::{Confined, Confinement, enter, explain};
 use crate::command::scratch::{HomeNames, Scratch};
-use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -24,7 +23,9 @@ pub fn arguments(
 ) -> Vec<OsString> {
     let mut all: Vec<OsString> = vec![
         FLAG.into(),
-        confinement.to_json().to_string().into(),
+        serde_json::to_string(confinement)
+            .unwrap_or_default()
+            .into(),
         home.into(),
         program.into(),
     ];
@@ -45,8 +46,8 @@ pub fn run_if_asked() -> Option<ExitCode> {
     };
     let confinement = confinement
         .to_str()
-        .and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let Some(confinement) = confinement.and_then(|value| Confinement::from_json(&value)) else {
+        .and_then(|text| serde_json::from_str(text).ok());
+    let Some(confinement): Option<Confinement> = confinement else {
         return Some(ExitCode::from(2));
     };
     let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());

@@ -1,10 +1,10 @@
 //! The launch stage: the process that starts the command. As the init of a PID namespace it stays
 //! above the command; else it becomes the command.
 
-use super::messages::{Containment, InForce, Job, Notice, Order, ProcessLimits};
+use super::messages::{Containment, EndOrder, InForce, Job, Notice, ProcessLimits};
 use super::wire::{ChildSignals, Frames};
 use super::{isolation, wire};
-use crate::command::confine::{Confined, Confinement, enter, explain};
+use crate::command::confine::{Confined, enter, explain};
 use nix::sys::signal::{Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::io::Errno;
@@ -28,14 +28,14 @@ pub fn launch(is_init: bool) -> ExitCode {
     // Ends with its supervisor, and with it everything in the namespace.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if let Err(e) = begin(&supervisor, is_init) {
-        let _ = wire::send(&supervisor, &Notice::NotStarted(reason(&e)).to_bytes(), &[]);
+        let _ = wire::report(&supervisor, &Notice::NotStarted(reason(&e)));
     }
     ExitCode::SUCCESS
 }
 
 fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
     let signals = ChildSignals::new()?;
-    let mut in_force = InForce::LEAST;
+    let mut in_force = InForce::default();
     let mut has_mounts = false;
     if is_init {
         in_force.containment = Containment::Namespace;
@@ -58,22 +58,21 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
         in_force.containment = Containment::SignalScope;
     }
     lower_limits(&job.limits);
-    let confinement = Confinement::from_json(&job.confinement).ok_or(ErrorKind::InvalidData)?;
-    let mut command = command(&job, &confinement, files)?;
+    let mut command = command(&job, files)?;
     if is_init {
-        let child = command.spawn().map_err(|e| explain(&confinement, e))?;
+        let child = command.spawn().map_err(|e| explain(&job.confinement, e))?;
         drop(command); // with it the last copies of the command's files outside of the command
-        if wire::send(supervisor, &Notice::Started(in_force).to_bytes(), &[]).is_err() {
+        if wire::report(supervisor, &Notice::Started(in_force)).is_err() {
             return Ok(()); // the supervisor is gone: the end of this process ends the command
         }
         attend(supervisor, child.id(), signals);
         return Ok(());
     }
-    wire::send(supervisor, &Notice::Started(in_force).to_bytes(), &[])?;
-    Err(explain(&confinement, command.exec()))
+    wire::report(supervisor, &Notice::Started(in_force))?;
+    Err(explain(&job.confinement, command.exec()))
 }
 
-fn command(job: &Job, confinement: &Confinement, files: Vec<OwnedFd>) -> std::io::Result<Command> {
+fn command(job: &Job, files: Vec<OwnedFd>) -> std::io::Result<Command> {
     let [stdin, stdout, stderr]: [OwnedFd; 3] = files
         .try_into()
         .map_err(|_| Error::from(ErrorKind::InvalidData))?;
@@ -84,7 +83,7 @@ fn command(job: &Job, confinement: &Confinement, files: Vec<OwnedFd>) -> std::io
         room: job.home_size,
         cwd: &job.folder,
     };
-    let mut command = enter(confinement, &confined).map_err(Error::other)?;
+    let mut command = enter(&job.confinement, &confined).map_err(Error::other)?;
     command
         .env_clear()
         .current_dir(&job.folder)
@@ -121,7 +120,7 @@ fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
                         .exit_status()
                         .or(how.terminating_signal().map(|n| 128 + n))
                         .unwrap_or(255);
-                    let _ = wire::send(supervisor, &Notice::Exited(status).to_bytes(), &[]);
+                    let _ = wire::report(supervisor, &Notice::Exited(status));
                     terminate_all();
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -133,10 +132,10 @@ fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
         if !orders.read(supervisor) {
             return;
         }
-        while let Some(order) = orders.next() {
-            match Order::read(&order) {
-                Some(Order::End) => terminate_all(),
-                _ => return,
+        for order in orders.messages() {
+            match order {
+                EndOrder::End => terminate_all(),
+                EndOrder::Kill => return,
             }
         }
     }

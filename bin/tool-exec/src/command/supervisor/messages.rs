@@ -1,16 +1,30 @@
-//! What a supervisor is sent: one command, and all that limits it.
+//! What goes over the sockets between `tool-exec`, a supervisor and its launch stage: the job, what
+//! ends it, and what comes of it.
 
+use crate::command::confine::Confinement;
 use crate::command::confine::groups::GroupLimits;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io::{Error, ErrorKind};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The first argument of a supervisor.
+pub const SUPERVISE: &str = "--supervise";
+
+/// The second argument of a supervisor that tries no namespaces.
+pub const PLAIN: &str = "plain";
+
+/// The first argument of a launch stage.
+pub const LAUNCH: &str = "--launch";
+
+/// The second argument of a launch stage that is the init of a PID namespace.
+pub const INIT: &str = "init";
+
 /// Limits that the system enforces on each process of a command. `None`: as `tool-exec` itself.
 /// None of them is ever raised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLimits {
     /// Processor time, in seconds.
     pub cpu: Option<u64>,
@@ -25,17 +39,22 @@ pub struct ProcessLimits {
 }
 
 /// One command, and all that limits it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// The file of the program.
+    #[serde(skip)]
     pub program: PathBuf,
     /// The command line; the first item is the name under which the program runs.
+    #[serde(skip)]
     pub argv: Vec<OsString>,
     /// The whole environment.
+    #[serde(skip)]
     pub environment: Vec<(OsString, OsString)>,
     /// The folder that it starts in.
+    #[serde(skip)]
     pub folder: PathBuf,
     /// The folder that is made for it and removed after it; nothing may have that name yet.
+    #[serde(skip)]
     pub home: PathBuf,
     /// How much the home may hold, in bytes, where it can be a file system of its own.
     pub home_size: u64,
@@ -47,41 +66,26 @@ pub struct Job {
     pub deadline: Option<Duration>,
     /// How long it may take to end by itself after SIGTERM, before it is killed.
     pub grace: Duration,
-    /// What its sandbox allows, in the form of the sandbox.
-    pub confinement: Value,
+    /// What its sandbox allows.
+    pub confinement: Confinement,
 }
 
 impl Job {
-    /// The job as bytes: a JSON object of numbers, then each text of the system (a path, an
-    /// argument, a variable) as it is and with a NUL at its end. Those need not be UTF-8, and none
-    /// of them can hold a NUL.
+    /// The job as bytes: a JSON object, then each text of the system (the number of arguments, a
+    /// path, an argument, a variable) as it is and with a NUL before it. Those need not be UTF-8,
+    /// and none of them can hold a NUL.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let limits = &self.limits;
-        let head = json!({
-            "arguments": self.argv.len(),
-            "home_size": self.home_size,
-            "limits": [limits.cpu, limits.memory, limits.files, limits.processes, limits.file_size],
-            "together": [self.together.memory, self.together.processes],
-            "deadline_us": self.deadline.map(micros),
-            "grace_us": micros(self.grace),
-            "confinement": self.confinement,
-        });
-        let mut bytes = head.to_string().into_bytes();
-        let mut put = |text: &OsStr| {
+        let mut bytes = to_bytes(self);
+        let count = OsString::from(self.argv.len().to_string());
+        let paths = [&self.program, &self.folder, &self.home].map(|path| path.as_os_str());
+        let variables = self
+            .environment
+            .iter()
+            .flat_map(|(name, value)| [name, value]);
+        let rest = self.argv.iter().chain(variables).map(OsString::as_os_str);
+        for text in [count.as_os_str()].into_iter().chain(paths).chain(rest) {
             bytes.push(0);
             bytes.extend_from_slice(text.as_bytes());
-        };
-        [
-            self.program.as_os_str(),
-            self.folder.as_os_str(),
-            self.home.as_os_str(),
-        ]
-        .into_iter()
-        .for_each(&mut put);
-        self.argv.iter().for_each(|item| put(item));
-        for (name, value) in &self.environment {
-            put(name);
-            put(value);
         }
         bytes
     }
@@ -93,89 +97,41 @@ impl Job {
     pub fn read(bytes: &[u8]) -> std::io::Result<Job> {
         let bad = || Error::from(ErrorKind::InvalidData);
         let mut parts = bytes.split(|b| *b == 0);
-        let head: Value = serde_json::from_slice(parts.next().ok_or_else(bad)?)?;
-        let mut text = || parts.next().map(|bytes| OsString::from_vec(bytes.to_vec()));
-        let [program, folder, home] =
-            [text(), text(), text()].map(|path| path.map(PathBuf::from).ok_or_else(bad));
-        let arguments = head["arguments"].as_u64().ok_or_else(bad)?;
-        let argv = (0..arguments)
-            .map(|_| text().ok_or_else(bad))
-            .collect::<Result<_, _>>()?;
-        let mut environment = Vec::new();
-        while let Some(name) = text() {
-            environment.push((name, text().ok_or_else(bad)?));
-        }
-        let limit = |at: usize| head["limits"][at].as_u64();
+        let job: Job = serde_json::from_slice(parts.next().ok_or_else(bad)?)?;
+        let texts: Vec<OsString> = parts
+            .map(|text| OsString::from_vec(text.to_vec()))
+            .collect();
+        let [count, program, folder, home, rest @ ..] = &texts[..] else {
+            return Err(bad());
+        };
+        let count = OsStr::to_str(count).and_then(|count| count.parse().ok());
+        let (argv, variables) = count
+            .and_then(|count| rest.split_at_checked(count))
+            .filter(|(_, variables)| variables.len() % 2 == 0)
+            .ok_or_else(bad)?;
+        let variable = |pair: &[OsString]| (pair[0].clone(), pair[1].clone());
         Ok(Job {
-            program: program?,
-            argv,
-            environment,
-            folder: folder?,
-            home: home?,
-            home_size: head["home_size"].as_u64().ok_or_else(bad)?,
-            limits: ProcessLimits {
-                cpu: limit(0),
-                memory: limit(1),
-                files: limit(2),
-                processes: limit(3),
-                file_size: limit(4),
-            },
-            together: GroupLimits {
-                memory: head["together"][0].as_u64(),
-                processes: head["together"][1].as_u64(),
-            },
-            deadline: head["deadline_us"].as_u64().map(Duration::from_micros),
-            grace: Duration::from_micros(head["grace_us"].as_u64().ok_or_else(bad)?),
-            confinement: head["confinement"].clone(),
+            program: program.into(),
+            argv: argv.to_vec(),
+            environment: variables.chunks_exact(2).map(variable).collect(),
+            folder: folder.into(),
+            home: home.into(),
+            ..job
         })
     }
 }
 
-/// Microseconds, at most as many as 64 bits hold: 584,000 years.
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-// What goes over the socket between `tool-exec` and a supervisor, and between a supervisor and its
-// launch stage.
-
-/// The first argument of a supervisor.
-pub const SUPERVISE: &str = "--supervise";
-/// The second argument of a supervisor that tries no namespaces.
-pub const PLAIN: &str = "plain";
-/// The first argument of a launch stage.
-pub const LAUNCH: &str = "--launch";
-/// The second argument of a launch stage that is the init of a PID namespace.
-pub const INIT: &str = "init";
-
 /// What the supervisor receives after its job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EndOrder {
     /// End the command: SIGTERM, and SIGKILL after the grace.
     End,
     /// Kill the command.
     Kill,
 }
 
-impl Order {
-    /// The body of its frame.
-    pub fn to_bytes(self) -> &'static [u8] {
-        match self {
-            Order::End => b"end",
-            Order::Kill => b"kill",
-        }
-    }
-
-    /// Reads the body of a frame.
-    pub fn read(body: &[u8]) -> Option<Order> {
-        [Order::End, Order::Kill]
-            .into_iter()
-            .find(|order| order.to_bytes() == body)
-    }
-}
-
 /// How a command ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// Its exit status, 128 plus the signal's number if a signal ended it; `None`: unknown, it was
     /// ended from outside.
@@ -191,7 +147,7 @@ pub struct Ended {
 }
 
 /// What a launch stage reports to its supervisor, and that to `tool-exec`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
     /// The command runs.
     Started(InForce),
@@ -207,56 +163,8 @@ pub enum Notice {
     Ended(Ended),
 }
 
-impl Notice {
-    /// The body of its frame.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let value = match self {
-            Notice::Started(in_force) => json!({"started": in_force.to_json()}),
-            Notice::NotStarted(why) => json!({"not_started": why}),
-            Notice::Unusable => json!({"unusable": true}),
-            Notice::Exited(status) => json!({"exited": status}),
-            Notice::Ended(ended) => {
-                let Ended {
-                    status,
-                    is_timeout,
-                    is_out_of_memory,
-                    left,
-                } = ended;
-                json!({"ended": {"status": status, "is_timeout": is_timeout, "is_out_of_memory": is_out_of_memory, "left": left}})
-            }
-        };
-        value.to_string().into_bytes()
-    }
-
-    /// Reads the body of a frame.
-    pub fn read(body: &[u8]) -> Option<Notice> {
-        let value: Value = serde_json::from_slice(body).ok()?;
-        let (kind, value) = value.as_object()?.iter().next()?;
-        let number = |value: &Value| value.as_i64().and_then(|n| i32::try_from(n).ok());
-        Some(match kind.as_str() {
-            "started" => Notice::Started(InForce::read(value)),
-            "not_started" => Notice::NotStarted(value.as_str()?.to_owned()),
-            "unusable" => Notice::Unusable,
-            "exited" => Notice::Exited(number(value)?),
-            "ended" => Notice::Ended(Ended {
-                status: number(&value["status"]),
-                is_timeout: value["is_timeout"] == true,
-                is_out_of_memory: value["is_out_of_memory"] == true,
-                left: value["left"]
-                    .as_array()?
-                    .iter()
-                    .filter_map(number)
-                    .collect(),
-            }),
-            _ => return None,
-        })
-    }
-}
-
-// What keeps a command and its processes together, and what it sees of others.
-
 /// What keeps the processes of a command together. Each value holds all that follows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Containment {
     /// A PID namespace: the command sees and signals its own processes alone, and all of them end
     /// with their init.
@@ -266,11 +174,13 @@ pub enum Containment {
     SignalScope,
     /// A subreaper inherits what the command leaves behind. The command may signal every process of
     /// its user.
+    #[default]
     Subreaper,
 }
 
-/// What the system enforces for one command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the system enforces for one command. The default is what is in force where the system
+/// allows nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InForce {
     /// What keeps its processes together.
     pub containment: Containment,
@@ -290,61 +200,15 @@ pub struct InForce {
     pub process_limit: bool,
 }
 
-/// The words for [`Containment`] in messages between processes.
-const WORDS: [(Containment, &str); 3] = [
-    (Containment::Namespace, "namespace"),
-    (Containment::SignalScope, "signal_scope"),
-    (Containment::Subreaper, "subreaper"),
-];
+/// The body of the frame of a message.
+pub fn to_bytes(message: &impl Serialize) -> Vec<u8> {
+    // What cannot be written is refused as it is read.
+    serde_json::to_vec(message).unwrap_or_default()
+}
 
-impl InForce {
-    /// What is in force where the system allows nothing.
-    pub const LEAST: InForce = InForce {
-        containment: Containment::Subreaper,
-        user_namespace: false,
-        own_proc: false,
-        own_terminals: false,
-        home_limit: false,
-        memory_limit: false,
-        process_limit: false,
-    };
-
-    /// As JSON.
-    pub fn to_json(self) -> Value {
-        let word = WORDS
-            .iter()
-            .find(|(value, _)| *value == self.containment)
-            .map(|(_, word)| *word);
-        let InForce {
-            user_namespace,
-            own_proc,
-            own_terminals,
-            home_limit,
-            memory_limit,
-            process_limit,
-            ..
-        } = self;
-        json!({"containment": word, "user_namespace": user_namespace, "own_proc": own_proc,
-            "own_terminals": own_terminals, "home_limit": home_limit,
-            "memory_limit": memory_limit, "process_limit": process_limit})
-    }
-
-    /// Reads the JSON of [`InForce::to_json`]; what is missing is not in force.
-    pub fn read(value: &Value) -> InForce {
-        let is = |key: &str| value[key] == true;
-        InForce {
-            containment: WORDS
-                .iter()
-                .find(|(_, word)| value["containment"] == *word)
-                .map_or(Containment::Subreaper, |(value, _)| *value),
-            user_namespace: is("user_namespace"),
-            own_proc: is("own_proc"),
-            own_terminals: is("own_terminals"),
-            home_limit: is("home_limit"),
-            memory_limit: is("memory_limit"),
-            process_limit: is("process_limit"),
-        }
-    }
+/// Reads the body of a frame.
+pub fn read<'b, M: Deserialize<'b>>(body: &'b [u8]) -> Option<M> {
+    serde_json::from_slice(body).ok()
 }
 
 #[cfg(test)]
@@ -375,7 +239,10 @@ mod tests {
             },
             deadline: Some(Duration::from_micros(1_500_001)),
             grace: Duration::from_millis(500),
-            confinement: json!({"read": ["a\u{0}b"]}),
+            confinement: Confinement {
+                bwrap: "a\u{0}b".into(),
+                ..Confinement::default()
+            },
         };
         assert_eq!(Job::read(&job.to_bytes()).unwrap(), job);
         let endless = Job {
@@ -383,16 +250,21 @@ mod tests {
             environment: vec![],
             ..job
         };
-        assert_eq!(Job::read(&endless.to_bytes()).unwrap(), endless);
-        for bad in [&b""[..], b"{}", b"{\"arguments\":9}\0a\0b\0c\0d", b"\xff\0"] {
+        let bytes = endless.to_bytes();
+        assert_eq!(Job::read(&bytes).unwrap(), endless);
+        let (head, _) = bytes.split_at(bytes.iter().position(|b| *b == 0).unwrap());
+        for texts in [
+            &b""[..],
+            b"\09\0a\0b\0c\0d",
+            b"\0-1\0a\0b\0c",
+            b"\x000\0a\0b\0c\0name",
+        ] {
+            assert!(Job::read(&[head, texts].concat()).is_err());
+        }
+        for bad in [&b""[..], b"{}", b"{\"home_size\":9}\0a\0b\0c\0d", b"\xff\0"] {
             assert!(Job::read(bad).is_err());
         }
     }
-}
-
-#[cfg(test)]
-mod control_tests {
-    use super::*;
 
     #[test]
     fn notices_and_orders_read_back() {
@@ -402,39 +274,32 @@ mod control_tests {
             is_out_of_memory: true,
             left: vec![7, 8],
         };
-        for notice in [
-            Notice::Started(InForce::LEAST),
+        let started = [
+            Containment::Namespace,
+            Containment::SignalScope,
+            Containment::Subreaper,
+        ]
+        .map(|containment| {
+            Notice::Started(InForce {
+                containment,
+                user_namespace: true,
+                memory_limit: true,
+                ..InForce::default()
+            })
+        });
+        for notice in started.into_iter().chain([
+            Notice::Started(InForce::default()),
             Notice::NotStarted("it is \"text\"".to_owned()),
             Notice::Unusable,
             Notice::Exited(137),
             Notice::Ended(ended),
             Notice::Ended(Ended::default()),
-        ] {
-            assert_eq!(Notice::read(&notice.to_bytes()), Some(notice));
+        ]) {
+            assert_eq!(read(&to_bytes(&notice)), Some(notice));
         }
-        assert_eq!(Notice::read(b"{}"), None);
-        assert_eq!(
-            [Order::End, Order::Kill].map(|order| Order::read(order.to_bytes())),
-            [Some(Order::End), Some(Order::Kill)]
-        );
-    }
-}
-
-#[cfg(test)]
-mod in_force_tests {
-    use super::*;
-
-    #[test]
-    fn what_is_in_force_reads_back() {
-        for (containment, _) in WORDS {
-            let all = InForce {
-                containment,
-                user_namespace: true,
-                memory_limit: true,
-                ..InForce::LEAST
-            };
-            assert_eq!(InForce::read(&all.to_json()), all);
+        assert_eq!(read::<Notice>(b"{}"), None);
+        for order in [EndOrder::End, EndOrder::Kill] {
+            assert_eq!(read(&to_bytes(&order)), Some(order));
         }
-        assert_eq!(InForce::read(&Value::Null), InForce::LEAST);
     }
 }

@@ -1,6 +1,6 @@
 //! Starts a command under a supervisor, from the event loop of `tool-exec`.
 
-use super::messages::{Ended, InForce, Job, Notice, Order, PLAIN, SUPERVISE};
+use super::messages::{EndOrder, Ended, InForce, Job, Notice, PLAIN, SUPERVISE, read, to_bytes};
 use super::wire;
 use super::wire::Frames;
 use crate::command::processes;
@@ -194,7 +194,7 @@ impl Supervisor {
     async fn notice(&mut self) -> Option<Notice> {
         loop {
             if let Some(body) = self.frames.next() {
-                match Notice::read(&body) {
+                match read(&body) {
                     Some(notice) => return Some(notice),
                     None => continue,
                 }
@@ -266,11 +266,15 @@ pub struct Control(Weak<UnixStream>);
 impl Control {
     /// Has the command ended, at once or after its grace; waits for nothing.
     pub fn end(&self, at_once: bool) {
-        let order = if at_once { Order::Kill } else { Order::End };
+        let order = if at_once {
+            EndOrder::Kill
+        } else {
+            EndOrder::End
+        };
         if let Some(socket) = self.0.upgrade() {
             // Nothing but a few orders is ever under way, so the socket has room. It fails where
             // the supervisor has ended.
-            let _ = socket.try_write(&wire::frame(order.to_bytes()));
+            let _ = socket.try_write(&wire::frame(&to_bytes(&order)));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! started.
 
 use super::isolation::Namespaces;
-use super::messages::{Ended, INIT, InForce, Job, LAUNCH, Notice, Order};
+use super::messages::{EndOrder, Ended, INIT, InForce, Job, LAUNCH, Notice};
 use super::wire::{ChildSignals, Frames};
 use super::{isolation, wire};
 use crate::command::confine::groups::{CallGroup, Controller};
@@ -46,7 +46,7 @@ pub fn supervise(is_plain: bool) -> ExitCode {
     } else {
         isolation::enter_namespaces()
     }) else {
-        let _ = wire::send(&upstream, &Notice::Unusable.to_bytes(), &[]);
+        let _ = wire::report(&upstream, &Notice::Unusable);
         return ExitCode::FAILURE;
     };
     isolation::keep_private();
@@ -57,7 +57,7 @@ pub fn supervise(is_plain: bool) -> ExitCode {
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => return ExitCode::FAILURE,
         Err(e) => Notice::NotStarted(e.to_string()),
     };
-    let _ = wire::send(&upstream, &notice.to_bytes(), &[]);
+    let _ = wire::report(&upstream, &notice);
     drop(home); // no process is left that could use it
     ExitCode::SUCCESS
 }
@@ -237,13 +237,13 @@ impl Watch {
             return;
         };
         let is_open = orders.read(socket);
-        let all: Vec<_> = std::iter::from_fn(|| orders.next()).collect();
+        let orders: Vec<EndOrder> = orders.messages();
         if !is_open {
             self.upstream = None;
         }
         let now = Instant::now();
-        for order in all.iter().filter_map(|body| Order::read(body)) {
-            self.end_at(if order == Order::Kill {
+        for order in orders {
+            self.end_at(if order == EndOrder::Kill {
                 now
             } else {
                 now + self.grace
@@ -260,11 +260,11 @@ impl Watch {
             return;
         };
         let is_open = notices.read(socket);
-        let all: Vec<_> = std::iter::from_fn(|| notices.next()).collect();
+        let notices: Vec<Notice> = notices.messages();
         if !is_open {
             self.launch = None;
         }
-        for notice in all.iter().filter_map(|body| Notice::read(body)) {
+        for notice in notices {
             match notice {
                 Notice::Started(in_force) => {
                     let user_namespace = self.namespaces == Namespaces::UserAndPid;
@@ -301,7 +301,7 @@ impl Watch {
     fn report(&self, notice: &Notice) {
         if let Some((socket, _)) = &self.upstream {
             // Fails where nobody is left to read it.
-            let _ = wire::send(socket, &notice.to_bytes(), &[]);
+            let _ = wire::report(socket, notice);
         }
     }
 
@@ -329,7 +329,7 @@ impl Watch {
         if self.namespaces != Namespaces::None {
             if let Some((socket, _)) = &self.launch {
                 // Fails where it ends already.
-                let _ = wire::send(socket, Order::End.to_bytes(), &[]);
+                let _ = wire::report(socket, &EndOrder::End);
             }
             return;
         }

@@ -1,11 +1,14 @@
 //! Frames on a socket: a length of four bytes, and that many bytes. Files go with a frame as
 //! SCM_RIGHTS (unix(7)).
 
+use super::messages::{read, to_bytes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use signal_hook::consts::SIGCHLD;
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -55,6 +58,14 @@ pub fn send(mut socket: &UnixStream, body: &[u8], files: &[BorrowedFd<'_>]) -> s
     let frame = frame(body);
     let sent = send_files(socket, &frame, files)?;
     socket.write_all(&frame[sent..])
+}
+
+/// Sends a message without files, as [`send`].
+///
+/// # Errors
+/// When the other end is closed.
+pub fn report(socket: &UnixStream, message: &impl Serialize) -> std::io::Result<()> {
+    send(socket, &to_bytes(message), &[])
 }
 
 /// Waits for one frame, and takes the files that come with it.
@@ -116,6 +127,13 @@ impl Frames {
         self.0
             .first_chunk()
             .is_none_or(|length| body_length(*length).is_ok())
+    }
+
+    /// The messages of all whole frames. What is not such a message is left out.
+    pub fn messages<M: DeserializeOwned>(&mut self) -> Vec<M> {
+        std::iter::from_fn(|| self.next())
+            .filter_map(|body| read(&body))
+            .collect()
     }
 
     /// The next whole frame.
