@@ -10,8 +10,8 @@ pub use http::{AllowedAddresses, CALL_ID, HttpRequest, HttpRun, VariableError, V
 use super::approval::Class;
 use super::argument::{Arguments, Refusal};
 use super::canonical::Hash;
-use event::unit;
-use serde_json::{Map, Value};
+use super::members::{BYTES, FLAG, Kind, Members, TIME};
+use serde_json::Value;
 use std::time::Duration;
 
 /// What the calls of a tool start. A new way to run a tool is a variant here and one of [`Work`].
@@ -55,14 +55,20 @@ pub struct Exec {
     pub max_result: Option<usize>,
 }
 
-/// The members of `exec` that every way to run a tool shares.
-const SHARED: [&str; 6] = [
+/// The members of `exec`.
+const MEMBERS: [&str; 12] = [
+    "command",
+    "env",
+    "cwd",
+    "limits",
+    "sandbox",
     "class",
     "timeout",
     "cache",
     "return_directly",
     "max_output",
     "max_result",
+    "http",
 ];
 
 impl Exec {
@@ -71,32 +77,12 @@ impl Exec {
     /// # Errors
     /// The first mistake, with the remedy.
     pub(crate) fn read(exec: Value, declared: &dyn Fn(&str) -> bool) -> Result<Exec, String> {
-        let Value::Object(mut exec) = exec else {
-            return Err("exec is not an object, write {\"command\":[…]}".to_owned());
-        };
-        let known = || {
-            command::MEMBERS
-                .into_iter()
-                .chain(SHARED)
-                .chain([http::MEMBER])
-        };
-        if let Some(key) = exec
-            .keys()
-            .find(|key| !known().any(|known| known == key.as_str()))
-        {
-            return Err(format!(
-                "exec.{key} is unknown, exec may have {}",
-                known().collect::<Vec<_>>().join(", ")
-            ));
-        }
-        exec.retain(|_, value| !value.is_null());
-        let run = match exec.remove(http::MEMBER) {
+        let example = "{\"command\":[\"program\",\"argument\"]}";
+        let mut exec = Members::of(exec, "exec", &MEMBERS, example)?;
+        let run = match exec.value("http") {
             None => Run::Command(CommandRun::read(&mut exec, declared)?),
             Some(member) => {
-                if let Some(key) = command::MEMBERS
-                    .into_iter()
-                    .find(|key| exec.contains_key(*key))
-                {
+                if let Some(key) = command::MEMBERS.iter().find(|key| exec.has(key)) {
                     return Err(format!(
                         "exec.{key} is for a command and exec.http for a request, keep one of them"
                     ));
@@ -104,45 +90,20 @@ impl Exec {
                 Run::Http(HttpRun::read(member, declared)?)
             }
         };
-        let class = match exec.remove("class") {
-            Some(Value::String(word)) => Class::of(&word),
-            None => Some(Class::default()),
-            _ => None,
-        };
-        let mut size = |key: &str| -> Result<Option<usize>, String> {
-            let size = take(
-                &mut exec,
-                key,
-                "a number of bytes, such as 65536 or \"64K\"",
-                bytes,
-            )?;
-            Ok(size.map(|n| usize::try_from(n).unwrap_or(usize::MAX)))
-        };
-        let (max_output, max_result) = (size("max_output")?, size("max_result")?);
+        let class = Kind(
+            "\"read\", \"write\" or \"danger\"",
+            |value| Class::of(value.as_str()?),
+            true,
+        );
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Ok(Exec {
             run,
-            class: class.ok_or("exec.class must be \"read\", \"write\" or \"danger\"")?,
-            timeout: take(
-                &mut exec,
-                "timeout",
-                "a time above 0, such as \"30s\" or 30",
-                time,
-            )?,
-            cache: take(
-                &mut exec,
-                "cache",
-                "a time to live above 0, such as \"10m\" or 600",
-                time,
-            )?,
-            return_directly: take(
-                &mut exec,
-                "return_directly",
-                "true or false",
-                Value::as_bool,
-            )?
-            .unwrap_or(false),
-            max_output,
-            max_result,
+            class: exec.take("class", &class)?.unwrap_or_default(),
+            timeout: exec.take("timeout", &TIME)?,
+            cache: exec.take("cache", &TIME)?,
+            return_directly: exec.take("return_directly", &FLAG)?.unwrap_or(false),
+            max_output: exec.take("max_output", &BYTES)?.map(size),
+            max_result: exec.take("max_result", &BYTES)?.map(size),
         })
     }
 
@@ -152,11 +113,9 @@ impl Exec {
     /// # Errors
     /// The first mistake, with the remedy.
     pub(crate) fn check_places(&self, always: &dyn Fn(&str) -> bool) -> Result<(), String> {
-        #[allow(irrefutable_let_patterns, reason = "only a command has places")]
-        if let Run::Command(command) = &self.run {
-            command.template.check_places(always)
-        } else {
-            Ok(())
+        match &self.run {
+            Run::Command(command) => command.template.check_places(always),
+            Run::Http(_) | Run::Mcp(_) => Ok(()),
         }
     }
 
@@ -171,62 +130,6 @@ impl Exec {
             Run::Mcp(tool) => Ok(Work::Mcp(tool.clone())),
         }
     }
-}
-
-// Members of a JSON object, each taken out once and read with a message that names the remedy.
-
-/// Takes the member `key`, if there is one, and reads it with `read`. `wanted` describes what it
-/// should be, for the error.
-///
-/// # Errors
-/// What the member is and should be, if `read` returns `None`.
-pub(crate) fn take<T>(
-    exec: &mut Map<String, Value>,
-    key: &str,
-    wanted: &str,
-    read: impl FnOnce(&Value) -> Option<T>,
-) -> Result<Option<T>, String> {
-    match exec.remove(key) {
-        None => Ok(None),
-        Some(value) => read(&value)
-            .map(Some)
-            .ok_or_else(|| format!("exec: {key} must be {wanted}, not {value}")),
-    }
-}
-
-/// The items of a list of strings; `None` if one is not a string.
-pub(crate) fn strings(items: Vec<Value>) -> Option<Vec<String>> {
-    items
-        .into_iter()
-        .map(|item| {
-            if let Value::String(text) = item {
-                Some(text)
-            } else {
-                None
-            }
-        })
-        .collect()
-}
-
-/// A time above 0, as a number of seconds or as a text with a unit.
-pub(crate) fn time(value: &Value) -> Option<Duration> {
-    unit::time(&text(value)).ok().filter(|time| !time.is_zero())
-}
-
-/// A number of bytes above 0, or a text with a unit.
-pub(crate) fn bytes(value: &Value) -> Option<u64> {
-    unit::size(&text(value)).ok().filter(|n| *n > 0)
-}
-
-/// A number above 0.
-pub(crate) fn count(value: &Value) -> Option<u64> {
-    value.as_u64().filter(|n| *n > 0)
-}
-
-fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 // A tool of a server of tools.

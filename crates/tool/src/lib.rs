@@ -15,6 +15,7 @@ mod history;
 mod judge;
 mod log;
 pub mod mcp;
+mod members;
 mod output;
 mod plan;
 mod policy;

@@ -1,14 +1,14 @@
 //! A tool that runs a command: the members `command`, `env`, `cwd`, `limits` and `sandbox` of
 //! `exec`.
 
-use super::{bytes, count, strings, take, time};
 use crate::argv::Template;
+use crate::members::{BYTES, COUNT, Kind, Members, TEXT, TIME, strings};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::time::Duration;
 
 /// The members of `exec` that belong to a command.
-pub(crate) const MEMBERS: [&str; 5] = ["command", "env", "cwd", "limits", "sandbox"];
+pub(super) const MEMBERS: [&str; 5] = ["command", "env", "cwd", "limits", "sandbox"];
 
 /// Limits that the system enforces on every process of a call. `None`: the runner's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,16 +49,15 @@ impl CommandRun {
     /// # Errors
     /// The first mistake, with the remedy.
     pub(crate) fn read(
-        exec: &mut Map<String, Value>,
+        exec: &mut Members,
         declared: &dyn Fn(&str) -> bool,
     ) -> Result<Self, String> {
-        let command = match exec.remove("command") {
-            Some(Value::Array(items)) => {
-                strings(items).ok_or("exec.command must hold strings only")?
-            }
+        let command = match exec.value("command") {
             Some(Value::String(_)) => {
-                return Err("exec.command is one string, write a list: [\"program\",\"argument\"] (there is no shell)"
-                    .to_owned());
+                return Err("exec.command is one string, write a list: [\"program\",\"argument\"] (there is no shell)".to_owned());
+            }
+            Some(list @ Value::Array(_)) => {
+                strings(&list).ok_or("exec.command must hold strings only")?
             }
             _ => {
                 return Err(
@@ -66,56 +65,37 @@ impl CommandRun {
                 );
             }
         };
-        let env = match exec.remove("env") {
-            Some(Value::Array(names)) => {
-                strings(names).filter(|names| names.iter().all(|name| is_variable(name)))
-            }
-            None => Some(Vec::new()),
-            _ => None,
-        };
+        let env = Kind(
+            "a list of names of environment variables, such as [\"GITHUB_TOKEN\"]",
+            |value| strings(value).filter(|names| names.iter().all(|name| is_variable(name))),
+            false,
+        );
+        let limits = exec.value("limits").map(Limits::read).transpose()?;
+        let sandbox = exec.value("sandbox");
         Ok(CommandRun {
             template: Template::read(&command, declared)?,
-            env: env.ok_or("exec.env must be a list of names of environment variables, such as [\"GITHUB_TOKEN\"]")?,
-            cwd: take(exec, "cwd", "a folder", |v| v.as_str().filter(|s| !s.is_empty()).map(str::to_owned))?,
-            limits: match exec.remove("limits") {
-                None => Limits::default(),
-                Some(Value::Object(limits)) => read_limits(limits)?,
-                Some(_) => return Err("exec.limits must be an object, such as {\"memory\":\"1G\"}".to_owned()),
-            },
-            sandbox: exec.remove("sandbox").map(Sandbox::read).transpose()?,
+            env: exec.take("env", &env)?.unwrap_or_default(),
+            cwd: exec.take("cwd", &TEXT)?,
+            limits: limits.unwrap_or_default(),
+            sandbox: sandbox
+                .map(|value| Sandbox::read(value, "exec.sandbox"))
+                .transpose()?,
         })
     }
 }
 
-fn read_limits(mut limits: Map<String, Value>) -> Result<Limits, String> {
-    let found = Limits {
-        cpu: take(&mut limits, "cpu", "a time above 0, such as \"10s\"", time)?,
-        memory: take(
-            &mut limits,
-            "memory",
-            "a number of bytes, such as \"1G\"",
-            bytes,
-        )?,
-        files: take(&mut limits, "files", "a number above 0", count)?,
-        processes: take(&mut limits, "processes", "a number above 0", count)?,
-        file_size: take(
-            &mut limits,
-            "file_size",
-            "a number of bytes, such as \"1G\"",
-            bytes,
-        )?,
-        home: take(
-            &mut limits,
-            "home",
-            "a number of bytes, such as \"1G\"",
-            bytes,
-        )?,
-    };
-    match limits.keys().next() {
-        Some(key) => Err(format!(
-            "exec.limits.{key} is unknown, there are cpu, memory, files, processes, file_size and home"
-        )),
-        None => Ok(found),
+impl Limits {
+    fn read(value: Value) -> Result<Limits, String> {
+        let known = ["cpu", "memory", "files", "processes", "file_size", "home"];
+        let mut limits = Members::of(value, "exec.limits", &known, "{\"memory\":\"1G\"}")?;
+        Ok(Limits {
+            cpu: limits.take("cpu", &TIME)?,
+            memory: limits.take("memory", &BYTES)?,
+            files: limits.take("files", &COUNT)?,
+            processes: limits.take("processes", &COUNT)?,
+            file_size: limits.take("file_size", &BYTES)?,
+            home: limits.take("home", &BYTES)?,
+        })
     }
 }
 
@@ -194,38 +174,22 @@ impl Sandbox {
     ///
     /// # Errors
     /// The first mistake, with the remedy.
-    pub(crate) fn read(value: Value) -> Result<Self, String> {
-        let mut members = match value {
-            Value::String(word) => {
-                return Ok(Sandbox {
-                    kind: kind(&Value::String(word))?,
-                    ..Sandbox::default()
-                });
-            }
-            Value::Object(members) => members,
-            _ => {
-                return Err(
-                    "exec.sandbox must be an object, such as {\"write\":[\"out\"]}".to_owned(),
-                );
-            }
-        };
-        members.retain(|_, value| !value.is_null());
-        let found = Sandbox {
-            kind: members
-                .remove("with")
-                .map_or(Ok(SandboxKind::Landlock), |word| kind(&word))?,
+    pub(crate) fn read(value: Value, path: &str) -> Result<Self, String> {
+        if let Value::String(_) = value {
+            return Ok(Sandbox {
+                kind: kind(&value)?,
+                ..Sandbox::default()
+            });
+        }
+        let known = ["with", "read", "write", "network"];
+        let mut members = Members::of(value, path, &known, "{\"write\":[\"out\"]}")?;
+        let with = members.value("with");
+        Ok(Sandbox {
+            kind: with.map_or(Ok(SandboxKind::Landlock), |word| kind(&word))?,
             read: paths(&mut members, "read")?,
             write: paths(&mut members, "write")?,
-            network: members
-                .remove("network")
-                .map_or(Ok(Network::Off), |value| network(&value))?,
-        };
-        match members.keys().next() {
-            Some(key) => Err(format!(
-                "exec.sandbox.{key} is unknown, there are with, read, write and network"
-            )),
-            None => Ok(found),
-        }
+            network: members.take("network", &NETWORK)?.unwrap_or_default(),
+        })
     }
 }
 
@@ -245,12 +209,9 @@ fn kind(value: &Value) -> Result<SandboxKind, String> {
 
 /// A list of paths. They are those of the tools file alone: no shell reads them, and no argument of
 /// a model fills them.
-fn paths(members: &mut Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
-    let wanted = "a list of paths, such as [\"data\"]";
-    let list = |value: &Value| value.as_array().cloned().and_then(strings);
-    let paths =
-        take(members, key, wanted, list).map_err(|e| e.replacen("exec:", "exec.sandbox:", 1))?;
-    let paths = paths.unwrap_or_default();
+fn paths(members: &mut Members, key: &str) -> Result<Vec<String>, String> {
+    let list = Kind("a list of paths, such as [\"data\"]", strings, true);
+    let paths = members.take(key, &list)?.unwrap_or_default();
     for path in &paths {
         let wrong = if path.is_empty() || path.contains('\0') {
             "is not a path"
@@ -261,39 +222,30 @@ fn paths(members: &mut Map<String, Value>, key: &str) -> Result<Vec<String>, Str
         } else {
             continue;
         };
-        return Err(format!("exec.sandbox.{key}: {path:?} {wrong}"));
+        return Err(format!("{}: {path:?} {wrong}", members.name(key)));
     }
     Ok(paths)
 }
 
-fn network(value: &Value) -> Result<Network, String> {
-    let wrong = || {
-        format!(
-            "exec.sandbox.network must be false, true, \"no-tcp\" or a list of TCP ports such as [443], not {value} \
-             (ports alone can be told apart, not hosts)"
-        )
-    };
-    match value {
-        Value::Bool(false) => Ok(Network::Off),
-        Value::Bool(true) => Ok(Network::On),
-        Value::String(word) if word == "no-tcp" => Ok(Network::NoTcp),
+/// What a command may reach of the network.
+const NETWORK: Kind<Network> = Kind(
+    "false, true, \"no-tcp\" or a list of TCP ports such as [443] (ports alone can be told apart, not hosts)",
+    |value| match value {
+        Value::Bool(false) => Some(Network::Off),
+        Value::Bool(true) => Some(Network::On),
+        Value::String(word) if word == "no-tcp" => Some(Network::NoTcp),
         Value::Array(ports) if !ports.is_empty() => {
-            let port = |value: &Value| {
-                value
-                    .as_u64()
-                    .and_then(|n| u16::try_from(n).ok())
-                    .filter(|port| *port > 0)
-            };
+            let port = |value: &Value| u16::try_from(value.as_u64()?).ok().filter(|port| *port > 0);
             ports
                 .iter()
                 .map(port)
                 .collect::<Option<_>>()
                 .map(Network::Ports)
-                .ok_or_else(wrong)
         }
-        _ => Err(wrong()),
-    }
-}
+        _ => None,
+    },
+    true,
+);
 
 #[cfg(test)]
 mod sandbox_tests {
@@ -302,7 +254,7 @@ mod sandbox_tests {
 
     #[test]
     fn a_sandbox_is_a_word_or_lists() {
-        let read = |value: Value| Sandbox::read(value).unwrap();
+        let read = |value: Value| Sandbox::read(value, "exec.sandbox").unwrap();
         assert_eq!(
             read(json!("bwrap")),
             Sandbox {
@@ -343,7 +295,7 @@ mod sandbox_tests {
             (json!({"reads": []}), "exec.sandbox.reads is unknown"),
             (
                 json!({"read": "/a"}),
-                "exec.sandbox: read must be a list of paths",
+                "exec.sandbox.read must be a list of paths",
             ),
             (
                 json!({"write": ["~/x"]}),
@@ -359,7 +311,7 @@ mod sandbox_tests {
             (json!({"network": []}), "a list of TCP ports"),
             (json!({"network": "tcp"}), "\"no-tcp\""),
         ] {
-            let said = Sandbox::read(value.clone()).unwrap_err();
+            let said = Sandbox::read(value.clone(), "exec.sandbox").unwrap_err();
             assert!(
                 said.contains(want) && !said.contains('\n'),
                 "{value}: {said}"

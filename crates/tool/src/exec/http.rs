@@ -4,17 +4,14 @@
 
 mod url;
 
-use super::{strings, take};
 use crate::argument::{Arguments, Refusal, plain};
 use crate::argv::{ItemPart, parts};
+use crate::members::{FLAG, Kind, Members, strings};
 use core::net::IpAddr;
 use event::Object;
 use event::url::percent_encoded;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use url::UrlTemplate;
-
-/// The member of `exec` that describes a request.
-pub(crate) const MEMBER: &str = "http";
 
 /// The members of `exec.http`.
 const MEMBERS: [&str; 9] = [
@@ -109,36 +106,20 @@ impl HttpRun {
     /// The first mistake, with the remedy. No value of a header or of the query is repeated: it may
     /// be a secret.
     pub(crate) fn read(member: Value, declared: &dyn Fn(&str) -> bool) -> Result<HttpRun, String> {
-        let Value::Object(mut http) = member else {
-            return Err(
-                "exec.http is not an object, write {\"method\":\"GET\",\"url\":\"https://HOST/PATH\"}".to_owned()
-            );
-        };
-        if let Some(key) = http.keys().find(|key| !MEMBERS.contains(&key.as_str())) {
-            return Err(format!(
-                "exec.http.{key} is unknown, exec.http may have {}",
-                MEMBERS.join(", ")
-            ));
-        }
-        http.retain(|_, value| !value.is_null());
-        let known = |value: &Value| {
-            METHODS
-                .into_iter()
-                .find(|(name, _)| value.as_str() == Some(name))
-        };
-        let (method, has_body) = take(
-            &mut http,
-            "method",
+        let example = "{\"method\":\"GET\",\"url\":\"https://HOST/PATH\"}";
+        let mut http = Members::of(member, "exec.http", &MEMBERS, example)?;
+        let method = Kind(
             "GET, POST, PUT, PATCH or DELETE",
-            known,
-        )?
-        .unwrap_or(METHODS[0]);
-        let Some(Value::String(url)) = http.remove("url") else {
+            |value| METHODS.into_iter().find(|(name, _)| *value == *name),
+            true,
+        );
+        let (method, has_body) = http.take("method", &method)?.unwrap_or(METHODS[0]);
+        let Some(Value::String(url)) = http.value("url") else {
             return Err("exec.http has no url, write \"url\":\"https://HOST/PATH\"".to_owned());
         };
         let mut url = UrlTemplate::read(&url, declared)?;
         let mut query = Vec::new();
-        for (name, value) in texts(&mut http, "query")? {
+        for (name, value) in http.take("query", &TEXTS)?.unwrap_or_default() {
             match VariableText::read(&value).filter(VariableText::is_filled) {
                 Some(_) if has_argument(&value) => {
                     return Err(format!(
@@ -149,7 +130,7 @@ impl HttpRun {
                 None => url.add_pair(&name, &value.replace("$$", "$"), declared)?,
             }
         }
-        let body = match http.remove("body") {
+        let body = match http.value("body") {
             None if has_body => RequestBody::Json,
             None | Some(Value::Bool(false)) => RequestBody::None,
             Some(Value::Bool(true)) if method != "GET" => RequestBody::Json,
@@ -165,44 +146,41 @@ impl HttpRun {
             }
         };
         let headers = headers(&mut http)?;
-        let redirects = |value: &Value| {
-            value
-                .as_u64()
-                .or((*value == Value::Bool(false)).then_some(0))
-                .filter(|n| *n <= MAX_REDIRECTS)
-        };
-        let allow = match http.remove("allow") {
-            None => Vec::new(),
-            Some(Value::Array(entries)) => {
-                strings(entries).ok_or("exec.http.allow must hold strings only")?
-            }
-            Some(_) => {
-                return Err(
-                    "exec.http.allow must be a list, such as [\"127.0.0.1:8080\"]".to_owned(),
-                );
-            }
-        };
+        let redirects = Kind(
+            "a number from 0 to 10, or false",
+            |value: &Value| {
+                let number = value.as_u64().or((*value == false).then_some(0));
+                number.filter(|n| *n <= MAX_REDIRECTS)
+            },
+            true,
+        );
+        let list = Kind("a list, such as [\"127.0.0.1:8080\"]", strings, true);
+        let allow = http.take("allow", &list)?.unwrap_or_default();
         let allow = AllowedAddresses::read(&allow).map_err(|entry| {
             format!("exec.http.allow: {entry:?} is not an address, write it as \"127.0.0.1:8080\", \"10.0.0.0/8\" or \"localhost:8080\"")
         })?;
+        let proxy = Kind(
+            "an address, such as \"http://proxy.example:3128\"",
+            |value| {
+                let url = value.as_str()?;
+                let is_url = url.starts_with("http://") || url.starts_with("https://");
+                is_url.then(|| url.to_owned())
+            },
+            false,
+        );
         let run = HttpRun {
             method,
             url,
             query,
             headers,
             body,
-            redirects: take(
-                &mut http,
-                "redirects",
-                "a number from 0 to 10, or false",
-                redirects,
-            )?
-            .and_then(|n| u32::try_from(n).ok())
-            .unwrap_or(0),
-            proxy: http.remove("proxy").map(proxy).transpose()?,
+            redirects: http
+                .take("redirects", &redirects)?
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(0),
+            proxy: http.take("proxy", &proxy)?,
             allow,
-            insecure: take(&mut http, "insecure", "true or false", Value::as_bool)?
-                .unwrap_or(false),
+            insecure: http.take("insecure", &FLAG)?.unwrap_or(false),
         };
         if run.is_exposed() {
             return Err("exec.http sends a secret over http, where anybody on the way can read it: use https, \
@@ -292,24 +270,21 @@ impl HttpRun {
     }
 }
 
-/// The members of the object `key`, all of them strings.
-fn texts(http: &mut Map<String, Value>, key: &str) -> Result<Vec<(String, String)>, String> {
-    let wrong = || format!("exec.http.{key} must be an object of strings");
-    let members = match http.remove(key) {
-        None => return Ok(Vec::new()),
-        Some(Value::Object(members)) => members,
-        Some(_) => return Err(wrong()),
-    };
-    members
-        .into_iter()
-        .map(|(name, value)| Ok((name, value.as_str().ok_or_else(wrong)?.to_owned())))
-        .collect()
-}
+/// An object of strings.
+const TEXTS: Kind<Vec<(String, String)>> = Kind(
+    "an object of strings",
+    |value| {
+        let text =
+            |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+        value.as_object()?.iter().map(text).collect()
+    },
+    false,
+);
 
-fn headers(http: &mut Map<String, Value>) -> Result<Vec<(String, VariableText)>, String> {
+fn headers(http: &mut Members) -> Result<Vec<(String, VariableText)>, String> {
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     let mut headers: Vec<(String, VariableText)> = Vec::new();
-    for (name, value) in texts(http, "headers")? {
+    for (name, value) in http.take("headers", &TEXTS)?.unwrap_or_default() {
         let lower = name.to_ascii_lowercase();
         if name.is_empty() || !name.bytes().all(token) {
             return Err(format!(
@@ -336,15 +311,6 @@ fn headers(http: &mut Map<String, Value>) -> Result<Vec<(String, VariableText)>,
         headers.push((lower, text));
     }
     Ok(headers)
-}
-
-fn proxy(value: Value) -> Result<String, String> {
-    match value {
-        Value::String(url) if url.starts_with("http://") || url.starts_with("https://") => Ok(url),
-        _ => Err(
-            "exec.http.proxy must be an address, such as \"http://proxy.example:3128\"".to_owned(),
-        ),
-    }
 }
 
 fn has_argument(text: &str) -> bool {
@@ -677,7 +643,7 @@ mod tests {
     #[test]
     fn mistakes_in_the_file_are_told_with_the_remedy_and_without_secrets() {
         for (http, says) in [
-            (json!("https://h/"), "exec.http is not an object"),
+            (json!("https://h/"), "exec.http must be an object"),
             (json!({}), "exec.http has no url"),
             (
                 json!({"url": "https://h/", "verb": "GET"}),

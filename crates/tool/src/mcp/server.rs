@@ -3,9 +3,11 @@
 
 use crate::approval::Class;
 use crate::canonical::{Hash, canonical, digest};
-use crate::exec::{Sandbox, strings, take, time};
+use crate::exec::Sandbox;
+use crate::members::{FLAG, Kind, Members, TEXT, TIME, strings};
+use crate::reference::shell_word;
 use event::{Glob, Raw};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::time::Duration;
 
 /// The servers of a tools file, in its order.
@@ -94,6 +96,15 @@ impl ClassRule {
     }
 }
 
+/// The members of a server.
+const MEMBERS: [&str; 13] = [
+    "type", "command", "args", "env", "cwd", "sandbox", "url", "headers", "allow", "class",
+    "timeout", "tools", "disabled",
+];
+
+/// Those of them that belong to one kind of link.
+const LINKS: [&str; 6] = ["args", "env", "cwd", "sandbox", "headers", "allow"];
+
 /// Members of other clients that change nothing here. None of them may grant what only `class`
 /// grants.
 const IGNORED: [&str; 8] = [
@@ -119,12 +130,9 @@ impl Servers {
         };
         let mut list = Vec::new();
         for (name, server) in members {
-            list.extend(Server::read(&name, server).map_err(|e| {
-                let what = e
-                    .trim_start_matches("exec: ")
-                    .replace("exec.sandbox", "sandbox");
-                format!("mcpServers: {name:?}: {what}")
-            })?);
+            list.extend(
+                Server::read(&name, server).map_err(|e| format!("mcpServers: {name:?}: {e}"))?,
+            );
         }
         Ok(Servers {
             list,
@@ -174,13 +182,12 @@ impl Server {
     }
 
     /// Reads a server; `None` if it is disabled.
-    fn read(name: &str, value: Value) -> Result<Option<Server>, String> {
-        let Value::Object(mut members) = value else {
-            return Err("it must be an object, such as {\"command\":\"…\"}".to_owned());
-        };
-        members.retain(|key, value| !value.is_null() && !IGNORED.contains(&key.as_str()));
-        let is_disabled =
-            take(&mut members, "disabled", "true or false", Value::as_bool)?.unwrap_or(false);
+    fn read(name: &str, mut value: Value) -> Result<Option<Server>, String> {
+        if let Some(members) = value.as_object_mut() {
+            members.retain(|key, _| !IGNORED.contains(&key.as_str()));
+        }
+        let mut members = Members::of(value, "", &MEMBERS, "{\"command\":\"…\"}")?;
+        let is_disabled = members.take("disabled", &FLAG)?.unwrap_or(false);
         let is_name = |name: &str| {
             !name.is_empty() && name.len() <= 128 && !name.chars().any(event::is_hidden)
         };
@@ -189,14 +196,8 @@ impl Server {
                 "the name must be 1 to 128 characters that can be seen, rename it".to_owned(),
             );
         }
-        let kind = take(&mut members, "type", "a text", |v| {
-            v.as_str().map(str::to_owned)
-        })?;
-        let link = match (
-            kind.as_deref(),
-            members.contains_key("command"),
-            members.contains_key("url"),
-        ) {
+        let kind = members.take("type", &TEXT)?;
+        let link = match (kind.as_deref(), members.has("command"), members.has("url")) {
             (Some("sse"), ..) => {
                 return Err(
                     "the transport sse was replaced by another in 2025, use \"type\":\"http\""
@@ -208,46 +209,29 @@ impl Server {
                 Link::Http(Endpoint::read(&mut members)?)
             }
             (None | Some("stdio" | "http" | "streamable-http" | "streamableHttp"), ..) => {
-                return Err(
-                    "give it either a command (a program) or a url (an HTTP server), as its type wants".to_owned()
-                );
+                return Err("give it either a command (a program) or a url (an HTTP server), as its type wants".to_owned());
             }
             (Some(_), ..) => return Err("type must be \"stdio\" or \"http\"".to_owned()),
         };
-        let words =
-            "\"read\", \"write\" or \"danger\", or one of them for each name: {\"get_*\":\"read\"}";
-        let globs = |v: &Value| {
-            Some(
-                strings(v.as_array()?.clone())?
-                    .iter()
-                    .map(|glob| Glob::new(glob))
-                    .collect(),
-            )
-        };
+        // What belongs to the other kind of link would have no effect.
+        if let Some(key) = LINKS.iter().find(|key| members.has(key)) {
+            return Err(format!("{key} is for another type of server, leave it out"));
+        }
+        let class = Kind(
+            "\"read\", \"write\" or \"danger\", or one of them for each name: {\"get_*\":\"read\"}",
+            ClassRule::read,
+            true,
+        );
+        let tools = Kind("a list of names, such as [\"get_*\"]", strings, true);
+        let offered = members.take("tools", &tools)?.unwrap_or_default();
         let server = Server {
             name: name.to_owned(),
             link,
-            class: take(&mut members, "class", words, ClassRule::read)?.unwrap_or_default(),
-            timeout: take(
-                &mut members,
-                "timeout",
-                "a time above 0, such as \"30s\" or 30",
-                time,
-            )?,
-            offered: take(
-                &mut members,
-                "tools",
-                "a list of names, such as [\"get_*\"]",
-                globs,
-            )?
-            .unwrap_or_default(),
+            class: members.take("class", &class)?.unwrap_or_default(),
+            timeout: members.take("timeout", &TIME)?,
+            offered: offered.iter().map(|glob| Glob::new(glob)).collect(),
         };
-        match members.keys().next() {
-            Some(key) => Err(format!(
-                "{key} is unknown, a server may have type, command, args, env, cwd, sandbox or type, url, headers, allow, and class, timeout, tools, disabled"
-            )),
-            None => Ok(Some(server).filter(|_| !is_disabled)),
-        }
+        Ok(Some(server).filter(|_| !is_disabled))
     }
 
     /// Whether the tool of this name (the server's own) is offered to the model.
@@ -259,7 +243,11 @@ impl Server {
     pub fn target(&self) -> String {
         match &self.link {
             Link::Stdio(program) => {
-                let words: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
+                let words: Vec<_> = program
+                    .command
+                    .iter()
+                    .map(|word| shell_word(word))
+                    .collect();
                 words.join(" ")
             }
             Link::Http(endpoint) => endpoint.url.clone(),
@@ -268,65 +256,53 @@ impl Server {
 }
 
 impl Program {
-    fn read(members: &mut Map<String, Value>) -> Result<Program, String> {
-        let text = |v: &Value| v.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
-        let mut command: Vec<String> = take(members, "command", "the path of a program", text)?
-            .into_iter()
-            .collect();
-        let args = |v: &Value| strings(v.as_array()?.clone());
-        command.extend(take(members, "args", "a list of strings", args)?.unwrap_or_default());
+    fn read(members: &mut Members) -> Result<Program, String> {
+        let mut command: Vec<String> = members.take("command", &TEXT)?.into_iter().collect();
+        let args = Kind("a list of strings", strings, false);
+        command.extend(members.take("args", &args)?.unwrap_or_default());
         if command.iter().any(|item| item.contains("${")) {
-            return Err(
-                "variables are filled in for env and headers only, where no list of processes shows them".to_owned()
-            );
+            return Err("variables are filled in for env and headers only, where no list of processes shows them".to_owned());
         }
         if command.iter().any(|item| item.contains('\0')) {
             return Err("command and args must not hold the character U+0000".to_owned());
         }
-        let env = take(
-            members,
-            "env",
+        let env = Kind(
             "an object of texts, {\"NAME\":\"value\"}, or a list of names to let through",
             variables,
-        )?;
-        let cwd = take(members, "cwd", "a folder", text)?;
-        let sandbox = members.remove("sandbox").map(Sandbox::read).transpose()?;
+            false,
+        );
+        let sandbox = members.value("sandbox");
         Ok(Program {
             command,
-            env: env.unwrap_or_default(),
-            cwd,
-            sandbox,
+            env: members.take("env", &env)?.unwrap_or_default(),
+            cwd: members.take("cwd", &TEXT)?,
+            sandbox: sandbox
+                .map(|value| Sandbox::read(value, "sandbox"))
+                .transpose()?,
         })
     }
 }
 
 impl Endpoint {
-    fn read(members: &mut Map<String, Value>) -> Result<Endpoint, String> {
-        let text = |v: &Value| v.as_str().map(str::to_owned);
-        let url = take(members, "url", "an address", text)?.unwrap_or_default();
+    fn read(members: &mut Members) -> Result<Endpoint, String> {
+        let url = members.take("url", &TEXT)?.unwrap_or_default();
         if url.contains("${") {
             return Err("variables are filled in for env and headers only".to_owned());
         }
-        let headers = take(
-            members,
-            "headers",
+        let headers = Kind(
             "an object of texts, {\"Authorization\":\"Bearer $NAME\"}",
             texts,
-        )?;
-        let list = |v: &Value| {
-            strings(v.as_array()?.clone())
-                .filter(|list| list.iter().all(|entry| entry.contains(':')))
-        };
-        let allow = take(
-            members,
-            "allow",
+            false,
+        );
+        let allow = Kind(
             "a list of addresses, such as [\"10.0.0.5:8080\"]",
-            list,
-        )?;
+            |value| strings(value).filter(|list| list.iter().all(|entry| entry.contains(':'))),
+            true,
+        );
         Ok(Endpoint {
             url,
-            headers: headers.unwrap_or_default(),
-            allow: allow.unwrap_or_default(),
+            headers: members.take("headers", &headers)?.unwrap_or_default(),
+            allow: members.take("allow", &allow)?.unwrap_or_default(),
         })
     }
 }
@@ -335,7 +311,7 @@ impl Endpoint {
 /// own environment.
 fn variables(value: &Value) -> Option<Vec<(String, String)>> {
     let variables = match value {
-        Value::Array(names) => strings(names.clone())?
+        Value::Array(_) => strings(value)?
             .into_iter()
             .map(|name| (name.clone(), format!("${{{name}}}")))
             .collect(),
@@ -360,15 +336,6 @@ fn texts(value: &Value) -> Option<Vec<(String, String)>> {
         .iter()
         .map(|(key, value)| Some((key.clone(), text(value)?)))
         .collect()
-}
-
-/// A word of a command line as a shell would need it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 // Variables of the environment in the values of a tools file: `$NAME`, `${NAME}` and
