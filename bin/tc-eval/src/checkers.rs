@@ -3,7 +3,6 @@
 mod answer;
 mod command;
 mod decisions;
-mod group;
 mod lines;
 mod process;
 

@@ -1,11 +1,10 @@
 //! A command as the source of events: it is started for each request.
 //!
-//! `command/group.rs` is its processes, `running.rs` how they end, `input.rs` what it reads,
+//! `command/running.rs` is its processes and how they end, `input.rs` what it reads,
 //! `output.rs` its lines as events, and `errors.rs` what it complains about.
 
 mod args;
 mod errors;
-mod group;
 mod input;
 mod lines;
 mod output;
@@ -115,7 +114,7 @@ impl Command {
         let stdin = running.stdin.take();
         let Some(parts) = running.parts() else { return };
         let Parts {
-            group,
+            command,
             stdout,
             errors,
             ..
@@ -139,7 +138,7 @@ impl Command {
             std::future::pending::<()>().await;
         };
         let end = tokio::select! {
-            end = self.read(stdout, group, &mut output, pipe) => end,
+            end = self.read(stdout, command, &mut output, pipe) => end,
             () = beside => return,
             () = sleep(self.timeout) => {
                 log.line("the command took longer than --timeout");
@@ -160,7 +159,7 @@ impl Command {
     async fn read(
         &self,
         stdout: &mut tokio::process::ChildStdout,
-        group: &mut group::Group,
+        command: &mut tokio::process::Child,
         output: &mut CommandOutput,
         pipe: &Pipe,
     ) -> OutputEnd {
@@ -172,7 +171,7 @@ impl Command {
             let count = tokio::select! {
                 biased;
                 count = stdout.read(&mut block) => count.unwrap_or(0),
-                ended = group.ended(), if status.is_none() => {
+                ended = command.wait(), if status.is_none() => {
                     // A process in the background may hold the output open.
                     (status, limit) = (Some(ended.ok()), Instant::now() + self.grace);
                     continue;
@@ -197,7 +196,7 @@ impl Command {
         }
         if status.is_none() {
             // It has closed its output. One that runs on is ended, and its output counts as it is.
-            status = timeout(self.grace, group.ended())
+            status = timeout(self.grace, command.wait())
                 .await
                 .ok()
                 .map(Result::ok);

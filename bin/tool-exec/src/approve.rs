@@ -1,12 +1,299 @@
 //! A person's answers: the questions on the terminal, who answered, and the command that continues
 //! a run.
 
-mod asker;
-pub mod continuation;
 mod question;
-mod rows;
 mod terminal;
-pub mod user;
 
-pub use asker::{Answered, Asker, Question};
 pub use terminal::Terminal;
+
+use super::args::Args;
+use nix::unistd::{Uid, User};
+use redact::Redactor;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tool::{CallHash, Continuation, PersonAnswer, ReadyCall, Reason, RequestedCall, shell_word};
+
+// Asks a person about calls on the terminal, beside everything else that goes on.
+
+/// How long a question is shown before an answer is taken. What was typed or pasted until then was
+/// not an answer to it.
+const SETTLE: Duration = Duration::from_millis(250);
+
+/// How long the reader of the output gets to show what came before a question.
+const LEAD: Duration = Duration::from_millis(150);
+
+/// How long no output must be written before a question is shown again, and how long it may at most
+/// be drawn over.
+const QUIET: Duration = Duration::from_millis(300);
+const LONGEST: Duration = Duration::from_secs(3);
+
+/// Why asking on a terminal is not safe without a sandbox.
+const UNCONFINED: &str = "without a sandbox, a tool that runs as this user could type into this terminal and answer for you; \
+     use --sandbox bwrap or landlock";
+
+/// The answer to a question.
+#[derive(Debug)]
+pub struct Answered {
+    /// The key of the call.
+    pub key: u64,
+    /// The hash of the call as it was shown.
+    pub shown: CallHash,
+    /// The answer.
+    pub answer: PersonAnswer,
+}
+
+/// A question to be asked.
+#[derive(Debug)]
+pub struct Question {
+    /// The key of the call.
+    pub key: u64,
+    /// The call.
+    pub call: Rc<RequestedCall>,
+    /// What would run.
+    pub ready: Rc<ReadyCall>,
+    /// Why it needs a yes.
+    pub reason: Reason,
+}
+
+/// Asks one question at a time.
+#[derive(Debug)]
+pub struct Asker {
+    answers: mpsc::Sender<Answered>,
+    /// The question that waits for [`Asker::open`].
+    next: Option<Question>,
+    /// The question that is open.
+    open: Option<(u64, JoinHandle<()>)>,
+    /// Takes secrets out of what is shown.
+    redactor: Redactor,
+    /// Notified when the output may have drawn over the question.
+    disturbed: Rc<Notify>,
+    /// Whether the warning that tools are not confined is still to be given.
+    warns: bool,
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Asker {
+    /// An asker, and where the answers arrive. `is_confined`: tools run in a sandbox. `redactor`
+    /// takes secrets out of what is shown.
+    pub fn new(is_confined: bool, redactor: Redactor) -> (Self, mpsc::Receiver<Answered>) {
+        let (answers, received) = mpsc::channel(1);
+        (
+            Asker {
+                answers,
+                next: None,
+                open: None,
+                redactor,
+                disturbed: Rc::default(),
+                warns: !is_confined,
+            },
+            received,
+        )
+    }
+
+    /// Takes the next question.
+    pub fn ask(&mut self, question: Question) {
+        self.close();
+        self.next = Some(question);
+    }
+
+    /// Takes the question about this call back.
+    pub fn withdraw(&mut self, key: u64) {
+        self.next.take_if(|question| question.key == key);
+        if self.open.as_ref().is_some_and(|(open, _)| *open == key) {
+            self.close();
+        }
+    }
+
+    /// Whether a question waits for [`Asker::open`].
+    pub fn has_next(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Shows the question that waits. The caller has flushed the output: what comes before the
+    /// question is shown before it.
+    pub fn open(&mut self) {
+        let Some(question) = self.next.take() else {
+            return;
+        };
+        if std::mem::take(&mut self.warns) {
+            stdio::message("tool-exec", &format!("warning: {UNCONFINED}"));
+        }
+        let (key, answers, redactor) = (question.key, self.answers.clone(), self.redactor.clone());
+        let disturbed = Rc::clone(&self.disturbed);
+        let task = tokio::task::spawn_local(async move {
+            // A terminal that is gone gives no answer.
+            let answer = put(&question, &redactor, &disturbed)
+                .await
+                .unwrap_or(PersonAnswer::Nothing);
+            let answered = Answered {
+                key,
+                shown: question.ready.hash,
+                answer,
+            };
+            // The receiver is gone when the command has failed.
+            let _ = answers.send(answered).await;
+        });
+        self.open = Some((key, task));
+    }
+
+    /// Takes note that output was written: where it goes to the same terminal, whoever shows it may
+    /// have drawn over the open question.
+    pub fn disturb(&self) {
+        if self.open.is_some() {
+            self.disturbed.notify_one();
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some((_, task)) = self.open.take() {
+            task.abort();
+        }
+    }
+}
+
+/// Shows a question, and reads the answer. A question that was drawn over is shown again, whole.
+async fn put(
+    question: &Question,
+    redactor: &Redactor,
+    disturbed: &Notify,
+) -> std::io::Result<PersonAnswer> {
+    let Some(terminal) = Terminal::open() else {
+        return Ok(PersonAnswer::Nothing);
+    };
+    let Question {
+        call,
+        ready,
+        reason,
+        ..
+    } = question;
+    tokio::time::sleep(LEAD).await;
+    let _marked = terminal.mark_pastes();
+    loop {
+        let style = terminal.style();
+        terminal
+            .write(&question::details(call, ready, reason, style, redactor))
+            .await?;
+        tokio::time::sleep(SETTLE).await;
+        terminal.drop_input()?;
+        terminal
+            .write(&question::prompt(call, ready, reason, style))
+            .await?;
+        tokio::select! {
+            line = terminal.line() => {
+                return Ok(line?.map_or(PersonAnswer::Nothing, |line| answer(&line, reason.allows_always())));
+            }
+            () = until_quiet(disturbed) => {}
+        }
+    }
+}
+
+/// Waits for a disturbance, and until a moment has passed without another; but not for ever.
+async fn until_quiet(disturbed: &Notify) {
+    disturbed.notified().await;
+    let quiet = async {
+        while tokio::time::timeout(QUIET, disturbed.notified())
+            .await
+            .is_ok()
+        {}
+    };
+    let _ = tokio::time::timeout(LONGEST, quiet).await;
+}
+
+/// The answer that a line is.
+fn answer(line: &[u8], allows_always: bool) -> PersonAnswer {
+    match line.to_ascii_lowercase().as_slice() {
+        b"y" | b"yes" => PersonAnswer::Yes,
+        b"a" | b"always" if allows_always => PersonAnswer::Always,
+        _ => PersonAnswer::No,
+    }
+}
+
+// Who answers.
+
+/// The user_name of the user who runs this process, or the user's number where the system knows no user_name.
+pub fn user_name() -> String {
+    let user = Uid::current();
+    User::from_uid(user)
+        .ok()
+        .flatten()
+        .map_or_else(|| user.to_string(), |user| user.name)
+}
+
+// The command that continues this run, made of the words that started it.
+
+/// The options that carry answers of a person, which belong to one run.
+const ANSWERS: [&str; 3] = ["--approve-call", "--deny-call", "--answer-call"];
+
+/// The command that continues a run of these arguments after a person's answer.
+pub fn continuation(args: &Args) -> Continuation {
+    if let Some(command) = &args.permissions.continue_with {
+        return Continuation {
+            command: command.clone(),
+            redirections: String::new(),
+        };
+    }
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let mut command = String::from("tool-exec");
+    let mut rest = words.iter().skip(1);
+    while let Some(word) = rest.next() {
+        if ANSWERS.contains(&word.as_str()) {
+            rest.next();
+        } else if !ANSWERS.iter().any(|option| {
+            word.strip_prefix(option)
+                .is_some_and(|rest| rest.starts_with('='))
+        }) {
+            command.push(' ');
+            command.push_str(&shell_word(word));
+        }
+    }
+    let input = if args.files.is_empty() {
+        " </dev/null"
+    } else {
+        ""
+    };
+    if args.keeping.log.is_some() {
+        return Continuation {
+            command,
+            redirections: input.to_owned(),
+        };
+    }
+    // The user replaces LOG with the file that holds this output: tool-exec does not know its name.
+    if args.keeping.resume.is_empty() {
+        command.push_str(" --resume LOG");
+    }
+    Continuation {
+        command,
+        redirections: format!("{input} >>LOG"),
+    }
+}
+
+#[cfg(test)]
+mod asker_tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        for (line, allows_always, want) in [
+            ("y", false, PersonAnswer::Yes),
+            ("YES", false, PersonAnswer::Yes),
+            ("a", true, PersonAnswer::Always),
+            ("a", false, PersonAnswer::No),
+            ("", true, PersonAnswer::No),
+            ("yy", true, PersonAnswer::No),
+            ("n", true, PersonAnswer::No),
+            ("\u{1b}[200~y", true, PersonAnswer::No),
+            ("y\u{1b}[201~", true, PersonAnswer::No),
+        ] {
+            assert_eq!(answer(line.as_bytes(), allows_always), want, "{line:?}");
+        }
+    }
+}

@@ -1,18 +1,9 @@
 //! What was typed.
 
-mod keeping;
-mod permissions;
-mod sandbox;
-mod servers;
-
-pub use keeping::Keeping;
-pub use permissions::Permissions;
-pub use sandbox::Confining;
-pub use servers::ServerArgs;
-
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
+use tool::{ApprovalLevel, CallAnswer, CallReference, SandboxKind};
 
 /// Run the tool calls of a stream, and answer them.
 ///
@@ -125,4 +116,137 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|n| *n > 0)
         .ok_or_else(|| "not a number above 0".to_owned())
+}
+
+// What may run, as it was typed.
+
+/// What may run.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "What may run")]
+pub struct Permissions {
+    /// Run only tools whose name matches (may be given many times; * matches any characters, ?
+    /// matches one)
+    #[arg(long, value_name = "GLOB")]
+    pub allow: Vec<String>,
+    /// Never run tools whose name matches, not even with --allow
+    #[arg(long, value_name = "GLOB")]
+    pub deny: Vec<String>,
+    /// Use the tools file, its programs, its lock file and the policy although other users can
+    /// write them
+    #[arg(long)]
+    pub trust: bool,
+    /// The least class that needs a person's yes, asked on the terminal: danger, write, all, or
+    /// none [default: danger]
+    #[arg(long, value_name = "CLASS", value_parser = approve, hide_default_value = true)]
+    pub approve: Option<ApprovalLevel>,
+    /// Run this call although it needs approval, or was started before and its result is unknown
+    /// (as --list-pending prints it)
+    #[arg(long, value_name = "ID:HASH", value_parser = CallReference::read, allow_hyphen_values = true)]
+    pub approve_call: Vec<CallReference>,
+    /// Refuse this call: it gets a `denied` result, even with --approve-call
+    #[arg(long, value_name = "ID:HASH", value_parser = CallReference::read, allow_hyphen_values = true)]
+    pub deny_call: Vec<CallReference>,
+    /// Give the result of this call, which was started before and whose result is unknown: it is
+    /// not run again
+    #[arg(long, value_name = "ID:HASH=RESULT", value_parser = CallAnswer::read, allow_hyphen_values = true)]
+    pub answer_call: Vec<CallAnswer>,
+    /// How many calls of a turn a person is asked about; further ones are denied
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub max_questions: usize,
+    /// After how many turns in a row with the same result the same call is denied; 0: never
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub max_repeats: u32,
+    /// A policy: rules by tool and by argument, and limits of the conversation (docs/policy.md)
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// The command that the results of waiting calls name, without a line on standard error
+    /// [default: this one, with --resume]
+    #[arg(long, value_name = "COMMAND")]
+    pub continue_with: Option<String>,
+}
+
+fn approve(text: &str) -> Result<ApprovalLevel, String> {
+    ApprovalLevel::of(text).ok_or_else(|| "not one of danger, write, all, none".to_owned())
+}
+
+// What confines commands, as it was typed.
+
+/// What confines commands.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "What commands may reach")]
+pub struct Confining {
+    /// What confines each command at the least: none, landlock or bwrap; a tool may ask for more
+    /// with `exec.sandbox`
+    #[arg(long, value_name = "HOW", default_value = "none", value_parser = kind)]
+    pub sandbox: SandboxKind,
+    /// Print what is in force here for commands of this user, one line each; with --sandbox, status
+    /// 2 if that cannot be had
+    #[arg(long, conflicts_with_all = ["tools", "files"], help_heading = "Looking only")]
+    pub doctor: bool,
+}
+
+fn kind(text: &str) -> Result<SandboxKind, String> {
+    SandboxKind::of(text).ok_or_else(|| "not one of none, landlock, bwrap".to_owned())
+}
+
+// What is kept on disk, as it was typed.
+
+/// What is kept on disk.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "What is kept")]
+pub struct Keeping {
+    /// Keep results of tools that have a `cache` time in this folder, in place of
+    /// ~/.cache/toolpipe/results
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Neither take results from the cache nor keep any
+    #[arg(long, conflicts_with = "cache")]
+    pub no_cache: bool,
+    /// Print what the cache holds as JSON (entries, bytes, how many are expired, and the same for
+    /// each tool), and stop
+    #[arg(long)]
+    pub cache_stats: bool,
+    /// How much of an output the model reads, unless its tool has its own `max_result`: head and
+    /// tail, the whole goes into a file
+    #[arg(long, value_name = "BYTES", default_value = "128K", value_parser = args::bytes)]
+    pub max_result: usize,
+    /// How much the files of whole outputs may take up, under ~/.cache/toolpipe/outputs; the oldest
+    /// make room; 0 keeps none
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = event::unit::size)]
+    pub keep_outputs: u64,
+    /// Append all that goes to standard output to this file too, synced before each call starts and
+    /// after it ends; read it first as --resume does
+    #[arg(short, long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Lock the file on standard input, for all processes that have it open, and stop; `react` has
+    /// no other lock where flock(1) is missing
+    #[arg(long, hide = true)]
+    pub lock_input: bool,
+    /// Sync a line to this file before each call starts, and its result after it has ended
+    #[arg(long, value_name = "LOG")]
+    pub journal: Option<PathBuf>,
+    /// A log or journal of an earlier run: a call that it answers does not run again, and its last
+    /// turn is finished
+    #[arg(long, value_name = "LOG")]
+    pub resume: Vec<PathBuf>,
+}
+
+// Servers of tools, as it was typed.
+
+/// Servers of tools.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Servers of tools (mcpServers)")]
+pub struct ServerArgs {
+    /// The lock file: the tools of the servers as a person has accepted them (default: the tools
+    /// file with .lock at its end)
+    #[arg(long, value_name = "FILE")]
+    pub lock: Option<PathBuf>,
+    /// Start the servers, print what has changed of their tools, accept it into the lock file, and
+    /// stop
+    #[arg(long, conflicts_with_all = ["list", "dry_run", "list_pending"])]
+    pub update_lock: bool,
+    /// Start the servers, run COMMAND (tool-exec --hub -t FILE -- COMMAND…), and end them with it:
+    /// each tool-exec that COMMAND starts uses them
+    #[arg(long, conflicts_with_all = ["list", "dry_run", "list_pending", "update_lock"])]
+    pub hub: bool,
 }

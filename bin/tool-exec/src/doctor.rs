@@ -1,16 +1,17 @@
 //! `--doctor`: what is in force on this machine for the commands of this user, found by trying it.
 
-use crate::approve::Terminal;
-use crate::command::confine::group::GroupLimits;
-use crate::command::confine::{Sandboxes, landlock_version};
-use crate::command::program;
-use crate::command::scratch::HomeNames;
-use crate::command::supervisor::{self, Containment, InForce, Job, ProcessLimits, StartError};
+use super::approve::Terminal;
+use super::command::confine::groups::GroupLimits;
+use super::command::confine::{Confinement, Sandboxes, landlock_version};
+use super::command::scratch::HomeNames;
+use super::command::supervisor::{Containment, InForce, Job, ProcessLimits, StartError};
+use super::command::{program, supervisor};
+use super::stream;
 use anyhow::{Context, anyhow, bail};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use stdio::{Failure, Status};
+use stdio::Status;
 use tool::SandboxKind;
 
 /// How long each trial may take.
@@ -22,15 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// When nothing can be started here, or the sandbox `wanted` cannot be had; what was found is
 /// printed all the same.
 pub fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
-    let limit = |error| Failure::Limit {
-        what: "the runtime cannot be started",
-        error,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(limit)?;
-    let in_force = runtime.block_on(tokio::task::LocalSet::new().run_until(try_command()))?;
+    let in_force = stream::block_on(try_command())?;
     let (landlock, bwrap) = (
         Sandboxes::lacks(SandboxKind::Landlock),
         Sandboxes::lacks(SandboxKind::Bwrap),
@@ -70,7 +63,7 @@ async fn try_command() -> anyhow::Result<InForce> {
         },
         deadline: Some(PATIENCE),
         grace: Duration::ZERO,
-        confinement: serde_json::Value::Null,
+        confinement: Confinement::default(),
     };
     let mut running = supervisor::start(&job).await.map_err(|e| match e {
         StartError::NotStarted(why) => anyhow!("a command cannot be started here: {why}"),

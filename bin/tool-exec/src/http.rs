@@ -1,8 +1,247 @@
 //! Tools that send a request: how one call is sent, and what its answer is.
 
-mod answer;
-mod received;
-mod runner;
 mod sender;
 
-pub use runner::HttpRunner;
+pub use sender::Sender;
+
+use super::call::{ProgressMark, Task, Terms};
+use super::store::Outputs;
+use client::{Body, Error, ErrorKind, Head, PieceContent, TimeLimits};
+use sender::SendError;
+use std::time::Duration;
+use tokio::time::Instant;
+use tool::{Answer, CallFailure, HttpRequest, HttpRun, Ran, Status};
+
+/// Sends the request of a call, reads the answer and returns it. A call that is ended early closes
+/// its connection.
+pub async fn run(
+    task: &Task<'_>,
+    sender: &Sender,
+    http: &HttpRun,
+    request: &HttpRequest,
+) -> Answer {
+    let id = task.call.idempotency_key();
+    let exchange = async {
+        let timeout = task.terms.timeout;
+        let limits = TimeLimits {
+            idle: None,
+            deadline: Instant::now().checked_add(timeout),
+        };
+        match sender.send(http, request, &id, limits).await {
+            Ok(response) => {
+                let max = limit(&response.head, task.terms.max_output);
+                let received = Received::read(response.body, max, task).await;
+                answer(&response.head, &received, &task.terms)
+            }
+            Err(error) => no_answer(&error, timeout),
+        }
+    };
+    tokio::select! {
+        biased;
+        () = task.handle.stop.notified() => {
+            let text = "The request was stopped before its answer was read.";
+            CallFailure::may_have_run(text).answer(Status::Cancelled)
+        }
+        answer = exchange => answer,
+    }
+}
+
+/// The body of an answer, as much of it as came and is kept.
+#[derive(Debug, Default)]
+struct Received {
+    /// The bytes that are kept, decompressed.
+    bytes: Vec<u8>,
+    /// How many came; reading ends soon after the limit.
+    seen: u64,
+    /// Why the rest did not come.
+    lost: Option<Error>,
+}
+
+impl Received {
+    /// Reads a body to its end, or until it is longer than `max` bytes. The rest of one that is
+    /// longer is not read. What comes is reported without secrets.
+    async fn read(mut body: Body, max: usize, task: &Task<'_>) -> Received {
+        let mut received = Received::default();
+        let mut shown = ProgressMark::default();
+        while received.seen <= max as u64 {
+            match body.next().await.what {
+                PieceContent::Bytes(piece) => {
+                    received.seen += piece.len() as u64;
+                    let room = max - received.bytes.len();
+                    received
+                        .bytes
+                        .extend_from_slice(&piece[..piece.len().min(room)]);
+                    task.show(&mut shown, &received.bytes, true);
+                }
+                PieceContent::End => break,
+                PieceContent::Lost(error) => {
+                    received.lost = Some(error);
+                    break;
+                }
+            }
+        }
+        task.show(&mut shown, &received.bytes, !received.is_whole());
+        received
+    }
+
+    /// Whether all of the body came, and is kept.
+    fn is_whole(&self) -> bool {
+        !self.was_cut() && self.lost.is_none()
+    }
+
+    /// The bytes without a character at their end that is not whole because the rest did not come.
+    fn whole(&self) -> &[u8] {
+        match std::str::from_utf8(&self.bytes) {
+            Err(e) if e.error_len().is_none() && !self.is_whole() => &self.bytes[..e.valid_up_to()],
+            _ => &self.bytes,
+        }
+    }
+
+    /// Whether more came than is kept.
+    fn was_cut(&self) -> bool {
+        self.seen > self.bytes.len() as u64
+    }
+}
+
+// The answer to a call whose request has ended.
+
+/// How much of the body of an error the model gets to read, in bytes.
+const TAIL: usize = 8 * 1024;
+
+/// How much of a header of the answer a sentence repeats, in bytes.
+const LONGEST: usize = 500;
+
+/// The answer where none came, under this time-out.
+fn no_answer(error: &SendError, timeout: Duration) -> Answer {
+    let (status, failure) = match error {
+        SendError::Variable(error) => {
+            let text = format!("The request was not sent: {error}. Go on without this tool.");
+            (Status::Error, CallFailure::not_run(text))
+        }
+        SendError::Redirect(error) => (
+            Status::Error,
+            CallFailure::may_have_run(format!("The request was answered, but {error}.")),
+        ),
+        SendError::Network { error, is_sent } => {
+            let remedy = match error.kind {
+                ErrorKind::Forbidden => {
+                    " (exec.http.allow in the tools file would allow an address, exec.http.insecure a secret)"
+                }
+                _ => "",
+            };
+            match (error.kind, is_sent) {
+                (ErrorKind::Deadline, _) => {
+                    let text = format!("An answer did not come within {timeout:?}.");
+                    (Status::Timeout, CallFailure::may_have_run(text))
+                }
+                (_, true) => (
+                    Status::Error,
+                    CallFailure::may_have_run(format!("No answer came: {error}{remedy}.")),
+                ),
+                (_, false) => (
+                    Status::Error,
+                    CallFailure::not_run(format!("The request was not sent: {error}{remedy}.")),
+                ),
+            }
+        }
+    };
+    failure.answer(status)
+}
+
+/// How much of the body of an answer with this head is read, in bytes, where a success may have
+/// `max`.
+fn limit(head: &Head, max: usize) -> usize {
+    if is_success(head) { max } else { max.min(TAIL) }
+}
+
+/// The answer from what came.
+fn answer(head: &Head, received: &Received, terms: &Terms<'_>) -> Answer {
+    let seen = received.seen;
+    let whole = received.whole();
+    let answer = terms.readable(if received.is_whole() {
+        whole
+    } else {
+        terms.outputs.settled(whole)
+    });
+    let body = &answer.output;
+    let is_compressed = head
+        .header("content-encoding")
+        .is_some_and(|name| !name.eq_ignore_ascii_case("identity"));
+    let error = match &received.lost {
+        Some(error) if error.kind == ErrorKind::Deadline => Some((
+            Status::Timeout,
+            format!(
+                "The answer did not end within {:?}: {seen} bytes came.",
+                terms.timeout
+            ),
+        )),
+        Some(error) => Some((
+            Status::Error,
+            format!("The answer was cut after {seen} bytes: {error}."),
+        )),
+        None if !is_success(head) => Some((Status::Error, refused(head, terms.outputs))),
+        None if received.was_cut() => Some((
+            Status::Error,
+            format!(
+                "The answer is longer than {} bytes, the rest was not read.",
+                terms.max_output
+            ),
+        )),
+        None if is_compressed => Some((
+            Status::Error,
+            "The answer is compressed in a way that tool-exec cannot read.".to_owned(),
+        )),
+        None => None,
+    };
+    // A server that accepts a request (2xx) or finds a mistake in it (4xx) has said what it did.
+    // Behind every other answer the work may be done or not.
+    let is_answered = matches!(head.status, 200..300 | 400..500) && received.lost.is_none();
+    let told = |(status, why)| {
+        let ran = if is_answered {
+            Ran::Answered
+        } else {
+            Ran::Maybe
+        };
+        (status, CallFailure { why, ran }.answer(status).output)
+    };
+    let (status, output) = match error.map(told) {
+        None => (Status::Success, body.clone()),
+        Some((status, text)) if body.trim().is_empty() => (status, text),
+        Some((status, text)) => {
+            let cut = if received.was_cut() {
+                "\n[the body was cut]"
+            } else {
+                ""
+            };
+            (status, format!("{text}\nbody:\n{}{cut}", body.trim_end()))
+        }
+    };
+    Answer {
+        status,
+        output,
+        output_bytes: seen,
+        truncated: answer.truncated || received.was_cut(),
+        ..answer
+    }
+}
+
+fn is_success(head: &Head) -> bool {
+    (200..300).contains(&head.status)
+}
+
+/// A sentence about an answer that is not a success.
+fn refused(head: &Head, outputs: &Outputs) -> String {
+    let status = head.status;
+    match (client::redirect(head), head.header("retry-after")) {
+        (Some(place), _) => {
+            let place = outputs.redactor().url(place);
+            let place = event::cut(&place, LONGEST);
+            format!("The server answered {status}: it redirects to {place}, which is not followed.")
+        }
+        (None, Some(wait)) => format!(
+            "The server answered {status} (Retry-After: {}).",
+            event::cut(wait, LONGEST)
+        ),
+        (None, None) => format!("The server answered {status}."),
+    }
+}

@@ -6,11 +6,9 @@ mod call;
 mod command;
 mod doctor;
 mod http;
-mod judge;
 mod mcp;
 mod policy;
 mod run;
-mod sandbox;
 mod secrets;
 mod store;
 mod stream;
@@ -21,8 +19,8 @@ use anyhow::Context;
 use args::Args;
 use command::confine::stage;
 use command::supervisor;
-use judge::judge;
 use mcp::{Setup, Unlocked};
+use policy::judge;
 use run::run;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -71,7 +69,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         &args.tools,
         args.servers.lock.as_deref(),
         unlocked,
-        sandbox::confines(&args),
+        run::confines(&args),
     )?;
     if !args.permissions.trust {
         trust::tools_file(&args.tools, &setup.tools)?;
@@ -108,14 +106,9 @@ fn cache_stats(args: &Args) -> anyhow::Result<Status> {
         .is_ok()
         .then(|| Cache::open(&folder, false))
         .transpose()?;
+    let stats = cache.map(|cache| cache.stats()).unwrap_or_default();
     let mut out = stdio::Output::new();
-    out.put(
-        cache
-            .map(|cache| cache.stats())
-            .unwrap_or_default()
-            .json()
-            .as_bytes(),
-    )?;
+    out.put(&serde_json::to_vec(&stats)?)?;
     out.put(b"\n")?;
     out.flush()?;
     Ok(Status::Done)

@@ -2,21 +2,179 @@
 //! their sessions, and the calls.
 
 mod answer;
-mod backend;
 mod http;
 mod hub;
-mod lines;
-mod listener;
 mod lock_file;
 mod pool;
 mod program;
-mod runner;
 mod session;
 mod setup;
 mod stdio;
 
-pub use backend::Backend;
 pub use lock_file::LockFile;
 pub use program::Confines;
-pub use runner::McpRunner;
 pub use setup::{Setup, Unlocked};
+
+use super::call::{Task, Terms};
+use answer::{answer, of_text};
+use hub::{HubCall, HubClient};
+use pool::Pool;
+use session::{OpenCall, Outcome, Session, Step};
+use std::rc::Rc;
+use tool::{Answer, CallFailure, McpRun, Status};
+
+/// Calls a tool of a server and returns the answer.
+pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> Answer {
+    let Task { handle, terms, .. } = task;
+    let timeout = terms.timeout;
+    let failed = |failed: CallFailure| {
+        let why = format!("The server {:?}: {}", tool.server, failed.why);
+        failed.within(of_text(Status::Error, &why, terms))
+    };
+    let not_sent = |why: String| failed(CallFailure::not_run(why));
+    let unsent = || {
+        Answer::new(
+            Status::Cancelled,
+            "The call was stopped before it was sent to its server.",
+        )
+    };
+    // The server's start counts by its own limit.
+    let ready = tokio::select! {
+        ready = backend.ready(tool) => ready,
+        () = handle.stop.notified() => return unsent(),
+    };
+    if let Err(why) = ready {
+        return not_sent(why);
+    }
+    let deadline = tokio::time::sleep(timeout);
+    tokio::pin!(deadline);
+    let late = format!(
+        "The server {:?} did not answer within {timeout:?};",
+        tool.server
+    );
+    let taken = tokio::select! {
+        biased;
+        () = handle.stop.notified() => return unsent(),
+        taken = backend.call(tool, task.arguments) => taken,
+        () = &mut deadline => {
+            return Answer::new(Status::Timeout, late + " the call was not sent to it.");
+        }
+    };
+    let mut call = match taken {
+        Ok(call) => call,
+        Err(why) => return not_sent(why),
+    };
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut deadline => {
+                call.cancel("the time for the call is over").await;
+                let text = late + " it was told to stop.";
+                return CallFailure::may_have_run(text).answer(Status::Timeout);
+            }
+            () = handle.stop.notified() => {
+                call.cancel("the call was cancelled").await;
+                let text = "The call was stopped before it was done; the server was told.";
+                return CallFailure::may_have_run(text).answer(Status::Cancelled);
+            }
+            outcome = call.next() => match outcome {
+                Outcome::Step(step) => if let Some(progress) = &task.progress {
+                    progress.step(step.progress, message(step, terms));
+                },
+                Outcome::Done(result) => {
+                    let read = |result| answer(&result, terms).map_err(CallFailure::may_have_run);
+                    return result.and_then(read).unwrap_or_else(failed);
+                }
+            },
+        }
+    }
+}
+
+/// What a call does now, without what may be the beginning of a secret where it was cut.
+fn message(step: Step, terms: &Terms<'_>) -> String {
+    if !step.may_be_cut() {
+        return step.message;
+    }
+    String::from_utf8_lossy(terms.outputs.settled(step.message.as_bytes())).into_owned()
+}
+
+// Where the servers of a run are: started by it, or by a hub that runs already.
+
+/// Where the servers are.
+#[derive(Clone, Debug)]
+pub enum Backend {
+    /// This process starts them.
+    Own(Rc<Pool>),
+    /// A hub has started them.
+    Hub(HubClient),
+}
+
+/// A call that a server has taken.
+pub enum TakenCall {
+    /// By a server of this process.
+    Own(Rc<Session>, Box<OpenCall>),
+    /// By a server of a hub.
+    Hub(HubCall),
+}
+
+impl Backend {
+    /// Starts the server of a tool, unless it runs; a hub does that by itself.
+    ///
+    /// # Errors
+    /// Why it does not run, for the model.
+    pub async fn ready(&self, tool: &McpRun) -> Result<(), String> {
+        match self {
+            Backend::Own(pool) => pool.ready(&tool.server).await,
+            Backend::Hub(_) => Ok(()),
+        }
+    }
+
+    /// Hands a call with arguments, a JSON object, to its server; starts the server first where
+    /// that is needed. Whoever drops the future before it is done has sent nothing.
+    ///
+    /// # Errors
+    /// Why nothing of it was sent, for the model.
+    pub async fn call(&self, tool: &McpRun, arguments: &str) -> Result<TakenCall, String> {
+        match self {
+            Backend::Own(pool) => {
+                let session = pool.session(&tool.server, &tool.tool).await?;
+                let call = session.call(&tool.tool, arguments).await?;
+                Ok(TakenCall::Own(session, Box::new(call)))
+            }
+            Backend::Hub(hub) => hub.call(tool, arguments).await.map(TakenCall::Hub),
+        }
+    }
+
+    /// Whether a server was found whose tools are not as they were locked.
+    pub fn is_blocked(&self) -> bool {
+        match self {
+            Backend::Own(pool) => pool.is_blocked(),
+            Backend::Hub(hub) => hub.is_blocked(),
+        }
+    }
+
+    /// Ends the servers that this process has started.
+    pub async fn close(&self) {
+        if let Backend::Own(pool) = self {
+            pool.close().await;
+        }
+    }
+}
+
+impl TakenCall {
+    /// Waits for the next news of the call. May be dropped while it waits, and called again.
+    pub async fn next(&mut self) -> Outcome {
+        match self {
+            TakenCall::Own(session, call) => session.next(call).await,
+            TakenCall::Hub(call) => call.next().await,
+        }
+    }
+
+    /// Tells the server that nobody waits for the call any more.
+    pub async fn cancel(&self, why: &str) {
+        match self {
+            TakenCall::Own(session, call) => session.cancel(call, why).await,
+            TakenCall::Hub(call) => call.cancel(why).await,
+        }
+    }
+}

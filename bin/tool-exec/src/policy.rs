@@ -1,12 +1,14 @@
 //! The policy file, and what it and the options mean together: the stricter of both, where both say
 //! something.
 
-use crate::args::{Args, Permissions};
-use crate::command::folder_of;
-use crate::trust;
+use super::args::{Args, Permissions};
+use super::command::folder_of;
+use super::{approve, trust};
 use anyhow::Context;
+use std::collections::HashSet;
 use std::path::Path;
-use tool::{ApprovalLevel, Policy, Settings, Tools};
+use std::rc::Rc;
+use tool::{ApprovalLevel, Glob, Judge, Policy, Rules, Settings, Tools};
 
 /// Reads the policy for these tools; without one, an empty policy.
 ///
@@ -50,4 +52,35 @@ pub fn narrowed(settings: Settings, policy: &Policy) -> Settings {
         max_repeats: repeats.unwrap_or(0),
         ..settings
     }
+}
+
+// The rules about what may run, made of what was typed and of the policy.
+
+/// The tools, and the rules about which of them may run.
+///
+/// # Errors
+/// A mistake in the policy.
+pub fn judge(args: &Args, tools: Tools) -> anyhow::Result<Judge> {
+    let policy = read(args, &tools)?;
+    let globs = |patterns: &[String]| patterns.iter().map(|p| Glob::new(p)).collect();
+    let rules = Rules {
+        allow: globs(&args.permissions.allow),
+        deny: globs(&args.permissions.deny),
+        approve: level(&args.permissions, &policy),
+        approved: args.permissions.approve_call.iter().cloned().collect(),
+        denied: args.permissions.deny_call.iter().cloned().collect(),
+        results: args
+            .permissions
+            .answer_call
+            .iter()
+            .map(|answer| (answer.call.clone(), answer.text.clone()))
+            .collect(),
+        always: HashSet::new(),
+        continuation: approve::continuation(args),
+    };
+    Ok(Judge {
+        tools,
+        rules,
+        policy: Rc::new(policy),
+    })
 }

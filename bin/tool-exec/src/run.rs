@@ -1,23 +1,27 @@
 //! A run: the calls of the input run, or what would run is shown.
 
-use crate::approve::{Asker, Terminal, continuation};
-use crate::args::{Args, Order};
-use crate::call::Runners;
-use crate::command::confine::group;
-use crate::command::{raise_limits, supervisor};
-use crate::mcp::Backend;
-use crate::store::{Cache, Outputs, Records};
-use crate::stream::{Cancels, Signals, Writer, ahead, clock};
-use crate::turn::{Calls, Session, dry};
-use crate::{policy, sandbox, secrets};
+use super::approve::{Asker, Terminal};
+use super::args::{Args, Order};
+use super::call::Runners;
+use super::command::confine::sandboxes::{ProtectedFile, standard_files};
+use super::command::confine::{Sandboxes, groups};
+use super::command::program::HUB;
+use super::command::{Commands, folder_of, raise_limits, supervisor};
+use super::http::Sender;
+use super::mcp::{Backend, Confines, LockFile};
+use super::store::{Cache, Outputs, Records, Spill};
+use super::stream::{Cancels, Signals, Writer};
+use super::turn::{CallOptions, Calls, Session, dry};
+use super::{approve, policy, secrets, stream};
 use anyhow::Context;
 use redact::Redactor;
 use std::cell::Cell;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::rc::Rc;
-use stdio::{Failure, LineReader, Status};
+use stdio::{LineReader, Status};
 use tokio::sync::mpsc;
-use tool::{Judge, Log, Plan, Settings, Tool};
+use tool::{Judge, Log, Plan, Settings, Tool, Tools};
 
 /// Shows what would run, or runs it; `redactor` takes the secrets out of all that it writes.
 ///
@@ -44,14 +48,14 @@ pub fn run(
     };
     let cache = if runs { cache(args, &judge)? } else { None };
     let sandboxes = if runs {
-        sandbox::sandboxes(args, &judge.tools)?
+        sandboxes(args, &judge.tools)?
     } else {
         Default::default()
     };
     let is_confined = sandboxes.confine_all(&judge.tools);
     let settings = policy::narrowed(settings(args), &judge.policy);
     let mut plan = Plan::new(judge, settings, log);
-    plan.at(clock::now());
+    plan.at(stream::now());
     // With --resume alone, typed at a terminal, the log is all the input.
     if !(keeping.resume.is_empty() && keeping.log.is_none())
         && args.files.is_empty()
@@ -59,7 +63,7 @@ pub fn run(
     {
         filter.files.push("/dev/null".into());
     }
-    let read_ahead = ahead::read_ahead(&filter.files, |line| plan.foresee_line(line));
+    let read_ahead = stream::read_ahead(&filter.files, |line| plan.foresee_line(line));
     if !runs {
         return dry::run(
             plan,
@@ -78,7 +82,7 @@ pub fn run(
         );
         stdio::message("tool-exec", &text);
     }
-    group::sweep();
+    groups::sweep();
     raise_limits();
     let (send, input) = mpsc::channel(4);
     stdio::read_in_thread(filter.files.clone(), filter.max_line, move |piece| {
@@ -86,61 +90,38 @@ pub fn run(
     })?;
     let at_once = Rc::new(Cell::new(false));
     let (asker, answers) = Asker::new(is_confined, redactor.clone());
-    let outputs = Outputs::new(redactor, args.keeping.max_result, args.keeping.keep_outputs);
-    let runners = Runners::new(
-        &args.tools,
+    let runners = Runners {
+        timeout: args.timeout,
+        max_output: args.max_output,
+        outputs: Outputs::new(redactor, keeping.max_result, keeping.keep_outputs),
+        commands: Commands::new(&args.tools, sandboxes),
+        sender: Sender::default(),
         backend,
-        args.timeout,
-        args.max_output,
-        outputs,
-        sandboxes,
-    );
-    let (mut calls, reports) = Calls::new(plan, runners, asker, Rc::clone(&at_once));
-    calls.continuation = args
-        .permissions
-        .continue_with
-        .is_none()
-        .then(|| continuation::continuation(args));
-    calls.cache = cache;
+    };
+    let is_continued_here = args.permissions.continue_with.is_none();
+    let options = CallOptions {
+        no_time: args.common.no_time,
+        progress: args.progress,
+        continuation: is_continued_here.then(|| approve::continuation(args)),
+        at_once: Rc::clone(&at_once),
+    };
     let log = records.log.clone();
-    calls.records = records;
-    (calls.no_time, calls.progress) = (args.common.no_time, args.progress);
-    let (reader, out, signals) = (
-        LineReader::new(&filter),
-        Writer::new(log)?,
-        Signals::take()?,
-    );
-    let cancels = Cancels::of(args.cancel_on.as_deref())?;
+    let (calls, reports) = Calls::new(plan, runners, (cache, records), asker, options);
     let session = Session {
-        reader,
-        out,
+        reader: LineReader::new(&filter),
+        out: Writer::new(log)?,
         calls,
         reports,
         answers,
         read_ahead,
-        cancels,
-        signals,
+        cancels: Cancels::of(args.cancel_on.as_deref())?,
+        signals: Signals::take()?,
         at_once,
     };
-    // Tokio panics where it has no files for its signals.
-    stdio::check_descriptors(12)?;
-    let limit = |error| Failure::Limit {
-        what: "the runtime cannot be started",
-        error,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(limit)?;
-    let run = async {
+    stream::block_on(async {
         supervisor::prepare();
         session.run(input).await
-    };
-    let status = runtime.block_on(tokio::task::LocalSet::new().run_until(run));
-    // The thread that watches the reader of the output, and a write that blocks, end with the
-    // process.
-    runtime.shutdown_background();
-    status
+    })
 }
 
 /// The cache: the folder that the user names, which must be usable, else the default one where a
@@ -190,4 +171,70 @@ fn settings(args: &Args) -> Settings {
         max_questions,
         max_repeats,
     }
+}
+
+// The sandboxes of a run, from what was typed.
+
+/// What confines the commands of these tools.
+///
+/// # Errors
+/// A sandbox that cannot be had, or a list that opens a file of this program.
+pub fn sandboxes(args: &Args, tools: &Tools) -> anyhow::Result<Sandboxes> {
+    Sandboxes::check(
+        args.confining.sandbox,
+        tools,
+        &folder_of(&args.tools),
+        &own_files(args),
+    )
+}
+
+/// What confines the servers of tools that are programs.
+pub fn confines(args: &Args) -> Confines {
+    Confines {
+        least: args.confining.sandbox,
+        protected: own_files(args),
+    }
+}
+
+/// The files of this program, which no command may write. Some of them need not exist yet.
+fn own_files(args: &Args) -> Vec<ProtectedFile> {
+    let keeping = &args.keeping;
+    let mut all = vec![("the tools file", args.tools.clone())];
+    let lists = [
+        ("the log", keeping.log.as_slice()),
+        ("the log", &keeping.resume),
+        ("the journal", keeping.journal.as_slice()),
+        ("the policy", args.permissions.policy.as_slice()),
+    ];
+    all.extend(
+        lists
+            .into_iter()
+            .flat_map(|(what, paths)| paths.iter().map(move |path| (what, path.clone()))),
+    );
+    all.push((
+        "the lock file",
+        LockFile::new(args.servers.lock.as_deref(), &args.tools).path,
+    ));
+    let hub = std::env::var_os(HUB)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
+    let cache = keeping
+        .cache
+        .clone()
+        .or_else(Cache::default_folder)
+        .filter(|_| !keeping.no_cache);
+    let places = [
+        ("the hub's socket", hub),
+        ("the cache", cache),
+        ("the folder of whole outputs", Spill::default_folder()),
+    ];
+    all.extend(
+        places
+            .into_iter()
+            .filter_map(|(what, path)| Some((what, path?))),
+    );
+    all.into_iter()
+        .map(|(what, path)| ProtectedFile { what, path })
+        .chain(standard_files())
+        .collect()
 }

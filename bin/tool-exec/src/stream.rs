@@ -1,12 +1,177 @@
 //! The two ends of the pipe, and the signals, beside child processes; the rules of lines and
 //! flushing are those of `stdio`.
 
-pub mod ahead;
 mod cancels;
-pub mod clock;
 mod output;
-mod signals;
 
 pub use cancels::Cancels;
 pub use output::Writer;
-pub use signals::Signals;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use stdio::Failure;
+use tokio::sync::watch;
+
+// Reading the input ahead, so that the answers that it holds already count before a call is looked
+// at.
+
+/// Hands `look` every line of the inputs before they are read, if all of them are files on disk:
+/// those can be read twice. Returns whether they are.
+pub fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool {
+    let stdin = [PathBuf::from("-")];
+    let files = if files.is_empty() { &stdin[..] } else { files };
+    let mut all = Vec::new();
+    for path in files {
+        let reader: Box<dyn Read> = if path == Path::new("-") {
+            match Stdin::new() {
+                Some(stdin) => Box::new(stdin),
+                None => return false,
+            }
+        } else {
+            // Looked at before it is opened: a pipe that is opened and closed again costs its
+            // writer its reader.
+            match path
+                .metadata()
+                .ok()
+                .filter(|m| m.is_file())
+                .and_then(|_| File::open(path).ok())
+            {
+                Some(file) => Box::new(file),
+                None => return false,
+            }
+        };
+        all.push(BufReader::new(reader));
+    }
+    let mut line = Vec::new();
+    for mut reader in all {
+        while matches!(reader.read_until(b'\n', &mut line), Ok(n) if n > 0) {
+            if let Ok(line) = std::str::from_utf8(&line) {
+                look(line.trim_end_matches(['\n', '\r']));
+            }
+            line.clear();
+        }
+    }
+    true
+}
+
+/// Standard input that is a file on disk, read from its current offset without moving that.
+struct Stdin {
+    file: OwnedFd,
+    at: u64,
+}
+
+impl Stdin {
+    fn new() -> Option<Self> {
+        let stdin = std::io::stdin();
+        let meta = rustix::fs::fstat(&stdin).ok()?;
+        if rustix::fs::FileType::from_raw_mode(meta.st_mode) != rustix::fs::FileType::RegularFile {
+            return None;
+        }
+        let at = rustix::fs::tell(&stdin).ok()?;
+        Some(Stdin {
+            file: rustix::io::dup(&stdin).ok()?,
+            at,
+        })
+    }
+}
+
+impl Read for Stdin {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let n = rustix::io::pread(&self.file, into, self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+// The clock.
+
+/// Milliseconds since 1970; 0 before.
+pub fn now() -> u64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+// SIGINT and SIGTERM: how many have come, and the latest.
+
+/// How long the command gets to end by itself after the second signal: twice what it needs where it
+/// waits.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// The signals that have come; each clone sees all that its original has not seen.
+#[derive(Clone, Debug)]
+pub struct Signals {
+    /// How many have come, and the latest.
+    received: watch::Receiver<(u32, i32)>,
+    seen: u32,
+}
+
+impl Signals {
+    /// Takes over both signals. Some time after the second one the process ends, even in the middle
+    /// of its work: the runtime sees a signal only where it waits, and the validation of arguments
+    /// computes for seconds at worst. Supervisors end what still runs.
+    ///
+    /// # Errors
+    /// [`Failure::Limit`].
+    pub fn take() -> Result<Self, Failure> {
+        let (send, received) = watch::channel((0, 0));
+        stdio::each_signal(move |signal| {
+            send.send_modify(|(count, latest)| (*count, *latest) = (*count + 1, signal));
+            let end = move || {
+                std::thread::sleep(BUSY);
+                stdio::message(
+                    "tool-exec",
+                    "ended in the middle of its work by the second signal",
+                );
+                std::process::exit(128 + signal);
+            };
+            if send.borrow().0 == 2 && stdio::thread(end).is_err() {
+                end();
+            }
+        })?;
+        Ok(Signals { received, seen: 0 })
+    }
+
+    /// Waits for the next signal and returns its number.
+    pub async fn next(&mut self) -> i32 {
+        let seen = self.seen;
+        match self
+            .received
+            .wait_for(|(count, _)| *count > seen)
+            .await
+            .map(|received| received.1)
+        {
+            Ok(signal) => {
+                self.seen += 1;
+                signal
+            }
+            Err(_) => std::future::pending().await, // the thread never ends
+        }
+    }
+}
+
+/// Runs a future to its end, with the tasks that it starts on this thread.
+///
+/// # Errors
+/// Those of the future, and [`Failure::Limit`].
+pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    // Tokio panics where it has no files for its signals.
+    stdio::check_descriptors(12)?;
+    let limit = |error| Failure::Limit {
+        what: "the runtime cannot be started",
+        error,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(limit)?;
+    let result = runtime.block_on(tokio::task::LocalSet::new().run_until(work));
+    // The thread that watches the reader of the output, and a write that blocks, end with the
+    // process.
+    runtime.shutdown_background();
+    result
+}

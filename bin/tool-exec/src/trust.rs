@@ -1,7 +1,7 @@
 //! Whether a file that decides what runs can be trusted: only this user or root could have written
 //! it.
 
-use crate::command::folder_of;
+use super::command::folder_of;
 use anyhow::{Context, bail};
 use rustix::fs::{FileType, Stat, lstat, stat};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,8 @@
 //! A turn as it is read: its calls run, or what would run is shown.
 
-mod active;
 mod calls;
 pub mod dry;
-mod failure;
 mod session;
 
-pub use calls::Calls;
+pub use calls::{CallOptions, Calls};
 pub use session::Session;

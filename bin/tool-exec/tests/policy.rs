@@ -66,7 +66,7 @@ fn a_mistake_in_a_policy_is_one_line_and_nothing_runs() {
     for (policy, says) in [
         (
             "aprove = \"all\"",
-            "policy.toml: line 1: \"aprove\" is unknown",
+            "policy.toml: line 1: unknown field `aprove`",
         ),
         (
             "[[rule]]\ntool = \"put\"\nwhen.txt = { regex = \"x\" }\nthen = \"deny\"",

@@ -1,7 +1,6 @@
 //! The arguments of one call: checked once, kept as text.
 
-use crate::canonical::{Hash, by_value, canonical, digest};
-use crate::refusal::Refusal;
+use super::canonical::{Hash, by_value, canonical, digest};
 use event::Raw;
 use json::Shape;
 use std::borrow::Cow;
@@ -82,11 +81,11 @@ impl Arguments {
             out.push_str(&key);
             out.push('=');
             out.push_str(&plain(value));
-            if out.len() > 4 * crate::result::SUMMARY {
+            if out.len() > 4 * super::result::SUMMARY {
                 break;
             }
         }
-        crate::result::one_line(&out)
+        super::result::one_line(&out)
     }
 
     fn raw(&self) -> Option<Raw<'_>> {
@@ -108,6 +107,67 @@ fn has_nul(value: Raw<'_>) -> bool {
         || value
             .entries()
             .any(|(key, member)| key.contains('\0') || has_nul(member))
+}
+
+// Why the arguments of a call are refused.
+
+/// The longest item of a command line on Linux, in bytes: `MAX_ARG_STRLEN` without the final zero
+/// byte (execve(2)).
+pub const MAX_ITEM: usize = 131_071;
+
+/// The longest address of a request, in bytes. Servers take 8,000 at least (RFC 9110, section 4.1),
+/// and few take more than this.
+pub const MAX_URL: usize = 16 * 1024;
+
+/// Why arguments are refused. The text is written for the model, which can correct them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The text is not JSON, or two parsers could read it differently.
+    #[error("{0}")]
+    Json(#[from] json::JsonError),
+    /// The text is JSON, but not an object.
+    #[error("the arguments are a JSON {0}, not an object")]
+    NotAnObject(&'static str),
+    /// A string or a key contains U+0000, which ends an item of a command line.
+    #[error("a text holds the character U+0000")]
+    Nul,
+    /// A key that the schema does not declare.
+    #[error("the key {0} is not declared")]
+    Undeclared(String),
+    /// The arguments do not fit the schema.
+    #[error("{0}")]
+    Schema(String),
+    /// The command would read a value as an option.
+    #[error("the value of {0:?} begins with \"-\", which the command would read as an option")]
+    Option(String),
+    /// An item of the command line would exceed [`MAX_ITEM`].
+    #[error("with the value of {0:?} an item of the command line has {1} bytes, the system's limit is {limit}", limit = MAX_ITEM)]
+    TooLong(String, usize),
+    /// The path of an address needs an argument that is missing.
+    #[error("{0:?} is missing, and the address needs it")]
+    NoSegment(String),
+    /// A value would change the path of an address.
+    #[error(
+        "the value of {0:?} cannot be a part of an address: it is empty, or leads to another folder (\".\", \"..\")"
+    )]
+    Segment(String),
+    /// An address would exceed [`MAX_URL`].
+    #[error("the address would have {0} bytes, the limit is {limit}", limit = MAX_URL)]
+    LongUrl(usize),
+    /// What an earlier stage found wrong with the call.
+    #[error("{0}")]
+    Earlier(String),
+}
+
+// The key of a result in the cache.
+
+/// The key of a call's result: a digest of the tool's definition, the canonical arguments, and all
+/// of `around` that could change the result: what really runs, its environment, its folder, its
+/// sandbox. Whatever could change the result changes the key.
+pub fn key(definition: &Hash, arguments: &Arguments, around: &[Vec<u8>]) -> Hash {
+    let canonical = arguments.canonical();
+    let texts: [&[u8]; 2] = [definition, canonical.as_bytes()];
+    digest(texts.into_iter().chain(around.iter().map(Vec::as_slice)))
 }
 
 #[cfg(test)]
@@ -169,6 +229,43 @@ mod tests {
         assert_eq!(
             (a.get("__proto__").unwrap().text(), a.summary().as_str()),
             ("1", "__proto__=1, constructor=x")
+        );
+    }
+}
+
+#[cfg(test)]
+mod cache_tests {
+    use super::*;
+
+    #[test]
+    fn whatever_could_change_the_result_changes_the_key() {
+        let args = |text| Arguments::read(text).unwrap();
+        let around = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| text.as_bytes().to_vec())
+                .collect::<Vec<_>>()
+        };
+        let base = key(&[1; 32], &args(r#"{"a":1,"b":2}"#), &around(&["A", "x"]));
+        assert_eq!(
+            base,
+            key(&[1; 32], &args(r#"{ "b":2, "a":1 }"#), &around(&["A", "x"]))
+        );
+        assert_ne!(
+            base,
+            key(&[2; 32], &args(r#"{"a":1,"b":2}"#), &around(&["A", "x"]))
+        );
+        assert_ne!(
+            base,
+            key(&[1; 32], &args(r#"{"a":1,"b":3}"#), &around(&["A", "x"]))
+        );
+        assert_ne!(
+            base,
+            key(&[1; 32], &args(r#"{"a":1,"b":2}"#), &around(&["A", "y"]))
+        );
+        assert_ne!(
+            base,
+            key(&[1; 32], &args(r#"{"a":1,"b":2}"#), &around(&["Ax"]))
         );
     }
 }

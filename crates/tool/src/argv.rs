@@ -12,8 +12,7 @@
 //! - `{{name}}` is the text `{name}`. Braces that hold anything but a name are text.
 //! - A string gives its text, any other value its JSON.
 
-use crate::argument::{Arguments, plain};
-use crate::refusal::{MAX_ITEM, Refusal};
+use super::argument::{Arguments, MAX_ITEM, Refusal, plain};
 
 /// A command line with places for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]

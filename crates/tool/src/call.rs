@@ -1,8 +1,7 @@
 //! One call of a model, from its event or from the assistant's message.
 
-use crate::argument::Arguments;
-use crate::canonical::{Hash, digest, hex};
-use crate::refusal::Refusal;
+use super::argument::{Arguments, Refusal};
+use super::canonical::{Hash, digest, hex};
 use event::payload::ToolCall;
 use event::{Event, Raw, Text};
 

@@ -3,19 +3,14 @@
 
 mod command;
 mod http;
-mod mcp;
-pub(crate) mod members;
-mod sandbox;
 
-pub use command::{CommandRun, Limits};
+pub use command::{CommandRun, Limits, Network, Sandbox, SandboxKind};
 pub use http::{AllowedAddresses, CALL_ID, HttpRequest, HttpRun, VariableError, VariableText};
-pub use mcp::McpRun;
-pub use sandbox::{Network, Sandbox, SandboxKind};
 
-use crate::argument::Arguments;
-use crate::class::Class;
-use crate::refusal::Refusal;
-use members::{bytes, take, time};
+use super::approval::Class;
+use super::argument::{Arguments, Refusal};
+use super::canonical::Hash;
+use super::members::{BYTES, FLAG, Kind, Members, TIME};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -60,14 +55,20 @@ pub struct Exec {
     pub max_result: Option<usize>,
 }
 
-/// The members of `exec` that every way to run a tool shares.
-const SHARED: [&str; 6] = [
+/// The members of `exec`.
+const MEMBERS: [&str; 12] = [
+    "command",
+    "env",
+    "cwd",
+    "limits",
+    "sandbox",
     "class",
     "timeout",
     "cache",
     "return_directly",
     "max_output",
     "max_result",
+    "http",
 ];
 
 impl Exec {
@@ -76,32 +77,12 @@ impl Exec {
     /// # Errors
     /// The first mistake, with the remedy.
     pub(crate) fn read(exec: Value, declared: &dyn Fn(&str) -> bool) -> Result<Exec, String> {
-        let Value::Object(mut exec) = exec else {
-            return Err("exec is not an object, write {\"command\":[…]}".to_owned());
-        };
-        let known = || {
-            command::MEMBERS
-                .into_iter()
-                .chain(SHARED)
-                .chain([http::MEMBER])
-        };
-        if let Some(key) = exec
-            .keys()
-            .find(|key| !known().any(|known| known == key.as_str()))
-        {
-            return Err(format!(
-                "exec.{key} is unknown, exec may have {}",
-                known().collect::<Vec<_>>().join(", ")
-            ));
-        }
-        exec.retain(|_, value| !value.is_null());
-        let run = match exec.remove(http::MEMBER) {
+        let example = "{\"command\":[\"program\",\"argument\"]}";
+        let mut exec = Members::of(exec, "exec", &MEMBERS, example)?;
+        let run = match exec.value("http") {
             None => Run::Command(CommandRun::read(&mut exec, declared)?),
             Some(member) => {
-                if let Some(key) = command::MEMBERS
-                    .into_iter()
-                    .find(|key| exec.contains_key(*key))
-                {
+                if let Some(key) = command::MEMBERS.iter().find(|key| exec.has(key)) {
                     return Err(format!(
                         "exec.{key} is for a command and exec.http for a request, keep one of them"
                     ));
@@ -109,45 +90,20 @@ impl Exec {
                 Run::Http(HttpRun::read(member, declared)?)
             }
         };
-        let class = match exec.remove("class") {
-            Some(Value::String(word)) => Class::of(&word),
-            None => Some(Class::default()),
-            _ => None,
-        };
-        let mut size = |key: &str| -> Result<Option<usize>, String> {
-            let size = take(
-                &mut exec,
-                key,
-                "a number of bytes, such as 65536 or \"64K\"",
-                bytes,
-            )?;
-            Ok(size.map(|n| usize::try_from(n).unwrap_or(usize::MAX)))
-        };
-        let (max_output, max_result) = (size("max_output")?, size("max_result")?);
+        let class = Kind(
+            "\"read\", \"write\" or \"danger\"",
+            |value| Class::of(value.as_str()?),
+            true,
+        );
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Ok(Exec {
             run,
-            class: class.ok_or("exec.class must be \"read\", \"write\" or \"danger\"")?,
-            timeout: take(
-                &mut exec,
-                "timeout",
-                "a time above 0, such as \"30s\" or 30",
-                time,
-            )?,
-            cache: take(
-                &mut exec,
-                "cache",
-                "a time to live above 0, such as \"10m\" or 600",
-                time,
-            )?,
-            return_directly: take(
-                &mut exec,
-                "return_directly",
-                "true or false",
-                Value::as_bool,
-            )?
-            .unwrap_or(false),
-            max_output,
-            max_result,
+            class: exec.take("class", &class)?.unwrap_or_default(),
+            timeout: exec.take("timeout", &TIME)?,
+            cache: exec.take("cache", &TIME)?,
+            return_directly: exec.take("return_directly", &FLAG)?.unwrap_or(false),
+            max_output: exec.take("max_output", &BYTES)?.map(size),
+            max_result: exec.take("max_result", &BYTES)?.map(size),
         })
     }
 
@@ -157,11 +113,9 @@ impl Exec {
     /// # Errors
     /// The first mistake, with the remedy.
     pub(crate) fn check_places(&self, always: &dyn Fn(&str) -> bool) -> Result<(), String> {
-        #[allow(irrefutable_let_patterns, reason = "only a command has places")]
-        if let Run::Command(command) = &self.run {
-            command.template.check_places(always)
-        } else {
-            Ok(())
+        match &self.run {
+            Run::Command(command) => command.template.check_places(always),
+            Run::Http(_) | Run::Mcp(_) => Ok(()),
         }
     }
 
@@ -176,4 +130,21 @@ impl Exec {
             Run::Mcp(tool) => Ok(Work::Mcp(tool.clone())),
         }
     }
+}
+
+// A tool of a server of tools.
+
+/// A tool of a server of tools. No tools file has this member of `exec`: the tools come from the
+/// servers of `mcpServers`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpRun {
+    /// The server's name in the tools file.
+    pub server: String,
+    /// The tool's name at the server.
+    pub tool: String,
+    /// The digest of its definition as it was locked.
+    pub definition: Hash,
+    /// The working folder of the server's program, relative to the folder of the tools file;
+    /// `None`: the caller's own.
+    pub cwd: Option<String>,
 }

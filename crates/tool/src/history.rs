@@ -1,16 +1,15 @@
 //! What limits need to know of a conversation: what was started, what it used, and which results
 //! came.
 
-use crate::argument::Arguments;
-use crate::call::{CallKey, RequestedCall};
-use crate::policy::Policy;
-use crate::policy::counts::Counts;
-use crate::repeats::Repeats;
-use crate::result::Status;
-use crate::starts::Starts;
+use super::argument::Arguments;
+use super::call::{CallKey, RequestedCall};
+use super::canonical::{Hash, digest};
+use super::policy::Policy;
+use super::policy::counts::Counts;
+use super::result::Status;
 use event::payload::{SessionStats, ToolResult, ToolUse};
 use event::{Event, Kind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// What limits need to know of a conversation. It comes from a log, from the input, and from this
@@ -134,5 +133,155 @@ impl History {
         let arguments = call.arguments.as_ref().ok()?;
         let why = self.counts.over(&self.policy, &call.name, arguments, now)?;
         Some(format!("The call was not run: {why}. Go on without it."))
+    }
+}
+
+// How often calls have been started.
+
+/// How often calls have been started, by stream and id.
+#[derive(Debug, Default)]
+pub(crate) struct Starts(HashMap<CallKey, Count>);
+
+#[derive(Debug, Default)]
+struct Count {
+    /// The times of those that have one. A log and a journal hold the same start with the same
+    /// time.
+    times: HashSet<u64>,
+    /// How many have none.
+    untimed: u32,
+}
+
+impl Starts {
+    /// Takes a `tool_use` event. Returns whether it is a start that was not known.
+    pub fn event(&mut self, event: &Event<'_>) -> bool {
+        let ToolUse {
+            tool_id, timestamp, ..
+        } = ToolUse::read(event);
+        !tool_id.is_empty()
+            && self.count(
+                (
+                    event.stream().map(|s| s.text().into()),
+                    tool_id.str().into(),
+                ),
+                timestamp,
+            )
+    }
+
+    /// Counts a start at this time, in milliseconds since 1970, if it is known. Returns whether it
+    /// is a new one.
+    pub fn count(&mut self, call: CallKey, time: Option<u64>) -> bool {
+        let count = self.0.entry(call).or_default();
+        match time {
+            Some(time) => count.times.insert(time),
+            None => {
+                count.untimed += 1;
+                true
+            }
+        }
+    }
+
+    /// How often this call has been started.
+    pub fn of(&self, call: &CallKey) -> u32 {
+        let count = |count: &Count| {
+            u32::try_from(count.times.len())
+                .unwrap_or(u32::MAX)
+                .saturating_add(count.untimed)
+        };
+        self.0.get(call).map_or(0, count)
+    }
+}
+
+// The loop guard: the same call again and again, with the same result.
+
+/// The calls since the last message of a user, with their results. A turn counts once, however
+/// often it has the call.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    /// How many turns there were.
+    turns: u64,
+    /// The calls whose results are to come: what each asks for, and its turn.
+    open: HashMap<CallKey, (Hash, u64)>,
+    /// Calls whose results do not count, since the call did not run.
+    unrun: HashSet<CallKey>,
+    /// The last result of each call, in how many turns in a row it came, and the last of those
+    /// turns.
+    results: HashMap<Hash, (Hash, u32, u64)>,
+}
+
+impl Repeats {
+    /// A user has written: what follows is another task.
+    pub fn user(&mut self) {
+        *self = Repeats::default();
+    }
+
+    /// Takes the calls of an assistant's message.
+    pub fn turn(&mut self, calls: &[RequestedCall]) {
+        self.turns += 1;
+        for call in calls {
+            self.unrun.remove(&call.key());
+            if let Some(meaning) = call.meaning() {
+                self.open.insert(call.key(), (meaning, self.turns));
+            }
+        }
+    }
+
+    /// Takes the status of a call's result. The tool message with its text follows.
+    pub fn status(&mut self, call: CallKey, status: Status) {
+        if matches!(status, Status::Denied | Status::Cancelled | Status::Pending) {
+            self.unrun.insert(call);
+        }
+    }
+
+    /// Takes the text of a tool message.
+    pub fn result(&mut self, call: &CallKey, text: &str) {
+        let Some((meaning, turn)) = self.open.remove(call) else {
+            return;
+        };
+        if self.unrun.remove(call) {
+            return;
+        }
+        let result = digest([text.as_bytes()]);
+        let seen = self.results.entry(meaning).or_insert((result, 0, 0));
+        if seen.0 != result {
+            *seen = (result, 1, turn);
+        } else if seen.2 != turn {
+            (seen.1, seen.2) = (seen.1 + 1, turn);
+        }
+    }
+
+    /// In how many turns in a row the call had the same result.
+    pub fn of(&self, call: &RequestedCall) -> u32 {
+        let seen = call
+            .meaning()
+            .and_then(|meaning| self.results.get(&meaning));
+        seen.map_or(0, |(_, count, _)| *count)
+    }
+}
+
+#[cfg(test)]
+mod starts_tests {
+    use super::*;
+    use event::Scanner;
+
+    #[test]
+    fn a_start_in_two_logs_is_one() {
+        let mut starts = Starts::default();
+        let mut take = |line: &str| starts.event(&Scanner::default().read(line).unwrap());
+        let line = r#"{"type":"tool_use","tool_id":"a","tool_name":"w","timestamp":7}"#;
+        assert!(take(line) && !take(line));
+        take(&line.replace('7', "8"));
+        take(&line.replace("\"a\"", "\"b\""));
+        take(&line.replace("\"type\"", "\"stream\":\"s\",\"type\""));
+        take(r#"{"type":"tool_use","tool_id":"b","tool_name":"w"}"#);
+        take(r#"{"type":"tool_use","tool_name":"w"}"#);
+        let key = |id: &str| (None, id.into());
+        assert_eq!(
+            (
+                starts.of(&key("a")),
+                starts.of(&key("b")),
+                starts.of(&key("c"))
+            ),
+            (2, 2, 0)
+        );
     }
 }

@@ -1,19 +1,16 @@
 //! Whether a call may run, and with which command line.
 
-use crate::approval::{AnswerSource, Reason};
-use crate::call::RequestedCall;
-use crate::call_digest::call_hash;
-use crate::call_hash::CallHash;
-use crate::call_reference::CallReference;
-use crate::canonical::Hash;
-use crate::class::Class;
-use crate::consent::{Consent, denied, forbidden};
-use crate::exec::Work;
-use crate::policy::{Effect, Policy};
-use crate::refusal::Refusal;
-use crate::result::{Answer, Status};
-use crate::rules::Rules;
-use crate::tools::{Tool, Tools};
+use super::approval::{AnswerSource, ApprovalLevel, Class, Reason};
+use super::argument::Refusal;
+use super::call::RequestedCall;
+use super::canonical::Hash;
+use super::exec::Work;
+use super::policy::{Effect, Policy};
+use super::reference::{CallHash, CallReference, Continuation, call_hash};
+use super::result::{Answer, Status};
+use super::tools::{Tool, Tools};
+use event::Glob;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// The longest list of names, and the longest schema, in an answer for the model, in bytes.
@@ -192,6 +189,127 @@ fn invalid(tool: &Tool, why: &Refusal) -> Answer {
             "The call was not run, its arguments are not valid: {why}. The tool {name:?} takes {schema}{cut}. Correct the arguments and call it again."
         ),
     )
+}
+
+// Whether a call has the yes that it needs, and the answers to calls that have not.
+
+/// Whether a call has the yes that it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// It needs none.
+    NotNeeded,
+    /// It has one.
+    Given(AnswerSource),
+    /// It got a no; with the answer for the model.
+    Refused(AnswerSource, Answer),
+    /// It ran, a person says, and gives its result.
+    Ran(Answer),
+    /// It needs a person's.
+    Needed(Reason),
+}
+
+/// The answer to a call that waits for a person.
+pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> Answer {
+    let (yes, no) = (
+        rules.continuation.with("--approve-call", [call]),
+        rules.continuation.with("--deny-call", [call]),
+    );
+    let text = if *reason == Reason::Started {
+        let ran = rules.continuation.with_result(call);
+        format!(
+            "The call is not run again by itself: {reason}. It waits for a person, who looks what it did. If it ran, give its result with: {ran} ; \
+             if it did not and must not run: {no} ; if it is to run again: {yes}"
+        )
+    } else {
+        format!(
+            "The call was not run: {reason}. It waits for a person: run it with: {yes} ; or refuse it with: {no}"
+        )
+    };
+    let changed = match other_approval(rules, call) {
+        Some(other) => format!(
+            " (Approved, but not this: the call that was approved under this id has the hash {other}. The arguments or the \
+             definition of the tool have changed since, or the call has been started since.)"
+        ),
+        None => String::new(),
+    };
+    Answer {
+        hash: Some(call.hash),
+        ..Answer::new(Status::Pending, text + &changed)
+    }
+}
+
+/// The hash of an approval under the id of `call` for another call.
+fn other_approval(rules: &Rules, call: &CallReference) -> Option<CallHash> {
+    let mut others: Vec<_> = rules
+        .approved
+        .iter()
+        .filter(|other| other.id == call.id && other.hash != call.hash)
+        .collect();
+    others.sort_by_key(|other| other.hash.to_string()); // a set has no order
+    others.first().map(|other| other.hash)
+}
+
+/// The answer to a call that a person has refused. `started`: an earlier run started it.
+pub(crate) fn denied(started: bool) -> Answer {
+    let what = if started {
+        "A person decided not to run the call again. It had been started before, and its result is not known"
+    } else {
+        "A person refused the call, and it was not run"
+    };
+    Answer::new(
+        Status::Denied,
+        format!("{what}. Do not repeat it; go on without it, or ask the user."),
+    )
+}
+
+/// The answer to a call that a rule of the policy refuses, for this reason.
+pub(crate) fn forbidden(reason: &str) -> Answer {
+    let text = format!(
+        "The call was not run: the policy does not allow it ({reason}). Do not repeat it; go on without it, or ask the user."
+    );
+    Answer::new(Status::Denied, text)
+}
+
+/// The answer to a call of a turn in which a person has been asked about `most` calls.
+pub(crate) fn too_many_questions(most: usize) -> Answer {
+    let text = format!(
+        "The call was not run: it needs a person's approval, and a person is asked about at most {most} calls of a turn. \
+         Do with fewer such calls, or make them in a later turn."
+    );
+    Answer::new(Status::Denied, text)
+}
+
+// The rules of what may run, and the answers that were given before the run.
+
+/// The rules of what may run, and a person's answers.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// If there are any, a name must match one of them.
+    pub allow: Vec<Glob>,
+    /// A tool whose name matches one of these never runs, even if it matches one in `allow`.
+    pub deny: Vec<Glob>,
+    /// Which classes need a person's yes.
+    pub approve: ApprovalLevel,
+    /// The calls that a person has approved. Each approval counts for one start.
+    pub approved: HashSet<CallReference>,
+    /// The calls that a person has refused, even if they are in `approved` too.
+    pub denied: HashSet<CallReference>,
+    /// The results that a person gave for calls that had been started, in place of the results that
+    /// were never recorded.
+    pub results: HashMap<CallReference, String>,
+    /// The tools, by name and definition, whose calls a person has approved for the rest of the
+    /// run.
+    pub always: HashSet<(String, Hash)>,
+    /// The command that continues the run, for the texts of pending calls.
+    pub continuation: Continuation,
+}
+
+impl Rules {
+    /// Whether tools of that name may run.
+    pub fn let_through(&self, name: &str) -> bool {
+        !self.deny.iter().any(|glob| glob.matches(name))
+            && (self.allow.is_empty() || self.allow.iter().any(|glob| glob.matches(name)))
+    }
 }
 
 #[cfg(test)]

@@ -8,81 +8,40 @@
 mod approval;
 mod argument;
 mod argv;
-mod binary;
-mod cache;
 mod call;
-mod call_answer;
-mod call_digest;
-mod call_hash;
-mod call_reference;
-mod cancel;
 mod canonical;
-mod class;
-mod commit;
-mod consent;
-mod continuation;
 mod exec;
-mod failure;
 mod history;
-mod intake;
 mod judge;
 mod log;
-mod logged_call;
 pub mod mcp;
-mod names;
-mod number;
+mod members;
+mod output;
 mod plan;
 mod policy;
-mod pretty;
-mod progress;
-mod questions;
-mod refusal;
-mod repeats;
+mod reference;
 mod result;
-mod retract;
-mod rules;
-mod schedule;
-mod seen;
-mod shorten;
-mod starts;
-mod step;
-mod tally;
 mod tools;
-mod turn;
 mod visible;
 
-pub use approval::{AnswerSource, ApprovalLevel, PersonAnswer, Reason};
-pub use argument::Arguments;
+pub use approval::{AnswerSource, ApprovalLevel, Class, PersonAnswer, Reason};
+pub use argument::{Arguments, MAX_ITEM, MAX_URL, Refusal, key as cache_key};
 pub use argv::Template;
-pub use binary::{BinaryKind, binary};
-pub use cache::key as cache_key;
 pub use call::RequestedCall;
-pub use call_answer::CallAnswer;
-pub use call_digest::call_hash;
-pub use call_hash::CallHash;
-pub use call_reference::{CallReference, ReferenceError};
 pub use canonical::{Hash, hex, sha256};
-pub use class::Class;
-pub use consent::Consent;
-pub use continuation::{Continuation, shell_word};
 pub use event::Glob;
 pub use exec::{
-    AllowedAddresses, CALL_ID, CommandRun, Exec, HttpRequest, HttpRun, Limits, McpRun, Run,
-    VariableError, VariableText, Work,
+    AllowedAddresses, CALL_ID, CommandRun, Exec, HttpRequest, HttpRun, Limits, McpRun, Network,
+    Run, Sandbox, SandboxKind, VariableError, VariableText, Work,
 };
-pub use exec::{Network, Sandbox, SandboxKind};
-pub use failure::CallFailure;
-pub use judge::{Judge, ReadyCall};
+pub use judge::{Consent, Judge, ReadyCall, Rules};
 pub use log::Log;
-pub use plan::Plan;
+pub use output::{BinaryKind, CommandProgress, ProgressLines, binary, shorten};
+pub use plan::{Order, Plan, PlanStep, Settings, Tally};
 pub use policy::{Budget, Effect, Policy, PolicyError, Rate, Rule};
-pub use pretty::pretty;
-pub use progress::{CommandProgress, ProgressLines};
-pub use refusal::{MAX_ITEM, MAX_URL, Refusal};
-pub use result::{Answer, Status, message, one_line, text};
-pub use rules::Rules;
-pub use shorten::shorten;
-pub use step::{Order, PlanStep, Settings};
-pub use tally::Tally;
+pub use reference::{
+    CallAnswer, CallHash, CallReference, Continuation, ReferenceError, call_hash, shell_word,
+};
+pub use result::{Answer, CallFailure, Ran, Status, message, one_line, text};
 pub use tools::{FileError, Tool, Tools};
-pub use visible::{is_unclear, visible_json};
+pub use visible::{is_unclear, pretty, visible_json};

@@ -5,15 +5,9 @@
 //! Nothing here starts a server or asks one.
 
 mod definition;
-mod difference;
 mod lock;
-mod name;
 mod server;
-mod variable;
 
-pub use definition::{Definition, hidden};
-pub use difference::{Change, differences};
-pub use lock::{LOCK_VERSION, Lock, LockError, LockedServer};
-pub use name::offered_name;
-pub use server::{ClassRule, Endpoint, Link, Program, Server, Servers};
-pub use variable::{MissingVariable, fill};
+pub use definition::{Definition, hidden, offered_name};
+pub use lock::{Change, LOCK_VERSION, Lock, LockError, LockedServer, differences};
+pub use server::{ClassRule, Endpoint, Link, MissingVariable, Program, Server, Servers, fill};

@@ -9,21 +9,25 @@
 //!   stopped.
 //! - No call runs twice: neither one that a log answers nor one that the input repeats.
 
-use crate::approval::PersonAnswer;
-use crate::call::RequestedCall;
-use crate::call_hash::CallHash;
-use crate::judge::Judge;
-use crate::log::Log;
-use crate::result::Answer;
-use crate::retract::{cancelled, contradicted, taken_back};
-use crate::schedule::{Schedule, StreamName};
-use crate::step::{PlanStep, Settings};
-use crate::tally::{Tally, may_hold_event};
-use crate::turn::{CallState, StopCause};
-use event::payload::{Message, Retract, StreamEnd, StreamStart, Warning};
+mod questions;
+mod retract;
+mod schedule;
+mod seen;
+mod turn;
+
+use super::approval::{AnswerSource, PersonAnswer, Reason};
+use super::call::RequestedCall;
+use super::judge::{Judge, ReadyCall};
+use super::log::Log;
+use super::reference::CallHash;
+use super::result::Answer;
+use event::payload::{Message, Retract, StreamEnd, StreamStart, Verdict, Warning};
 use event::{Event, Kind, Text};
+use retract::{cancelled, contradicted, taken_back};
+use schedule::{Schedule, StreamName};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use turn::{CallState, StopCause, Turn};
 
 /// The plan. It takes events and the answers of calls that ran; take [`Plan::steps`] after each.
 #[derive(Debug, Default)]
@@ -214,6 +218,7 @@ impl Plan {
         });
         if stopped == Some(StopCause::TakenBack) {
             schedule.steps.push(PlanStep::Result {
+                key,
                 call: Rc::clone(&planned.call),
                 answer: Rc::clone(&answer),
             });
@@ -423,4 +428,160 @@ fn in_order(turns: &HashMap<StreamName, u64>) -> Vec<StreamName> {
         .into_iter()
         .map(|(stream, _)| stream.clone())
         .collect()
+}
+
+// The settings of a plan, and its steps.
+
+/// The order in which results are written. Tool messages are always in call order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The order of the calls in the message.
+    #[default]
+    Call,
+    /// The order in which the calls end.
+    Completion,
+}
+
+/// The settings of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How many calls may run at once, at least 1.
+    pub jobs: usize,
+    /// The order of results.
+    pub order: Order,
+    /// The choice whose calls are run.
+    pub choice: u32,
+    /// How many calls of one turn are run; further ones are denied.
+    pub max_calls: usize,
+    /// Whether a person can be asked. If not, a call that needs a yes is pending.
+    pub can_ask: bool,
+    /// How many calls of one turn may wait for a person's answer; further ones are denied.
+    pub max_questions: usize,
+    /// After how many turns in a row with the same result the same call does not run again; 0:
+    /// never.
+    pub max_repeats: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            jobs: 8,
+            order: Order::Call,
+            choice: 0,
+            max_calls: 1024,
+            can_ask: false,
+            max_questions: 20,
+            max_repeats: 3,
+        }
+    }
+}
+
+/// One thing to do.
+#[derive(Debug)]
+pub enum PlanStep {
+    /// Start this call, and pass its answer to [`super::Plan::done`].
+    Start {
+        /// The key of the call for [`super::Plan::done`] and [`PlanStep::Stop`].
+        key: u64,
+        /// The call.
+        call: Rc<RequestedCall>,
+        /// What to run.
+        ready: Rc<ReadyCall>,
+    },
+    /// Ask a person whether this call may run, and pass the answer to [`super::Plan::answered`].
+    /// There is one question at a time.
+    Ask {
+        /// The key of the call.
+        key: u64,
+        /// The call.
+        call: Rc<RequestedCall>,
+        /// What would run.
+        ready: Rc<ReadyCall>,
+        /// Why it needs a yes.
+        reason: Reason,
+    },
+    /// Withdraw the question; no answer is expected any more.
+    Withdraw {
+        /// The key of the call.
+        key: u64,
+    },
+    /// Write the `approval` event: a person or a rule has answered for a call.
+    Approval {
+        /// The call.
+        call: Rc<RequestedCall>,
+        /// What would run.
+        ready: Rc<ReadyCall>,
+        /// What was answered.
+        verdict: Verdict,
+        /// Where the answer came from.
+        source: AnswerSource,
+    },
+    /// Stop a call that runs; its answer still goes to [`super::Plan::done`].
+    Stop {
+        /// The key of its start.
+        key: u64,
+    },
+    /// Write the `tool_result`.
+    Result {
+        /// The key of the call, that of its start if it was started.
+        key: u64,
+        /// The call.
+        call: Rc<RequestedCall>,
+        /// Its answer.
+        answer: Rc<Answer>,
+    },
+    /// Write the tool message.
+    Message {
+        /// The call.
+        call: Rc<RequestedCall>,
+        /// Its answer.
+        answer: Rc<Answer>,
+    },
+}
+
+// The counts of a plan, from which a command makes its exit status.
+
+/// The counts of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Tool messages.
+    pub messages: u64,
+    /// Whether a result is the turn's final answer.
+    pub is_final: bool,
+    /// Calls that wait for a person.
+    pub pending: u64,
+    /// Calls that no message confirmed although their stream did not fail.
+    pub unconfirmed: u64,
+    /// Calls that were started.
+    pub started: u64,
+    /// Streams that failed, or ended without a `stream_end`.
+    pub failed: u64,
+    /// Streams whose deltas no stage merged: they ended without a `tool_call` and without the
+    /// assistant's message.
+    pub unmerged: u64,
+    /// Whether a line within a turn was not an event: it may have been a call or the message.
+    pub lost: bool,
+}
+
+impl Tally {
+    /// Counts a turn that ended without its message.
+    pub(crate) fn unconfirmed(&mut self, turn: &Turn) {
+        let calls = turn.calls().count() as u64;
+        self.unconfirmed += calls;
+        self.unmerged += u64::from(turn.deltas && calls == 0);
+    }
+
+    /// Whether the turn failed, even without an `error` event.
+    pub fn is_failure(&self) -> bool {
+        let answered = self.messages == 0 || self.is_final;
+        self.failed + self.unconfirmed + self.unmerged > 0
+            || (self.lost && answered && self.pending == 0)
+    }
+}
+
+/// Whether a line that is not an event may be one that was cut or grew too long: it begins or ends
+/// as a JSON object does. `raw` is the line or its beginning.
+pub(crate) fn may_hold_event(raw: &str) -> bool {
+    let text = raw.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    text.is_empty() || text.starts_with('{') || text.ends_with('}')
 }

@@ -1,9 +1,11 @@
 //! The answer to a call: the text for the model, the line for people, and the events.
 
-use crate::call_hash::CallHash;
 pub use event::payload::Status;
+
+use super::reference::CallHash;
 use event::payload::{Millis, ToolResult};
 use event::{Event, Object};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -180,6 +182,74 @@ pub fn message(tool_id: &str, tool_name: &str, answer: &Answer) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
+// A call that has no result of its tool, and whether the tool may have acted on it all the same.
+
+/// What the model reads of a call that may have acted.
+const MAY_HAVE_RUN: &str = "The call may have acted; look before you repeat it.";
+
+/// Whether a call that has no result may have acted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ran {
+    /// Nothing of the call has left this process, and no command was started.
+    No,
+    /// A part of the call was sent, or its command may have begun.
+    Maybe,
+    /// The other side has answered that the call failed. Its own words say what it did.
+    Answered,
+}
+
+/// Why a call has no result of its tool. The call may have acted once the first byte of its request
+/// was sent, or the first process for its command was started: from then on no result reports that
+/// the call did not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallFailure {
+    /// Why, for the model.
+    pub why: String,
+    /// Whether the call may have acted.
+    pub ran: Ran,
+}
+
+impl CallFailure {
+    /// The failure of a call that did not run.
+    pub fn not_run(why: impl Into<String>) -> Self {
+        let why = why.into();
+        CallFailure { why, ran: Ran::No }
+    }
+
+    /// The failure of a call that may have acted.
+    pub fn may_have_run(why: impl Into<String>) -> Self {
+        let why = why.into();
+        CallFailure {
+            why,
+            ran: Ran::Maybe,
+        }
+    }
+
+    /// The answer to the call.
+    pub fn answer(&self, status: Status) -> Answer {
+        self.within(Answer::new(status, &*self.why))
+    }
+
+    /// An answer whose output is why, as the model reads it, with what is known of the call.
+    pub fn within(&self, answer: Answer) -> Answer {
+        if self.ran != Ran::Maybe {
+            return answer;
+        }
+        let why = answer.output.trim_end();
+        // After a text of several lines, which may be those of a program, it is a line of its own.
+        let between = match why {
+            why if why.contains('\n') => "\n",
+            why if why.ends_with(['.', '!', '?']) => " ",
+            _ => ". ",
+        };
+        Answer {
+            output: format!("{why}{between}{MAY_HAVE_RUN}"),
+            ..answer
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,6 +309,36 @@ mod tests {
                     .unwrap()
             )
             .is_none()
+        );
+    }
+}
+
+#[cfg(test)]
+mod failure_tests {
+    use super::*;
+
+    #[test]
+    fn only_a_call_that_may_have_run_says_so() {
+        let text = |failure: CallFailure| failure.answer(Status::Error).output;
+        assert_eq!(text(CallFailure::not_run("No.")), "No.");
+        assert_eq!(
+            text(CallFailure {
+                why: "No.".to_owned(),
+                ran: Ran::Answered
+            }),
+            "No."
+        );
+        assert_eq!(
+            text(CallFailure::may_have_run("No.")),
+            format!("No. {MAY_HAVE_RUN}")
+        );
+        assert_eq!(
+            text(CallFailure::may_have_run("no")),
+            format!("no. {MAY_HAVE_RUN}")
+        );
+        assert_eq!(
+            text(CallFailure::may_have_run("a\nb\n")),
+            format!("a\nb\n{MAY_HAVE_RUN}")
         );
     }
 }

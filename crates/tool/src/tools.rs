@@ -2,9 +2,10 @@
 //!
 //! It is any list that [`json::ToolList`] reads. Each entry may have a member `exec`.
 
-use crate::canonical::{self, Hash};
-use crate::exec::{CommandRun, Exec, McpRun, Run};
-use crate::mcp::{self, Definition, Server, Servers};
+use super::canonical::Hash;
+use super::exec::{CommandRun, Exec, McpRun, Run};
+use super::mcp::{Definition, Server, Servers};
+use super::{canonical, mcp};
 use event::Raw;
 use json::{Schema, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError};
 use std::collections::HashMap;

@@ -111,7 +111,7 @@ impl Run {
                 PlanStep::Stop { key } => {
                     format!("!{}", self.keys.iter().find(|(_, k)| *k == key).unwrap().0)
                 }
-                PlanStep::Result { call, answer } => {
+                PlanStep::Result { call, answer, .. } => {
                     format!("={}:{}", call.id, answer.status.name())
                 }
                 PlanStep::Message { call, .. } => format!(">{}", call.id),

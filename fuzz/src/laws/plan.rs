@@ -198,7 +198,7 @@ impl Run {
                 } => self.asked.push((key, ready.hash, call, reason)),
                 PlanStep::Withdraw { key } => self.asked.retain(|a| a.0 != key),
                 PlanStep::Approval { .. } | PlanStep::Stop { .. } => {}
-                PlanStep::Result { call, answer } => {
+                PlanStep::Result { call, answer, .. } => {
                     self.resulted += 1;
                     self.log.push(format!(
                         r#"{{"type":"tool_result","tool_id":{},"tool_name":{},"status":"{}","output":{}{}}}"#,

@@ -1,10 +1,12 @@
 //! A command that runs beside this process: what it reads and writes, without ever blocking.
 
-use super::group::Group;
+use group::Group;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
+use rustix::process::Signal;
 use std::io::{self, ErrorKind, Read, Write};
-use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The longest line that is read, in bytes. The rest of a longer line is ignored, and with it the
@@ -36,6 +38,8 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct Process {
     group: Group,
+    /// The command itself.
+    command: Child,
     stdin: Option<ChildStdin>,
     /// Input that the command has not read: the bytes from `sent` on.
     input: Vec<u8>,
@@ -54,11 +58,20 @@ impl Process {
     /// # Errors
     /// When the shell cannot be started.
     pub fn start(command: &str, patience: Duration) -> io::Result<Self> {
-        let mut group = Group::start(command)?;
-        let (stdin, stdout) = (group.command.stdin.take(), group.command.stdout.take());
-        let stderr = group.command.stderr.take();
+        let group = Group::start()?;
+        let mut command = Command::new("sh")
+            .args(["-c", command])
+            .process_group(group.number())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stdin = command.stdin.take();
+        let stdout = command.stdout.take();
+        let stderr = command.stderr.take();
         let process = Process {
             group,
+            command,
             stdin,
             input: Vec::new(),
             sent: 0,
@@ -129,7 +142,7 @@ impl Process {
     /// standard error.
     pub fn end(mut self) -> (io::Result<ExitStatus>, String) {
         self.stdin = None;
-        let ended = self.group.end();
+        let ended = self.kill();
         // What was in the pipe when it ended.
         self.read_errors();
         let rest = self.errors.rest();
@@ -137,6 +150,13 @@ impl Process {
             keep_last(&mut self.last_words, &rest);
         }
         (ended, std::mem::take(&mut self.last_words))
+    }
+
+    /// Kills the command and all its children, and returns how the command ended: by itself, if it
+    /// had done so already.
+    fn kill(&mut self) -> io::Result<ExitStatus> {
+        self.group.signal(Signal::KILL);
+        self.command.wait()
     }
 
     /// Waits until `is_done`.
@@ -167,7 +187,7 @@ impl Process {
             match self.poll(left.min(LOOK)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(_) => return Some(Progress::Closed),
-                Ok([false, false, false]) if self.group.has_command_ended() => {
+                Ok([false, false, false]) if matches!(self.command.try_wait(), Ok(Some(_))) => {
                     return Some(Progress::Closed);
                 }
                 Ok([may_write, may_read, may_read_errors]) => {
@@ -292,6 +312,12 @@ impl Process {
             }
             self.read_errors();
         }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.kill();
     }
 }
 

@@ -1,13 +1,14 @@
 //! One command while it runs, and its end.
 
 use super::errors::{CommandErrors, RequestLog};
-use super::group::{CommandFiles, Group};
 use crate::places::Place;
+use group::Group;
 use rustix::process::Signal;
 use std::io;
+use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// How long a killed command may take to be gone.
 const KILLED: Duration = Duration::from_secs(5);
@@ -25,8 +26,9 @@ pub struct RunningCommand {
 /// What is needed to the end.
 #[derive(Debug)]
 pub struct Parts {
-    /// Its processes.
-    pub group: Group,
+    group: Group,
+    /// The command itself.
+    pub command: Child,
     /// Its output.
     pub stdout: ChildStdout,
     /// Its standard error.
@@ -35,10 +37,12 @@ pub struct Parts {
 }
 
 impl RunningCommand {
-    /// Starts `words` for the request `id`. `place` is kept until nothing of the command is left.
+    /// Starts `words` for the request `id`: one word is a command line for `sh`, several are a
+    /// program and its arguments. The command gets this process's environment, and the variable
+    /// `TOOLPIPE_REQUEST_ID`. `place` is kept until nothing of the command is left.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When a process cannot be started.
     pub fn start(
         words: &[String],
         id: &str,
@@ -46,16 +50,36 @@ impl RunningCommand {
         place: Place,
         grace: Duration,
     ) -> io::Result<RunningCommand> {
-        let (
-            group,
-            CommandFiles {
-                stdin,
-                stdout,
-                stderr,
-            },
-        ) = Group::start(words, id)?;
+        let group = Group::start()?;
+        let mut line = match words {
+            [program, arguments @ ..] if !arguments.is_empty() => {
+                let mut line = Command::new(program);
+                line.args(arguments);
+                line
+            }
+            _ => {
+                let mut line = Command::new("sh");
+                line.arg("-c").args(words);
+                line
+            }
+        };
+        let mut command = line
+            .env("TOOLPIPE_REQUEST_ID", id)
+            .process_group(group.number())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (Some(stdin), Some(stdout), Some(stderr)) = (
+            command.stdin.take(),
+            command.stdout.take(),
+            command.stderr.take(),
+        ) else {
+            return Err(io::Error::other("the command has no pipes"));
+        };
         let parts = Parts {
             group,
+            command,
             stdout,
             errors: CommandErrors::new(stderr, log),
             place,
@@ -75,7 +99,7 @@ impl RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        let Some(parts) = self.parts.take() else {
+        let Some(mut parts) = self.parts.take() else {
             return;
         };
         parts.group.signal(Signal::TERM);
@@ -91,6 +115,7 @@ impl Drop for RunningCommand {
 async fn end(parts: Parts, grace: Duration) {
     let Parts {
         mut group,
+        mut command,
         mut stdout,
         mut errors,
         place,
@@ -98,12 +123,12 @@ async fn end(parts: Parts, grace: Duration) {
     let all_ended = async {
         tokio::join!(discard(&mut stdout), errors.read());
         // A command that cannot be waited for has ended.
-        let _ = group.ended().await;
+        let _ = command.wait().await;
     };
     // An error means that the grace is over.
     let _ = tokio::time::timeout(grace, all_ended).await;
     group.signal(Signal::KILL);
-    let _ = tokio::time::timeout(KILLED, group.ended()).await;
+    let _ = tokio::time::timeout(KILLED, command.wait()).await;
     drop((group, place));
 }
 

@@ -9,6 +9,7 @@ use crate::http::Service;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -57,7 +58,7 @@ impl Connections {
                 }
                 // Out of descriptors: the client waits in the system's queue until a connection has
                 // been closed. Any other error is that of a client that has left.
-                Err(e) if matches!(e.raw_os_error(), Some(23 | 24 | 105 | 12)) => {
+                Err(e) if is_exhausted(&e) => {
                     tokio::select! {
                         _ = self.open.join_next(), if !self.open.is_empty() => {}
                         () = tokio::time::sleep(Duration::from_millis(100)) => {}
@@ -124,4 +125,10 @@ async fn refuse(accepted: Accepted) {
         wire.shutdown().await
     })
     .await;
+}
+
+/// Whether the system, or this process, has no descriptor or no memory left.
+fn is_exhausted(e: &std::io::Error) -> bool {
+    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(e).is_some_and(|errno| exhausted.contains(&errno))
 }

@@ -1,10 +1,10 @@
 //! The answer to a call whose command has ended.
 
-use super::capture::Capture;
 use super::supervisor::Ended;
-use crate::store::{Outputs, Readable};
-use std::time::Duration;
-use tool::{Answer, Status};
+use crate::call::Terms;
+use std::pin::Pin;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tool::{Answer, CommandProgress, ProgressLines, Status};
 
 /// How much of the standard error of a command that failed the model gets to read, in bytes.
 const TAIL: usize = 8 * 1024;
@@ -20,17 +20,20 @@ pub enum EndCause {
     Stopped,
 }
 
-/// The answer of a command that has ended, under its limits of time, of output and of what the
-/// model reads, both in bytes; `None` is the default of `outputs`. `cause` is why it was ended from
-/// here.
+/// The answer of a command that has ended. `cause` is why it was ended from here.
 pub fn answer(
+    terms: &Terms<'_>,
     ended: &Ended,
     cause: Option<EndCause>,
-    (timeout, max_output, max_result): (Duration, usize, Option<usize>),
     out: &Capture,
     err: &Capture,
-    outputs: &Outputs,
 ) -> Answer {
+    let Terms {
+        timeout,
+        max_output,
+        outputs,
+        ..
+    } = *terms;
     let code = ended.status;
     // What ended it first; the supervisor keeps the time.
     let cause = cause.or(ended.is_timeout.then_some(EndCause::Timeout));
@@ -38,13 +41,16 @@ pub fn answer(
         .into_iter()
         .find_map(|(name, capture)| Some((name, capture.failure.as_ref()?)));
     let was_ended = cause.is_some();
-    let Readable {
-        text: mut output,
-        truncated,
-        mut replaced,
-        binary,
-        file,
-    } = outputs.readable(settled(out, was_ended, outputs), max_result);
+    // What came of an output. A command that was ended may have been in the middle of a secret.
+    let settled = |capture: &'_ Capture| {
+        if capture.was_cut() || was_ended {
+            outputs.settled(&capture.bytes).len()
+        } else {
+            capture.bytes.len()
+        }
+    };
+    let mut answer = terms.readable(&out.bytes[..settled(out)]);
+    let output = &mut answer.output;
     if out.was_cut() {
         output.push_str(&format!("\n[the output was cut after {max_output} bytes]"));
     }
@@ -92,8 +98,8 @@ pub fn answer(
         );
     }
     if status != Status::Success {
-        let (tail, bad) = tool::text(tail(&outputs.redacted(settled(err, was_ended, outputs))));
-        replaced |= bad;
+        let (tail, bad) = tool::text(tail(&outputs.redacted(&err.bytes[..settled(err)])));
+        answer.replaced |= bad;
         let part = |name: &str, text: &str| {
             if text.trim().is_empty() {
                 String::new()
@@ -101,25 +107,14 @@ pub fn answer(
                 format!("\n{name}:\n{}", text.trim_end())
             }
         };
-        output = head + &part("stderr", &tail) + &part("stdout", &output);
+        *output = head + &part("stderr", &tail) + &part("stdout", output);
     }
     Answer {
+        status,
         output_bytes: out.seen,
-        truncated: truncated || out.was_cut() || err.was_cut(),
-        binary,
-        output_file: file,
-        replaced,
+        truncated: answer.truncated || out.was_cut() || err.was_cut(),
         exit_code: code.filter(|_| cause.is_none()),
-        ..Answer::new(status, output)
-    }
-}
-
-/// What came of an output. A command that was ended may have been in the middle of a secret.
-fn settled<'c>(capture: &'c Capture, was_ended: bool, outputs: &Outputs) -> &'c [u8] {
-    if capture.was_cut() || was_ended {
-        outputs.settled(&capture.bytes)
-    } else {
-        &capture.bytes
+        ..answer
     }
 }
 
@@ -138,6 +133,81 @@ fn signal(code: i32) -> String {
     match signal_hook::low_level::signal_name(code - 128) {
         Some(name) if code > 128 => format!(" ({name})"),
         _ => String::new(),
+    }
+}
+
+// The output of a command while it is read.
+
+/// One output of a command.
+pub struct Capture {
+    pipe: Option<Pin<Box<dyn AsyncRead>>>,
+    /// What of it is kept.
+    pub bytes: Vec<u8>,
+    /// How much came, in bytes.
+    pub seen: u64,
+    /// Why it could not be read to its end.
+    pub failure: Option<std::io::Error>,
+    /// The latest report of how far it has come, until it is taken.
+    pub report: Option<CommandProgress>,
+    /// Takes reports out, if it may hold some.
+    reports: Option<ProgressLines>,
+    max: usize,
+}
+
+impl Capture {
+    /// Captures at most `max` bytes of `pipe`.
+    pub fn new(pipe: impl AsyncRead + 'static, max: usize) -> Self {
+        Capture {
+            pipe: Some(Box::pin(pipe)),
+            bytes: Vec::new(),
+            seen: 0,
+            failure: None,
+            report: None,
+            reports: None,
+            max,
+        }
+    }
+
+    /// As [`Capture::new`], without the lines that report how far the command has come.
+    pub fn with_reports(pipe: impl AsyncRead + 'static, max: usize) -> Self {
+        Capture {
+            reports: Some(ProgressLines::default()),
+            ..Capture::new(pipe, max)
+        }
+    }
+
+    /// Whether more may come.
+    pub fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// Reads once. `true`: the command has written more than it may, and its output is not read any
+    /// more.
+    pub async fn read(&mut self) -> bool {
+        let Some(pipe) = &mut self.pipe else {
+            return false;
+        };
+        match pipe.read_buf(&mut self.bytes).await {
+            Ok(0) => self.pipe = None,
+            Ok(n) => self.seen += n as u64,
+            Err(e) => (self.pipe, self.failure) = (None, Some(e)),
+        }
+        if let Some(reports) = &mut self.reports {
+            let (taken, report) = reports.take(&mut self.bytes, self.pipe.is_none());
+            self.seen -= taken as u64;
+            self.report = report.or(self.report.take());
+        }
+        let is_over = self.bytes.len() > self.max;
+        if is_over {
+            self.bytes.truncate(self.max);
+            self.pipe = None;
+        }
+        is_over
+    }
+
+    /// Whether more came than is kept.
+    pub fn was_cut(&self) -> bool {
+        self.seen > self.bytes.len() as u64
     }
 }
 
@@ -167,15 +237,14 @@ mod tests {
 
     fn of(ended: &Ended, out: &Capture) -> Answer {
         let none = Capture::new(tokio::io::empty(), 9);
-        let outputs = Outputs::new(redact::Redactor::default(), 1000, 0);
-        answer(
-            ended,
-            None,
-            (Duration::from_secs(1), 1000, None),
-            out,
-            &none,
-            &outputs,
-        )
+        let outputs = crate::store::Outputs::new(redact::Redactor::default(), 1000, 0);
+        let terms = Terms {
+            timeout: std::time::Duration::from_secs(1),
+            max_output: 1000,
+            max_result: None,
+            outputs: &outputs,
+        };
+        answer(&terms, ended, None, out, &none)
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Where the program of a command is, and what it gets of the environment.
 
-use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
 
 /// The variable that names the socket of a hub of servers of tools. No command gets it: who reaches
 /// the hub can call every tool.
@@ -76,6 +77,120 @@ pub fn named(names: &[String]) -> impl Iterator<Item = (&str, OsString)> {
         .filter_map(|name| Some((name.as_str(), std::env::var_os(name)?)))
 }
 
+// The folders that commands and servers run in.
+
+/// The folder of a tools file, in which its relative paths begin.
+pub fn folder_of(tools: &Path) -> PathBuf {
+    let folder = tools
+        .parent()
+        .filter(|dir| !dir.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+}
+
+/// Where the working folder `cwd` of a tools file in `folder` really is, as it is found once,
+/// before anything runs: the rules of a policy are about that place. Of a folder that does not
+/// exist yet the part that exists is found, and the rest is as it is written.
+///
+/// # Errors
+/// It is not UTF-8.
+pub fn settled(folder: &Path, cwd: &str) -> Result<String, String> {
+    let whole = folder.join(cwd);
+    let found = whole
+        .ancestors()
+        .find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let (above, mut real) = found.unwrap_or_else(|| (Path::new(""), PathBuf::new()));
+    for part in whole.strip_prefix(above).unwrap_or(&whole).components() {
+        match part {
+            Component::ParentDir => {
+                real.pop();
+            }
+            Component::CurDir => {}
+            part => real.push(part),
+        }
+    }
+    real.into_os_string()
+        .into_string()
+        .map_err(|real| format!("{} is not UTF-8", real.display()))
+}
+
+/// Checks that a folder which [`settled`] has found is there, and still the same: that no link has
+/// taken the place of a part of its path since.
+///
+/// # Errors
+/// What is wrong with it, for the result of a call.
+pub fn check(folder: &Path) -> Result<(), String> {
+    if !folder.is_dir() {
+        return Err(format!("the folder {} does not exist", folder.display()));
+    }
+    if folder.canonicalize().is_ok_and(|real| real != folder) {
+        return Err(format!(
+            "the folder {} has become a link since the tools file was read",
+            folder.display()
+        ));
+    }
+    Ok(())
+}
+
+// What a command is, for the key of its result: the files that really run and what they find
+// around them. A result counts only where all of it is the same.
+
+/// The content of a program counts up to this length, in bytes; of a longer one its size and times
+/// do.
+const HASHED: u64 = 1 << 20;
+
+/// The program, the files that its command line names, the folder it runs in, and its environment
+/// but for what differs from call to call. `names` are the variables that its tool lets through.
+pub fn identity(program: &Path, argv: &[String], folder: &Path, names: &[String]) -> Vec<Vec<u8>> {
+    let mut all = vec![
+        folder
+            .canonicalize()
+            .unwrap_or_else(|_| folder.to_owned())
+            .as_os_str()
+            .as_bytes()
+            .to_vec(),
+    ];
+    all.push(file(program, HASHED).unwrap_or_default());
+    // A script that an interpreter is to run, or a file that it is to read.
+    for item in argv.iter().skip(1) {
+        let after = item.split_once('=').map(|(_, value)| value); // of `--file=NAME`
+        all.extend(
+            [Some(item.as_str()), after]
+                .map(|name| file(&folder.join(name?), 0))
+                .map(Option::unwrap_or_default),
+        );
+    }
+    let own = [OsStr::new("HOME"), OsStr::new("TMPDIR")]; // a new folder for each call
+    for (name, value) in environment(names, Path::new(""), "") {
+        let is_own = own.contains(&&*name) && value.is_empty();
+        if !is_own && name != "TOOL_ARGUMENTS" {
+            all.extend([name.as_bytes().to_vec(), value.as_bytes().to_vec()]);
+        }
+    }
+    all
+}
+
+/// Where a file really is, what tells it from an earlier one, and the digest of its content if it
+/// has at most `hashed` bytes. `None`: it is not a file.
+fn file(path: &Path, hashed: u64) -> Option<Vec<u8>> {
+    let real = path.canonicalize().ok()?;
+    let meta = real.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut all = real.as_os_str().as_bytes().to_vec();
+    let times = [
+        meta.mtime(),
+        meta.mtime_nsec(),
+        meta.ctime(),
+        meta.ctime_nsec(),
+    ];
+    all.extend(format!("\0{} {} {} {times:?}", meta.dev(), meta.ino(), meta.size()).into_bytes());
+    if meta.size() <= hashed
+        && let Ok(content) = std::fs::read(&real)
+    {
+        all.extend(tool::sha256(&content));
+    }
+    Some(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +220,43 @@ mod tests {
         assert_eq!(names("{}").len(), 5);
         assert!(!names(&"x".repeat(131_072 - 15)).contains(&"TOOL_ARGUMENTS".to_owned()));
         assert!(names(&"x".repeat(131_071 - 15)).contains(&"TOOL_ARGUMENTS".to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod folder_tests {
+    use super::*;
+    use crate::command::scratch::{HomeNames, Scratch};
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_is_where_its_links_lead_when_it_is_settled() {
+        let root = HomeNames::new().next().unwrap();
+        let _dir = Scratch::make(&root).unwrap();
+        let root = root.canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("real/sub")).unwrap();
+        symlink("real/sub", root.join("link")).unwrap();
+        let real = |cwd: &str| settled(&root, cwd).unwrap();
+        let path = |name: &str| root.join(name).into_os_string().into_string().unwrap();
+        for (cwd, want) in [
+            ("real/sub", "real/sub"),
+            ("./link", "real/sub"),
+            ("link/..", "real"),
+            ("link/later/./x", "real/sub/later/x"),
+            ("link/later/../y", "real/sub/y"),
+            (&path("link"), "real/sub"),
+        ] {
+            assert_eq!(real(cwd), path(want), "{cwd}");
+        }
+        let settled = PathBuf::from(real("real/sub"));
+        assert!(
+            check(&settled).is_ok()
+                && check(&root.join("none"))
+                    .unwrap_err()
+                    .contains("does not exist")
+        );
+        std::fs::rename(root.join("real/sub"), root.join("other")).unwrap();
+        symlink("../other", root.join("real/sub")).unwrap();
+        assert!(check(&settled).unwrap_err().contains("has become a link"));
     }
 }

@@ -1,7 +1,12 @@
 //! A folder for one command, empty at its start and removed at its end: its home, and its place for
 //! temporary files.
 
-use super::removal;
+use rustix::fs::{
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, chmod, openat, renameat_with, unlinkat,
+};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,7 +34,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = removal::remove(&self.0); // a command may have made a part of it unremovable
+        let _ = remove(&self.0); // a command may have made a part of it unremovable
     }
 }
 
@@ -59,5 +64,152 @@ impl Iterator for HomeNames {
     fn next(&mut self) -> Option<PathBuf> {
         self.next += 1;
         Some(std::env::temp_dir().join(format!("{}-{}", self.prefix, self.next)))
+    }
+}
+
+// Removes a folder that a command has written.
+//
+// `std::fs::remove_dir_all` keeps a file open for each level, and stops at a folder that it may
+// not read. A command may leave more levels than a process may have files, and folders without any
+// permission. So each level is moved up here: whatever lies in a folder of the root goes into the
+// root, until that has no folder left. Three files are open at most.
+
+/// Removes the folder `path` and all in it; follows no link. No process may write in it any more.
+///
+/// # Errors
+/// The first reason why something is left: a mount point, a file that the system protects.
+pub fn remove(path: &Path) -> std::io::Result<()> {
+    let root = open(CWD, path)?;
+    let mut names = 0_u64;
+    let mut failure = None;
+    loop {
+        let mut has_changed = false;
+        for name in names_in(&root)? {
+            match remove_entry(&root, &name, &root, &mut names) {
+                Ok(changed) => has_changed |= changed,
+                Err(e) => failure = Some(e),
+            }
+        }
+        if !has_changed {
+            break;
+        }
+        // What could not be removed is tried again: what stood in its way may be gone.
+        failure = None;
+    }
+    match unlinkat(CWD, path, AtFlags::REMOVEDIR) {
+        Ok(()) => Ok(()),
+        Err(e) => Err(failure.unwrap_or(e).into()),
+    }
+}
+
+/// Removes the entry `name` of `folder`. Of a folder that is not empty, the folders move into
+/// `root` under new names, and all else is removed. Returns whether anything has changed.
+fn remove_entry(
+    folder: &OwnedFd,
+    name: &CStr,
+    root: &OwnedFd,
+    names: &mut u64,
+) -> Result<bool, Errno> {
+    if unlink(folder, name)? {
+        return Ok(true);
+    }
+    let inner = open(folder, name)?;
+    let mut has_changed = false;
+    for name in names_in(&inner)? {
+        if unlink(&inner, &name)? {
+            has_changed = true;
+            continue;
+        }
+        drop(open(&inner, &name)?); // a folder without the permission to write cannot move
+        // Nobody else gives names here, but the command may have used any of them.
+        loop {
+            *names += 1;
+            match renameat_with(
+                &inner,
+                &*name,
+                root,
+                names.to_string(),
+                RenameFlags::NOREPLACE,
+            ) {
+                Err(Errno::EXIST) => {}
+                moved => break moved?,
+            }
+        }
+        has_changed = true;
+    }
+    unlinkat(folder, name, AtFlags::REMOVEDIR)?;
+    Ok(has_changed)
+}
+
+/// Removes a file, a link or an empty folder. `false`: it is a folder that is not empty.
+fn unlink(folder: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
+    // Linux answers EISDIR for a folder, other systems EPERM.
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) => return Ok(true),
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(e) => return Err(e),
+    }
+    match unlinkat(folder, name, AtFlags::REMOVEDIR) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Opens a folder, and gives this user every permission in it.
+fn open(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let place = openat(at, name, flags | OFlags::PATH, Mode::empty())?;
+    // Fails for another user's folder, as the next line does then.
+    let _ = chmod(format!("/proc/self/fd/{}", place.as_raw_fd()), Mode::RWXU);
+    openat(&place, ".", flags | OFlags::RDONLY, Mode::empty())
+}
+
+/// The names in a folder at this moment.
+fn names_in(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        if ![c".", c".."].contains(&entry.file_name()) {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod removal_tests {
+    use super::*;
+    use rustix::fs::mkdirat;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn what_a_command_leaves_is_removed_and_nothing_else() {
+        let root = std::env::temp_dir().join(format!("tool-exec-removal-{}", std::process::id()));
+        let outside = root.with_extension("outside");
+        std::fs::create_dir_all(&outside).unwrap();
+        std::fs::write(outside.join("kept"), "").unwrap();
+        let closed = root.join("closed/inner/empty");
+        std::fs::create_dir_all(&closed).unwrap();
+        std::fs::write(root.join("closed/inner/file"), "").unwrap();
+        for name in ["1", "2", "3"] {
+            std::fs::create_dir_all(root.join(name).join("4/1")).unwrap();
+        }
+        symlink(&outside, root.join("link")).unwrap();
+        symlink(&outside, root.join("closed/link")).unwrap();
+        // Longer than a path may be, and deeper than a command may have files (1,024).
+        let mut level = open(CWD, &root).unwrap();
+        for _ in 0..1_500 {
+            mkdirat(&level, "d", Mode::RWXU).unwrap();
+            level = open(&level, "d").unwrap();
+        }
+        for path in ["closed/inner/empty", "closed/inner", "closed"] {
+            std::fs::set_permissions(root.join(path), std::fs::Permissions::from_mode(0o000))
+                .unwrap();
+        }
+        remove(&root).unwrap();
+        assert!(!root.exists() && outside.join("kept").exists());
+        assert!(remove(&outside.join("kept")).is_err() && outside.join("kept").exists());
+        remove(&outside).unwrap();
     }
 }

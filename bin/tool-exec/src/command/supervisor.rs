@@ -13,28 +13,16 @@
 //! What a library would do between fork and exec, with `unsafe`, is done in whole processes here.
 //! [`start()`] is the one way in.
 
-mod capabilities;
-mod control;
-mod in_force;
-mod job;
+mod isolation;
 mod launch;
-mod mounts;
-mod namespace;
-mod orphans;
-mod privacy;
-mod signal_scope;
-mod signals;
+mod messages;
 mod start;
-mod tree;
 mod watch;
 mod wire;
 
-pub use control::Ended;
-pub use in_force::{Containment, InForce};
-pub use job::{Job, ProcessLimits};
-pub use orphans::spare;
-pub use privacy::keep_private;
-pub use start::{Control, Running, StartError, Supervisor, prepare, start};
+pub use isolation::keep_private;
+pub use messages::{Containment, Ended, InForce, Job, ProcessLimits};
+pub use start::{Control, Running, StartError, Supervisor, prepare, spare, start};
 
 use std::process::ExitCode;
 
@@ -48,8 +36,8 @@ pub fn run_if_asked() -> Option<ExitCode> {
         first.to_str()?,
         second.as_deref().and_then(std::ffi::OsStr::to_str),
     ) {
-        (control::SUPERVISE, mode) => Some(watch::supervise(mode == Some(control::PLAIN))),
-        (control::LAUNCH, mode) => Some(launch::launch(mode == Some(control::INIT))),
+        (messages::SUPERVISE, mode) => Some(watch::supervise(mode == Some(messages::PLAIN))),
+        (messages::LAUNCH, mode) => Some(launch::launch(mode == Some(messages::INIT))),
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! The result of a tool of a server as the answer to a call.
 
+use crate::call::Terms;
 use crate::store::Outputs;
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -18,12 +19,12 @@ pub const NO_RESULT: &str = "its answer is not the result of a tool";
 
 /// Makes the answer of a call from a `tools/call` result. Joins its texts. Writes each image, audio
 /// or resource into a file and describes it in one line. An answer without text is shown as its
-/// structured content. The model reads at most `max` bytes, see [`Outputs::readable`].
+/// structured content.
 ///
 /// # Errors
 /// The value is not a result of a tool: what a server did wrong must not look like a tool that had
 /// nothing to say.
-pub fn answer(result: &Value, outputs: &Outputs, max: Option<usize>) -> Result<Answer, String> {
+pub fn answer(result: &Value, terms: &Terms<'_>) -> Result<Answer, String> {
     if !is_result(result) {
         return Err(NO_RESULT.to_owned());
     }
@@ -31,7 +32,7 @@ pub fn answer(result: &Value, outputs: &Outputs, max: Option<usize>) -> Result<A
     let mut parts: Vec<String> = content
         .into_iter()
         .flatten()
-        .map(|part| text_of(part, outputs))
+        .map(|part| text_of(part, terms.outputs))
         .collect();
     if parts.is_empty()
         && let Some(structured) = result.get("structuredContent")
@@ -53,8 +54,7 @@ pub fn answer(result: &Value, outputs: &Outputs, max: Option<usize>) -> Result<A
             Status::Success
         },
         &output,
-        outputs,
-        max,
+        terms,
     ))
 }
 
@@ -65,21 +65,11 @@ fn is_result(value: &Value) -> bool {
         && value.get("isError").is_none_or(Value::is_boolean)
 }
 
-/// The answer to a call that failed. The reason may come from the server, so the model reads at
-/// most `max` bytes of it.
-pub fn failure(why: &str, outputs: &Outputs, max: Option<usize>) -> Answer {
-    of_text(Status::Error, why, outputs, max)
-}
-
-fn of_text(status: Status, text: &str, outputs: &Outputs, max: Option<usize>) -> Answer {
-    let readable = outputs.readable(text.as_bytes(), max);
+/// The answer of a text, which may come from the server.
+pub fn of_text(status: Status, text: &str, terms: &Terms<'_>) -> Answer {
     Answer {
-        output_bytes: text.len() as u64,
-        truncated: readable.truncated,
-        binary: readable.binary,
-        output_file: readable.file,
-        replaced: readable.replaced,
-        ..Answer::new(status, readable.text)
+        status,
+        ..terms.readable(text.as_bytes())
     }
 }
 

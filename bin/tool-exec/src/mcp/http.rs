@@ -2,8 +2,6 @@
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http>):
 //! each is a request, and is answered with JSON or with an event stream.
 
-mod events;
-
 use api::Request;
 use client::{Body, Error, Guard, Network, PieceContent, TimeLimits};
 use http::{HeaderName, HeaderValue};
@@ -16,12 +14,15 @@ use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
 };
-use sse_stream::Sse;
+use sse_stream::{Sse, SseStream};
 use std::collections::HashMap;
+use std::io::{self, Cursor};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
 use tool::mcp::{Endpoint, fill};
 
 /// The longest message, in bytes.
@@ -167,7 +168,7 @@ impl StreamableHttpClient for HttpClient {
             (202 | 204, _) => Ok(StreamableHttpPostResponse::Accepted),
             (404, _) if session.is_some() => Err(Failure::SessionExpired),
             (200..300, EVENT_STREAM_MIME_TYPE) => Ok(StreamableHttpPostResponse::Sse(
-                events::of_body(response.body, LONGEST),
+                of_body(response.body, LONGEST),
                 session_id,
             )),
             (200..300, JSON_MIME_TYPE) => {
@@ -231,7 +232,7 @@ impl StreamableHttpClient for HttpClient {
             .send("GET", &uri, session.as_deref(), headers, String::new())
             .await?;
         match (response.head.status, kind(&response)) {
-            (200..300, EVENT_STREAM_MIME_TYPE) => Ok(events::of_body(response.body, LONGEST)),
+            (200..300, EVENT_STREAM_MIME_TYPE) => Ok(of_body(response.body, LONGEST)),
             // Such a stream is an offer that a server need not make.
             _ => Err(Failure::ServerDoesNotSupportSse),
         }
@@ -291,4 +292,91 @@ fn refused(status: u16, text: &[u8]) -> Failure {
     Failure::UnexpectedServerResponse(
         format!("HTTP status {status}{hint}{colon}{}", text.trim()).into(),
     )
+}
+
+// The event stream of an answer, as the transport of `rmcp` reads it.
+
+/// How many pieces of a body wait for the reader.
+const PIECES: usize = 4;
+
+/// A piece of a body.
+type Piece = io::Result<Cursor<Vec<u8>>>;
+
+/// The events of a body; one of more than `longest` bytes ends the stream with an error. The body
+/// is read while somebody reads the events.
+pub fn of_body(
+    body: Body,
+    longest: usize,
+) -> Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>> {
+    let (send, pieces) = mpsc::channel(PIECES);
+    tokio::spawn(forward(body, send, longest));
+    Box::pin(SseStream::from_bytes_stream(ReceiverStream::new(pieces)))
+}
+
+async fn forward(mut body: Body, to: mpsc::Sender<Piece>, longest: usize) {
+    let mut size = EventSize::default();
+    loop {
+        let piece = tokio::select! {
+            piece = body.next() => piece,
+            () = to.closed() => return,
+        };
+        let piece = match piece.what {
+            PieceContent::Bytes(bytes) if size.add(bytes) <= longest => {
+                Ok(Cursor::new(bytes.to_vec()))
+            }
+            PieceContent::Bytes(_) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("an event of more than {longest} bytes"),
+            )),
+            PieceContent::End => return,
+            PieceContent::Lost(error) => Err(io::Error::other(error)),
+        };
+        let is_last = piece.is_err();
+        if to.send(piece).await.is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// How many bytes the event so far has. An event ends at an empty line.
+#[derive(Debug, Default)]
+struct EventSize {
+    size: usize,
+    is_line_empty: bool,
+}
+
+impl EventSize {
+    /// Takes the next bytes, and returns the size of the largest event that they belong to.
+    fn add(&mut self, bytes: &[u8]) -> usize {
+        let mut largest = 0;
+        for byte in bytes {
+            self.size += 1;
+            match byte {
+                b'\n' if self.is_line_empty => self.size = 0,
+                b'\n' => self.is_line_empty = true,
+                b'\r' => {}
+                _ => self.is_line_empty = false,
+            }
+            largest = largest.max(self.size);
+        }
+        largest
+    }
+}
+
+#[cfg(test)]
+mod events_tests {
+    use super::*;
+
+    #[test]
+    fn events_are_counted_each_for_itself() {
+        let mut size = EventSize::default();
+        assert_eq!(
+            (
+                size.add(b"data: x\n\ndata"),
+                size.add(b": yy\n\r\n"),
+                size.add(b"a")
+            ),
+            (8, 10, 1)
+        );
+    }
 }

@@ -3,15 +3,13 @@
 
 use super::stdio::{Faults, StdioTransport};
 use crate::command::confine::Sandboxes;
-use crate::command::confine::group::GroupLimits;
-use crate::command::confine::protect::ProtectedFile;
-use crate::command::folder;
-use crate::command::program;
-use crate::command::supervisor::{self, Job, ProcessLimits, Running, StartError, Supervisor};
+use crate::command::confine::groups::GroupLimits;
+use crate::command::confine::sandboxes::ProtectedFile;
+use crate::command::supervisor::{Job, ProcessLimits, Running, StartError, Supervisor};
+use crate::command::{program, supervisor};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tool::SandboxKind;
@@ -21,8 +19,6 @@ use tool::mcp::{Program, fill};
 const TAIL: usize = 4096;
 /// How much the home of a server may hold, in bytes: programs that install themselves use it.
 const HOME: u64 = 1 << 30;
-/// How long a server may take to end by itself after SIGTERM.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// What confines the programs at the least, and the files that none of them may write.
 #[derive(Debug)]
@@ -64,7 +60,7 @@ impl ServerProcess {
             Some(cwd) => folder.join(cwd),
             None => std::env::current_dir().unwrap_or_else(|_| "/".into()),
         };
-        folder::check(&cwd)?;
+        program::check(&cwd)?;
         let program = program::find(first, folder)?;
         let what = (first.as_str(), &*program, &*cwd);
         let confinement = Sandboxes::of_program(
@@ -85,8 +81,8 @@ impl ServerProcess {
             limits: ProcessLimits::default(),
             together: GroupLimits::default(),
             deadline: None,
-            grace: GRACE,
-            confinement: confinement.to_json(),
+            grace: crate::command::GRACE,
+            confinement,
         })
     }
 

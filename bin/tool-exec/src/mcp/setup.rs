@@ -1,13 +1,14 @@
 //! What a tools file and its lock file say together, and the commands that only look at servers:
 //! `--list` and `--update-lock`.
 
-use super::backend::Backend;
-use super::hub::{self, HubClient};
+use super::hub::HubClient;
 use super::lock_file::LockFile;
 use super::pool::{Pool, show};
 use super::program::Confines;
-use crate::command::folder::{self, folder_of};
-use crate::secrets;
+use super::{Backend, hub};
+use crate::command::program;
+use crate::command::program::folder_of;
+use crate::{secrets, stream};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -46,10 +47,10 @@ impl Setup {
         let (mut list, mut servers) = ::args::file(tools, Tools::read_beside_servers)?;
         let folder = folder_of(tools);
         let name = || tools.display().to_string();
-        list.settle_folders(|cwd| folder::settled(&folder, cwd))
+        list.settle_folders(|cwd| program::settled(&folder, cwd))
             .with_context(name)?;
         servers
-            .settle_folders(|cwd| folder::settled(&folder, cwd))
+            .settle_folders(|cwd| program::settled(&folder, cwd))
             .map_err(anyhow::Error::msg)
             .with_context(name)?;
         let file = LockFile::new(lock, tools);
@@ -130,7 +131,7 @@ impl Setup {
                 self.blocked()
             };
         }
-        block_on(async {
+        stream::block_on(async {
             let verified = self.start_verified().await;
             self.pool.close().await;
             verified
@@ -143,7 +144,7 @@ impl Setup {
     /// A server that does not start, tools that are not as they were locked, and a command that
     /// does not start.
     pub fn hub(&self, command: &[PathBuf]) -> anyhow::Result<::stdio::Status> {
-        block_on(async {
+        stream::block_on(async {
             if let Err(e) = self.start_verified().await {
                 self.pool.close().await;
                 return Err(e);
@@ -174,7 +175,7 @@ impl Setup {
     /// # Errors
     /// A server that does not start, or a lock file that cannot be written.
     pub fn update_lock(&self) -> anyhow::Result<()> {
-        block_on(async {
+        stream::block_on(async {
             let all = self.pool.start_all().await;
             self.pool.close().await;
             let all = all?;
@@ -223,20 +224,4 @@ fn add_tools(list: &mut Tools, servers: &Servers, lock: &Lock) -> Result<(), Fil
         }
     }
     Ok(())
-}
-
-/// Runs a future to its end.
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    ::stdio::check_descriptors(12)?;
-    let limit = |error| ::stdio::Failure::Limit {
-        what: "the runtime cannot be started",
-        error,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(limit)?;
-    let result = runtime.block_on(tokio::task::LocalSet::new().run_until(work));
-    runtime.shutdown_background();
-    result
 }

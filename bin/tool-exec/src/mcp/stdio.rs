@@ -1,14 +1,13 @@
 //! Messages over the standard input and output of a server: one JSON value a line.
 
-use super::lines::Lines;
 use redact::Redactor;
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::collections::HashSet;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// The longest message, in bytes. A longer one ends the session: it may be the answer to any call.
@@ -181,5 +180,53 @@ impl Transport<RoleClient> for StdioTransport {
             *to = None;
         }
         Ok(())
+    }
+}
+
+// Lines of a stream, each of which is bounded.
+
+/// Reads lines.
+#[derive(Debug)]
+pub struct Lines<R> {
+    from: BufReader<R>,
+    line: Vec<u8>,
+    longest: usize,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Reads the lines of `from`, each of at most `longest` bytes.
+    pub fn new(from: R, longest: usize) -> Self {
+        Lines {
+            from: BufReader::with_capacity(1 << 16, from),
+            line: Vec::new(),
+            longest,
+        }
+    }
+
+    /// The next line without its line feed; `None` at the end. A last line without a line feed does
+    /// not count. May be dropped while it waits, and called again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidData`] for a line that is too long: nothing can be read after that.
+    pub async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+        loop {
+            let piece = self.from.fill_buf().await?;
+            if piece.is_empty() {
+                return Ok(None);
+            }
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            let length = end.unwrap_or(piece.len());
+            if self.line.len() + length > self.longest {
+                return Err(Error::new(
+                    ErrorKind::InvalidData,
+                    format!("a line of more than {} bytes", self.longest),
+                ));
+            }
+            self.line.extend_from_slice(&piece[..length]);
+            self.from.consume(length + usize::from(end.is_some()));
+            if end.is_some() {
+                return Ok(Some(std::mem::take(&mut self.line)));
+            }
+        }
     }
 }

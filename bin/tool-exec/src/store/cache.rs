@@ -1,10 +1,9 @@
 //! Results on disk: a file for each, named by its key, that this user alone can read.
 
 use super::folder::PrivateFolder;
-use event::Object;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tool::{Answer, Hash, Status};
@@ -37,31 +36,32 @@ impl Cache {
     /// have written does not count.
     pub fn get(&self, key: &Hash, life: Duration) -> Option<Answer> {
         let name = name(key);
-        let text = String::from_utf8(self.folder.read(&name)?).ok()?;
-        let answer = KeptResult::read(&text)
+        let answer = self
+            .kept(&name)
             .filter(|kept| kept.is_valid(life))
-            .and_then(|kept| kept.answer);
+            .map(KeptResult::answer);
         if answer.is_none() {
             self.folder.remove(&name);
         }
         answer
     }
 
+    /// The file of that name; `None`: it is missing or incomplete.
+    fn kept(&self, name: &OsStr) -> Option<KeptResult> {
+        serde_json::from_slice(&self.folder.read(name)?).ok()
+    }
+
     /// What the folder holds; changes nothing.
     pub fn stats(&self) -> CacheStats {
         let mut all = CacheStats::default();
         for entry in self.folder.entries() {
-            let text = self
-                .folder
-                .read(&entry.name)
-                .and_then(|bytes| String::from_utf8(bytes).ok());
-            let Some(kept) = text.and_then(|text| KeptResult::read(&text)) else {
+            let Some(kept) = self.kept(&entry.name) else {
                 continue;
             };
-            let is_expired = !kept.is_valid(kept.life);
-            all.count(entry.bytes, is_expired);
+            let is_expired = !kept.is_valid(Duration::from_millis(kept.life));
+            all.all.count(entry.bytes, is_expired);
             all.tools
-                .entry(kept.tool)
+                .entry(kept.tool_name)
                 .or_default()
                 .count(entry.bytes, is_expired);
         }
@@ -83,120 +83,92 @@ impl Cache {
         if answer.status != Status::Success {
             return Ok(());
         }
-        let mut text = Vec::new();
-        let mut o = Object::open(&mut text);
-        o.int("made", millis(now()))
-            .int("life", millis(life))
-            .str("tool_name", tool);
-        o.int("output_bytes", answer.output_bytes)
-            .bool("truncated", answer.truncated)
-            .bool("binary", answer.binary);
-        o.bool("replaced", answer.replaced)
-            .str("output", &answer.output);
-        if let Some(file) = &answer.output_file {
-            o.str("output_file", file);
-        }
-        o.close();
+        let kept = KeptResult {
+            made: millis(now()),
+            life: millis(life),
+            tool_name: tool.to_owned(),
+            output_bytes: answer.output_bytes,
+            truncated: answer.truncated,
+            binary: answer.binary,
+            replaced: answer.replaced,
+            output: answer.output.clone(),
+            output_file: answer.output_file.clone(),
+        };
+        let mut text = serde_json::to_vec(&kept)?;
         text.push(b'\n');
         self.folder.write(&name(key), &text).map(|_| ())
     }
 }
 
-/// What a cache holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CacheStats {
+/// What a cache holds, in all or of one tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CacheCounts {
     /// How many results.
     pub entries: u64,
     /// Their files' lengths together.
     pub bytes: u64,
     /// How many of them are too old to be used; each is removed when its call comes again.
     pub expired: u64,
-    /// The same for each tool, by its name.
-    pub tools: BTreeMap<String, CacheStats>,
 }
 
-impl CacheStats {
+/// What a cache holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CacheStats {
+    /// All of it.
+    #[serde(flatten)]
+    pub all: CacheCounts,
+    /// The results of each tool, by its name.
+    pub tools: BTreeMap<String, CacheCounts>,
+}
+
+impl CacheCounts {
     fn count(&mut self, bytes: u64, is_expired: bool) {
         self.entries += 1;
         self.bytes += bytes;
         self.expired += u64::from(is_expired);
     }
-
-    /// As a JSON object on one line.
-    pub fn json(&self) -> String {
-        let mut line = Vec::new();
-        let mut o = Object::open(&mut line);
-        self.write(&mut o);
-        o.object("tools", |tools| {
-            for (name, stats) in &self.tools {
-                tools.object(name, |tool| stats.write(tool));
-            }
-        });
-        o.close();
-        String::from_utf8(line).unwrap_or_default()
-    }
-
-    fn write(&self, o: &mut Object<'_>) {
-        o.int("entries", self.entries)
-            .int("bytes", self.bytes)
-            .int("expired", self.expired);
-    }
 }
 
-/// A file of the cache.
-#[derive(Debug)]
+/// A file of the cache. Times are milliseconds.
+#[derive(Debug, Deserialize, Serialize)]
 struct KeptResult {
-    tool: String,
-    /// How long it was good for when it was written.
-    life: Duration,
     /// When it was written, since 1970.
-    made: Duration,
-    answer: Option<Answer>,
+    made: u64,
+    /// How long it was good for when it was written.
+    #[serde(default)]
+    life: u64,
+    #[serde(default)]
+    tool_name: String,
+    output_bytes: u64,
+    truncated: bool,
+    binary: bool,
+    replaced: bool,
+    output: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_file: Option<String>,
 }
 
 impl KeptResult {
-    /// Reads the text of a file; `None` if it is incomplete.
-    fn read(text: &str) -> Option<Self> {
-        let kept: Value = serde_json::from_str(text).ok()?;
-        let flag = |key: &str| kept.get(key).and_then(Value::as_bool);
-        let answer = || {
-            Some(Answer {
-                output_bytes: kept.get("output_bytes")?.as_u64()?,
-                truncated: flag("truncated")?,
-                binary: flag("binary")?,
-                replaced: flag("replaced")?,
-                output_file: kept
-                    .get("output_file")
-                    .and_then(Value::as_str)
-                    .map(str::to_owned),
-                exit_code: Some(0),
-                cached: true,
-                ..Answer::new(Status::Success, kept.get("output")?.as_str()?)
-            })
-        };
-        let millis = |key: &str| Some(Duration::from_millis(kept.get(key)?.as_u64()?));
-        let tool = kept
-            .get("tool_name")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
-        Some(KeptResult {
-            tool,
-            life: millis("life").unwrap_or_default(),
-            made: millis("made")?,
-            answer: answer(),
-        })
+    /// The answer that was kept.
+    fn answer(self) -> Answer {
+        Answer {
+            output_bytes: self.output_bytes,
+            truncated: self.truncated,
+            binary: self.binary,
+            replaced: self.replaced,
+            output_file: self.output_file,
+            exit_code: Some(0),
+            cached: true,
+            ..Answer::new(Status::Success, self.output)
+        }
     }
 
     /// Whether it is not older than `life`, nor from the future (a clock that was set back), and
     /// the file that it names is there.
     fn is_valid(&self, life: Duration) -> bool {
-        let file = self
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.output_file.as_ref());
-        now().checked_sub(self.made).is_some_and(|age| age <= life)
-            && file.is_none_or(|file| Path::new(file).is_file())
+        let file = self.output_file.as_ref();
+        let age = now().checked_sub(Duration::from_millis(self.made));
+        age.is_some_and(|age| age <= life) && file.is_none_or(|file| Path::new(file).is_file())
     }
 }
 
@@ -211,8 +183,8 @@ fn now() -> Duration {
         .unwrap_or_default()
 }
 
-fn millis(time: Duration) -> i128 {
-    i128::try_from(time.as_millis()).unwrap_or(i128::MAX)
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The calls of the input: each line goes into the plan, and the plan's steps become events and
 //! running commands.
 
-use super::active::ActiveCall;
-use crate::approve::{Asker, Question, user};
-use crate::call::{Progress, Report, Runners, Step, Waiting};
+use crate::approve::{Asker, Question};
+use crate::call::{Handle, Progress, Report, Runners, Step, Waiting};
 use crate::command::program;
 use crate::store::{Cache, Records};
-use crate::stream::clock;
-use event::payload::{Approval, Message, Millis, SessionStats, ToolProgress, Verdict, Warning};
+use crate::{approve, stream};
+use event::payload::{
+    Approval, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,
+};
 use event::{Event, Json};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -32,6 +33,19 @@ enum Held {
     Step(Step),
 }
 
+/// What a run does with its calls, as it was asked for.
+pub struct CallOptions {
+    /// `--no-time`.
+    pub no_time: bool,
+    /// `--progress`.
+    pub progress: bool,
+    /// The command that continues the run, to be printed when calls wait; `None`: whoever runs this
+    /// prints it.
+    pub continuation: Option<Continuation>,
+    /// Whether running calls are ended without a grace; the session sets it.
+    pub at_once: Rc<Cell<bool>>,
+}
+
 /// The calls of a run.
 pub struct Calls {
     /// Which call runs when.
@@ -39,38 +53,34 @@ pub struct Calls {
     /// Runs the calls.
     pub runners: Rc<Runners>,
     /// Keeps results, under `--cache`.
-    pub cache: Option<Cache>,
+    cache: Option<Cache>,
     /// Records starts and results, under `--log` and `--journal`.
     pub records: Records,
-    /// `--no-time`.
-    pub no_time: bool,
-    /// `--progress`.
-    pub progress: bool,
+    options: CallOptions,
     asker: Asker,
-    /// The command that continues the run, to be printed when calls wait; `None`: whoever runs this
-    /// prints it.
-    pub continuation: Option<Continuation>,
     /// The calls that wait for a person.
     waiting: Vec<CallReference>,
+    /// The calls that were announced and have no result, by their keys.
     active: HashMap<u64, ActiveCall>,
-    /// The calls whose `tool_use` waits to be written; see [`Calls::launch`].
+    /// Those of them whose `tool_use` waits to be written; see [`Calls::launch`].
     announced: Vec<u64>,
-    /// The results that are recorded and not written yet, by the addresses of their calls.
-    recorded: HashMap<*const RequestedCall, Recorded>,
+    /// The results that are recorded and not written yet, by the keys of their calls.
+    recorded: HashMap<u64, Recorded>,
     /// The progress that was reported while the output was written.
     held: Vec<(Rc<RequestedCall>, Held)>,
     reports: mpsc::UnboundedSender<Report>,
+    counts: Counts,
+}
+
+/// What the run counts for its `session_stats`.
+struct Counts {
     answered: u64,
     cache_hits: u64,
     start: Instant,
-    /// Whether running calls are ended without a grace; the session sets it.
-    at_once: Rc<Cell<bool>>,
 }
 
 /// A result that is recorded and not written yet.
 struct Recorded {
-    /// Keeps the address of the call, by which the result is found.
-    _call: Rc<RequestedCall>,
     answer: Rc<Answer>,
     /// The time of the record, which is also that of the event.
     timestamp: Option<u64>,
@@ -81,39 +91,39 @@ impl Drop for Calls {
     fn drop(&mut self) {
         self.active
             .values()
-            .for_each(|active| active.handle.abandon(self.at_once.get()));
+            .for_each(|active| active.handle.abandon(self.options.at_once.get()));
     }
 }
 
 impl Calls {
-    /// The calls of `plan`, each run by one of `runners`; `asker` asks a person about them. Running
-    /// calls send their reports to the receiver.
+    /// The calls of `plan`, which `runners` run; `asker` asks a person about them. Running calls send
+    /// their reports to the receiver.
     pub fn new(
         plan: Plan,
-        runners: Rc<Runners>,
+        runners: Runners,
+        (cache, records): (Option<Cache>, Records),
         asker: Asker,
-        at_once: Rc<Cell<bool>>,
+        options: CallOptions,
     ) -> (Self, mpsc::UnboundedReceiver<Report>) {
         let (reports, received) = mpsc::unbounded_channel();
         let calls = Calls {
             plan,
-            runners,
-            cache: None,
-            records: Records::default(),
-            recorded: HashMap::new(),
-            held: Vec::new(),
-            no_time: false,
-            progress: false,
+            runners: Rc::new(runners),
+            cache,
+            records,
+            options,
             asker,
-            continuation: None,
             waiting: Vec::new(),
             active: HashMap::new(),
             announced: Vec::new(),
+            recorded: HashMap::new(),
+            held: Vec::new(),
             reports,
-            answered: 0,
-            cache_hits: 0,
-            start: Instant::now(),
-            at_once,
+            counts: Counts {
+                answered: 0,
+                cache_hits: 0,
+                start: Instant::now(),
+            },
         };
         (calls, received)
     }
@@ -153,18 +163,18 @@ impl Calls {
                     }
                     PlanStep::Stop { key } => {
                         if let Some(active) = self.active.get(&key) {
-                            active.handle.stop(self.at_once.get());
+                            active.handle.stop(self.options.at_once.get());
                         }
                     }
-                    PlanStep::Result { call, answer } => {
+                    PlanStep::Result { key, call, answer } => {
                         self.waiting.extend(answer.hash.map(|hash| CallReference {
                             id: call.id.clone(),
                             hash,
                         }));
                         let answer = self.shown(answer);
-                        self.answered += u64::from(!answer.resumed);
-                        self.cache_hits += u64::from(answer.cached);
-                        self.write_result(&call, &answer, out);
+                        self.counts.answered += u64::from(!answer.resumed);
+                        self.counts.cache_hits += u64::from(answer.cached);
+                        self.write_result(key, &call, &answer, out);
                     }
                     PlanStep::Message { call, answer } => {
                         let answer = self.shown(answer);
@@ -207,12 +217,7 @@ impl Calls {
             );
             return;
         }
-        let summary = self
-            .runners
-            .outputs
-            .redactor()
-            .text(&call.summary())
-            .into_owned();
+        let summary = self.clean(&call.summary());
         let active = ActiveCall {
             call,
             ready,
@@ -259,7 +264,10 @@ impl Calls {
                 Rc::clone(&active.handle),
             );
             let (runners, reports) = (Rc::clone(&self.runners), self.reports.clone());
-            let progress = self.progress.then(|| Progress::new(key, reports.clone()));
+            let progress = self
+                .options
+                .progress
+                .then(|| Progress::new(key, reports.clone()));
             tokio::task::spawn_local(async move {
                 let answer = runners.run(&call, &ready, &handle, progress).await;
                 // The receiver is gone when the command has failed.
@@ -275,7 +283,7 @@ impl Calls {
         self.plan.cancel(line);
         for key in self.plan.stopping() {
             if let Some(active) = self.active.get(&key) {
-                active.handle.stop(self.at_once.get());
+                active.handle.stop(self.options.at_once.get());
             }
         }
     }
@@ -284,17 +292,15 @@ impl Calls {
     /// waits for [`Calls::write_held`].
     pub fn take(&mut self, report: Report) {
         match report {
-            Report::Progress(key, waiting) => {
-                let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
-                self.held
-                    .extend(call.map(|call| (call, Held::Output(waiting))));
-            }
-            Report::Step(key, step) => {
-                let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
-                self.held.extend(call.map(|call| (call, Held::Step(step))));
-            }
+            Report::Progress(key, waiting) => self.hold(key, Held::Output(waiting)),
+            Report::Step(key, step) => self.hold(key, Held::Step(step)),
             Report::Done(key, answer) => self.ended(key, answer),
         }
+    }
+
+    fn hold(&mut self, key: u64, held: Held) {
+        let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
+        self.held.extend(call.map(|call| (call, held)));
     }
 
     fn ended(&mut self, key: u64, answer: Answer) {
@@ -320,12 +326,7 @@ impl Calls {
                 .records
                 .result(result, call.stream.as_deref(), call.choice)
             {
-                let recorded = Recorded {
-                    _call: Rc::clone(call),
-                    answer,
-                    timestamp,
-                };
-                self.recorded.insert(Rc::as_ptr(call), recorded);
+                self.recorded.insert(key, Recorded { answer, timestamp });
             }
             self.check_records();
         }
@@ -365,14 +366,14 @@ impl Calls {
 
     /// Writes the counts of the run, if any call was answered.
     pub fn write_stats(&self, out: &mut LineWriter<'_>) {
-        if self.answered > 0 {
+        if self.counts.answered > 0 {
             let time = || Millis {
-                micros: u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX),
+                micros: u64::try_from(self.counts.start.elapsed().as_micros()).unwrap_or(u64::MAX),
             };
             let stats = SessionStats {
-                calls: Some(self.answered),
-                cache_hits: Some(self.cache_hits),
-                duration_ms: (!self.no_time).then(time),
+                calls: Some(self.counts.answered),
+                cache_hits: Some(self.counts.cache_hits),
+                duration_ms: (!self.options.no_time).then(time),
                 ..SessionStats::default()
             };
             out.write(stats, None, 0, None);
@@ -388,6 +389,7 @@ impl Calls {
     /// Reports the calls that wait for a person, with the commands that approve and refuse them.
     pub fn report_pending(&self) {
         let Some(continuation) = self
+            .options
             .continuation
             .as_ref()
             .filter(|_| !self.waiting.is_empty())
@@ -436,15 +438,15 @@ impl Calls {
         stdio::message("tool-exec", &text);
     }
 
+    /// A text without secrets.
+    fn clean(&self, text: &str) -> String {
+        self.runners.outputs.redactor().text(text).into_owned()
+    }
+
     /// An answer of an earlier run, which may not have known the secrets of this one.
     fn without_secrets(&self, answer: Answer) -> Answer {
         Answer {
-            output: self
-                .runners
-                .outputs
-                .redactor()
-                .text(&answer.output)
-                .into_owned(),
+            output: self.clean(&answer.output),
             ..answer
         }
     }
@@ -466,7 +468,7 @@ impl Calls {
         source: AnswerSource,
         out: &mut LineWriter<'_>,
     ) {
-        let by = user::name();
+        let by = approve::user_name();
         let approval = Approval {
             tool_id: (&*call.id).into(),
             tool_name: (&*call.name).into(),
@@ -481,16 +483,16 @@ impl Calls {
 
     fn write_result(
         &mut self,
-        call: &Rc<RequestedCall>,
+        key: u64,
+        call: &RequestedCall,
         answer: &Rc<Answer>,
         out: &mut LineWriter<'_>,
     ) {
         let summary = one_line(&answer.output);
-        match self.recorded.remove(&Rc::as_ptr(call)) {
+        match self.recorded.remove(&key) {
             Some(Recorded {
                 answer: recorded,
                 timestamp,
-                ..
             }) if recorded == *answer => {
                 let result = answer.event(&call.id, &call.name, &summary, timestamp);
                 out.write_recorded(result, call.stream.as_deref(), call.choice);
@@ -504,7 +506,7 @@ impl Calls {
 
     /// The time for an event, unless `--no-time` leaves it out.
     fn now(&self) -> Option<u64> {
-        (!self.no_time).then(clock::now)
+        (!self.options.no_time).then(stream::now)
     }
 
     /// The key under which the result of a call is kept, if it is kept.
@@ -552,5 +554,44 @@ impl LineHandler for Calls {
     fn finish(&mut self, out: &mut LineWriter<'_>) {
         self.plan.finish();
         self.settle(out, None);
+    }
+}
+
+// A call that was announced, until its result is known.
+
+/// A call that runs.
+pub struct ActiveCall {
+    /// The call.
+    pub call: Rc<RequestedCall>,
+    /// What it started.
+    pub ready: Rc<ReadyCall>,
+    /// Ends it.
+    pub handle: Rc<Handle>,
+    /// The key under which its result is kept, if it is.
+    pub cache: Option<Hash>,
+    /// Its arguments for people, without secrets.
+    pub summary: String,
+    /// When it was announced.
+    pub timestamp: Option<u64>,
+}
+
+impl ActiveCall {
+    /// Has `write` write the event that announces the call.
+    pub fn announce<T>(&self, write: impl FnOnce(ToolUse<'_>, Option<&str>, u32) -> T) -> T {
+        let RequestedCall {
+            id,
+            name,
+            stream,
+            choice,
+            ..
+        } = &*self.call;
+        let intent = ToolUse {
+            tool_name: (&**name).into(),
+            tool_id: (&**id).into(),
+            input_summary: (&self.summary).into(),
+            timestamp: self.timestamp,
+            ..ToolUse::default()
+        };
+        write(intent, stream.as_deref(), *choice)
     }
 }

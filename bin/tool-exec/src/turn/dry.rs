@@ -1,6 +1,6 @@
 //! `--dry-run` and `--list-pending`: prints what would run, and runs nothing.
 
-use super::failure;
+use super::session;
 use event::payload::Warning;
 use event::{Event, Object};
 use redact::Redactor;
@@ -43,7 +43,7 @@ pub fn run(
         &mut dry,
     )?;
     let tally = dry.plan.tally();
-    if let Some(why) = failure::why(&tally, outcome.error) {
+    if let Some(why) = session::why(&tally, outcome.error) {
         stdio::message("tool-exec", &why);
     }
     outcome.error |= tally.is_failure();
@@ -104,7 +104,7 @@ impl DryRun<'_> {
                             },
                         );
                     }
-                    PlanStep::Result { call, answer }
+                    PlanStep::Result { call, answer, .. }
                         if answer.status == tool::Status::Pending
                             && self.show == Listing::Pending =>
                     {
@@ -114,7 +114,7 @@ impl DryRun<'_> {
                             out.line(&CallReference { id, hash }.to_string());
                         }
                     }
-                    PlanStep::Result { call, answer } if answer.exit_code.is_none() => {
+                    PlanStep::Result { call, answer, .. } if answer.exit_code.is_none() => {
                         self.write(&call, out, |o| {
                             o.str("status", answer.status.name())
                                 .str("output", &answer.output);

@@ -1,10 +1,10 @@
 //! The run of the command: it waits for the input, the calls and the signals together.
 
 use super::calls::Calls;
-use super::failure;
 use crate::approve::Answered;
 use crate::call::Report;
-use crate::stream::{Cancels, Signals, Writer, clock};
+use crate::stream;
+use crate::stream::{Cancels, Signals, Writer};
 use signal_hook::consts::SIGINT;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,12 +12,29 @@ use std::time::Duration;
 use stdio::{Failure, LineReader, Outcome, Piece, Status};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
+use tool::Tally;
 
 /// After a first signal: how long to wait for the lines that the upstream writes while it ends too.
 const REST: Duration = Duration::from_millis(500);
 
 /// After a second signal: how long to wait for the calls that it ends, and for the output.
 const LAST: Duration = Duration::from_secs(1);
+
+/// What a run waits for, once it is there.
+enum Wake {
+    /// A signal.
+    Signal(i32),
+    /// A piece of the input.
+    Input(Piece),
+    /// A line that cancels a call.
+    Cancel(String),
+    /// A report of a call that runs.
+    Report(Report),
+    /// The answer of the person who is asked.
+    Answered(Answered),
+    /// Nothing, and output waits to be written.
+    Idle,
+}
 
 /// Everything that a run works with.
 pub struct Session<'o> {
@@ -60,8 +77,8 @@ impl Session<'_> {
         };
         tokio::select! {
             biased;
-            // The results of calls that the second signal ends are still written, but a reader that
-            // takes nothing holds up no exit.
+            // The results of calls that the second signal ends are still written, but the run ends
+            // even if standard output is blocked.
             caught = second => {
                 at_once.set(true);
                 Ok(Status::Signal(caught))
@@ -80,67 +97,84 @@ impl Session<'_> {
         tokio::pin!(rest);
         // `is_open`: more may come from the input. `is_listening`: the thread that reads it may
         // still report a failure.
-        let (mut is_open, mut is_listening) = (true, true);
+        let mut is_open = true;
+        let mut is_listening = true;
         while is_open || !self.calls.plan.is_idle() {
             tokio::task::yield_now().await; // lets the calls run, however much input waits
-            let (mut caught, mut piece, mut report, mut answered, mut cancel) =
-                (None, None, None, None, None);
             // Signals first, then input, then reports; output is flushed when none of them waits.
-            tokio::select! {
+            let wake = tokio::select! {
                 biased;
-                number = self.signals.next() => caught = Some(number),
-                () = &mut rest, if is_open && signal.is_some() => piece = Some(Piece::End),
+                number = self.signals.next() => Wake::Signal(number),
+                () = &mut rest, if is_open && signal.is_some() => Wake::Input(Piece::End),
                 some = input.recv(), if is_listening => {
                     is_listening = some.is_some();
-                    piece = Some(some.unwrap_or(Piece::End));
-                    // So that endless input does not hold up results.
-                    report = self.reports.try_recv().ok();
-                    cancel = self.cancels.next_now();
+                    Wake::Input(some.unwrap_or(Piece::End))
                 }
-                Some(line) = self.cancels.next() => cancel = Some(line),
-                some = self.reports.recv() => report = some,
-                some = self.answers.recv() => answered = some,
-                () = std::future::ready(()), if !self.out.output.is_empty() => {
+                Some(line) = self.cancels.next() => Wake::Cancel(line),
+                Some(report) = self.reports.recv() => Wake::Report(report),
+                Some(answered) = self.answers.recv() => Wake::Answered(answered),
+                () = std::future::ready(()), if !self.out.output.is_empty() => Wake::Idle,
+            };
+            self.calls.plan.at(stream::now());
+            match wake {
+                Wake::Signal(caught) => {
+                    let is_first = signal.replace(caught).is_none();
+                    self.interrupt(caught, is_first).await?;
+                    if is_first {
+                        rest.as_mut().reset(Instant::now() + REST);
+                    } else if std::mem::take(&mut is_open) {
+                        self.piece(Piece::End).await?;
+                    }
+                }
+                Wake::Input(piece) => {
+                    if is_open || matches!(piece, Piece::Failed(_)) {
+                        is_open &= !matches!(piece, Piece::End);
+                        self.piece(piece).await?;
+                    }
+                    // So that endless input does not hold up cancellations and results.
+                    if let Some(line) = self.cancels.next_now() {
+                        self.cancel(&line).await?;
+                    }
+                    if let Ok(report) = self.reports.try_recv() {
+                        self.report(report).await?;
+                    }
+                }
+                Wake::Cancel(line) => self.cancel(&line).await?,
+                Wake::Report(report) => self.report(report).await?,
+                Wake::Answered(Answered { key, shown, answer }) => {
+                    self.calls.plan.answered(key, shown, answer);
+                    self.settle().await?;
+                }
+                Wake::Idle => {
                     self.flush(false).await?;
                     self.settle().await?;
                 }
             }
-            self.calls.plan.at(clock::now());
-            if let Some(caught) = caught {
-                let is_first = signal.replace(caught).is_none();
-                self.at_once.set(!is_first);
-                if is_first {
-                    rest.as_mut().reset(Instant::now() + REST);
-                } else {
-                    piece = Some(Piece::End);
-                }
-                if is_first && caught == SIGINT {
-                    self.calls.plan.stop();
-                    self.calls.report_waiting();
-                } else {
-                    self.calls.plan.abort();
-                }
-                self.settle().await?;
-            }
-            if let Some(piece) = piece.filter(|piece| is_open || matches!(piece, Piece::Failed(_)))
-            {
-                is_open &= !matches!(piece, Piece::End);
-                self.piece(piece).await?;
-            }
-            if let Some(Answered { key, shown, answer }) = answered {
-                self.calls.plan.answered(key, shown, answer);
-                self.settle().await?;
-            }
-            if let Some(line) = cancel {
-                self.calls.cancel(&line);
-                self.settle().await?;
-            }
-            if let Some(report) = report {
-                self.calls.take(report);
-                self.settle().await?;
-            }
         }
         self.close(signal).await
+    }
+
+    /// Starts no further call after a signal. The first interrupt of a person lets those that run
+    /// end by themselves; every other signal ends them.
+    async fn interrupt(&mut self, caught: i32, is_first: bool) -> anyhow::Result<()> {
+        self.at_once.set(!is_first);
+        if is_first && caught == SIGINT {
+            self.calls.plan.stop();
+            self.calls.report_waiting();
+        } else {
+            self.calls.plan.abort();
+        }
+        self.settle().await
+    }
+
+    async fn cancel(&mut self, line: &str) -> anyhow::Result<()> {
+        self.calls.cancel(line);
+        self.settle().await
+    }
+
+    async fn report(&mut self, report: Report) -> anyhow::Result<()> {
+        self.calls.take(report);
+        self.settle().await
     }
 
     /// Takes a piece of the input.
@@ -245,10 +279,10 @@ impl Session<'_> {
         let is_left =
             matches!(self.out.failure(), Some(Failure::Gone)) && tally.is_failure() && !error;
         if is_left && signal.is_none() {
-            self.calls.runners.servers.backend.close().await;
+            self.calls.runners.backend.close().await;
             return Ok(Status::No);
         }
-        if let Some(why) = failure::why(&tally, error || signal.is_some()) {
+        if let Some(why) = why(&tally, error || signal.is_some()) {
             stdio::message("tool-exec", &why);
         }
         self.calls.report_unused();
@@ -258,7 +292,7 @@ impl Session<'_> {
             tool::Tally { is_final: true, .. } | tool::Tally { messages: 0, .. } => Status::No,
             _ => Status::Done,
         };
-        let servers = &self.calls.runners.servers.backend;
+        let servers = &self.calls.runners.backend;
         let is_blocked = servers.is_blocked();
         servers.close().await;
         Ok(Outcome {
@@ -267,4 +301,49 @@ impl Session<'_> {
         }
         .status(answer))
     }
+}
+
+// The message for a turn that failed.
+
+/// Why a turn failed, if it did. `is_known`: an `error` event or a signal is the reason and is
+/// reported already.
+pub fn why(tally: &Tally, is_known: bool) -> Option<String> {
+    let Tally {
+        unconfirmed,
+        unmerged,
+        failed,
+        started,
+        ..
+    } = *tally;
+    if tally.lost && tally.is_failure() {
+        return Some(
+            "a line of the turn is not an event (see the warning) and may have held a call, so the turn failed; \
+             raise --max-line in every stage if the line is too long, else run the turn again"
+                .to_owned(),
+        );
+    }
+    if unconfirmed > 0 {
+        let early = if started > 0 {
+            format!("; {started} calls that only read had started early")
+        } else {
+            String::new()
+        };
+        return Some(format!(
+            "no assistant message confirmed {unconfirmed} calls, so they were not run{early}; put tc-accumulate before tool-exec"
+        ));
+    }
+    if unmerged > 0 {
+        return Some(
+            "the stream has deltas, but no tool_call and no assistant message; put tc-accumulate before tool-exec"
+                .to_owned(),
+        );
+    }
+    let ran = match started {
+        0 => "none of its calls ran; run the turn again".to_owned(),
+        1 => "after a call had started; see its result before you run the turn again".to_owned(),
+        _ => format!(
+            "after {started} calls had started; see their results before you run the turn again"
+        ),
+    };
+    (failed > 0 && !is_known).then(|| format!("the stream was cut before its end, {ran}"))
 }

@@ -1,14 +1,14 @@
 //! A tool that runs a command: the members `command`, `env`, `cwd`, `limits` and `sandbox` of
 //! `exec`.
 
-use super::members::{bytes, count, strings, take, time};
-use super::sandbox::Sandbox;
 use crate::argv::Template;
-use serde_json::{Map, Value};
+use crate::members::{BYTES, COUNT, Kind, Members, TEXT, TIME, strings};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 
 /// The members of `exec` that belong to a command.
-pub(crate) const MEMBERS: [&str; 5] = ["command", "env", "cwd", "limits", "sandbox"];
+pub(super) const MEMBERS: [&str; 5] = ["command", "env", "cwd", "limits", "sandbox"];
 
 /// Limits that the system enforces on every process of a call. `None`: the runner's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,16 +49,15 @@ impl CommandRun {
     /// # Errors
     /// The first mistake, with the remedy.
     pub(crate) fn read(
-        exec: &mut Map<String, Value>,
+        exec: &mut Members,
         declared: &dyn Fn(&str) -> bool,
     ) -> Result<Self, String> {
-        let command = match exec.remove("command") {
-            Some(Value::Array(items)) => {
-                strings(items).ok_or("exec.command must hold strings only")?
-            }
+        let command = match exec.value("command") {
             Some(Value::String(_)) => {
-                return Err("exec.command is one string, write a list: [\"program\",\"argument\"] (there is no shell)"
-                    .to_owned());
+                return Err("exec.command is one string, write a list: [\"program\",\"argument\"] (there is no shell)".to_owned());
+            }
+            Some(list @ Value::Array(_)) => {
+                strings(&list).ok_or("exec.command must hold strings only")?
             }
             _ => {
                 return Err(
@@ -66,56 +65,37 @@ impl CommandRun {
                 );
             }
         };
-        let env = match exec.remove("env") {
-            Some(Value::Array(names)) => {
-                strings(names).filter(|names| names.iter().all(|name| is_variable(name)))
-            }
-            None => Some(Vec::new()),
-            _ => None,
-        };
+        let env = Kind(
+            "a list of names of environment variables, such as [\"GITHUB_TOKEN\"]",
+            |value| strings(value).filter(|names| names.iter().all(|name| is_variable(name))),
+            false,
+        );
+        let limits = exec.value("limits").map(Limits::read).transpose()?;
+        let sandbox = exec.value("sandbox");
         Ok(CommandRun {
             template: Template::read(&command, declared)?,
-            env: env.ok_or("exec.env must be a list of names of environment variables, such as [\"GITHUB_TOKEN\"]")?,
-            cwd: take(exec, "cwd", "a folder", |v| v.as_str().filter(|s| !s.is_empty()).map(str::to_owned))?,
-            limits: match exec.remove("limits") {
-                None => Limits::default(),
-                Some(Value::Object(limits)) => read_limits(limits)?,
-                Some(_) => return Err("exec.limits must be an object, such as {\"memory\":\"1G\"}".to_owned()),
-            },
-            sandbox: exec.remove("sandbox").map(Sandbox::read).transpose()?,
+            env: exec.take("env", &env)?.unwrap_or_default(),
+            cwd: exec.take("cwd", &TEXT)?,
+            limits: limits.unwrap_or_default(),
+            sandbox: sandbox
+                .map(|value| Sandbox::read(value, "exec.sandbox"))
+                .transpose()?,
         })
     }
 }
 
-fn read_limits(mut limits: Map<String, Value>) -> Result<Limits, String> {
-    let found = Limits {
-        cpu: take(&mut limits, "cpu", "a time above 0, such as \"10s\"", time)?,
-        memory: take(
-            &mut limits,
-            "memory",
-            "a number of bytes, such as \"1G\"",
-            bytes,
-        )?,
-        files: take(&mut limits, "files", "a number above 0", count)?,
-        processes: take(&mut limits, "processes", "a number above 0", count)?,
-        file_size: take(
-            &mut limits,
-            "file_size",
-            "a number of bytes, such as \"1G\"",
-            bytes,
-        )?,
-        home: take(
-            &mut limits,
-            "home",
-            "a number of bytes, such as \"1G\"",
-            bytes,
-        )?,
-    };
-    match limits.keys().next() {
-        Some(key) => Err(format!(
-            "exec.limits.{key} is unknown, there are cpu, memory, files, processes, file_size and home"
-        )),
-        None => Ok(found),
+impl Limits {
+    fn read(value: Value) -> Result<Limits, String> {
+        let known = ["cpu", "memory", "files", "processes", "file_size", "home"];
+        let mut limits = Members::of(value, "exec.limits", &known, "{\"memory\":\"1G\"}")?;
+        Ok(Limits {
+            cpu: limits.take("cpu", &TIME)?,
+            memory: limits.take("memory", &BYTES)?,
+            files: limits.take("files", &COUNT)?,
+            processes: limits.take("processes", &COUNT)?,
+            file_size: limits.take("file_size", &BYTES)?,
+            home: limits.take("home", &BYTES)?,
+        })
     }
 }
 
@@ -125,4 +105,226 @@ fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && name != "TOOL_ARGUMENTS"
+}
+
+// What a command may reach: the member `sandbox` of `exec`.
+
+/// What confines a command, from the least to the most.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum SandboxKind {
+    /// Nothing.
+    #[default]
+    None,
+    /// Landlock: rules of the kernel about files, TCP and signals, and a network namespace.
+    Landlock,
+    /// bubblewrap: namespaces of its own for files, processes and the network.
+    Bwrap,
+}
+
+impl SandboxKind {
+    /// The kind of this name, as it is written in a tools file and after `--sandbox`.
+    pub fn of(name: &str) -> Option<Self> {
+        [SandboxKind::None, SandboxKind::Landlock, SandboxKind::Bwrap]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            SandboxKind::None => "none",
+            SandboxKind::Landlock => "landlock",
+            SandboxKind::Bwrap => "bwrap",
+        }
+    }
+}
+
+/// What a command may reach of the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Network {
+    /// Nothing, by any protocol.
+    #[default]
+    Off,
+    /// Everything.
+    On,
+    /// Nothing by TCP. Other protocols are cut off where a network namespace can be had, and stay
+    /// open where not.
+    NoTcp,
+    /// TCP connections to these ports, and no other TCP. Other protocols stay open.
+    Ports(Vec<u16>),
+}
+
+/// What a command asks of its sandbox. Paths are as they were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sandbox {
+    /// The least that confines it; never [`SandboxKind::None`] in a tools file.
+    pub kind: SandboxKind,
+    /// Files and folders that it may read, besides those that programs need.
+    pub read: Vec<String>,
+    /// Files and folders that it may read and write, besides its home.
+    pub write: Vec<String>,
+    /// What it may reach of the network.
+    pub network: Network,
+}
+
+impl Sandbox {
+    /// Reads the member.
+    ///
+    /// # Errors
+    /// The first mistake, with the remedy.
+    pub(crate) fn read(value: Value, path: &str) -> Result<Self, String> {
+        if let Value::String(_) = value {
+            return Ok(Sandbox {
+                kind: kind(&value)?,
+                ..Sandbox::default()
+            });
+        }
+        let known = ["with", "read", "write", "network"];
+        let mut members = Members::of(value, path, &known, "{\"write\":[\"out\"]}")?;
+        let with = members.value("with");
+        Ok(Sandbox {
+            kind: with.map_or(Ok(SandboxKind::Landlock), |word| kind(&word))?,
+            read: paths(&mut members, "read")?,
+            write: paths(&mut members, "write")?,
+            network: members.take("network", &NETWORK)?.unwrap_or_default(),
+        })
+    }
+}
+
+/// The kind that a tool asks for: one that confines it.
+fn kind(value: &Value) -> Result<SandboxKind, String> {
+    match value.as_str().and_then(SandboxKind::of) {
+        Some(SandboxKind::None) => Err(
+            "exec.sandbox cannot be \"none\": a tool may ask for more than --sandbox, not for less"
+                .to_owned(),
+        ),
+        Some(kind) => Ok(kind),
+        None => Err(format!(
+            "exec.sandbox must be with \"landlock\" or \"bwrap\", not {value}"
+        )),
+    }
+}
+
+/// A list of paths. They are those of the tools file alone: no shell reads them, and no argument of
+/// a model fills them.
+fn paths(members: &mut Members, key: &str) -> Result<Vec<String>, String> {
+    let list = Kind("a list of paths, such as [\"data\"]", strings, true);
+    let paths = members.take(key, &list)?.unwrap_or_default();
+    for path in &paths {
+        let wrong = if path.is_empty() || path.contains('\0') {
+            "is not a path"
+        } else if path.starts_with('~') {
+            "begins with ~, which only a shell replaces; write the whole path, or ./~ for a file of that name"
+        } else if path.contains(['{', '}']) {
+            "holds a brace; an argument of a call cannot be a path of the sandbox"
+        } else {
+            continue;
+        };
+        return Err(format!("{}: {path:?} {wrong}", members.name(key)));
+    }
+    Ok(paths)
+}
+
+/// What a command may reach of the network.
+const NETWORK: Kind<Network> = Kind(
+    "false, true, \"no-tcp\" or a list of TCP ports such as [443] (ports alone can be told apart, not hosts)",
+    |value| match value {
+        Value::Bool(false) => Some(Network::Off),
+        Value::Bool(true) => Some(Network::On),
+        Value::String(word) if word == "no-tcp" => Some(Network::NoTcp),
+        Value::Array(ports) if !ports.is_empty() => {
+            let port = |value: &Value| u16::try_from(value.as_u64()?).ok().filter(|port| *port > 0);
+            ports
+                .iter()
+                .map(port)
+                .collect::<Option<_>>()
+                .map(Network::Ports)
+        }
+        _ => None,
+    },
+    true,
+);
+
+#[cfg(test)]
+mod sandbox_tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_sandbox_is_a_word_or_lists() {
+        let read = |value: Value| Sandbox::read(value, "exec.sandbox").unwrap();
+        assert_eq!(
+            read(json!("bwrap")),
+            Sandbox {
+                kind: SandboxKind::Bwrap,
+                ..Sandbox::default()
+            }
+        );
+        assert_eq!(
+            read(json!({})),
+            Sandbox {
+                kind: SandboxKind::Landlock,
+                ..Sandbox::default()
+            }
+        );
+        let lists = read(
+            json!({"read": ["a"], "write": ["b", "/c"], "network": [443, 80], "with": "landlock"}),
+        );
+        assert_eq!(
+            (lists.read, lists.write),
+            (vec!["a".to_owned()], vec!["b".to_owned(), "/c".to_owned()])
+        );
+        assert_eq!(lists.network, Network::Ports(vec![443, 80]));
+        assert_eq!(read(json!({"network": "no-tcp"})).network, Network::NoTcp);
+        assert_eq!(read(json!({"network": true})).network, Network::On);
+        assert_eq!(read(json!({"network": null})).network, Network::Off);
+    }
+
+    #[test]
+    fn mistakes_in_a_sandbox_name_the_remedy() {
+        for (value, want) in [
+            (json!(true), "must be an object"),
+            (json!("none"), "not for less"),
+            (json!({"with": "none"}), "not for less"),
+            (
+                json!({"with": "docker"}),
+                "\"landlock\" or \"bwrap\", not \"docker\"",
+            ),
+            (json!({"reads": []}), "exec.sandbox.reads is unknown"),
+            (
+                json!({"read": "/a"}),
+                "exec.sandbox.read must be a list of paths",
+            ),
+            (
+                json!({"write": ["~/x"]}),
+                "exec.sandbox.write: \"~/x\" begins with ~",
+            ),
+            (json!({"write": ["/data/{name}"]}), "holds a brace"),
+            (json!({"read": [""]}), "is not a path"),
+            (
+                json!({"network": ["localhost:80"]}),
+                "ports alone can be told apart",
+            ),
+            (json!({"network": [0]}), "a list of TCP ports"),
+            (json!({"network": []}), "a list of TCP ports"),
+            (json!({"network": "tcp"}), "\"no-tcp\""),
+        ] {
+            let said = Sandbox::read(value.clone(), "exec.sandbox").unwrap_err();
+            assert!(
+                said.contains(want) && !said.contains('\n'),
+                "{value}: {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn kinds_are_ordered_by_what_they_confine() {
+        assert!(
+            SandboxKind::None < SandboxKind::Landlock && SandboxKind::Landlock < SandboxKind::Bwrap
+        );
+        assert_eq!(SandboxKind::of("bwrap"), Some(SandboxKind::Bwrap));
+        assert_eq!(SandboxKind::of("chroot"), None);
+    }
 }

@@ -2,24 +2,16 @@
 //! the tools file but the values that arguments have in its address and its body: a model chooses
 //! no server, no method and no header.
 
-mod allow;
 mod url;
-mod variables;
 
-pub use allow::AllowedAddresses;
-pub use variables::{CALL_ID, VariableError, VariableText};
-
-use super::members::{strings, take};
-use crate::argument::{Arguments, plain};
+use crate::argument::{Arguments, Refusal, plain};
 use crate::argv::{ItemPart, parts};
-use crate::refusal::Refusal;
+use crate::members::{FLAG, Kind, Members, strings};
+use core::net::IpAddr;
 use event::Object;
 use event::url::percent_encoded;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use url::UrlTemplate;
-
-/// The member of `exec` that describes a request.
-pub(crate) const MEMBER: &str = "http";
 
 /// The members of `exec.http`.
 const MEMBERS: [&str; 9] = [
@@ -114,36 +106,20 @@ impl HttpRun {
     /// The first mistake, with the remedy. No value of a header or of the query is repeated: it may
     /// be a secret.
     pub(crate) fn read(member: Value, declared: &dyn Fn(&str) -> bool) -> Result<HttpRun, String> {
-        let Value::Object(mut http) = member else {
-            return Err(
-                "exec.http is not an object, write {\"method\":\"GET\",\"url\":\"https://HOST/PATH\"}".to_owned()
-            );
-        };
-        if let Some(key) = http.keys().find(|key| !MEMBERS.contains(&key.as_str())) {
-            return Err(format!(
-                "exec.http.{key} is unknown, exec.http may have {}",
-                MEMBERS.join(", ")
-            ));
-        }
-        http.retain(|_, value| !value.is_null());
-        let known = |value: &Value| {
-            METHODS
-                .into_iter()
-                .find(|(name, _)| value.as_str() == Some(name))
-        };
-        let (method, has_body) = take(
-            &mut http,
-            "method",
+        let example = "{\"method\":\"GET\",\"url\":\"https://HOST/PATH\"}";
+        let mut http = Members::of(member, "exec.http", &MEMBERS, example)?;
+        let method = Kind(
             "GET, POST, PUT, PATCH or DELETE",
-            known,
-        )?
-        .unwrap_or(METHODS[0]);
-        let Some(Value::String(url)) = http.remove("url") else {
+            |value| METHODS.into_iter().find(|(name, _)| *value == *name),
+            true,
+        );
+        let (method, has_body) = http.take("method", &method)?.unwrap_or(METHODS[0]);
+        let Some(Value::String(url)) = http.value("url") else {
             return Err("exec.http has no url, write \"url\":\"https://HOST/PATH\"".to_owned());
         };
         let mut url = UrlTemplate::read(&url, declared)?;
         let mut query = Vec::new();
-        for (name, value) in texts(&mut http, "query")? {
+        for (name, value) in http.take("query", &TEXTS)?.unwrap_or_default() {
             match VariableText::read(&value).filter(VariableText::is_filled) {
                 Some(_) if has_argument(&value) => {
                     return Err(format!(
@@ -154,7 +130,7 @@ impl HttpRun {
                 None => url.add_pair(&name, &value.replace("$$", "$"), declared)?,
             }
         }
-        let body = match http.remove("body") {
+        let body = match http.value("body") {
             None if has_body => RequestBody::Json,
             None | Some(Value::Bool(false)) => RequestBody::None,
             Some(Value::Bool(true)) if method != "GET" => RequestBody::Json,
@@ -170,44 +146,41 @@ impl HttpRun {
             }
         };
         let headers = headers(&mut http)?;
-        let redirects = |value: &Value| {
-            value
-                .as_u64()
-                .or((*value == Value::Bool(false)).then_some(0))
-                .filter(|n| *n <= MAX_REDIRECTS)
-        };
-        let allow = match http.remove("allow") {
-            None => Vec::new(),
-            Some(Value::Array(entries)) => {
-                strings(entries).ok_or("exec.http.allow must hold strings only")?
-            }
-            Some(_) => {
-                return Err(
-                    "exec.http.allow must be a list, such as [\"127.0.0.1:8080\"]".to_owned(),
-                );
-            }
-        };
+        let redirects = Kind(
+            "a number from 0 to 10, or false",
+            |value: &Value| {
+                let number = value.as_u64().or((*value == false).then_some(0));
+                number.filter(|n| *n <= MAX_REDIRECTS)
+            },
+            true,
+        );
+        let list = Kind("a list, such as [\"127.0.0.1:8080\"]", strings, true);
+        let allow = http.take("allow", &list)?.unwrap_or_default();
         let allow = AllowedAddresses::read(&allow).map_err(|entry| {
             format!("exec.http.allow: {entry:?} is not an address, write it as \"127.0.0.1:8080\", \"10.0.0.0/8\" or \"localhost:8080\"")
         })?;
+        let proxy = Kind(
+            "an address, such as \"http://proxy.example:3128\"",
+            |value| {
+                let url = value.as_str()?;
+                let is_url = url.starts_with("http://") || url.starts_with("https://");
+                is_url.then(|| url.to_owned())
+            },
+            false,
+        );
         let run = HttpRun {
             method,
             url,
             query,
             headers,
             body,
-            redirects: take(
-                &mut http,
-                "redirects",
-                "a number from 0 to 10, or false",
-                redirects,
-            )?
-            .and_then(|n| u32::try_from(n).ok())
-            .unwrap_or(0),
-            proxy: http.remove("proxy").map(proxy).transpose()?,
+            redirects: http
+                .take("redirects", &redirects)?
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(0),
+            proxy: http.take("proxy", &proxy)?,
             allow,
-            insecure: take(&mut http, "insecure", "true or false", Value::as_bool)?
-                .unwrap_or(false),
+            insecure: http.take("insecure", &FLAG)?.unwrap_or(false),
         };
         if run.is_exposed() {
             return Err("exec.http sends a secret over http, where anybody on the way can read it: use https, \
@@ -297,24 +270,21 @@ impl HttpRun {
     }
 }
 
-/// The members of the object `key`, all of them strings.
-fn texts(http: &mut Map<String, Value>, key: &str) -> Result<Vec<(String, String)>, String> {
-    let wrong = || format!("exec.http.{key} must be an object of strings");
-    let members = match http.remove(key) {
-        None => return Ok(Vec::new()),
-        Some(Value::Object(members)) => members,
-        Some(_) => return Err(wrong()),
-    };
-    members
-        .into_iter()
-        .map(|(name, value)| Ok((name, value.as_str().ok_or_else(wrong)?.to_owned())))
-        .collect()
-}
+/// An object of strings.
+const TEXTS: Kind<Vec<(String, String)>> = Kind(
+    "an object of strings",
+    |value| {
+        let text =
+            |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+        value.as_object()?.iter().map(text).collect()
+    },
+    false,
+);
 
-fn headers(http: &mut Map<String, Value>) -> Result<Vec<(String, VariableText)>, String> {
+fn headers(http: &mut Members) -> Result<Vec<(String, VariableText)>, String> {
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     let mut headers: Vec<(String, VariableText)> = Vec::new();
-    for (name, value) in texts(http, "headers")? {
+    for (name, value) in http.take("headers", &TEXTS)?.unwrap_or_default() {
         let lower = name.to_ascii_lowercase();
         if name.is_empty() || !name.bytes().all(token) {
             return Err(format!(
@@ -343,20 +313,263 @@ fn headers(http: &mut Map<String, Value>) -> Result<Vec<(String, VariableText)>,
     Ok(headers)
 }
 
-fn proxy(value: Value) -> Result<String, String> {
-    match value {
-        Value::String(url) if url.starts_with("http://") || url.starts_with("https://") => Ok(url),
-        _ => Err(
-            "exec.http.proxy must be an address, such as \"http://proxy.example:3128\"".to_owned(),
-        ),
-    }
-}
-
 fn has_argument(text: &str) -> bool {
     // The braces of `${NAME}` are not a place.
     parts(&text.replace("${", "$"))
         .iter()
         .any(|part| matches!(part, ItemPart::Argument(_)))
+}
+
+// The addresses that an HTTP tool may connect to although they are not of the public internet:
+// `"127.0.0.1:8080"`, `"10.0.0.0/8"`, `"[::1]:80"`, `"localhost:8080"`, `"registry.internal"`.
+
+// `core::net` has the types of addresses alone; nothing here can open a socket.
+
+/// A list of such addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowedAddresses {
+    entries: Vec<AllowedAddress>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct AllowedAddress {
+    host: AllowedHost,
+    /// `None`: any port.
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum AllowedHost {
+    /// A network: an address, and how many of its first bits count.
+    Network(IpAddr, u32),
+    /// A name in lower case, whatever address it has.
+    Name(String),
+}
+
+impl AllowedAddresses {
+    /// Reads the entries.
+    ///
+    /// # Errors
+    /// The first entry that is not an address.
+    pub(crate) fn read(entries: &[String]) -> Result<AllowedAddresses, String> {
+        let read = |text: &String| AllowedAddress::read(text).ok_or_else(|| text.clone());
+        Ok(AllowedAddresses {
+            entries: entries.iter().map(read).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Whether a connection to `host`, in lower case, at this address and port is allowed. An IPv4
+    /// address must not be inside of an IPv6 address (see [`IpAddr::to_canonical`]).
+    pub fn allows(&self, host: &str, address: IpAddr, port: u16) -> bool {
+        let is_host = |allowed: &AllowedHost| match allowed {
+            AllowedHost::Name(name) => name == host,
+            AllowedHost::Network(network, bits) => is_in(address, *network, *bits),
+        };
+        self.entries
+            .iter()
+            .any(|entry| is_host(&entry.host) && entry.port.is_none_or(|allowed| allowed == port))
+    }
+}
+
+impl AllowedAddress {
+    fn read(text: &str) -> Option<AllowedAddress> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, rest) = rest.split_once(']')?;
+                (
+                    host,
+                    if rest.is_empty() {
+                        None
+                    } else {
+                        Some(rest.strip_prefix(':')?)
+                    },
+                )
+            }
+            None if text.matches(':').count() == 1 => text
+                .split_once(':')
+                .map(|(host, port)| (host, Some(port)))?,
+            None => (text, None),
+        };
+        let port = match port {
+            Some(port) => Some(port.parse().ok().filter(|port| *port > 0)?),
+            None => None,
+        };
+        let (address, bits) = match host.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse::<u32>().ok()?)),
+            None => (host, None),
+        };
+        let host = match (address.parse::<IpAddr>(), bits) {
+            (Ok(address), bits) => {
+                let all = if address.is_ipv4() { 32 } else { 128 };
+                AllowedHost::Network(address, bits.unwrap_or(all)).in_range(all)?
+            }
+            (Err(_), None) if is_host_name(host) => AllowedHost::Name(host.to_ascii_lowercase()),
+            _ => return None,
+        };
+        Some(AllowedAddress { host, port })
+    }
+}
+
+impl AllowedHost {
+    fn in_range(self, all: u32) -> Option<AllowedHost> {
+        matches!(&self, AllowedHost::Network(_, bits) if *bits <= all).then_some(self)
+    }
+}
+
+/// Whether it is a name of a host. One that ends with a digit would be read as a number (`127.1`).
+fn is_host_name(text: &str) -> bool {
+    text.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+        && text.ends_with(|c: char| c.is_ascii_alphabetic())
+}
+
+fn is_in(address: IpAddr, network: IpAddr, bits: u32) -> bool {
+    match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            bits == 0 || (a.to_bits() ^ b.to_bits()) >> (32 - bits) == 0
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => {
+            bits == 0 || (a.to_bits() ^ b.to_bits()) >> (128 - bits) == 0
+        }
+        _ => false,
+    }
+}
+
+// A text of the tools file in which `$NAME` is replaced by a variable of the environment: the
+// value of a header, or of a query's parameter.
+//
+// `$NAME` and `${NAME}` are the variable of that name, `$$` is the text `$`, and a `$` before
+// anything else is text. No argument of a model is ever put in such a text. `$TOOL_CALL_ID` is the
+// key of the call, as commands get it in their environment.
+
+/// The name that is replaced by the key of the call, which is the same when the call runs again.
+pub const CALL_ID: &str = "TOOL_CALL_ID";
+
+/// A text with variables of the environment in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableText {
+    parts: Vec<TextPart>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum TextPart {
+    Text(String),
+    Variable(String),
+}
+
+impl VariableText {
+    /// Reads a text. `None` if it holds anything but printable ASCII characters: a line break would
+    /// end a header.
+    pub(crate) fn read(text: &str) -> Option<VariableText> {
+        if !is_printable(text) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('$') {
+            plain.push_str(before);
+            if let Some(after) = after.strip_prefix('$') {
+                plain.push('$');
+                rest = after;
+                continue;
+            }
+            let name = match after
+                .strip_prefix('{')
+                .and_then(|inner| inner.split_once('}'))
+            {
+                Some((name, after)) if is_variable_name(name) => Some((name, after)),
+                _ => {
+                    let end = after
+                        .bytes()
+                        .position(|b| !is_name_byte(b))
+                        .unwrap_or(after.len());
+                    Some(after.split_at(end)).filter(|(name, _)| is_variable_name(name))
+                }
+            };
+            match name {
+                Some((name, after)) => {
+                    if !plain.is_empty() {
+                        parts.push(TextPart::Text(std::mem::take(&mut plain)));
+                    }
+                    parts.push(TextPart::Variable(name.to_owned()));
+                    rest = after;
+                }
+                None => {
+                    plain.push('$');
+                    rest = after;
+                }
+            }
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            parts.push(TextPart::Text(plain));
+        }
+        Some(VariableText { parts })
+    }
+
+    /// Whether it holds anything but text.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.parts
+            .iter()
+            .any(|part| matches!(part, TextPart::Variable(_)))
+    }
+
+    /// The names of its variables of the environment.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            TextPart::Variable(name) => Some(name.as_str()).filter(|name| *name != CALL_ID),
+            TextPart::Text(_) => None,
+        })
+    }
+
+    /// The text with the values of its variables, without white space around each. `value` looks a
+    /// variable up, or [`CALL_ID`].
+    ///
+    /// # Errors
+    /// The name of a variable that is not set, is empty, or holds anything but printable ASCII
+    /// characters.
+    pub fn fill(&self, value: impl Fn(&str) -> Option<String>) -> Result<String, VariableError> {
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                TextPart::Text(plain) => text.push_str(plain),
+                TextPart::Variable(name) => match value(name).as_deref().map(str::trim) {
+                    None | Some("") => return Err(VariableError::Missing(name.clone())),
+                    Some(held) if !is_printable(held) => {
+                        return Err(VariableError::Control(name.clone()));
+                    }
+                    Some(held) => text.push_str(held),
+                },
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// Why a variable cannot be used. No message holds its value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VariableError {
+    /// It is not set, or empty.
+    #[error("the environment has no {0}")]
+    Missing(String),
+    /// It holds a line break or another character that a header cannot hold.
+    #[error("the variable {0} holds a line break or another character that cannot be sent")]
+    Control(String),
+}
+
+fn is_printable(text: &str) -> bool {
+    text.bytes().all(|b| (b' '..=b'~').contains(&b))
+}
+
+fn is_variable_name(text: &str) -> bool {
+    text.bytes().all(is_name_byte)
+        && !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 #[cfg(test)]
@@ -430,7 +643,7 @@ mod tests {
     #[test]
     fn mistakes_in_the_file_are_told_with_the_remedy_and_without_secrets() {
         for (http, says) in [
-            (json!("https://h/"), "exec.http is not an object"),
+            (json!("https://h/"), "exec.http must be an object"),
             (json!({}), "exec.http has no url"),
             (
                 json!({"url": "https://h/", "verb": "GET"}),
@@ -545,5 +758,132 @@ mod tests {
         ] {
             assert!(read(http.clone()).is_ok(), "{http}");
         }
+    }
+}
+
+#[cfg(test)]
+mod allow_tests {
+    use super::*;
+
+    #[test]
+    fn addresses_networks_and_names_are_allowed_with_a_port_or_any() {
+        for (entry, host, address, port, is_allowed) in [
+            ("127.0.0.1:8080", "localhost", "127.0.0.1", 8080, true),
+            ("127.0.0.1:8080", "localhost", "127.0.0.1", 8081, false),
+            ("127.0.0.1:8080", "localhost", "127.0.0.2", 8080, false),
+            ("127.0.0.1", "h", "127.0.0.1", 1, true),
+            ("10.0.0.0/8", "h", "10.255.0.1", 1, true),
+            ("10.0.0.0/8", "h", "11.0.0.1", 1, false),
+            ("10.1.2.3/8:443", "h", "10.255.0.1", 443, true),
+            ("10.1.2.3/8:443", "h", "10.255.0.1", 80, false),
+            ("0.0.0.0/0", "h", "169.254.169.254", 80, true),
+            ("0.0.0.0/0", "h", "::1", 80, false),
+            ("[::1]:80", "[::1]", "::1", 80, true),
+            ("[::1]:80", "[::1]", "::1", 81, false),
+            ("::1", "[::1]", "::1", 81, true),
+            ("fd00::/8", "h", "fd12::1", 1, true),
+            ("[fd00::/8]:443", "h", "fd12::1", 1, false),
+            ("[fd00::/8]:443", "h", "fe12::1", 443, false),
+            ("LocalHost:80", "localhost", "127.0.0.1", 80, true),
+            (
+                "registry.internal",
+                "registry.internal",
+                "10.0.0.1",
+                5000,
+                true,
+            ),
+            (
+                "registry.internal",
+                "x.registry.internal",
+                "10.0.0.1",
+                5000,
+                false,
+            ),
+        ] {
+            let allowed = AllowedAddresses::read(&[entry.to_owned()]).unwrap();
+            assert_eq!(
+                allowed.allows(host, address.parse().unwrap(), port),
+                is_allowed,
+                "{entry} {host} {address} {port}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_addresses() {
+        for entry in [
+            "",
+            "*",
+            "127.1",
+            "10.0.0.0/33",
+            "::/129",
+            "h:0",
+            "h:x",
+            "h/8",
+            "[::1",
+            "[::1]8",
+            "http://h",
+            "a b",
+            "h:1:2",
+        ] {
+            assert_eq!(
+                AllowedAddresses::read(&[entry.to_owned()]),
+                Err(entry.to_owned()),
+                "{entry}"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod variables_tests {
+    use super::*;
+
+    fn fill(text: &str) -> Result<String, VariableError> {
+        let value = |name: &str| match name {
+            "KEY" => Some(" k-1\n".to_owned()),
+            "BAD" => Some("a\r\nX-Evil: 1".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        VariableText::read(text).unwrap().fill(value)
+    }
+
+    #[test]
+    fn variables_are_replaced_and_dollars_are_text_elsewhere() {
+        for (text, filled) in [
+            ("Bearer $KEY", "Bearer k-1"),
+            ("$KEY", "k-1"),
+            ("${KEY}x$KEY", "k-1xk-1"),
+            ("$KEY.v2", "k-1.v2"),
+            ("5$ and $", "5$ and $"),
+            ("$$KEY", "$KEY"),
+            ("$1 ${}", "$1 ${}"),
+            ("", ""),
+        ] {
+            assert_eq!(fill(text).as_deref(), Ok(filled), "{text}");
+        }
+        assert_eq!(
+            VariableText::read("a $B ${C}")
+                .unwrap()
+                .variables()
+                .collect::<Vec<_>>(),
+            ["B", "C"]
+        );
+    }
+
+    #[test]
+    fn a_variable_that_cannot_be_sent_is_named_without_its_value() {
+        for (text, says) in [
+            ("$OTHER", "the environment has no OTHER"),
+            ("$EMPTY", "the environment has no EMPTY"),
+            (
+                "$BAD",
+                "the variable BAD holds a line break or another character that cannot be sent",
+            ),
+        ] {
+            assert_eq!(fill(text).unwrap_err().to_string(), says);
+        }
+        assert!(VariableText::read("a\r\nb").is_none() && VariableText::read("é").is_none());
     }
 }

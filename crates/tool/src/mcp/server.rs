@@ -1,12 +1,13 @@
 //! The member `mcpServers` of a tools file, in the form of other clients of MCP, with members of
 //! ours.
 
+use crate::approval::Class;
 use crate::canonical::{Hash, canonical, digest};
-use crate::class::Class;
 use crate::exec::Sandbox;
-use crate::exec::members::{strings, take, time};
+use crate::members::{FLAG, Kind, Members, TEXT, TIME, strings};
+use crate::reference::shell_word;
 use event::{Glob, Raw};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::time::Duration;
 
 /// The servers of a tools file, in its order.
@@ -95,6 +96,15 @@ impl ClassRule {
     }
 }
 
+/// The members of a server.
+const MEMBERS: [&str; 13] = [
+    "type", "command", "args", "env", "cwd", "sandbox", "url", "headers", "allow", "class",
+    "timeout", "tools", "disabled",
+];
+
+/// Those of them that belong to one kind of link.
+const LINKS: [&str; 6] = ["args", "env", "cwd", "sandbox", "headers", "allow"];
+
 /// Members of other clients that change nothing here. None of them may grant what only `class`
 /// grants.
 const IGNORED: [&str; 8] = [
@@ -120,12 +130,9 @@ impl Servers {
         };
         let mut list = Vec::new();
         for (name, server) in members {
-            list.extend(Server::read(&name, server).map_err(|e| {
-                let what = e
-                    .trim_start_matches("exec: ")
-                    .replace("exec.sandbox", "sandbox");
-                format!("mcpServers: {name:?}: {what}")
-            })?);
+            list.extend(
+                Server::read(&name, server).map_err(|e| format!("mcpServers: {name:?}: {e}"))?,
+            );
         }
         Ok(Servers {
             list,
@@ -175,13 +182,12 @@ impl Server {
     }
 
     /// Reads a server; `None` if it is disabled.
-    fn read(name: &str, value: Value) -> Result<Option<Server>, String> {
-        let Value::Object(mut members) = value else {
-            return Err("it must be an object, such as {\"command\":\"…\"}".to_owned());
-        };
-        members.retain(|key, value| !value.is_null() && !IGNORED.contains(&key.as_str()));
-        let is_disabled =
-            take(&mut members, "disabled", "true or false", Value::as_bool)?.unwrap_or(false);
+    fn read(name: &str, mut value: Value) -> Result<Option<Server>, String> {
+        if let Some(members) = value.as_object_mut() {
+            members.retain(|key, _| !IGNORED.contains(&key.as_str()));
+        }
+        let mut members = Members::of(value, "", &MEMBERS, "{\"command\":\"…\"}")?;
+        let is_disabled = members.take("disabled", &FLAG)?.unwrap_or(false);
         let is_name = |name: &str| {
             !name.is_empty() && name.len() <= 128 && !name.chars().any(event::is_hidden)
         };
@@ -190,14 +196,8 @@ impl Server {
                 "the name must be 1 to 128 characters that can be seen, rename it".to_owned(),
             );
         }
-        let kind = take(&mut members, "type", "a text", |v| {
-            v.as_str().map(str::to_owned)
-        })?;
-        let link = match (
-            kind.as_deref(),
-            members.contains_key("command"),
-            members.contains_key("url"),
-        ) {
+        let kind = members.take("type", &TEXT)?;
+        let link = match (kind.as_deref(), members.has("command"), members.has("url")) {
             (Some("sse"), ..) => {
                 return Err(
                     "the transport sse was replaced by another in 2025, use \"type\":\"http\""
@@ -209,46 +209,29 @@ impl Server {
                 Link::Http(Endpoint::read(&mut members)?)
             }
             (None | Some("stdio" | "http" | "streamable-http" | "streamableHttp"), ..) => {
-                return Err(
-                    "give it either a command (a program) or a url (an HTTP server), as its type wants".to_owned()
-                );
+                return Err("give it either a command (a program) or a url (an HTTP server), as its type wants".to_owned());
             }
             (Some(_), ..) => return Err("type must be \"stdio\" or \"http\"".to_owned()),
         };
-        let words =
-            "\"read\", \"write\" or \"danger\", or one of them for each name: {\"get_*\":\"read\"}";
-        let globs = |v: &Value| {
-            Some(
-                strings(v.as_array()?.clone())?
-                    .iter()
-                    .map(|glob| Glob::new(glob))
-                    .collect(),
-            )
-        };
+        // What belongs to the other kind of link would have no effect.
+        if let Some(key) = LINKS.iter().find(|key| members.has(key)) {
+            return Err(format!("{key} is for another type of server, leave it out"));
+        }
+        let class = Kind(
+            "\"read\", \"write\" or \"danger\", or one of them for each name: {\"get_*\":\"read\"}",
+            ClassRule::read,
+            true,
+        );
+        let tools = Kind("a list of names, such as [\"get_*\"]", strings, true);
+        let offered = members.take("tools", &tools)?.unwrap_or_default();
         let server = Server {
             name: name.to_owned(),
             link,
-            class: take(&mut members, "class", words, ClassRule::read)?.unwrap_or_default(),
-            timeout: take(
-                &mut members,
-                "timeout",
-                "a time above 0, such as \"30s\" or 30",
-                time,
-            )?,
-            offered: take(
-                &mut members,
-                "tools",
-                "a list of names, such as [\"get_*\"]",
-                globs,
-            )?
-            .unwrap_or_default(),
+            class: members.take("class", &class)?.unwrap_or_default(),
+            timeout: members.take("timeout", &TIME)?,
+            offered: offered.iter().map(|glob| Glob::new(glob)).collect(),
         };
-        match members.keys().next() {
-            Some(key) => Err(format!(
-                "{key} is unknown, a server may have type, command, args, env, cwd, sandbox or type, url, headers, allow, and class, timeout, tools, disabled"
-            )),
-            None => Ok(Some(server).filter(|_| !is_disabled)),
-        }
+        Ok(Some(server).filter(|_| !is_disabled))
     }
 
     /// Whether the tool of this name (the server's own) is offered to the model.
@@ -260,7 +243,11 @@ impl Server {
     pub fn target(&self) -> String {
         match &self.link {
             Link::Stdio(program) => {
-                let words: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
+                let words: Vec<_> = program
+                    .command
+                    .iter()
+                    .map(|word| shell_word(word))
+                    .collect();
                 words.join(" ")
             }
             Link::Http(endpoint) => endpoint.url.clone(),
@@ -269,65 +256,53 @@ impl Server {
 }
 
 impl Program {
-    fn read(members: &mut Map<String, Value>) -> Result<Program, String> {
-        let text = |v: &Value| v.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
-        let mut command: Vec<String> = take(members, "command", "the path of a program", text)?
-            .into_iter()
-            .collect();
-        let args = |v: &Value| strings(v.as_array()?.clone());
-        command.extend(take(members, "args", "a list of strings", args)?.unwrap_or_default());
+    fn read(members: &mut Members) -> Result<Program, String> {
+        let mut command: Vec<String> = members.take("command", &TEXT)?.into_iter().collect();
+        let args = Kind("a list of strings", strings, false);
+        command.extend(members.take("args", &args)?.unwrap_or_default());
         if command.iter().any(|item| item.contains("${")) {
-            return Err(
-                "variables are filled in for env and headers only, where no list of processes shows them".to_owned()
-            );
+            return Err("variables are filled in for env and headers only, where no list of processes shows them".to_owned());
         }
         if command.iter().any(|item| item.contains('\0')) {
             return Err("command and args must not hold the character U+0000".to_owned());
         }
-        let env = take(
-            members,
-            "env",
+        let env = Kind(
             "an object of texts, {\"NAME\":\"value\"}, or a list of names to let through",
             variables,
-        )?;
-        let cwd = take(members, "cwd", "a folder", text)?;
-        let sandbox = members.remove("sandbox").map(Sandbox::read).transpose()?;
+            false,
+        );
+        let sandbox = members.value("sandbox");
         Ok(Program {
             command,
-            env: env.unwrap_or_default(),
-            cwd,
-            sandbox,
+            env: members.take("env", &env)?.unwrap_or_default(),
+            cwd: members.take("cwd", &TEXT)?,
+            sandbox: sandbox
+                .map(|value| Sandbox::read(value, "sandbox"))
+                .transpose()?,
         })
     }
 }
 
 impl Endpoint {
-    fn read(members: &mut Map<String, Value>) -> Result<Endpoint, String> {
-        let text = |v: &Value| v.as_str().map(str::to_owned);
-        let url = take(members, "url", "an address", text)?.unwrap_or_default();
+    fn read(members: &mut Members) -> Result<Endpoint, String> {
+        let url = members.take("url", &TEXT)?.unwrap_or_default();
         if url.contains("${") {
             return Err("variables are filled in for env and headers only".to_owned());
         }
-        let headers = take(
-            members,
-            "headers",
+        let headers = Kind(
             "an object of texts, {\"Authorization\":\"Bearer $NAME\"}",
             texts,
-        )?;
-        let list = |v: &Value| {
-            strings(v.as_array()?.clone())
-                .filter(|list| list.iter().all(|entry| entry.contains(':')))
-        };
-        let allow = take(
-            members,
-            "allow",
+            false,
+        );
+        let allow = Kind(
             "a list of addresses, such as [\"10.0.0.5:8080\"]",
-            list,
-        )?;
+            |value| strings(value).filter(|list| list.iter().all(|entry| entry.contains(':'))),
+            true,
+        );
         Ok(Endpoint {
             url,
-            headers: headers.unwrap_or_default(),
-            allow: allow.unwrap_or_default(),
+            headers: members.take("headers", &headers)?.unwrap_or_default(),
+            allow: members.take("allow", &allow)?.unwrap_or_default(),
         })
     }
 }
@@ -336,7 +311,7 @@ impl Endpoint {
 /// own environment.
 fn variables(value: &Value) -> Option<Vec<(String, String)>> {
     let variables = match value {
-        Value::Array(names) => strings(names.clone())?
+        Value::Array(_) => strings(value)?
             .into_iter()
             .map(|name| (name.clone(), format!("${{{name}}}")))
             .collect(),
@@ -363,13 +338,69 @@ fn texts(value: &Value) -> Option<Vec<(String, String)>> {
         .collect()
 }
 
-/// A word of a command line as a shell would need it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
+// Variables of the environment in the values of a tools file: `$NAME`, `${NAME}` and
+// `${NAME:-text}`, as other clients of MCP write them.
+
+/// A variable that a value needs and the environment does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the environment has no {0}, set it, or write ${{{0}:-TEXT}} for a text in its place")]
+pub struct MissingVariable(pub String);
+
+/// `text` with the values of its variables, and whether it has any. `$$` is one `$`; a `$` before
+/// anything else is itself.
+///
+/// # Errors
+/// [`MissingVariable`].
+pub fn fill(
+    text: &str,
+    value: impl Fn(&str) -> Option<String>,
+) -> Result<(String, bool), MissingVariable> {
+    let (mut out, mut rest, mut found) = (String::with_capacity(text.len()), text, false);
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            out.push('$');
+            rest = after;
+        } else if let Some((name, default, after)) = variable(rest) {
+            found = true;
+            match (value(name), default) {
+                (Some(value), _) => out.push_str(&value),
+                (None, Some(default)) => out.push_str(default),
+                (None, None) => return Err(MissingVariable(name.to_owned())),
+            }
+            rest = after;
+        } else {
+            out.push('$');
+        }
     }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    out.push_str(rest);
+    Ok((out, found))
+}
+
+/// The variable that follows a `$`: its name, the text in its place, and what follows it.
+fn variable(text: &str) -> Option<(&str, Option<&str>, &str)> {
+    if let Some(inner) = text.strip_prefix('{') {
+        let (inner, after) = inner.split_once('}')?;
+        // As VS Code writes it (https://code.visualstudio.com/docs/reference/variables-reference).
+        let inner = inner.strip_prefix("env:").unwrap_or(inner);
+        let (name, default) = inner
+            .split_once(":-")
+            .map_or((inner, None), |(name, text)| (name, Some(text)));
+        return (name_length(name) == name.len() && !name.is_empty())
+            .then_some((name, default, after));
+    }
+    let end = name_length(text);
+    (end > 0).then(|| (&text[..end], None, &text[end..]))
+}
+
+/// How many bytes at the beginning of `text` are the name of a variable.
+fn name_length(text: &str) -> usize {
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return 0;
+    }
+    text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -499,5 +530,31 @@ mod tests {
                 "{text}: {said}"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod variable_tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_in_and_other_dollars_stay() {
+        let value = |name: &str| (name == "KEY").then(|| "k$KEY".to_owned());
+        for (text, want) in [
+            ("Bearer $KEY", ("Bearer k$KEY", true)),
+            ("${KEY}x$KEY.y", ("k$KEYxk$KEY.y", true)),
+            ("${env:KEY}", ("k$KEY", true)),
+            ("${OTHER:-a b}", ("a b", true)),
+            ("5$ $1 ${} ${a b} $", ("5$ $1 ${} ${a b} $", false)),
+            ("$$KEY", ("$KEY", false)),
+        ] {
+            assert_eq!(fill(text, value), Ok((want.0.to_owned(), want.1)), "{text}");
+        }
+        assert!(
+            fill("$OTHER", value)
+                .unwrap_err()
+                .to_string()
+                .starts_with("the environment has no OTHER, set it")
+        );
     }
 }

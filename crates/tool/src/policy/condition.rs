@@ -1,18 +1,22 @@
 //! A condition of a rule on one argument.
 
-use super::path::{PathPattern, resolved};
-use crate::number;
+use crate::canonical;
 use event::Raw;
 use regex::Regex;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
 
 /// A condition on the value of one argument.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Condition {
     /// The text matches a pattern, as it is and with `.` and `..` resolved.
     Glob(PathPattern),
     /// The value is a path that matches a pattern once it is resolved.
     Path(PathPattern),
     /// The expression matches the whole text.
+    #[serde(deserialize_with = "regex")]
     Regex(Regex),
 }
 
@@ -27,18 +31,6 @@ pub enum Quantity {
 }
 
 impl Condition {
-    /// Reads the expression of [`Condition::Regex`].
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn regex(pattern: &str) -> Result<Condition, String> {
-        // Apart from what is put around it: `a)|(b` is wrong by itself.
-        Regex::new(pattern).map_err(|e| reason(&e))?;
-        Ok(Condition::Regex(
-            Regex::new(&format!(r"\A(?:{pattern})\z")).map_err(|e| reason(&e))?,
-        ))
-    }
-
     /// Whether the value fits. A value that is missing or `null` never does. The items of a list,
     /// and for [`Quantity::Any`] the members of an object with their names, are texts of the value;
     /// an object never fits [`Quantity::All`]. A number has a text for each way in which a program
@@ -69,11 +61,11 @@ impl Condition {
                     self.look(member, quantity, folder, found);
                 }
             }
-        } else if number::is_number(value) {
+        } else if canonical::is_number(value) {
             let text = value.text();
             found.take(self.fits(text, quantity, folder));
-            found.take(self.fits(&number::by_value(text), quantity, folder));
-            number::as_double(text)
+            found.take(self.fits(&canonical::number_text(text), quantity, folder));
+            canonical::as_double(text)
                 .iter()
                 .for_each(|double| found.take(self.fits(double, quantity, folder)));
         } else {
@@ -120,6 +112,17 @@ impl Found {
     }
 }
 
+fn regex<'d, D: Deserializer<'d>>(pattern: D) -> Result<Regex, D::Error> {
+    whole_regex(&String::deserialize(pattern)?).map_err(D::Error::custom)
+}
+
+/// Reads an expression, which is to match a whole text.
+fn whole_regex(pattern: &str) -> Result<Regex, String> {
+    // Apart from what is put around it: `a)|(b` is wrong by itself.
+    let whole = Regex::new(pattern).and_then(|_| Regex::new(&format!(r"\A(?:{pattern})\z")));
+    whole.map_err(|e| reason(&e))
+}
+
 /// The last line of an error of the expression, which names it; the lines before show where.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
@@ -128,6 +131,148 @@ fn reason(error: &regex::Error) -> String {
         "the expression cannot be used: {}",
         last.strip_prefix("error: ").unwrap_or(last)
     )
+}
+
+// Patterns of paths and of other texts with slashes.
+
+/// A pattern: `*` is any run of characters but `/`, `**` any run, `?` one character but `/`; `X/**`
+/// matches `X` too, and `**/X` matches `X` at any depth. Matching takes time linear in the text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct PathPattern {
+    regex: Regex,
+    /// Whether the pattern begins with `/`.
+    is_absolute: bool,
+    /// Whether it begins with `**/`.
+    is_at_any_depth: bool,
+}
+
+impl TryFrom<String> for PathPattern {
+    type Error = String;
+
+    fn try_from(pattern: String) -> Result<Self, String> {
+        PathPattern::read(&pattern)
+    }
+}
+
+impl PathPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// Why no path could match it, or that it is too long.
+    pub fn read(pattern: &str) -> Result<Self, String> {
+        let mut rest = pattern.strip_prefix("./").unwrap_or(pattern);
+        if rest.len() > 1 {
+            rest = rest.strip_suffix('/').unwrap_or(rest);
+        }
+        let mut segments = rest.strip_prefix('/').unwrap_or(rest).split('/');
+        if rest.is_empty()
+            || (rest != "/" && segments.any(|segment| matches!(segment, "" | "." | "..")))
+        {
+            return Err(
+                "the pattern has an empty part, `.` or `..`, which no path has after it was resolved".to_owned()
+            );
+        }
+        let is_absolute = rest.starts_with('/');
+        let is_at_any_depth = rest.starts_with("**/");
+        let mut out = String::from(r"\A(?s:");
+        if let Some(tail) = rest.strip_prefix("**/") {
+            out.push_str("(?:.*/)?");
+            rest = tail;
+        }
+        let below = rest.strip_suffix("/**");
+        let mut chars = below.unwrap_or(rest).chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '*' if chars.next_if_eq(&'*').is_some() => out.push_str(".*"),
+                '*' => out.push_str("[^/]*"),
+                '?' => out.push_str("[^/]"),
+                c => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+            }
+        }
+        out.push_str(if below.is_some() {
+            r"(?:/.*)?)\z"
+        } else {
+            r")\z"
+        });
+        let regex = Regex::new(&out).map_err(|_| "the pattern is too long".to_owned())?;
+        Ok(PathPattern {
+            regex,
+            is_absolute,
+            is_at_any_depth,
+        })
+    }
+
+    /// Whether it matches a text as it is.
+    pub fn matches(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// Whether it matches the path `text`, which is relative to the absolute path `folder` unless
+    /// it begins with `/`. A pattern that does not begin with `/` is relative to that folder, too.
+    pub fn matches_path(&self, text: &str, folder: &str) -> bool {
+        let joined = joined(text, folder);
+        let whole = resolved(&joined);
+        if self.is_absolute {
+            return self.matches(&whole);
+        }
+        let folder = resolved(folder);
+        let below = match whole.strip_prefix(folder.trim_end_matches('/')) {
+            Some("") => Some(""),
+            Some(rest) => rest.strip_prefix('/'),
+            None => None,
+        };
+        below.is_some_and(|below| self.matches(below))
+    }
+
+    /// Whether a pattern that begins with `**/` matches the path `text` wherever it is, also
+    /// outside of `folder`: a rule that keeps a tool from `**/.env` also keeps it from `../.env`.
+    pub fn matches_anywhere(&self, text: &str, folder: &str) -> bool {
+        self.is_at_any_depth
+            && self.matches(resolved(&joined(text, folder)).trim_start_matches('/'))
+    }
+}
+
+/// The path `text`, which is relative to `folder` unless it begins with `/`.
+fn joined<'a>(text: &'a str, folder: &str) -> Cow<'a, str> {
+    if text.starts_with('/') {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{folder}/{text}"))
+    }
+}
+
+/// `path` without `.`, `..`, and empty parts, as far as its text says: links are not followed. `..`
+/// above `/` is `/`; above the beginning of a relative path it stays.
+pub fn resolved(path: &str) -> Cow<'_, str> {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    if path
+        .strip_prefix('/')
+        .unwrap_or(path)
+        .split('/')
+        .all(is_plain)
+    {
+        return Cow::Borrowed(path);
+    }
+    let is_absolute = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => match parts.last() {
+                Some(&"..") | None if !is_absolute => parts.push(".."),
+                _ => {
+                    parts.pop();
+                }
+            },
+            part => parts.push(part),
+        }
+    }
+    Cow::Owned(format!(
+        "{}{}",
+        if is_absolute { "/" } else { "" },
+        parts.join("/")
+    ))
 }
 
 #[cfg(test)]
@@ -166,7 +311,7 @@ mod tests {
 
     #[test]
     fn an_expression_matches_the_whole_text() {
-        let regex = Condition::regex("[a-z]+|x y").unwrap();
+        let regex = whole_regex("[a-z]+|x y").map(Condition::Regex).unwrap();
         for (value, fits) in [
             (r#""abc""#, true),
             (r#""abc\n""#, false),
@@ -176,7 +321,7 @@ mod tests {
         ] {
             assert_eq!(holds(&regex, value)[0], fits, "{value}");
         }
-        assert!(holds(&Condition::regex("[0-9]+").unwrap(), "12")[0]);
+        assert!(holds(&whole_regex("[0-9]+").map(Condition::Regex).unwrap(), "12")[0]);
         // A number fits a refusal by its value, and a permission only in each of its spellings.
         for (pattern, value, want) in [
             ("1000", "1000", [true, true]),
@@ -196,16 +341,90 @@ mod tests {
             ("1000", "1000.5", [false, false]),
         ] {
             assert_eq!(
-                holds(&Condition::regex(pattern).unwrap(), value),
+                holds(&whole_regex(pattern).map(Condition::Regex).unwrap(), value),
                 want,
                 "{pattern} {value}"
             );
         }
+        assert!(whole_regex("a)|(b").unwrap_err().contains("unopened group"));
+        assert!(whole_regex("(").is_err() && whole_regex(r"(a)\1").is_err());
+    }
+}
+
+#[cfg(test)]
+mod path_tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_resolved_by_the_text_alone() {
+        for (path, want) in [
+            ("/srv/../etc/passwd", "/etc/passwd"),
+            ("/../../x", "/x"),
+            ("a/./b//c/", "a/b/c"),
+            ("a/../../b", "../b"),
+            ("../../b", "../../b"),
+            ("/", "/"),
+            ("", ""),
+            ("/a/b", "/a/b"),
+            ("..", ".."),
+            ("/..", "/"),
+        ] {
+            assert_eq!(resolved(path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn stars_stay_between_slashes() {
+        for (pattern, text, fits) in [
+            ("/srv/**", "/srv/a/b", true),
+            ("/srv/**", "/srv", true),
+            ("/srv/**", "/srvx", false),
+            ("/srv/*", "/srv/a", true),
+            ("/srv/*", "/srv/a/b", false),
+            ("**/.env", ".env", true),
+            ("**/.env", "a/b/.env", true),
+            ("**/.env", "a/b.env", false),
+            ("*.t?t", "a\n.txt", true),
+            ("a.b", "axb", false),
+            ("(a|b)", "a", false),
+            ("**", "", true),
+        ] {
+            assert_eq!(
+                PathPattern::read(pattern).unwrap().matches(text),
+                fits,
+                "{pattern} {text}"
+            );
+        }
+        for bad in ["", "a//b", "../a", "/a/./b", "a/.."] {
+            assert!(PathPattern::read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_where_it_leads_from_its_folder() {
+        for (pattern, text, fits) in [
+            ("data/**", "data/x", true),
+            ("data/**", "./data/../data/x", true),
+            ("data/**", "data/../secret", false),
+            ("data/**", "/w/data/x", true),
+            ("data/**", "/data/x", false),
+            ("data/**", "../w/data/x", true),
+            ("**", "../x", false),
+            ("**", ".", true),
+            ("/etc/**", "../etc/passwd", true),
+            ("/etc/**", "/w/../etc", true),
+            ("/w/data/**", "data", true),
+        ] {
+            assert_eq!(
+                PathPattern::read(pattern).unwrap().matches_path(text, "/w"),
+                fits,
+                "{pattern} {text}"
+            );
+        }
         assert!(
-            Condition::regex("a)|(b")
-                .unwrap_err()
-                .contains("unopened group")
+            PathPattern::read("etc/**")
+                .unwrap()
+                .matches_path("etc/x", "/")
         );
-        assert!(Condition::regex("(").is_err() && Condition::regex(r"(a)\1").is_err());
     }
 }

@@ -1,7 +1,6 @@
 //! What a conversation has used so far: pure counts, to which time is a value.
 
-use super::document::Policy;
-use super::rule::Rate;
+use super::{Policy, Rate};
 use crate::argument::Arguments;
 use std::time::Duration;
 

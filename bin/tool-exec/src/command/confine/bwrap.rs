@@ -1,8 +1,7 @@
 //! The command line of bubblewrap (bwrap(1)): a root folder that holds nothing but what a command
 //! may reach.
 
-use super::confinement::{Confined, Confinement};
-use super::place::Place;
+use super::{Confined, Confinement, Place};
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::Path;

@@ -1,12 +1,10 @@
 //! The sandboxes of a tools file: checked once before anything runs, and made for each call.
 
-use super::confinement::Confinement;
-use super::place::Place;
-use super::protect::{self, ProtectedFile};
-use super::{reach, stage};
+use super::{Confinement, Place, stage};
 use crate::command::program;
 use anyhow::{anyhow, bail};
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tool::{CommandRun, Network, Run, Sandbox, SandboxKind, Tools};
 
@@ -83,7 +81,7 @@ impl Sandboxes {
         probe("its sandbox", &confinement)?;
         confinement
             .read
-            .extend(reach::surroundings(program, name.contains('/'), cwd));
+            .extend(surroundings(program, name.contains('/'), cwd));
         Ok(confinement)
     }
 
@@ -123,7 +121,7 @@ impl Sandboxes {
         let mut confinement = confinement.clone();
         confinement
             .read
-            .extend(reach::surroundings(program, name.contains('/'), cwd));
+            .extend(surroundings(program, name.contains('/'), cwd));
         confinement
     }
 }
@@ -163,14 +161,14 @@ fn confinement(
     };
     let write = places("write", &asked.write)?;
     for (place, path) in write.iter().zip(&asked.write) {
-        if let Some(ProtectedFile { what, path: own }) = protect::covered(place, protected) {
+        if let Some(ProtectedFile { what, path: own }) = covered(place, protected) {
             let own = own.display();
             return Err(format!(
                 "write: {path:?} holds {what} ({own}), which no command may write; name another folder, or move it away"
             ));
         }
     }
-    let mut read = reach::system(kind, &asked.network);
+    let mut read = system(kind, &asked.network);
     read.extend(places("read", &asked.read)?);
     let bwrap = if kind == SandboxKind::Bwrap {
         program::find("bwrap", folder).unwrap_or_default()
@@ -192,4 +190,135 @@ fn find(member: &str, path: &str, folder: &Path) -> Result<Place, String> {
         let whole = whole.display();
         format!("{member}: {path:?} ({whole}): {e}; create it, or take it out of the list")
     })
+}
+
+// What a command may read besides its lists: what programs need to run at all, the program itself
+// and its working folder.
+
+/// Programs, libraries and their settings.
+const SYSTEM: [&str; 10] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix",
+];
+/// Devices without a state. Under bubblewrap a command has its own.
+const DEVICES: [&str; 5] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+
+/// What every command may read and execute under this kind of sandbox.
+pub fn system(kind: SandboxKind, network: &Network) -> Vec<Place> {
+    let devices = DEVICES.iter().filter(|_| kind == SandboxKind::Landlock);
+    // The file with the name servers, which is often a link to a file of a service.
+    let servers = ["/etc/resolv.conf"]
+        .into_iter()
+        .filter(|_| matches!(network, Network::On | Network::Ports(_)));
+    let all = SYSTEM.iter().chain(devices).copied().chain(servers);
+    all.filter_map(|path| Place::find(Path::new(path)).ok())
+        .collect()
+}
+
+/// What a command may read of where it is: its program, the folder of a program that its tool names
+/// by a path, and its working folder. A folder that holds a person's home is not among them: a
+/// command that needs one names what it reads.
+pub fn surroundings(program: &Path, is_path: bool, cwd: &Path) -> Vec<Place> {
+    let folder = program.parent().filter(|_| is_path);
+    let folders = folder
+        .into_iter()
+        .chain([cwd])
+        .filter(|folder| !holds_home(folder));
+    [program]
+        .into_iter()
+        .chain(folders)
+        .filter_map(|path| Place::find(path).ok())
+        .collect()
+}
+
+/// Whether the home of this user is in `folder`, or is it.
+fn holds_home(folder: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let home = std::env::var_os("HOME")
+        .map(PathBuf::from)
+        .filter(|home| home.is_absolute());
+    let folder = real(folder);
+    folder == Path::new("/")
+        || folder == Path::new("/home")
+        || home.is_some_and(|home| real(&home).starts_with(&folder))
+}
+
+// The files of `tool-exec` itself, which no command may write: a command that could change its
+// log, its tools or what is approved could choose what runs next.
+
+/// A file or folder of `tool-exec`, with the words for it in a message. It need not exist yet.
+#[derive(Clone, Debug)]
+pub struct ProtectedFile {
+    /// What it is: "the log".
+    pub what: &'static str,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// The first of `files` that a command which may write `place` could change, remove or replace.
+pub fn covered<'a>(place: &Place, files: &'a [ProtectedFile]) -> Option<&'a ProtectedFile> {
+    let written = identity(&place.real)?;
+    files.iter().find(|file| {
+        let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+        // Where a part of the path is a link, both the folder of the link and what it leads to must
+        // stay as they are.
+        let real = path.canonicalize().ok();
+        let above = |path: &Path| {
+            path.ancestors()
+                .any(|folder| identity(folder) == Some(written))
+        };
+        above(&path) || real.is_some_and(|real| above(&real))
+    })
+}
+
+/// What tells a file from all others, whatever the path by which it is reached; `None` where there
+/// is nothing.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|data| (data.dev(), data.ino()))
+}
+
+/// The regular files that this process reads from or writes to as its standard files: a log is
+/// often one of them.
+pub fn standard_files() -> impl Iterator<Item = ProtectedFile> {
+    let names = [
+        (0, "standard input"),
+        (1, "standard output"),
+        (2, "standard error"),
+    ];
+    names.into_iter().filter_map(|(number, what)| {
+        let path = PathBuf::from(format!("/proc/self/fd/{number}"));
+        let file = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let path = std::fs::read_link(path).ok()?;
+        // The path of a file that was removed ends in " (deleted)".
+        (identity(&path) == Some((file.dev(), file.ino()))).then_some(ProtectedFile { what, path })
+    })
+}
+
+#[cfg(test)]
+mod reach_tests {
+    use super::*;
+
+    #[test]
+    fn programs_find_what_they_need_and_no_home() {
+        let names = |places: Vec<Place>| {
+            places
+                .into_iter()
+                .map(|place| place.name)
+                .collect::<Vec<_>>()
+        };
+        assert!(names(system(SandboxKind::Landlock, &Network::Off)).contains(&"/dev/null".into()));
+        assert!(!names(system(SandboxKind::Bwrap, &Network::Off)).contains(&"/dev/null".into()));
+        let around = surroundings(Path::new("/bin/sh"), false, Path::new("/"));
+        assert_eq!(names(around), [PathBuf::from("/bin/sh")]);
+        let around = surroundings(Path::new("/bin/sh"), true, Path::new("/etc"));
+        assert_eq!(
+            names(around),
+            ["/bin/sh", "/bin", "/etc"].map(PathBuf::from)
+        );
+    }
 }

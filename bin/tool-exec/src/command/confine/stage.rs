@@ -1,9 +1,7 @@
 //! Tries a sandbox out: `tool-exec --confine …` confines itself and becomes a command.
 
-use super::confinement::{Confined, Confinement};
-use super::enter::{enter, explain};
+use super::{Confined, Confinement, enter, explain};
 use crate::command::scratch::{HomeNames, Scratch};
-use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -25,7 +23,9 @@ pub fn arguments(
 ) -> Vec<OsString> {
     let mut all: Vec<OsString> = vec![
         FLAG.into(),
-        confinement.to_json().to_string().into(),
+        serde_json::to_string(confinement)
+            .unwrap_or_default()
+            .into(),
         home.into(),
         program.into(),
     ];
@@ -46,8 +46,8 @@ pub fn run_if_asked() -> Option<ExitCode> {
     };
     let confinement = confinement
         .to_str()
-        .and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let Some(confinement) = confinement.and_then(|value| Confinement::from_json(&value)) else {
+        .and_then(|text| serde_json::from_str(text).ok());
+    let Some(confinement): Option<Confinement> = confinement else {
         return Some(ExitCode::from(2));
     };
     let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
@@ -77,7 +77,9 @@ pub fn run_if_asked() -> Option<ExitCode> {
 pub fn probe(confinement: &Confinement) -> Result<(), String> {
     match confinement.kind {
         SandboxKind::None => return Ok(()),
-        SandboxKind::Landlock => super::rules::lacks(&confinement.network).map_or(Ok(()), Err)?,
+        SandboxKind::Landlock => {
+            super::landlock::lacks(&confinement.network).map_or(Ok(()), Err)?
+        }
         SandboxKind::Bwrap if confinement.bwrap.as_os_str().is_empty() => {
             return Err("bwrap is not found in PATH, install bubblewrap".to_owned());
         }
@@ -86,7 +88,7 @@ pub fn probe(confinement: &Confinement) -> Result<(), String> {
     let own = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut trial = confinement.clone();
     trial.write.clear();
-    trial.read.push(super::place::Place::find(&own)?);
+    trial.read.push(super::Place::find(&own)?);
     let home = HomeNames::new().next().ok_or("it has no home")?;
     let _kept = Scratch::make(&home).map_err(|e| format!("{}: {e}", home.display()))?;
     let argv = [own.clone().into_os_string(), "--version".into()];

@@ -1,13 +1,10 @@
 //! The launch stage: the process that starts the command. As the init of a PID namespace it stays
 //! above the command; else it becomes the command.
 
-use super::control::{Notice, Order};
-use super::in_force::{Containment, InForce};
-use super::job::{Job, ProcessLimits};
-use super::signals::ChildSignals;
-use super::wire::{self, Frames};
-use super::{capabilities, mounts, privacy, signal_scope};
-use crate::command::confine::{Confined, Confinement, enter, explain};
+use super::messages::{Containment, EndOrder, InForce, Job, Notice, ProcessLimits};
+use super::wire::{ChildSignals, Frames};
+use super::{isolation, wire};
+use crate::command::confine::{Confined, enter, explain};
 use nix::sys::signal::{Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::io::Errno;
@@ -31,52 +28,51 @@ pub fn launch(is_init: bool) -> ExitCode {
     // Ends with its supervisor, and with it everything in the namespace.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if let Err(e) = begin(&supervisor, is_init) {
-        let _ = wire::send(&supervisor, &Notice::NotStarted(reason(&e)).to_bytes(), &[]);
+        let _ = wire::report(&supervisor, &Notice::NotStarted(reason(&e)));
     }
     ExitCode::SUCCESS
 }
 
 fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
     let signals = ChildSignals::new()?;
-    let mut in_force = InForce::LEAST;
+    let mut in_force = InForce::default();
     let mut has_mounts = false;
     if is_init {
         in_force.containment = Containment::Namespace;
-        has_mounts = mounts::enter().is_ok();
-        in_force.own_proc = has_mounts && mounts::own_proc().is_ok();
-        in_force.own_terminals = has_mounts && mounts::own_terminals().is_ok();
+        has_mounts = isolation::enter_mounts().is_ok();
+        in_force.own_proc = has_mounts && isolation::own_proc().is_ok();
+        in_force.own_terminals = has_mounts && isolation::own_terminals().is_ok();
     }
-    privacy::keep_private();
+    isolation::keep_private();
     // What comes before this is done while the job is not there yet.
     let (job, files) = wire::receive(supervisor)?;
     let job = Job::read(&job)?;
     if let (true, Some(most)) = (in_force.own_proc, job.limits.processes) {
-        mounts::limit_processes(most);
+        isolation::limit_processes(most);
     }
-    in_force.home_limit = has_mounts && mounts::own_home(&job.home, job.home_size).is_ok();
-    capabilities::keep_to_itself();
+    in_force.home_limit = has_mounts && isolation::own_home(&job.home, job.home_size).is_ok();
+    isolation::keep_to_itself();
     // A program with the rights of another user could not be ended from here.
     rustix::thread::set_no_new_privs(true)?;
-    if !is_init && signal_scope::enter() {
+    if !is_init && isolation::enter_signal_scope() {
         in_force.containment = Containment::SignalScope;
     }
     lower_limits(&job.limits);
-    let confinement = Confinement::from_json(&job.confinement).ok_or(ErrorKind::InvalidData)?;
-    let mut command = command(&job, &confinement, files)?;
+    let mut command = command(&job, files)?;
     if is_init {
-        let child = command.spawn().map_err(|e| explain(&confinement, e))?;
+        let child = command.spawn().map_err(|e| explain(&job.confinement, e))?;
         drop(command); // with it the last copies of the command's files outside of the command
-        if wire::send(supervisor, &Notice::Started(in_force).to_bytes(), &[]).is_err() {
+        if wire::report(supervisor, &Notice::Started(in_force)).is_err() {
             return Ok(()); // the supervisor is gone: the end of this process ends the command
         }
         attend(supervisor, child.id(), signals);
         return Ok(());
     }
-    wire::send(supervisor, &Notice::Started(in_force).to_bytes(), &[])?;
-    Err(explain(&confinement, command.exec()))
+    wire::report(supervisor, &Notice::Started(in_force))?;
+    Err(explain(&job.confinement, command.exec()))
 }
 
-fn command(job: &Job, confinement: &Confinement, files: Vec<OwnedFd>) -> std::io::Result<Command> {
+fn command(job: &Job, files: Vec<OwnedFd>) -> std::io::Result<Command> {
     let [stdin, stdout, stderr]: [OwnedFd; 3] = files
         .try_into()
         .map_err(|_| Error::from(ErrorKind::InvalidData))?;
@@ -87,7 +83,7 @@ fn command(job: &Job, confinement: &Confinement, files: Vec<OwnedFd>) -> std::io
         room: job.home_size,
         cwd: &job.folder,
     };
-    let mut command = enter(confinement, &confined).map_err(Error::other)?;
+    let mut command = enter(&job.confinement, &confined).map_err(Error::other)?;
     command
         .env_clear()
         .current_dir(&job.folder)
@@ -124,7 +120,7 @@ fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
                         .exit_status()
                         .or(how.terminating_signal().map(|n| 128 + n))
                         .unwrap_or(255);
-                    let _ = wire::send(supervisor, &Notice::Exited(status).to_bytes(), &[]);
+                    let _ = wire::report(supervisor, &Notice::Exited(status));
                     terminate_all();
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -136,10 +132,10 @@ fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
         if !orders.read(supervisor) {
             return;
         }
-        while let Some(order) = orders.next() {
-            match Order::read(&order) {
-                Some(Order::End) => terminate_all(),
-                _ => return,
+        for order in orders.messages() {
+            match order {
+                EndOrder::End => terminate_all(),
+                EndOrder::Kill => return,
             }
         }
     }

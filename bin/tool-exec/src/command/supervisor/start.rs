@@ -1,12 +1,14 @@
 //! Starts a command under a supervisor, from the event loop of `tool-exec`.
 
-use super::control::{Ended, Notice, Order, PLAIN, SUPERVISE};
-use super::in_force::InForce;
-use super::job::Job;
-use super::orphans;
-use super::wire::{self, Frames};
+use super::messages::{EndOrder, Ended, InForce, Job, Notice, PLAIN, SUPERVISE, read, to_bytes};
+use super::wire;
+use super::wire::Frames;
+use crate::command::processes;
+use crate::command::processes::Process;
 use crate::command::scratch::Scratch;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, waitpid};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,6 +16,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -162,7 +165,7 @@ impl Supervisor {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let process = command.spawn()?;
-        let start = process.id().map_or(0, orphans::spare);
+        let start = process.id().map_or(0, spare);
         Ok(Supervisor {
             process,
             socket: Rc::new(UnixStream::from_std(ours)?),
@@ -191,7 +194,7 @@ impl Supervisor {
     async fn notice(&mut self) -> Option<Notice> {
         loop {
             if let Some(body) = self.frames.next() {
-                match Notice::read(&body) {
+                match read(&body) {
                     Some(notice) => return Some(notice),
                     None => continue,
                 }
@@ -248,7 +251,7 @@ impl Supervisor {
     async fn end_orphans(&mut self) -> Vec<i32> {
         let _ = self.process.start_kill(); // it may have closed its socket and live
         let _ = self.process.wait().await;
-        let left = orphans::end_all(self.start).await;
+        let left = end_all(self.start).await;
         if left.is_empty() {
             remove(self.home.clone()).await;
         }
@@ -263,11 +266,15 @@ pub struct Control(Weak<UnixStream>);
 impl Control {
     /// Has the command ended, at once or after its grace; waits for nothing.
     pub fn end(&self, at_once: bool) {
-        let order = if at_once { Order::Kill } else { Order::End };
+        let order = if at_once {
+            EndOrder::Kill
+        } else {
+            EndOrder::End
+        };
         if let Some(socket) = self.0.upgrade() {
             // Nothing but a few orders is ever under way, so the socket has room. It fails where
             // the supervisor has ended.
-            let _ = socket.try_write(&wire::frame(order.to_bytes()));
+            let _ = socket.try_write(&wire::frame(&to_bytes(&order)));
         }
     }
 }
@@ -323,4 +330,70 @@ mod reserve {
             WAITING.set(spawn().ok());
         }
     }
+}
+
+// What a supervisor leaves behind that was killed from outside: it comes to `tool-exec`, which
+// ends it.
+
+/// How long killing may take before it is given up.
+const GIVE_UP: Duration = Duration::from_secs(2);
+/// How long to wait before the next round.
+const ROUND: Duration = Duration::from_millis(5);
+/// How many processes that could not be ended are listed.
+const LISTED: usize = 20;
+
+/// The children of this process that are not orphans.
+static SPARED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// Keeps the child of that number, and all below it, from being ended as an orphan. Returns when it
+/// started, in ticks of the system.
+pub fn spare(child: u32) -> u64 {
+    let Ok(pid) = i32::try_from(child) else {
+        return 0;
+    };
+    SPARED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(pid);
+    Process::of(pid).map_or(0, |process| process.start)
+}
+
+/// Kills the children of this process that are not spared and started at `since` or later, and all
+/// below them, until none is left. Returns the first of those that could not be killed.
+pub async fn end_all(since: u64) -> Vec<i32> {
+    let until = tokio::time::Instant::now() + GIVE_UP;
+    loop {
+        let all = orphans(since);
+        for zombie in all
+            .iter()
+            .filter(|p| p.is_zombie)
+            .filter_map(|p| Pid::from_raw(p.pid))
+        {
+            // Fails for those that are not this process's own children yet.
+            let _ = waitpid(Some(zombie), WaitOptions::NOHANG);
+        }
+        let left: Vec<Process> = all.into_iter().filter(|p| !p.is_zombie).collect();
+        if left.is_empty() || tokio::time::Instant::now() > until {
+            return left.iter().map(|p| p.pid).take(LISTED).collect();
+        }
+        processes::signal_all(&left, Signal::KILL);
+        tokio::time::sleep(ROUND).await;
+    }
+}
+
+fn orphans(since: u64) -> Vec<Process> {
+    let own = getpid().as_raw_nonzero().get();
+    let below = processes::descendants(own);
+    let mut spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
+    spared.retain(|pid| below.iter().any(|p| p.pid == *pid && p.parent == own));
+    let mut found: Vec<Process> = Vec::new();
+    // Each process comes after its parent.
+    for process in below {
+        let is_orphan =
+            process.parent == own && process.start >= since && !spared.contains(&process.pid);
+        if is_orphan || found.iter().any(|p| p.pid == process.parent) {
+            found.push(process);
+        }
+    }
+    found
 }

@@ -1,15 +1,12 @@
 //! The supervisor: the process that keeps the deadline of one command, and ends it and all that it
 //! started.
 
-use super::control::{Ended, INIT, LAUNCH, Notice, Order};
-use super::in_force::InForce;
-use super::job::Job;
-use super::namespace::{self, Namespaces};
-use super::signals::ChildSignals;
-use super::wire::{self, Frames};
-use super::{privacy, signal_scope, tree};
-use crate::command::confine::group::CallGroup;
-use crate::command::confine::hierarchy::Controller;
+use super::isolation::Namespaces;
+use super::messages::{EndOrder, Ended, INIT, InForce, Job, LAUNCH, Notice};
+use super::wire::{ChildSignals, Frames};
+use super::{isolation, wire};
+use crate::command::confine::groups::{CallGroup, Controller};
+use crate::command::processes;
 use crate::command::scratch::Scratch;
 use nix::sys::signal::{Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
@@ -47,12 +44,12 @@ pub fn supervise(is_plain: bool) -> ExitCode {
     let Ok(namespaces) = (if is_plain {
         Ok(Namespaces::None)
     } else {
-        namespace::enter()
+        isolation::enter_namespaces()
     }) else {
-        let _ = wire::send(&upstream, &Notice::Unusable.to_bytes(), &[]);
+        let _ = wire::report(&upstream, &Notice::Unusable);
         return ExitCode::FAILURE;
     };
-    privacy::keep_private();
+    isolation::keep_private();
     let mut home = None;
     let notice = match begin(&upstream, namespaces, &mut home) {
         Ok(mut watch) => watch.until_ended(),
@@ -60,7 +57,7 @@ pub fn supervise(is_plain: bool) -> ExitCode {
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => return ExitCode::FAILURE,
         Err(e) => Notice::NotStarted(e.to_string()),
     };
-    let _ = wire::send(&upstream, &notice.to_bytes(), &[]);
+    let _ = wire::report(&upstream, &notice);
     drop(home); // no process is left that could use it
     ExitCode::SUCCESS
 }
@@ -72,7 +69,7 @@ fn begin(
     home: &mut Option<Scratch>,
 ) -> std::io::Result<Watch> {
     let signals = ChildSignals::new()?;
-    let is_scoped = namespaces == Namespaces::None && signal_scope::enter();
+    let is_scoped = namespaces == Namespaces::None && isolation::enter_signal_scope();
     // The launch stage gets no file that this process was handed but its standard ones.
     close_fds::set_fds_cloexec(3, &[]);
     let (socket, theirs) = UnixStream::pair()?;
@@ -192,7 +189,7 @@ impl Watch {
                     Some(ROUND)
                 }
                 Some(_) => {
-                    let left = tree::below()
+                    let left = processes::below()
                         .into_iter()
                         .filter(|p| !p.is_zombie)
                         .map(|p| p.pid);
@@ -240,13 +237,13 @@ impl Watch {
             return;
         };
         let is_open = orders.read(socket);
-        let all: Vec<_> = std::iter::from_fn(|| orders.next()).collect();
+        let orders: Vec<EndOrder> = orders.messages();
         if !is_open {
             self.upstream = None;
         }
         let now = Instant::now();
-        for order in all.iter().filter_map(|body| Order::read(body)) {
-            self.end_at(if order == Order::Kill {
+        for order in orders {
+            self.end_at(if order == EndOrder::Kill {
                 now
             } else {
                 now + self.grace
@@ -263,11 +260,11 @@ impl Watch {
             return;
         };
         let is_open = notices.read(socket);
-        let all: Vec<_> = std::iter::from_fn(|| notices.next()).collect();
+        let notices: Vec<Notice> = notices.messages();
         if !is_open {
             self.launch = None;
         }
-        for notice in all.iter().filter_map(|body| Notice::read(body)) {
+        for notice in notices {
             match notice {
                 Notice::Started(in_force) => {
                     let user_namespace = self.namespaces == Namespaces::UserAndPid;
@@ -304,7 +301,7 @@ impl Watch {
     fn report(&self, notice: &Notice) {
         if let Some((socket, _)) = &self.upstream {
             // Fails where nobody is left to read it.
-            let _ = wire::send(socket, &notice.to_bytes(), &[]);
+            let _ = wire::report(socket, notice);
         }
     }
 
@@ -332,7 +329,7 @@ impl Watch {
         if self.namespaces != Namespaces::None {
             if let Some((socket, _)) = &self.launch {
                 // Fails where it ends already.
-                let _ = wire::send(socket, Order::End.to_bytes(), &[]);
+                let _ = wire::report(socket, &EndOrder::End);
             }
             return;
         }
@@ -340,7 +337,7 @@ impl Watch {
             // One call for the whole group: a process that forks cannot outrun it.
             let _ = kill_process_group(leader, Signal::TERM);
         }
-        tree::signal_all(&tree::below(), Signal::TERM);
+        processes::signal_all(&processes::below(), Signal::TERM);
     }
 
     /// Kills the command, and all that it started.
@@ -361,7 +358,7 @@ impl Watch {
             if let Some(leader) = self.leader {
                 let _ = kill_process_group(leader, Signal::KILL);
             }
-            tree::signal_all(&tree::below(), Signal::KILL);
+            processes::signal_all(&processes::below(), Signal::KILL);
         }
     }
 }

@@ -1,14 +1,20 @@
 //! Frames on a socket: a length of four bytes, and that many bytes. Files go with a frame as
 //! SCM_RIGHTS (unix(7)).
 
+use super::messages::{read, to_bytes};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use signal_hook::consts::SIGCHLD;
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// How many files one frame takes along at most.
 const FILES: usize = 3;
@@ -52,6 +58,14 @@ pub fn send(mut socket: &UnixStream, body: &[u8], files: &[BorrowedFd<'_>]) -> s
     let frame = frame(body);
     let sent = send_files(socket, &frame, files)?;
     socket.write_all(&frame[sent..])
+}
+
+/// Sends a message without files, as [`send`].
+///
+/// # Errors
+/// When the other end is closed.
+pub fn report(socket: &UnixStream, message: &impl Serialize) -> std::io::Result<()> {
+    send(socket, &to_bytes(message), &[])
 }
 
 /// Waits for one frame, and takes the files that come with it.
@@ -115,12 +129,54 @@ impl Frames {
             .is_none_or(|length| body_length(*length).is_ok())
     }
 
+    /// The messages of all whole frames. What is not such a message is left out.
+    pub fn messages<M: DeserializeOwned>(&mut self) -> Vec<M> {
+        std::iter::from_fn(|| self.next())
+            .filter_map(|body| read(&body))
+            .collect()
+    }
+
     /// The next whole frame.
     pub fn next(&mut self) -> Option<Vec<u8>> {
         let length = body_length(*self.0.first_chunk()?).ok()?;
         let body = self.0.get(4..4 + length)?.to_vec();
         self.0.drain(..4 + length);
         Some(body)
+    }
+}
+
+// SIGCHLD as something that a wait sees.
+
+/// The ends of children of this process.
+#[derive(Debug)]
+pub struct ChildSignals(UnixStream);
+
+impl ChildSignals {
+    /// Takes over SIGCHLD.
+    ///
+    /// # Errors
+    /// When the system allows no more files.
+    pub fn new() -> std::io::Result<Self> {
+        let (wake, write) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        write.set_nonblocking(true)?;
+        signal_hook::low_level::pipe::register(SIGCHLD, write)?;
+        Ok(ChildSignals(wake))
+    }
+
+    /// Waits until a child ends or one of `sockets` has something to read or is closed, for `most`
+    /// at the most.
+    pub fn wait(&mut self, sockets: &[&UnixStream], most: Option<Duration>) {
+        let most = most.and_then(|time| Timespec::try_from(time).ok());
+        let mut all: Vec<PollFd<'_>> = vec![PollFd::new(&self.0, PollFlags::IN)];
+        all.extend(
+            sockets
+                .iter()
+                .map(|socket| PollFd::new(*socket, PollFlags::IN)),
+        );
+        let _ = poll(&mut all, most.as_ref()); // interrupted: the next round looks again
+        let mut drop = [0; 64];
+        while matches!((&self.0).read(&mut drop), Ok(n) if n > 0) {}
     }
 }
 

@@ -1,10 +1,9 @@
 //! The way to a hub that runs already.
 
-use super::super::lines::Lines;
-use super::super::listener::Step;
-use super::super::session::Outcome;
-use super::protocol::{LONGEST, Reply, Request, VERSION};
+use super::protocol::{LONGEST, Reply, Request, VERSION, line, read};
 use crate::command::program::HUB;
+use crate::mcp::session::{Outcome, Step};
+use crate::mcp::stdio::Lines;
 use anyhow::{Context, bail};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -84,7 +83,7 @@ impl HubClient {
             version: VERSION,
             servers: hex(servers),
         };
-        stream.write_all(&hello.line()).with_context(gone)?;
+        stream.write_all(&line(&hello)).with_context(gone)?;
         match read_reply(&stream).with_context(gone)? {
             Reply::Welcome { .. } => {}
             Reply::Refused { why } => bail!("the hub {name} ({HUB}) refuses this command: {why}"),
@@ -115,7 +114,7 @@ impl HubClient {
         let mut stream = stream.as_ref().context("the hub is in use")?;
         stream.set_read_timeout(Some(CHECK))?;
         stream
-            .write_all(&Request::Check.line())
+            .write_all(&line(&Request::Check {}))
             .context("the hub is gone")?;
         match read_reply(stream).context("the hub is gone")? {
             Reply::Checked { changes } => Ok(changes),
@@ -163,21 +162,21 @@ impl HubClient {
                 stream.set_nonblocking(true)?;
                 UnixStream::from_std(stream)
             };
-            let (read, write) = open().map_err(|e| e.to_string())?.into_split();
+            let (from, write) = open().map_err(|e| e.to_string())?.into_split();
             let (to, requests) = mpsc::channel(REQUESTS);
             *self.0.to.borrow_mut() = Some(to);
             tokio::task::spawn_local(write_all(write, requests));
-            tokio::task::spawn_local(listen(read, self.clone()));
+            tokio::task::spawn_local(listen(from, self.clone()));
         }
         let to = self.0.to.borrow().clone().ok_or_else(gone)?;
-        to.send(request.line()).await.map_err(|_| gone())
+        to.send(line(request)).await.map_err(|_| gone())
     }
 }
 
 impl HubCall {
     /// Waits for the next news of the call. May be dropped while it waits, and called again.
     pub async fn next(&mut self) -> Outcome {
-        let gone = || CallFailure::MayHaveRun("the hub that runs it is gone".to_owned());
+        let gone = || CallFailure::may_have_run("the hub that runs it is gone");
         self.news
             .recv()
             .await
@@ -204,10 +203,10 @@ async fn write_all(mut to: OwnedWriteHalf, mut requests: mpsc::Receiver<Vec<u8>>
 }
 
 /// Hands what the hub writes to the calls, until it is gone.
-async fn listen(read: OwnedReadHalf, client: HubClient) {
-    let mut lines = Lines::new(read, LONGEST);
+async fn listen(from: OwnedReadHalf, client: HubClient) {
+    let mut lines = Lines::new(from, LONGEST);
     while let Ok(Some(line)) = lines.next().await {
-        let (id, news) = match Reply::read(&line) {
+        let (id, news) = match read(&line) {
             Some(Reply::Step {
                 id,
                 progress,
@@ -216,14 +215,13 @@ async fn listen(read: OwnedReadHalf, client: HubClient) {
             Some(Reply::Result { id, result }) => (id, Outcome::Done(Ok(result))),
             Some(Reply::Failed {
                 id,
-                failure,
-                is_blocked,
+                why,
+                ran,
+                blocked,
             }) => {
-                client
-                    .0
-                    .is_blocked
-                    .set(client.0.is_blocked.get() || is_blocked);
-                (id, Outcome::Done(Err(failure)))
+                let is_blocked = &client.0.is_blocked;
+                is_blocked.set(is_blocked.get() || blocked);
+                (id, Outcome::Done(Err(CallFailure { why, ran })))
             }
             _ => continue,
         };
@@ -247,5 +245,5 @@ fn read_reply(stream: &StdStream) -> std::io::Result<Reply> {
     let mut line = Vec::new();
     // The hub writes one reply to one request, so nothing of the next one is taken.
     BufReader::with_capacity(1 << 16, stream.take(LONGEST as u64)).read_until(b'\n', &mut line)?;
-    Reply::read(&line).ok_or_else(|| std::io::ErrorKind::InvalidData.into())
+    read(&line).ok_or_else(|| std::io::ErrorKind::InvalidData.into())
 }

@@ -1,9 +1,9 @@
 //! One client of a hub.
 
-use super::super::lines::Lines;
-use super::super::pool::Pool;
-use super::super::session::Outcome;
-use super::protocol::{LONGEST, Reply, Request, VERSION};
+use super::protocol::{LONGEST, Reply, Request, VERSION, line, read};
+use crate::mcp::pool::Pool;
+use crate::mcp::session::Outcome;
+use crate::mcp::stdio::Lines;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -22,20 +22,20 @@ type Calls = Rc<RefCell<HashMap<u64, Rc<Notify>>>>;
 
 /// Serves a client until it leaves, and cancels the calls that it then has open.
 pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
-    let (read, mut write) = stream.into_split();
+    let (from, mut write) = stream.into_split();
     let (replies, mut waiting) = mpsc::channel::<Reply>(WAITING);
     let writer = tokio::task::spawn_local(async move {
         while let Some(reply) = waiting.recv().await {
-            if write.write_all(&reply.line()).await.is_err() {
+            if write.write_all(&line(&reply)).await.is_err() {
                 return;
             }
         }
     });
     let calls = Calls::default();
-    let mut lines = Lines::new(read, LONGEST);
+    let mut lines = Lines::new(from, LONGEST);
     let mut is_welcome = false;
     while let Ok(Some(line)) = lines.next().await {
-        let Some(request) = Request::read(&line) else {
+        let Some(request) = read(&line) else {
             break;
         };
         match request {
@@ -72,7 +72,7 @@ pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
                         id,
                         &pool,
                         (&server, &tool, &definition),
-                        &arguments.to_string(),
+                        &serde_json::Value::Object(arguments).to_string(),
                         &stop,
                         &replies,
                     )
@@ -88,7 +88,7 @@ pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
                     stop.notify_one();
                 }
             }
-            Request::Check => {
+            Request::Check {} => {
                 let (pool, replies) = (Rc::clone(&pool), replies.clone());
                 tokio::task::spawn_local(async move {
                     let changes = pool
@@ -125,11 +125,12 @@ async fn call(
     let failed = |failure: CallFailure| {
         Some(Reply::Failed {
             id,
-            failure,
-            is_blocked: pool.is_blocked(),
+            why: failure.why,
+            ran: failure.ran,
+            blocked: pool.is_blocked(),
         })
     };
-    let not_sent = |why: String| failed(CallFailure::NotRun(why));
+    let not_sent = |why: String| failed(CallFailure::not_run(why));
     if pool
         .definition(server, tool)
         .is_none_or(|locked| hex(&locked.hash()) != definition)

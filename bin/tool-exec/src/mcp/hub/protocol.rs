@@ -20,16 +20,19 @@
 //!
 //! When a connection closes, the hub cancels the calls that it has open.
 
-use serde_json::{Value, json};
-use tool::CallFailure;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tool::Ran;
 
 /// The version of these messages.
 pub const VERSION: u64 = 1;
+
 /// The longest line, in bytes: a message of a server and what surrounds it, with room for escapes.
 pub const LONGEST: usize = 64 << 20;
 
 /// From a client.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Request {
     /// The first message: the digest of its servers, and its version.
     Hello { version: u64, servers: String },
@@ -39,16 +42,17 @@ pub enum Request {
         server: String,
         tool: String,
         definition: String,
-        arguments: Value,
+        arguments: Map<String, Value>,
     },
     /// Cancels a call.
     Cancel { id: u64, why: String },
     /// Compare all tools with the lock.
-    Check,
+    Check {},
 }
 
 /// From the hub.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Reply {
     /// The client may go on.
     Welcome { version: u64 },
@@ -65,153 +69,24 @@ pub enum Reply {
     /// A call has no result; whether tools are not as they were locked.
     Failed {
         id: u64,
-        failure: CallFailure,
-        is_blocked: bool,
+        why: String,
+        ran: Ran,
+        blocked: bool,
     },
     /// What differs from the lock.
     Checked { changes: Vec<String> },
 }
 
-impl Request {
-    /// The message as a line.
-    pub fn line(&self) -> Vec<u8> {
-        line(match self {
-            Request::Hello { version, servers } => {
-                json!({"hello": {"version": version, "servers": servers}})
-            }
-            Request::Call {
-                id,
-                server,
-                tool,
-                definition,
-                arguments,
-            } => {
-                json!({"call": {"id": id, "server": server, "tool": tool, "definition": definition, "arguments": arguments}})
-            }
-            Request::Cancel { id, why } => json!({"cancel": {"id": id, "why": why}}),
-            Request::Check => json!({"check": {}}),
-        })
-    }
-
-    /// Reads a line; `None` if it is not such a message.
-    pub fn read(line: &[u8]) -> Option<Request> {
-        let (kind, of) = message(line)?;
-        Some(match &*kind {
-            "hello" => Request::Hello {
-                version: of["version"].as_u64()?,
-                servers: text(&of, "servers")?,
-            },
-            "call" => Request::Call {
-                id: of["id"].as_u64()?,
-                server: text(&of, "server")?,
-                tool: text(&of, "tool")?,
-                definition: text(&of, "definition")?,
-                arguments: of
-                    .get("arguments")
-                    .filter(|arguments| arguments.is_object())?
-                    .clone(),
-            },
-            "cancel" => Request::Cancel {
-                id: of["id"].as_u64()?,
-                why: text(&of, "why")?,
-            },
-            "check" => Request::Check,
-            _ => return None,
-        })
-    }
-}
-
-impl Reply {
-    /// The message as a line.
-    pub fn line(&self) -> Vec<u8> {
-        line(match self {
-            Reply::Welcome { version } => json!({"welcome": {"version": version}}),
-            Reply::Refused { why } => json!({"refused": {"why": why}}),
-            Reply::Step {
-                id,
-                progress,
-                message,
-            } => {
-                json!({"step": {"id": id, "progress": progress, "message": message}})
-            }
-            Reply::Result { id, result } => json!({"result": {"id": id, "result": result}}),
-            Reply::Failed {
-                id,
-                failure,
-                is_blocked,
-            } => {
-                let ran = match failure {
-                    CallFailure::NotRun(_) => "no",
-                    CallFailure::MayHaveRun(_) => "maybe",
-                    CallFailure::Answered(_) => "answered",
-                };
-                json!({"failed": {"id": id, "why": failure.why(), "ran": ran, "blocked": is_blocked}})
-            }
-            Reply::Checked { changes } => json!({"checked": {"changes": changes}}),
-        })
-    }
-
-    /// Reads a line; `None` if it is not such a message.
-    pub fn read(line: &[u8]) -> Option<Reply> {
-        let (kind, mut of) = message(line)?;
-        Some(match &*kind {
-            "welcome" => Reply::Welcome {
-                version: of["version"].as_u64()?,
-            },
-            "refused" => Reply::Refused {
-                why: text(&of, "why")?,
-            },
-            "step" => Reply::Step {
-                id: of["id"].as_u64()?,
-                progress: of["progress"].as_f64(),
-                message: text(&of, "message")?,
-            },
-            "result" => Reply::Result {
-                id: of["id"].as_u64()?,
-                result: of.get_mut("result")?.take(),
-            },
-            "failed" => {
-                let why = text(&of, "why")?;
-                let failure = match of["ran"].as_str() {
-                    Some("no") => CallFailure::NotRun(why),
-                    Some("answered") => CallFailure::Answered(why),
-                    _ => CallFailure::MayHaveRun(why),
-                };
-                Reply::Failed {
-                    id: of["id"].as_u64()?,
-                    failure,
-                    is_blocked: of["blocked"] == true,
-                }
-            }
-            "checked" => {
-                let changes = of["changes"]
-                    .as_array()?
-                    .iter()
-                    .map(|line| line.as_str().map(str::to_owned));
-                Reply::Checked {
-                    changes: changes.collect::<Option<_>>()?,
-                }
-            }
-            _ => return None,
-        })
-    }
-}
-
-fn line(message: Value) -> Vec<u8> {
-    let mut line = message.to_string().into_bytes();
+/// A message as a line.
+pub fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
-fn message(line: &[u8]) -> Option<(String, Value)> {
-    match serde_json::from_slice(line).ok()? {
-        Value::Object(members) if members.len() == 1 => members.into_iter().next(),
-        _ => None,
-    }
-}
-
-fn text(of: &Value, key: &str) -> Option<String> {
-    of.get(key)?.as_str().map(str::to_owned)
+/// Reads a line; `None` if it is not such a message.
+pub fn read<'l, M: Deserialize<'l>>(line: &'l [u8]) -> Option<M> {
+    serde_json::from_slice(line).ok()
 }
 
 #[cfg(test)]
@@ -220,7 +95,7 @@ mod tests {
 
     #[test]
     fn messages_read_back_as_they_were_written() {
-        let arguments: Value =
+        let arguments: Map<String, Value> =
             serde_json::from_str(r#"{"n":23456789012345678901234,"t":"\n\u0000"}"#).unwrap();
         let (s, t) = ("a\nb".to_owned(), "c".to_owned());
         for request in [
@@ -239,11 +114,11 @@ mod tests {
                 id: 7,
                 why: s.clone(),
             },
-            Request::Check,
+            Request::Check {},
         ] {
-            let line = request.line();
+            let line = line(&request);
             assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
-            assert_eq!(Request::read(&line), Some(request));
+            assert_eq!(read(&line), Some(request));
         }
         for reply in [
             Reply::Welcome { version: 1 },
@@ -260,26 +135,29 @@ mod tests {
             },
             Reply::Result {
                 id: 2,
-                result: arguments,
+                result: arguments.into(),
             },
             Reply::Failed {
                 id: 3,
-                failure: CallFailure::NotRun(s.clone()),
-                is_blocked: true,
+                why: s.clone(),
+                ran: Ran::No,
+                blocked: true,
             },
             Reply::Failed {
                 id: 3,
-                failure: CallFailure::MayHaveRun(s.clone()),
-                is_blocked: false,
+                why: s.clone(),
+                ran: Ran::Maybe,
+                blocked: false,
             },
             Reply::Failed {
                 id: 3,
-                failure: CallFailure::Answered(s.clone()),
-                is_blocked: false,
+                why: s.clone(),
+                ran: Ran::Answered,
+                blocked: false,
             },
             Reply::Checked { changes: vec![s] },
         ] {
-            assert_eq!(Reply::read(&reply.line()), Some(reply));
+            assert_eq!(read(&line(&reply)), Some(reply));
         }
         for line in [
             "",
@@ -289,7 +167,7 @@ mod tests {
             r#"{"hello":1}"#,
             r#"{"check":{},"cancel":{}}"#,
         ] {
-            assert_eq!(Request::read(line.as_bytes()), None, "{line}");
+            assert_eq!(read::<Request>(line.as_bytes()), None, "{line}");
         }
     }
 }

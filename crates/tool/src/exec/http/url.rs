@@ -9,9 +9,8 @@
 //!   often it decodes them.
 //! - An argument that is missing or `null` drops its pair in the query; in the path it is an error.
 
-use crate::argument::{Arguments, plain};
+use crate::argument::{Arguments, MAX_URL, Refusal, plain};
 use crate::argv::{ItemPart, parts};
-use crate::refusal::{MAX_URL, Refusal};
 use event::url::{leads_elsewhere, percent_encoded};
 
 /// An address with places for arguments.

@@ -1,0 +1,183 @@
+//! A PID namespace for the launch stage, and the command in it.
+
+use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use rustix::io::Errno;
+use rustix::process::{
+    DumpableBehavior, getegid, geteuid, getppid, set_dumpable_behavior, test_kill_process,
+};
+use rustix::thread::{
+    CapabilitySet, capabilities, clear_ambient_capability_set, configure_capability_in_ambient_set,
+    set_capabilities,
+};
+use std::path::Path;
+
+/// The namespaces of the children of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Namespaces {
+    /// Those of this process: the system allows no others.
+    None,
+    /// A PID namespace.
+    Pid,
+    /// A PID namespace, in a user namespace where this user has the same number as outside.
+    UserAndPid,
+}
+
+/// A user namespace was entered in which this process has no user: it cannot go back, and must not
+/// go on.
+#[derive(Debug)]
+pub struct Unusable;
+
+/// Gives the children of this process a PID namespace. Their first one is the init of it. This
+/// process must have one thread only, and must not have called [`keep_private`]:
+/// the system then gives the maps of its users to root.
+///
+/// # Errors
+/// [`Unusable`]: a security module lets processes have a user namespace and nothing in it (AppArmor on Ubuntu since 23.10).
+pub fn enter_namespaces() -> Result<Namespaces, Unusable> {
+    if unshare(CloneFlags::CLONE_NEWPID).is_ok() {
+        return Ok(Namespaces::Pid);
+    }
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    if unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID).is_err() {
+        return Ok(Namespaces::None);
+    }
+    // An ordinary user may map its group only where nobody can leave a group (user_namespaces(7)).
+    for (file, text) in [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{user} {user} 1")),
+        ("gid_map", format!("{group} {group} 1")),
+    ] {
+        std::fs::write(format!("/proc/self/{file}"), text).map_err(|_| Unusable)?;
+    }
+    // Without it the launch stage mounts nothing, and reports that.
+    let _ = pass_on_mounting();
+    Ok(Namespaces::UserAndPid)
+}
+
+// What the init of a PID namespace mounts for its command.
+
+const NOTHING: Option<&str> = None;
+
+/// Gives this process a mount namespace of its own. What is mounted in it from now on is seen
+/// nowhere else; what is mounted or unmounted outside is still seen in it.
+pub fn enter_mounts() -> nix::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount(
+        NOTHING,
+        "/",
+        NOTHING,
+        MsFlags::MS_REC | MsFlags::MS_SLAVE,
+        NOTHING,
+    )
+}
+
+/// Mounts a `/proc` that shows the processes of this PID namespace alone. Needs [`enter_mounts`].
+pub fn own_proc() -> nix::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let fresh = || mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING);
+    fresh()?;
+    // Root could unmount it again and look at the one below. Where that can be done here, it is
+    // done now.
+    if umount2("/proc", MntFlags::MNT_DETACH).is_ok() {
+        // Refused in a user namespace: nobody in it may do that either.
+        let _ = umount2("/proc", MntFlags::MNT_DETACH);
+        fresh()?;
+    }
+    Ok(())
+}
+
+/// Mounts a `/dev/pts` without any terminal: those of this user cannot be written to from the
+/// command. `/dev/ptmx` opens new ones in it. Needs [`enter_mounts`].
+pub fn own_terminals() -> nix::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    mount(
+        Some("devpts"),
+        "/dev/pts",
+        Some("devpts"),
+        flags,
+        Some("newinstance,ptmxmode=0666,mode=0620"),
+    )
+}
+
+/// Mounts an empty file system over the folder `home`, for this user alone, that holds `size`
+/// bytes. It goes with the namespace. Needs [`enter_mounts`].
+pub fn own_home(home: &Path, size: u64) -> nix::Result<()> {
+    let options = format!("size={size},mode=0700");
+    mount(
+        Some("tmpfs"),
+        home,
+        Some("tmpfs"),
+        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
+        Some(options.as_str()),
+    )
+}
+
+/// Limits the numbers of processes in this PID namespace, and with them how many there are. This is
+/// for root, for whom the system's limit of processes (`RLIMIT_NPROC`) does not count. Needs
+/// [`own_proc`].
+pub fn limit_processes(most: u64) {
+    // Before Linux 6.14 the file is that of the whole system.
+    if kernel() >= Some((6, 14)) {
+        let numbers = most.saturating_add(RESERVED); // the first 300 are given out once
+        // An ordinary user may not.
+        let _ = std::fs::write("/proc/sys/kernel/pid_max", numbers.to_string());
+    }
+}
+
+/// The first numbers of processes, which the system does not give out again (`RESERVED_PIDS`).
+const RESERVED: u64 = 301;
+
+/// The version of the kernel: "6.18.44-x" is (6, 18).
+fn kernel() -> Option<(u32, u32)> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    let mut parts = release.trim().split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+// The capabilities of a launch stage, which mounts, and of its command, which has none of that.
+
+/// Lets the next program that this process starts mount in its user namespace: without the ambient
+/// set (capabilities(7)) only user 0 keeps a capability over execve(2).
+pub fn pass_on_mounting() -> std::io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.inheritable |= CapabilitySet::SYS_ADMIN;
+    set_capabilities(None, sets)?;
+    Ok(configure_capability_in_ambient_set(
+        CapabilitySet::SYS_ADMIN,
+        true,
+    )?)
+}
+
+/// Takes [`pass_on_mounting`] back: the command, and what it starts, get no capability from this
+/// process.
+pub fn keep_to_itself() {
+    let _ = clear_ambient_capability_set(); // fails only on systems without it
+    if let Ok(mut sets) = capabilities(None) {
+        sets.inheritable -= CapabilitySet::SYS_ADMIN;
+        let _ = set_capabilities(None, sets); // lowering is never refused
+    }
+}
+
+// Landlock's signal scope (landlock(7), Linux 6.12): whom a process may signal.
+
+/// Lets this process, and all that it starts, signal nobody but itself and what it starts. Returns
+/// whether that is in force, which is tried out on the parent of this process.
+pub fn enter_signal_scope() -> bool {
+    let restricted = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(Scope::Signal)
+        .and_then(Ruleset::create)
+        .and_then(|ruleset| ruleset.restrict_self());
+    let is_enforced = restricted.is_ok_and(|status| status.ruleset == RulesetStatus::FullyEnforced);
+    is_enforced && getppid().is_some_and(|parent| test_kill_process(parent) == Err(Errno::PERM))
+}
+
+// Keeps the memory and the files of this process from other processes of its user.
+
+/// Denies other processes of this user access to the files `/proc/PID/{environ,fd,mem,…}` of this
+/// process, and to ptrace(2) on it. Also turns off core dumps. Root still has access.
+pub fn keep_private() {
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable); // never fails for this value
+}

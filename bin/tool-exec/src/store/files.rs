@@ -1,0 +1,326 @@
+//! Which file a name or a descriptor leads to.
+
+use anyhow::{Context, bail};
+use event::{Raw, payload};
+use rustix::fs::{FileType, FlockOperation, OFlags, Stat, flock, fstat, stat};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use stdio::{BadLine, BadLines, Filter};
+
+/// An ordinary file by its device and inode: the same by whatever name, link or descriptor it is
+/// reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId(u64, u64);
+
+impl FileId {
+    /// The file that is open; `None` if it is not an ordinary one.
+    pub fn of(file: impl AsFd) -> Option<FileId> {
+        FileId::of_state(fstat(file).ok()?)
+    }
+
+    /// The file that a path leads to, likewise.
+    pub fn at(path: &Path) -> Option<FileId> {
+        FileId::of_state(stat(path).ok()?)
+    }
+
+    /// The file that an operand names: standard input for `-`.
+    pub fn of_operand(path: &Path) -> Option<FileId> {
+        if path == Path::new("-") {
+            FileId::of(std::io::stdin())
+        } else {
+            FileId::at(path)
+        }
+    }
+
+    fn of_state(state: Stat) -> Option<FileId> {
+        (FileType::from_raw_mode(state.st_mode) == FileType::RegularFile)
+            .then_some(FileId(state.st_dev, state.st_ino))
+    }
+}
+
+// Locks on the files that hold calls and results, so that two runs do not run one call twice.
+
+/// How long a lock is waited for. A process that was killed while it started a command leaves its
+/// lock to the new process until that has become the command.
+const ENDING: Duration = Duration::from_millis(500);
+
+/// The locks of this run. The system releases them when the process ends, however it ends.
+#[derive(Debug, Default)]
+pub struct Locks {
+    /// A handle of each file: a second handle of the same file would wait for the first.
+    held: Vec<(FileId, File)>,
+}
+
+impl Locks {
+    /// Locks `file`, which was opened as `path`, unless this run has it already under another name.
+    /// A file that is not an ordinary one (a pipe) is not locked: whoever reads it empties it.
+    ///
+    /// # Errors
+    /// When another process holds the lock, or the file system has no locks.
+    pub fn take(&mut self, file: &File, path: &Path) -> anyhow::Result<()> {
+        let name = path.display();
+        let cannot =
+            || format!("{name}: the file cannot be locked, put it on a file system with locks");
+        let Some(id) = FileId::of(file).filter(|id| self.held.iter().all(|held| held.0 != *id))
+        else {
+            return Ok(());
+        };
+        let handle = file.try_clone().with_context(cannot)?;
+        let start = Instant::now();
+        loop {
+            match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) if start.elapsed() < ENDING => {
+                    std::thread::sleep(ENDING / 50)
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    bail!(
+                        "{name}: another tool-exec works on it, wait until that has ended, or name another file"
+                    )
+                }
+                Err(e) => return Err(e).with_context(cannot),
+            }
+        }
+        self.held.push((id, handle));
+        Ok(())
+    }
+}
+
+// A file to which whole lines are appended, and that is read again after a crash.
+
+/// The longest cut line that is moved into a warning, in bytes: what a warning carries whole.
+const CARRIED: usize = 64 * 1024;
+
+/// A file to which whole lines are appended. It is locked for this run.
+#[derive(Debug)]
+pub struct AppendedFile {
+    /// Its handle.
+    pub file: File,
+    /// The file as it was named.
+    pub name: String,
+    /// Whether standard output is the same file.
+    pub is_stdout: bool,
+    /// Which file it is.
+    pub id: FileId,
+}
+
+impl AppendedFile {
+    /// Opens and locks the file, and creates it for this user alone if it is missing. `what` names
+    /// it in messages. A last line without its line feed gets one if it is complete; a line that
+    /// was cut goes into a `warning`, so that nothing that is appended becomes the rest of it.
+    ///
+    /// # Errors
+    /// When it cannot be opened, written or locked, when it is a link, or not an ordinary file:
+    /// that could not be read again.
+    pub fn open(
+        path: &Path,
+        what: &str,
+        locks: &mut Locks,
+        options: &Filter,
+    ) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        let cannot = || format!("{name}: the {what} cannot be used, check the path");
+        let file = match open(path) {
+            Err(e) if e.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                bail!("{name}: the {what} is a link, which is not followed; name the file itself")
+            }
+            file => file.with_context(cannot)?,
+        };
+        AppendedFile::new(file, path, what, locks, options)
+    }
+
+    /// As [`AppendedFile::open`], for a path that leads to the file of standard output. It may be a
+    /// link: whoever opened standard output has followed it already.
+    ///
+    /// # Errors
+    /// When it cannot be opened, written or locked.
+    pub fn open_stdout(
+        path: &Path,
+        what: &str,
+        locks: &mut Locks,
+        options: &Filter,
+    ) -> anyhow::Result<Self> {
+        let cannot = || {
+            format!(
+                "{}: the {what} cannot be used, check the path",
+                path.display()
+            )
+        };
+        let file = open_with(path, OFlags::empty()).with_context(cannot)?;
+        AppendedFile::new(file, path, what, locks, options)
+    }
+
+    fn new(
+        file: File,
+        path: &Path,
+        what: &str,
+        locks: &mut Locks,
+        options: &Filter,
+    ) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        let Some(id) = FileId::of(&file) else {
+            bail!(
+                "{name}: the {what} is not an ordinary file and could not be read after a crash, name another"
+            );
+        };
+        locks.take(&file, path)?;
+        let mut appended = AppendedFile {
+            file,
+            name,
+            is_stdout: FileId::of(io::stdout()) == Some(id),
+            id,
+        };
+        let ended = appended.end_last_line(options);
+        ended.with_context(|| {
+            format!(
+                "{}: the {what} cannot be used, check the path",
+                appended.name
+            )
+        })?;
+        Ok(appended)
+    }
+
+    /// Appends `pieces`, which end in a line feed together. After an error nothing of them is left
+    /// in the file.
+    ///
+    /// # Errors
+    /// When the disk is full or broken.
+    pub fn append<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
+        let before = self.file.metadata()?.len();
+        let mut written = 0;
+        for mut piece in pieces {
+            while !piece.is_empty() {
+                match self.file.write(piece) {
+                    Ok(n) => {
+                        piece = &piece[n..];
+                        written += n as u64;
+                    }
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => {
+                        // Only what this call wrote is taken back: another program may have
+                        // appended to the file since.
+                        if written > 0 && self.file.metadata()?.len() == before + written {
+                            self.file.set_len(before)?;
+                        }
+                        return Err(e);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all that was appended is on disk.
+    ///
+    /// # Errors
+    /// When the disk is broken.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn end_last_line(&mut self, options: &Filter) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        let mut last = [0];
+        if length == 0 || (self.file.read_exact_at(&mut last, length - 1).is_ok() && last == *b"\n")
+        {
+            return Ok(());
+        }
+        let (line, number) = self.last_line(length)?;
+        let is_complete = std::str::from_utf8(&line).is_ok_and(|line| Raw::parse(line).is_ok());
+        if is_complete || line.len() > CARRIED {
+            return self.append([&b"\n"[..]].into_iter());
+        }
+        let mut warning = Vec::new();
+        let bad = BadLine {
+            file: &self.name,
+            number,
+            start: &line,
+            length: line.len() as u64,
+            what: "it was cut",
+        };
+        let _ = BadLines::default().warn(options, bad, |text| {
+            payload::line(&mut warning, &(*text).into(), None, 0, None)
+        });
+        warning.push(b'\n');
+        // The cut line is taken out, and put back where the warning does not fit.
+        self.file.set_len(length - line.len() as u64)?;
+        self.append([&warning[..]].into_iter())
+            .or_else(|e| self.append([&line[..]].into_iter()).and(Err(e)))
+    }
+
+    /// The bytes after the last line feed, and the number of that line.
+    fn last_line(&self, length: u64) -> io::Result<(Vec<u8>, u64)> {
+        let (mut line, mut number, mut at) = (Vec::new(), 1, 0);
+        let mut block = vec![0; CARRIED];
+        while at < length {
+            let n = self.file.read_at(&mut block, at)?;
+            if n == 0 {
+                break;
+            }
+            at += n as u64;
+            let new = match block[..n].iter().rposition(|b| *b == b'\n') {
+                Some(feed) => {
+                    line.clear();
+                    number += block[..n].iter().filter(|b| **b == b'\n').count() as u64;
+                    &block[feed + 1..n]
+                }
+                None => &block[..n],
+            };
+            line.extend_from_slice(new);
+        }
+        Ok((line, number))
+    }
+}
+
+/// Opens a file without following a link in its place, which somebody else may have put there, and
+/// without waiting for the other end of a pipe. The names of open files (`/dev/fd/3`) are links of
+/// the system and are followed.
+fn open(path: &Path) -> io::Result<File> {
+    let is_descriptor = ["/dev/fd", "/dev/stdout", "/proc/self/fd"]
+        .iter()
+        .any(|folder| path.starts_with(folder));
+    let nofollow = if is_descriptor {
+        OFlags::empty()
+    } else {
+        OFlags::NOFOLLOW
+    };
+    open_with(path, nofollow)
+}
+
+fn open_with(path: &Path, nofollow: OFlags) -> io::Result<File> {
+    let flags =
+        i32::try_from((nofollow | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)
+}
+
+// A file as lines.
+
+/// Hands `look` every line of `file` that is UTF-8: those of a file from its start, those of a pipe
+/// as they come.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn lines(file: &File, mut look: impl FnMut(&str)) -> io::Result<()> {
+    let mut file = file;
+    let _ = file.seek(SeekFrom::Start(0)); // fails for a pipe
+    let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        if let Ok(line) = std::str::from_utf8(&line) {
+            look(line.trim_end_matches(['\n', '\r']));
+        }
+        line.clear();
+    }
+    Ok(())
+}

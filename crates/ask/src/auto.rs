@@ -1,0 +1,421 @@
+//! `--tools-mode auto`: how this model learns of its tools. The allow-list decides first, then the
+//! cache, then the server's own list; where none of them has the model, the turn tries native
+//! calls.
+
+mod capabilities;
+
+pub use capabilities::Capabilities;
+
+use super::form::{RequestForm, ToolsForm, dialect_named};
+use super::host::{Host, Note};
+use super::trouble::sentence;
+use super::turn::TurnDraft;
+use anyhow::{Result, anyhow, bail};
+use api::{Answer, capability_key, plain_url, questions};
+use capabilities::Capability;
+use client::{Network, Recorder};
+use event::{Glob, Object};
+use std::cell::RefCell;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tag::{Dialect, Dialects};
+use tokio::time::Instant;
+
+/// The longest time for all questions to a server together.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The most bytes of an answer that are read: a list of some hundred models fits.
+const ANSWER: usize = 16 << 20;
+
+/// Where to look.
+#[derive(Clone, Debug)]
+pub struct AutoSettings {
+    /// The allow-list, if the user has a home.
+    pub list: Option<PathBuf>,
+    /// Whether the user named the allow-list, so that it must exist.
+    pub is_list_named: bool,
+    /// The cache.
+    pub capabilities: Capabilities,
+    /// The longest time for a server, if it is less than five seconds.
+    pub patience: Duration,
+    /// Whether the user typed `--dialect`, which overrides the dialect that the allow-list names.
+    pub is_dialect_named: bool,
+}
+
+/// How the model learns of its tools, and why.
+#[derive(Debug)]
+pub struct FormDecision {
+    /// How it learns of them.
+    pub form: ToolsForm,
+    source: &'static str,
+    detail: String,
+}
+
+impl FormDecision {
+    /// Whether the user made the decision in the allow-list. A server's refusal does not change
+    /// such a decision.
+    pub fn is_firm(&self) -> bool {
+        self.source == "allow-list"
+    }
+}
+
+/// Decides how the model of one turn learns of its tools.
+#[derive(Clone, Copy)]
+pub struct AutoMode<'a> {
+    /// Where to look.
+    pub settings: &'a AutoSettings,
+    /// The turn to decide for.
+    pub turn: &'a TurnDraft,
+}
+
+impl AutoMode<'_> {
+    /// Decides for a turn. A turn with a tape asks no server, because a replay must make the same
+    /// request without one.
+    ///
+    /// # Errors
+    /// As [`AutoMode::find`] and [`AutoMode::recorded`].
+    pub async fn decide(
+        &self,
+        recorder: Option<&RefCell<Recorder>>,
+        network: Option<&Network>,
+        host: &impl Host,
+    ) -> Result<FormDecision> {
+        let Some(recorder) = recorder else {
+            return self.find(network, host, false).await;
+        };
+        let recorded = self.recorded(&recorder.borrow())?;
+        match recorded {
+            Some(decision) => Ok(decision),
+            None => self.find(None, host, false).await,
+        }
+    }
+
+    /// Looks in the allow-list, in the cache, and at the server if there is a `network`.
+    ///
+    /// # Errors
+    /// An allow-list that cannot be read; if `must_reach`, a server that cannot be reached.
+    pub async fn find(
+        &self,
+        network: Option<&Network>,
+        host: &impl Host,
+        must_reach: bool,
+    ) -> Result<FormDecision> {
+        if let Some(decision) = self.allowed()? {
+            return Ok(decision);
+        }
+        let of = |found: Capability, source| FormDecision {
+            form: if found.is_native {
+                ToolsForm::Native
+            } else {
+                self.turn.tag()
+            },
+            source,
+            detail: found.detail,
+        };
+        if let Some(found) = self.settings.capabilities.get(&self.key()) {
+            return Ok(of(found, "cache"));
+        }
+        if let Some(network) = network {
+            let listed = tokio::select! {
+                biased;
+                listed = self.listed(network, host) => listed,
+                // A stop ends the search. The caller finds it in `host`.
+                _ = host.stop() => Ok(None),
+            };
+            match listed {
+                Ok(Some(listed)) => return Ok(of(listed, "model-list")),
+                Err(unreachable) if must_reach => bail!(unreachable),
+                // A server that does not know the model decides nothing. A server that cannot be
+                // reached fails the turn too, and the turn reports that.
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Ok(self.default())
+    }
+
+    /// The first of the possible forms whose request is on the tape.
+    ///
+    /// # Errors
+    /// An allow-list that cannot be read, a request that cannot be made.
+    fn recorded(&self, recorder: &Recorder) -> Result<Option<FormDecision>> {
+        let allowed = self.allowed()?;
+        let tag = FormDecision {
+            form: self.turn.tag(),
+            source: "tape",
+            detail: String::new(),
+        };
+        for decision in allowed.into_iter().chain([self.default(), tag]) {
+            let request = self.turn.request(RequestForm {
+                tools: decision.form,
+                is_whole: false,
+            })?;
+            if recorder.has_answer(self.turn.model(), &request) {
+                return Ok(Some(decision));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Remembers that the server refused tools, and its words.
+    pub fn refused(&self, words: &str) {
+        self.learn(&Capability {
+            is_native: false,
+            source: "refused".to_owned(),
+            detail: words.to_owned(),
+        });
+    }
+
+    /// The decision as JSON, for people and scripts.
+    pub fn show(&self, decision: &FormDecision) -> String {
+        let (mode, dialect) = match decision.form {
+            ToolsForm::Native => ("native", None),
+            ToolsForm::Tag(dialect) => ("tag", Some(dialect.name)),
+            ToolsForm::Nothing(_) => ("none", None),
+        };
+        let mut text = Vec::new();
+        let mut o = Object::open(&mut text);
+        o.str("mode", mode)
+            .maybe_str("dialect", dialect)
+            .str("source", decision.source);
+        o.maybe_str(
+            "detail",
+            Some(decision.detail.as_str()).filter(|d| !d.is_empty()),
+        )
+        .str("model", self.turn.model());
+        o.str("api", self.turn.provider.api.name())
+            .str("base_url", &plain_url(self.turn.url()));
+        o.close();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn default(&self) -> FormDecision {
+        let detail = "no source lists this model: the first turn tries native calls, and tags if the server refuses them";
+        FormDecision {
+            form: ToolsForm::Native,
+            source: "default",
+            detail: detail.to_owned(),
+        }
+    }
+
+    /// The decision of the allow-list.
+    fn allowed(&self) -> Result<Option<FormDecision>> {
+        let Some(path) = &self.settings.list else {
+            return Ok(None);
+        };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e)
+                if !self.settings.is_list_named
+                    && matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(None);
+            }
+            Err(e) => {
+                return Err(anyhow!(
+                    "{}: {e}, check the path and its permissions",
+                    path.display()
+                ));
+            }
+        };
+        let found = look_up(
+            path,
+            &text,
+            &format!("{}/{}", self.turn.provider.api.name(), self.turn.model()),
+            &self.turn.provider.dialects,
+        )?;
+        Ok(found.map(|(line, form)| {
+            let form = match form {
+                AllowedForm::Native => ToolsForm::Native,
+                AllowedForm::None => ToolsForm::Nothing(self.turn.provider.dialect),
+                AllowedForm::Tag(Some(dialect)) if !self.settings.is_dialect_named => {
+                    self.turn.tag_in(dialect)
+                }
+                AllowedForm::Tag(_) => self.turn.tag(),
+            };
+            FormDecision {
+                form,
+                source: "allow-list",
+                detail: format!("{}, line {line}", path.display()),
+            }
+        }))
+    }
+
+    /// The server's own entry for the model, if it has one.
+    ///
+    /// # Errors
+    /// A sentence: the server cannot be reached, it does not answer the first question in time, or
+    /// the key must not be sent to it.
+    async fn listed(
+        &self,
+        network: &Network,
+        host: &impl Host,
+    ) -> Result<Option<Capability>, String> {
+        let deadline = Instant::now() + PATIENCE.min(self.settings.patience);
+        let is_near = self.turn.provider.route.is_local || self.turn.url().starts_with("http:");
+        for (asked, question) in questions(self.turn.provider.api, &self.turn.options, is_near)
+            .into_iter()
+            .enumerate()
+        {
+            self.turn
+                .provider
+                .check(&question.request)
+                .map_err(|e| e.to_string())?;
+            host.note(Note::Request(&question.request));
+            let body =
+                match tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER))
+                    .await
+                {
+                    Ok(Ok(body)) => body,
+                    Ok(Err(error)) if asked == 0 => return Err(sentence(&error, None)),
+                    Err(_) if asked == 0 => {
+                        let url = plain_url(&question.request.url);
+                        return Err(format!(
+                            "no answer from {url} in time; check the address in --base-url"
+                        ));
+                    }
+                    // The server answered an earlier question, so this is not an error. After a
+                    // failure or the shared deadline it will not answer the next question either.
+                    Ok(Err(_)) | Err(_) => return Ok(None),
+                };
+            let (is_native, detail) = match question.answer(body.as_deref()) {
+                Answer::Tells(is_native, detail) => (is_native, detail),
+                Answer::Nothing => continue,
+                Answer::Over => break,
+            };
+            let listed = Capability {
+                is_native,
+                source: "model-list".to_owned(),
+                detail,
+            };
+            if !self.turn.provider.route.is_local {
+                // Only a remote server's answer is kept. A server on this machine is asked each
+                // time, because it answers at once and its models may change.
+                self.learn(&listed);
+            }
+            return Ok(Some(listed));
+        }
+        Ok(None)
+    }
+
+    fn learn(&self, capability: &Capability) {
+        let (url, api) = (plain_url(self.turn.url()), self.turn.provider.api.name());
+        self.settings
+            .capabilities
+            .put(&self.key(), [&url, api, self.turn.model()], capability);
+    }
+
+    fn key(&self) -> String {
+        capability_key(self.turn.provider.api, self.turn.url(), self.turn.model())
+    }
+}
+
+// The allow-list: how models learn of their tools, as the user wrote it down.
+
+/// How a model learns of its tools.
+#[derive(Clone, Copy, Debug)]
+pub enum AllowedForm {
+    /// In the request's own member.
+    Native,
+    /// In the prompt, in the dialect that the line names, if it names one.
+    Tag(Option<&'static Dialect>),
+    /// Not at all.
+    None,
+}
+
+/// The number and the form of the first line whose pattern fits `name` (`API/MODEL`). Lines are
+/// `PATTERN native|tag|none [DIALECT]`; `#` begins a comment.
+///
+/// # Errors
+/// The file and the first invalid line, also behind the one that fits.
+pub fn look_up(
+    path: &Path,
+    text: &str,
+    name: &str,
+    dialects: &Dialects,
+) -> Result<Option<(usize, AllowedForm)>> {
+    let mut found = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let at = |why: anyhow::Error| anyhow!("{}: line {number}: {why}", path.display());
+        let Some((pattern, mode)) = entry(line, dialects).map_err(at)? else {
+            continue;
+        };
+        if found.is_none() && Glob::new(pattern).matches(name) {
+            found = Some((number, mode));
+        }
+    }
+    Ok(found)
+}
+
+fn entry<'l>(line: &'l str, dialects: &Dialects) -> Result<Option<(&'l str, AllowedForm)>> {
+    let words: Vec<&str> = line
+        .split_whitespace()
+        .take_while(|word| !word.starts_with('#'))
+        .collect();
+    Ok(Some(match words[..] {
+        [] => return Ok(None),
+        [pattern, "native"] => (pattern, AllowedForm::Native),
+        [pattern, "none"] => (pattern, AllowedForm::None),
+        [pattern, "tag"] => (pattern, AllowedForm::Tag(None)),
+        [pattern, "tag", name] => (
+            pattern,
+            AllowedForm::Tag(Some(dialect_named(dialects, name)?)),
+        ),
+        _ => bail!("not PATTERN native|tag|none [DIALECT], such as: openai-chat/*deepseek-r1* tag"),
+    }))
+}
+
+#[cfg(test)]
+mod allow_tests {
+    use super::*;
+
+    const LIST: &str = "# mine\n\n\
+        openai-chat/*r1*   tag tool-name-tag # no calls of its own\n\
+        ollama/*  none\n  openai-chat/*\tnative\r\n*/gemma tag\n";
+
+    fn of(name: &str) -> Option<(usize, &'static str)> {
+        look_up(Path::new("list"), LIST, name, &Dialects::default())
+            .unwrap()
+            .map(|(line, mode)| {
+                let word = match mode {
+                    AllowedForm::Native => "native",
+                    AllowedForm::Tag(Some(dialect)) => dialect.name,
+                    AllowedForm::Tag(None) => "tag",
+                    AllowedForm::None => "none",
+                };
+                (line, word)
+            })
+    }
+
+    #[test]
+    fn the_first_line_that_fits_counts() {
+        assert_eq!(
+            of("openai-chat/deepseek/deepseek-r1:free"),
+            Some((3, "tool-name-tag"))
+        );
+        assert_eq!(of("ollama/gemma"), Some((4, "none")));
+        assert_eq!(of("openai-chat/gpt-5"), Some((5, "native")));
+        assert_eq!(of("cohere/gemma"), Some((6, "tag")));
+        assert_eq!(of("cohere/command"), None);
+    }
+
+    #[test]
+    fn a_bad_line_is_named_also_behind_the_one_that_fits() {
+        for (line, why) in [
+            ("ollama/x", "not PATTERN"),
+            ("ollama/x maybe", "not PATTERN"),
+            ("ollama/x native hermes", "not PATTERN"),
+            ("ollama/x tag hermes more", "not PATTERN"),
+            ("ollama/x tag nonsense", "unknown dialect \"nonsense\""),
+        ] {
+            let text = format!("* native\n{line}\n");
+            let error = look_up(Path::new("the/list"), &text, "a/b", &Dialects::default())
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("the/list: line 2: ") && error.contains(why),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The attempts at one turn, until a part of an answer is written, the host stops it, the time is
+//! over or no further attempt is allowed.
+
+use super::auto::{AutoMode, AutoSettings};
+use super::form::ToolsForm;
+use super::host::{Host, Note};
+use super::playlist::{PlayedAnswer, Playlist, head};
+use super::response::{ResponseEnd, write_events};
+use super::settings::ConnectionSettings;
+use super::trouble;
+use super::trouble::end;
+use super::turn::TurnDraft;
+use anyhow::{Context, Result};
+use api::tape::{Exchange, Head};
+use api::{End, Request, Stream};
+use client::{
+    AttemptPolicy, Attempts, Body, Error, Network, NextAttempt, PieceContent, Recorder, Recording,
+    Response, Speed, TimeLimits, Trouble, Wait,
+};
+use event::payload::Warning;
+use std::cell::RefCell;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The number of bytes after which the reading of an error's body stops.
+const ERROR_BODY: usize = 1 << 20;
+
+/// One turn and all it needs.
+pub struct Session<'a, H> {
+    /// What to ask.
+    pub turn: &'a TurnDraft,
+    /// Where the events go.
+    pub host: &'a mut H,
+    /// How the provider is reached.
+    pub connection: &'a ConnectionSettings,
+    /// The way to the provider; `None` if every answer is recorded.
+    pub network: Option<&'a Network>,
+    /// The tape, if one is used.
+    pub recorder: Option<&'a RefCell<Recorder>>,
+    /// Recorded answers in the place of the provider, if it has any.
+    pub playlist: Option<&'a Playlist>,
+    /// How fast a recorded answer is played.
+    pub speed: Speed,
+    /// Where to keep that a model refuses tools.
+    pub auto: &'a AutoSettings,
+    /// Whether the tools go into the prompt if the provider refuses them.
+    pub may_tag: bool,
+    /// What a tape is to keep of this turn: empty at first.
+    pub recorded: Vec<Exchange>,
+}
+
+/// How a session ended.
+#[derive(Debug)]
+pub struct SessionEnd<S> {
+    /// What stopped it from outside.
+    pub stop: Option<S>,
+    /// What a tape is to keep: see [`Recorder::save`].
+    pub recorded: Vec<Exchange>,
+    /// The provider's words, if it refused tools and then answered with the tools in the prompt.
+    pub refusal: Option<String>,
+}
+
+/// How one attempt ended.
+enum AttemptEnd<S> {
+    Ended,
+    Stopped(S),
+    Failed(Trouble),
+}
+
+impl<H: Host> Session<'_, H> {
+    /// Asks until a part of an answer is written or no further attempt is allowed, and writes the
+    /// events. A turn that gives up writes its trouble into the stream and returns no error.
+    ///
+    /// # Errors
+    /// Failures of the host, a request that cannot be made.
+    pub async fn run(mut self) -> Result<SessionEnd<H::Stop>> {
+        let mut refusal = None;
+        let stop = self.attempts(&mut refusal).await?;
+        Ok(SessionEnd {
+            stop,
+            recorded: self.recorded,
+            refusal,
+        })
+    }
+
+    async fn attempts(&mut self, refusal: &mut Option<String>) -> Result<Option<H::Stop>> {
+        let deadline = self.connection.timeout.map(|time| Instant::now() + time);
+        let mut form = self.turn.form;
+        let mut attempts = Attempts::new(AttemptPolicy {
+            retries: self.connection.retries,
+            only_lost: self.connection.only_lost,
+            may_ask_whole: self.connection.falls_back && self.turn.options.stream,
+            may_tag: self.may_tag && matches!(form.tools, ToolsForm::Native),
+        });
+        loop {
+            let request = self.turn.request(form)?;
+            let options = self.turn.stream_options(&request, attempts.number(), form);
+            let played = self.playlist.map(Playlist::next);
+            let mut stream = Stream::new(
+                played.map_or(self.turn.provider.api, |played| played.api),
+                options,
+            );
+            let stats = stream.stats();
+            stats.retries = Some(u64::from(attempts.retries())).filter(|n| *n > 0);
+            stats.fallbacks = Some(u64::from(attempts.fallbacks())).filter(|n| *n > 0);
+            let trouble = match self.attempt(request, played, &mut stream, deadline).await? {
+                AttemptEnd::Ended => {
+                    let was_live = self.recorder.is_none() || !self.recorded.is_empty();
+                    if let Some(refusal) = refusal.as_deref().filter(|_| was_live) {
+                        AutoMode {
+                            settings: self.auto,
+                            turn: self.turn,
+                        }
+                        .refused(refusal);
+                    }
+                    return Ok(None);
+                }
+                AttemptEnd::Stopped(stop) => return Ok(Some(stop)),
+                AttemptEnd::Failed(trouble) => trouble,
+            };
+            self.host.set_time(None, false);
+            let fits = |wait: &Wait| {
+                deadline.is_none_or(|deadline| Instant::now() + self.scaled(wait.time) < deadline)
+            };
+            let next = attempts.after(&trouble, fits);
+            match next {
+                NextAttempt::Tagged(words) => {
+                    let message = format!("{words}; asking again with the tools in the prompt");
+                    self.warn("tools_refused", &message);
+                    self.host.note(Note::Detail(&message));
+                    form.tools = self.turn.tag();
+                    *refusal = Some(words);
+                }
+                NextAttempt::Whole => {
+                    self.host.note(Note::Detail(
+                        "streaming is refused; asking for the whole answer at once",
+                    ));
+                    form.is_whole = true;
+                }
+                NextAttempt::GiveUp(advice) => {
+                    let redactor = self.turn.redactor();
+                    trouble::write(
+                        &trouble,
+                        advice.as_deref(),
+                        redactor,
+                        &mut stream,
+                        self.host.sink(),
+                    );
+                    return Ok(None);
+                }
+                NextAttempt::Again(wait) => {
+                    self.announce(&trouble, &wait);
+                    self.host.flush().await?;
+                    let limits = TimeLimits {
+                        idle: None,
+                        deadline,
+                    };
+                    tokio::select! {
+                        biased;
+                        stop = self.host.stop() => {
+                            let stop = stop?;
+                            self.end(&mut stream, End::Cancelled);
+                            return Ok(Some(stop));
+                        }
+                        slept = limits.sleep(self.scaled(wait.time)) => if let Err(error) = slept {
+                            let end = end(&error, stream.server());
+                            self.end(&mut stream, end);
+                            return Ok(None);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends a stream without giving a time for its end.
+    fn end(&mut self, stream: &mut Stream, end: End) {
+        self.host.set_time(None, false);
+        stream.finish(end, self.host.sink());
+    }
+
+    fn warn(&mut self, code: &str, message: &str) {
+        let warning = Warning::new(self.host.command(), code, message);
+        self.host.sink().write(0, &warning.into());
+    }
+
+    /// Reports a wait before it begins. A long wait becomes a warning in the stream and a message
+    /// to the person. A short wait, or the message of one that a replay shortens, is a detail.
+    fn announce(&mut self, trouble: &Trouble, wait: &Wait) {
+        let message = format!(
+            "{}; asking again {}",
+            trouble::message(trouble),
+            wait.when()
+        );
+        let message = self.turn.redactor().text(&message).into_owned();
+        if wait.is_announced() {
+            self.warn("retry_wait", &message);
+        }
+        let is_important = wait.is_announced() && self.scaled(wait.time) == wait.time;
+        self.host.note(if is_important {
+            Note::Important(&message)
+        } else {
+            Note::Detail(&message)
+        });
+    }
+
+    /// A wait between attempts. Without a network, it follows the speed of the replay.
+    fn scaled(&self, wait: Duration) -> Duration {
+        match (self.network.is_some(), self.speed) {
+            (true, _) => wait,
+            (false, Speed::Times(times)) => wait.div_f64(times),
+            (false, Speed::Max) => Duration::ZERO,
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        request: Request,
+        played: Option<&PlayedAnswer>,
+        stream: &mut Stream,
+        deadline: Option<Instant>,
+    ) -> Result<AttemptEnd<H::Stop>> {
+        let (turn, provider) = (self.turn, &self.turn.provider);
+        if let Some(PlayedAnswer {
+            head, recording, ..
+        }) = played
+        {
+            drop(request);
+            let mut body = Body::of_recording(recording.clone(), self.speed);
+            return Ok(self.answer(head.clone(), &mut body, stream).await?.0);
+        }
+        let mut recording = None;
+        if let Some(recorder) = self.recorder {
+            let answer = recorder.borrow_mut().answer(turn.model(), &request);
+            match answer {
+                Ok(Some(exchange)) => {
+                    self.host.note(Note::Detail("the tape answers"));
+                    let mut body = Body::of_recording(Recording::of(&exchange), self.speed);
+                    return Ok(self
+                        .answer(head(exchange.head.as_ref()), &mut body, stream)
+                        .await?
+                        .0);
+                }
+                Ok(None) => {}
+                Err(miss) => return Ok(AttemptEnd::Failed(Trouble::Miss(miss))),
+            }
+            let is_secret = |name: &str| provider.is_secret(name);
+            recording = Some(recorder.borrow().begin(
+                provider.api,
+                turn.model(),
+                &request,
+                is_secret,
+            ));
+        }
+        let network = self
+            .network
+            .context("neither a network nor a tape that answers")?;
+        self.host.flush().await?;
+        self.host.note(Note::Request(&request));
+        let limits = TimeLimits {
+            idle: Some(self.connection.idle_timeout),
+            deadline,
+        };
+        let answered = tokio::select! {
+            biased;
+            answered = network.send(request, limits, recording) => answered,
+            stop = self.host.stop() => {
+                let stop = stop?;
+                self.end(stream, End::Cancelled);
+                return Ok(AttemptEnd::Stopped(stop));
+            }
+        };
+        let Response { head, mut body } = match answered {
+            Ok(response) => response,
+            Err((error, recorded)) => {
+                self.keep(recorded);
+                return Ok(AttemptEnd::Failed(Trouble::Lost(error)));
+            }
+        };
+        let (attempt, lost) = self.answer(head, &mut body, stream).await?;
+        if !matches!(attempt, AttemptEnd::Stopped(_)) {
+            self.keep(body.recorded(lost.as_ref()));
+        }
+        Ok(attempt)
+    }
+
+    /// Reads an answer that has begun. Also returns the error that cut the answer, if one did.
+    async fn answer(
+        &mut self,
+        head: Head,
+        body: &mut Body,
+        stream: &mut Stream,
+    ) -> Result<(AttemptEnd<H::Stop>, Option<Error>), H::Failure> {
+        self.host
+            .note(Note::At(&format!("HTTP {}", head.status), Some(head.after)));
+        self.host.answered(&head);
+        let end = if (200..300).contains(&head.status) {
+            write_events(body, stream, self.host).await?
+        } else {
+            match self.error_body(body).await? {
+                (_, Err(stop)) => ResponseEnd::Stopped(stop),
+                (bytes, Ok(lost)) => {
+                    // A server may repeat the key that it was sent. The text is redacted before it
+                    // is shortened, because a part of a key is not recognised.
+                    let text = self
+                        .turn
+                        .redactor()
+                        .text(&String::from_utf8_lossy(&bytes))
+                        .into_owned();
+                    return Ok((AttemptEnd::Failed(Trouble::Refused(head, text)), lost));
+                }
+            }
+        };
+        Ok(match end {
+            ResponseEnd::Ended(lost) => (AttemptEnd::Ended, lost),
+            ResponseEnd::Lost(error) => (
+                AttemptEnd::Failed(Trouble::Lost(error.clone())),
+                Some(error),
+            ),
+            ResponseEnd::Stopped(stop) => {
+                self.end(stream, End::Cancelled);
+                (AttemptEnd::Stopped(stop), None)
+            }
+        })
+    }
+
+    /// Reads the body of an error until it ends, is lost or reaches `ERROR_BODY`. Returns the
+    /// bytes, with the error that cut them, if one did, or what stopped the reading.
+    async fn error_body(
+        &mut self,
+        body: &mut Body,
+    ) -> Result<(Vec<u8>, Result<Option<Error>, H::Stop>), H::Failure> {
+        let mut bytes = vec![];
+        loop {
+            let is_due = self.host.is_due();
+            let next = match self.host.stopped(is_due) {
+                Some(stop) => Err(stop),
+                None => tokio::select! {
+                    biased;
+                    piece = body.next() => Ok(piece.what),
+                    stop = self.host.stop() => Err(stop),
+                },
+            };
+            match next {
+                Err(stop) => return Ok((bytes, Err(stop?))),
+                Ok(PieceContent::Bytes(more)) if bytes.len() < ERROR_BODY => {
+                    bytes.extend_from_slice(more)
+                }
+                Ok(PieceContent::Bytes(_) | PieceContent::End) => return Ok((bytes, Ok(None))),
+                Ok(PieceContent::Lost(error)) => return Ok((bytes, Ok(Some(error)))),
+            }
+        }
+    }
+
+    fn keep(&mut self, exchange: Option<Box<Exchange>>) {
+        self.recorded.extend(exchange.map(|exchange| *exchange));
+    }
+}

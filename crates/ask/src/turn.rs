@@ -1,0 +1,288 @@
+//! What a turn asks: the conversation, the tools and the options, before anything is sent.
+
+use super::form::{RequestForm, ToolsForm, ToolsModeChoice};
+use super::provider::Provider;
+use crate::words::{COMMAND, SERVICE};
+use anyhow::{Result, bail};
+use api::{
+    Api, Conversation, InboundRequest, Request, RequestError, RequestOptions, StreamOptions,
+    Target, request,
+};
+use json::ToolList;
+use redact::Redactor;
+use serde_json::Value;
+use std::sync::Arc;
+use tag::Dialect;
+
+/// What one turn asks for, besides its conversation.
+#[derive(Clone, Debug)]
+pub struct TurnOptions {
+    /// The model, for a provider whose settings name none.
+    pub model: Option<String>,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// The tools.
+    pub tools: Option<Arc<ToolList>>,
+    /// `auto`, `none`, `required` or a tool's name.
+    pub tool_choice: Option<String>,
+    /// Members of the body. Those of the provider's settings take their place.
+    pub params: Vec<(String, Value)>,
+    /// Headers. Those of the provider's settings take their place.
+    pub headers: Vec<(String, String)>,
+    /// Whether to ask for a stream.
+    pub streams: bool,
+    /// The name of an answer to which the provider gives no id; without one it is made of the
+    /// request.
+    pub id: Option<String>,
+    /// Whether the ids of output items go along, see [`StreamOptions::item_ids`].
+    pub item_ids: bool,
+    /// Whether errors are for a client of a service, see [`StreamOptions::server`].
+    pub is_for_client: bool,
+}
+
+/// One turn, ready to become a request.
+#[derive(Debug)]
+pub struct TurnDraft {
+    /// Who is asked.
+    pub provider: Arc<Provider>,
+    /// What is asked for beside the conversation.
+    pub options: RequestOptions,
+    /// The form of the first request.
+    pub form: RequestForm,
+    /// Whether the events hold all that the provider's answer has, for a client of its API.
+    pub details: bool,
+    conversation: Conversation,
+    id: Option<String>,
+    item_ids: bool,
+    is_for_client: bool,
+    /// The tools in OpenAI's shape, as JSON on one line.
+    tools: Option<String>,
+}
+
+impl TurnDraft {
+    /// Puts the options together. The conversation comes later, and so may the model.
+    pub fn new(provider: Arc<Provider>, options: TurnOptions) -> TurnDraft {
+        let model = provider
+            .model()
+            .map(str::to_owned)
+            .or(options.model)
+            .or_else(|| provider.recorded_model().map(str::to_owned))
+            .unwrap_or_default();
+        let tools = options.tools.as_ref().map(|tools| tools.openai(|_| true));
+        let mut params = options.params;
+        params.extend(provider.settings.params.iter().cloned());
+        let mut headers = options.headers;
+        headers.extend(provider.headers());
+        let (id, item_ids, is_for_client) = (options.id, options.item_ids, options.is_for_client);
+        let options = RequestOptions {
+            model,
+            base_url: provider.base_url.clone(),
+            key: provider.key.clone(),
+            system: options.system,
+            tools: options.tools,
+            tool_choice: options.tool_choice,
+            dialect: None,
+            params,
+            headers,
+            stream: options.streams,
+        };
+        let is_tag = provider.settings.tools_mode == ToolsModeChoice::Tag;
+        let mut turn = TurnDraft {
+            provider,
+            options,
+            form: RequestForm {
+                is_whole: false,
+                tools: ToolsForm::Native,
+            },
+            details: false,
+            conversation: Conversation::default(),
+            id,
+            item_ids,
+            is_for_client,
+            tools,
+        };
+        if is_tag {
+            turn.form.tools = turn.tag();
+        }
+        turn
+    }
+
+    /// Checks that a model is named.
+    ///
+    /// # Errors
+    /// When neither the provider's settings, nor the options, nor a tape, nor a request of the log
+    /// names one.
+    pub fn check_model(&self) -> Result<()> {
+        if self.options.model.is_empty() {
+            bail!("no model: name one with --model, or export LLM_MODEL");
+        }
+        Ok(())
+    }
+
+    /// Takes what a `request` event of the log, of a client that speaks `api`, asks for where the
+    /// settings leave it open: the model, the tools with the choice among them, and settings, which
+    /// get the names of the provider's API. Returns a sentence for each reason for which settings
+    /// were left out.
+    pub fn fill_in(&mut self, api: Api, request: &InboundRequest) -> Vec<String> {
+        // A client waits behind this event.
+        self.details = true;
+        let options = &mut self.options;
+        if options.model.is_empty() || self.provider.model().is_none() {
+            options.model = request
+                .model
+                .clone()
+                .unwrap_or(std::mem::take(&mut options.model));
+        }
+        let typed_tools = options.tools.is_some();
+        let tools = options
+            .tools
+            .get_or_insert_with(|| request.tools.clone().unwrap_or_default());
+        // An empty list reports that no name in the text is a tool.
+        self.tools = Some(tools.openai(|_| true));
+        // Providers refuse a choice without tools, and the name of a tool that is not among those
+        // that were typed chooses nothing.
+        let has_tools = tools.iter().next().is_some();
+        let is_usable = |choice: &String| {
+            !typed_tools || matches!(choice.as_str(), "auto" | "none" | "required")
+        };
+        if options.tool_choice.is_none() && has_tools {
+            options.tool_choice = request.tool_choice.clone().filter(is_usable);
+        }
+        let target = Target {
+            api: self.provider.api,
+            url: &self.provider.route.url,
+            model: &options.model,
+        };
+        let (mut params, left_out) = request.parameters_for(api, &target);
+        // A choice with a setting beside it is the client's own, and goes with the client's tools.
+        params.retain(|(name, _)| name != "tool_choice" || (!typed_tools && has_tools));
+        params.append(&mut options.params);
+        options.params = params;
+        if matches!(self.form.tools, ToolsForm::Tag(_) | ToolsForm::Nothing(_)) {
+            self.form.tools = self.tag();
+        }
+        left_out
+    }
+
+    /// The tools in the prompt, in the dialect of the provider.
+    pub fn tag(&self) -> ToolsForm {
+        self.tag_in(self.provider.dialect)
+    }
+
+    /// The tools in the prompt, in `dialect`. With the tool choice `none` the tools are left out
+    /// instead: nothing in a prompt prevents a call, and whatever looks like a call must stay text.
+    pub fn tag_in(&self, dialect: &'static Dialect) -> ToolsForm {
+        let is_none = self.options.tool_choice.as_deref() == Some("none");
+        if is_none {
+            ToolsForm::Nothing(dialect)
+        } else {
+            ToolsForm::Tag(dialect)
+        }
+    }
+
+    /// Whether there are tools to learn of.
+    pub fn has_tools(&self) -> bool {
+        self.tools.as_deref().is_some_and(|tools| tools != "[]")
+    }
+
+    /// Takes the key, which only a request that is really sent needs.
+    ///
+    /// # Errors
+    /// See [`super::KeySource::key`].
+    pub fn take_key(&mut self) -> Result<()> {
+        let provider = Arc::make_mut(&mut self.provider);
+        provider.take_key()?;
+        self.options.key = provider.key.clone();
+        Ok(())
+    }
+
+    /// Takes the conversation.
+    pub fn converse(&mut self, conversation: Conversation) {
+        self.conversation = conversation.for_provider(self.provider.api.name());
+    }
+
+    /// Takes a question that follows the conversation; returns it as a chat message.
+    pub fn ask(&mut self, question: &str) -> String {
+        self.conversation.push_user(question);
+        format!(
+            "{{\"role\":\"user\",\"content\":{}}}",
+            event::quoted(question)
+        )
+    }
+
+    /// How often the model has answered since the last user's message.
+    pub fn steps(&self) -> usize {
+        self.conversation.steps()
+    }
+
+    /// The model's name.
+    pub fn model(&self) -> &str {
+        &self.options.model
+    }
+
+    /// Where requests go.
+    pub fn url(&self) -> &str {
+        &self.provider.route.url
+    }
+
+    /// What takes the secrets of this turn out of all that leaves.
+    pub fn redactor(&self) -> &Redactor {
+        self.provider.redactor()
+    }
+
+    /// The request in this form.
+    ///
+    /// # Errors
+    /// When the conversation is empty or cannot be put into the API's shape, or a secret would be
+    /// sent unprotected.
+    pub fn request(&self, form: RequestForm) -> Result<Request> {
+        let stream = self.options.stream && !form.is_whole;
+        let mut options = RequestOptions {
+            stream,
+            ..self.options.clone()
+        };
+        match form.tools {
+            ToolsForm::Native => {}
+            ToolsForm::Tag(dialect) => options.dialect = Some(dialect),
+            ToolsForm::Nothing(dialect) => (options.dialect, options.tools) = (Some(dialect), None),
+        }
+        let request = match request(self.provider.api, &self.conversation, &options) {
+            Err(error @ RequestError::Empty) => {
+                bail!("{error}: give a PROMPT, or a log with \"message\" events on standard input")
+            }
+            request => request?,
+        };
+        self.provider.check(&request)?;
+        Ok(request)
+    }
+
+    /// The options of the stream that answers `request`.
+    pub fn stream_options(
+        &self,
+        request: &Request,
+        attempt: u32,
+        form: RequestForm,
+    ) -> StreamOptions {
+        let (tools_mode, dialect) = match (form.tools, &self.tools) {
+            (ToolsForm::Tag(dialect), _) => ("tag", Some(dialect)),
+            (ToolsForm::Native, Some(_)) => ("native", None),
+            (ToolsForm::Native, None) | (ToolsForm::Nothing(_), _) => ("none", None),
+        };
+        StreamOptions {
+            tools: self.tools.clone().filter(|_| tools_mode != "none"),
+            tools_mode: Some(tools_mode.to_owned()),
+            dialect: dialect.map(|d| d.name.to_owned()),
+            prefill: self.provider.settings.prefill.clone(),
+            model: Some(self.options.model.clone()),
+            attempt: (attempt > 1).then_some(attempt),
+            fallback: form.is_whole,
+            id: Some(self.id.clone().unwrap_or_else(|| request.name())),
+            redactor: self.redactor().clone(),
+            server: self.is_for_client.then(|| api::host_of(self.url())),
+            item_ids: self.item_ids,
+            details: self.details,
+            max_frame: Some(self.provider.settings.max_frame),
+            words: if self.is_for_client { SERVICE } else { COMMAND },
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Processes that end together.
+//!
+//! They are a process group, so that a signal of the terminal reaches their owner alone. The first
+//! member is a guard: a shell that waits on a pipe from this process, and kills the group when the
+//! pipe closes. So the group ends even where this process is killed. As long as the guard is not
+//! waited for, no other group can get its number.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// What the guard runs. It outlives the signals that ask the group to end, and writes a line as
+/// soon as it does.
+const GUARD: &str = "trap '' HUP INT TERM; echo; read -r line; kill -9 0";
+
+/// A process group with a guard. Dropping it kills its processes.
+#[derive(Debug)]
+pub struct Group {
+    guard: Child,
+    number: Pid,
+}
+
+impl Group {
+    /// Starts a group that has no member but its guard.
+    ///
+    /// # Errors
+    /// When the shell of the guard cannot be started.
+    pub fn start() -> io::Result<Group> {
+        let guard = Command::new("sh")
+            .args(["-c", GUARD])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let number = i32::try_from(guard.id()).ok().and_then(Pid::from_raw);
+        Ok(Group {
+            guard,
+            number: number.ok_or_else(|| io::Error::other("the guard has no process id"))?,
+        })
+    }
+
+    /// The number of the group, for `process_group` of a command that is to be a member.
+    pub fn number(&self) -> i32 {
+        self.number.as_raw_nonzero().get()
+    }
+
+    /// Sends a signal to all members. The guard ends by SIGKILL alone.
+    pub fn signal(&mut self, signal: Signal) {
+        if signal != Signal::KILL
+            && let Some(mut line) = self.guard.stdout.take()
+        {
+            // Without this wait a signal that comes too early would end the guard.
+            let _ = line.read(&mut [0]);
+        }
+        // Fails where all members have ended already.
+        let _ = kill_process_group(self.number, signal);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        let _ = self.guard.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufRead;
+    use std::io::BufReader;
+    use std::os::unix::process::ExitStatusExt;
+
+    /// A member that writes a line when it is ready.
+    fn member(group: &Group, script: &str) -> Child {
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .process_group(group.number())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.as_mut().unwrap());
+        assert!(out.read_line(&mut line).unwrap() > 0, "{script}");
+        child
+    }
+
+    #[test]
+    fn the_guard_outlives_sigterm_and_kills_what_ignores_it() {
+        let mut group = Group::start().unwrap();
+        let mut polite = member(&group, "echo; sleep 1000");
+        let mut stubborn = member(&group, "trap '' TERM; echo; while :; do sleep 1000; done");
+        group.signal(Signal::TERM);
+        assert_eq!(polite.wait().unwrap().signal(), Some(15));
+        assert!(
+            group.guard.try_wait().unwrap().is_none(),
+            "the guard has ended"
+        );
+        assert!(stubborn.try_wait().unwrap().is_none());
+        // As if this process had been killed: its end of the pipe closes.
+        drop(group.guard.stdin.take());
+        assert_eq!(stubborn.wait().unwrap().signal(), Some(9));
+    }
+
+    #[test]
+    fn a_group_that_is_dropped_ends() {
+        let group = Group::start().unwrap();
+        let mut stubborn = member(&group, "trap '' TERM; echo; while :; do sleep 1000; done");
+        drop(group);
+        assert_eq!(stubborn.wait().unwrap().signal(), Some(9));
+    }
+}

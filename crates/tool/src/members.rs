@@ -1,0 +1,124 @@
+//! The members of an object in a tools file. Each is taken out once; one that is `null` counts as
+//! missing, and a mistake is reported with the path of its member and the remedy.
+
+use event::unit;
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// What a member may be: the words for it in messages, how it is read, and whether a message may
+/// repeat its value. That of a header, of a query or of a variable may be a secret.
+pub(crate) struct Kind<T>(pub &'static str, pub fn(&Value) -> Option<T>, pub bool);
+
+/// A time, as a number of seconds or as a text with a unit.
+pub(crate) const TIME: Kind<Duration> = Kind(
+    "a time above 0, such as \"30s\" or 30",
+    |value| unit::time(&text(value)).ok().filter(|time| !time.is_zero()),
+    true,
+);
+
+/// A number of bytes, or a text with a unit.
+pub(crate) const BYTES: Kind<u64> = Kind(
+    "a number of bytes above 0, such as 65536 or \"64K\"",
+    |value| unit::size(&text(value)).ok().filter(|n| *n > 0),
+    true,
+);
+
+/// A number.
+pub(crate) const COUNT: Kind<u64> = Kind(
+    "a number above 0",
+    |value| value.as_u64().filter(|n| *n > 0),
+    true,
+);
+
+/// A truth value.
+pub(crate) const FLAG: Kind<bool> = Kind("true or false", Value::as_bool, true);
+
+/// A text that is not empty.
+pub(crate) const TEXT: Kind<String> = Kind(
+    "a text that is not empty",
+    |value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned),
+    false,
+);
+
+/// The members of an object that are left to be read.
+pub(crate) struct Members {
+    /// The path of the object; empty where the caller writes it before each message.
+    path: String,
+    left: Map<String, Value>,
+}
+
+impl Members {
+    /// The members of `value`, which the file has at `path`. `example` is such an object.
+    ///
+    /// # Errors
+    /// It is not an object, or has a member that is not among `known`.
+    pub fn of(value: Value, path: &str, known: &[&str], example: &str) -> Result<Self, String> {
+        let name = if path.is_empty() { "it" } else { path };
+        let Value::Object(mut left) = value else {
+            return Err(format!("{name} must be an object, such as {example}"));
+        };
+        let path = path.to_owned();
+        if let Some(key) = left.keys().find(|key| !known.contains(&key.as_str())) {
+            let key = Members {
+                path,
+                left: Map::new(),
+            }
+            .name(key);
+            return Err(format!(
+                "{key} is unknown, {name} may have {}",
+                known.join(", ")
+            ));
+        }
+        left.retain(|_, value| !value.is_null());
+        Ok(Members { path, left })
+    }
+
+    /// The path of a member.
+    pub fn name(&self, key: &str) -> String {
+        match &*self.path {
+            "" => key.to_owned(),
+            path => format!("{path}.{key}"),
+        }
+    }
+
+    /// Whether the member is left.
+    pub fn has(&self, key: &str) -> bool {
+        self.left.contains_key(key)
+    }
+
+    /// Takes a member as it is.
+    pub fn value(&mut self, key: &str) -> Option<Value> {
+        self.left.remove(key)
+    }
+
+    /// Takes a member, if it is there.
+    ///
+    /// # Errors
+    /// What it must be, if it is something else.
+    pub fn take<T>(&mut self, key: &str, kind: &Kind<T>) -> Result<Option<T>, String> {
+        let Kind(wanted, read, is_shown) = kind;
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        read(&value).map(Some).ok_or_else(|| {
+            let name = self.name(key);
+            if *is_shown {
+                format!("{name} must be {wanted}, not {value}")
+            } else {
+                format!("{name} must be {wanted}")
+            }
+        })
+    }
+}
+
+/// The items of a list of strings; `None` if it is anything else.
+pub(crate) fn strings(value: &Value) -> Option<Vec<String>> {
+    let text = |item: &Value| item.as_str().map(str::to_owned);
+    value.as_array()?.iter().map(text).collect()
+}
+
+fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}

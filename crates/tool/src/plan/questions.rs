@@ -1,0 +1,216 @@
+//! A person's part in the schedule: which calls need a yes, the questions, one after the other, and
+//! what an answer does.
+
+use super::PlanStep;
+use super::schedule::Schedule;
+use super::turn::CallState;
+use crate::approval::{AnswerSource, Class, PersonAnswer, Reason};
+use crate::judge::{Consent, ReadyCall, denied, pending, too_many_questions};
+use crate::reference::CallHash;
+use crate::result::{Answer, Status};
+use event::payload::Verdict;
+use std::rc::Rc;
+
+impl Schedule {
+    /// Takes a call of a complete turn: queues it if it has the yes that it needs, answers it if it
+    /// was refused, else asks a person, or leaves it pending where nobody can be asked.
+    pub(crate) fn admit(&mut self, key: u64) {
+        let Some(item) = self.calls.get(&key) else {
+            return;
+        };
+        let Some(ready) = item.ready.clone() else {
+            return;
+        };
+        let (turn, started) = (item.turn, item.started);
+        // Nobody is asked about a call that a limit holds back.
+        if let Some(why) = self
+            .history
+            .over(&item.call, self.settings.max_repeats, self.now)
+        {
+            return self.answer(key, Rc::new(Answer::new(Status::Denied, why)));
+        }
+        match self.judge.consent(&item.call, &ready, started) {
+            Consent::NotNeeded => self.enqueue(key),
+            Consent::Given(source) => self.approve(key, source),
+            Consent::Refused(source, answer) => self.refuse(key, source, answer),
+            Consent::Ran(answer) => self.ran(key, answer),
+            Consent::Needed(reason) => {
+                let most = self.settings.max_questions;
+                let turn = self.turn(turn);
+                turn.questions += 1;
+                if turn.questions > most && !started {
+                    self.answer(key, Rc::new(too_many_questions(most)));
+                } else if turn.questions > most || !self.settings.can_ask {
+                    self.leave_pending(key, &reason);
+                } else {
+                    self.calls
+                        .entry(key)
+                        .and_modify(|item| item.state = CallState::Asked);
+                    self.questions.push_back(key);
+                }
+            }
+        }
+    }
+
+    /// Whether a call starts before the message that commits it: its class is `read`, and it needs
+    /// nobody's yes.
+    pub(crate) fn starts_early(&self, key: u64) -> bool {
+        self.calls.get(&key).is_some_and(|item| {
+            let ready = item
+                .ready
+                .as_ref()
+                .filter(|ready| ready.class == Class::Read);
+            ready.is_some_and(|ready| {
+                self.judge.consent(&item.call, ready, item.started) == Consent::NotNeeded
+            })
+        })
+    }
+
+    /// Asks the next question, if none is open. A call that has got its yes meanwhile needs none.
+    pub(crate) fn ask(&mut self) {
+        while self.asked.is_none()
+            && let Some(key) = self.questions.pop_front()
+        {
+            let Some(item) = self.calls.get(&key) else {
+                continue;
+            };
+            let Some(ready) = item.ready.clone() else {
+                continue;
+            };
+            let (call, turn) = (Rc::clone(&item.call), item.turn);
+            match self.judge.consent(&call, &ready, item.started) {
+                Consent::NotNeeded => self.enqueue(key),
+                Consent::Given(source) => self.approve(key, source),
+                Consent::Refused(source, answer) => {
+                    self.refuse(key, source, answer);
+                    self.release(turn);
+                }
+                Consent::Ran(answer) => {
+                    self.ran(key, answer);
+                    self.release(turn);
+                }
+                Consent::Needed(reason) => {
+                    self.asked = Some(key);
+                    self.steps.push(PlanStep::Ask {
+                        key,
+                        call,
+                        ready,
+                        reason,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Takes the answer to the question about the call `key`, which was shown with the hash
+    /// `shown`. A call that is not the one that was shown is asked about again.
+    pub(crate) fn answered(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
+        if self.asked != Some(key) {
+            return; // the question was withdrawn
+        }
+        self.asked = None;
+        let Some(item) = self.calls.get(&key) else {
+            return;
+        };
+        let (call, turn, started) = (Rc::clone(&item.call), item.turn, item.started);
+        match self.judge.look(&call, self.history.starts(&call)) {
+            Err(refused) => self.answer(key, Rc::new(refused)),
+            Ok(ready) if ready.hash != shown => {
+                self.calls
+                    .entry(key)
+                    .and_modify(|item| item.ready = Some(Rc::new(ready)));
+                self.questions.push_front(key);
+            }
+            Ok(ready) => match answer {
+                PersonAnswer::Yes => self.approve(key, AnswerSource::Terminal),
+                PersonAnswer::Always => {
+                    self.judge.rules.always.insert(ready.definition());
+                    self.approve(key, AnswerSource::Terminal);
+                }
+                PersonAnswer::No => self.refuse(key, AnswerSource::Terminal, denied(started)),
+                PersonAnswer::Nothing => self.leave_unanswered(key),
+            },
+        }
+        self.ask();
+        self.release(turn);
+    }
+
+    /// Takes the question about a call back, whether it is open or still to come.
+    pub(crate) fn withdraw(&mut self, key: u64) {
+        self.questions.retain(|waiting| *waiting != key);
+        if self.asked == Some(key) {
+            self.asked = None;
+            self.steps.push(PlanStep::Withdraw { key });
+            self.ask();
+        }
+    }
+
+    /// Takes all questions back. The calls stay pending, so that the next run asks.
+    pub(crate) fn withdraw_all(&mut self) {
+        let mut all: Vec<_> = std::mem::take(&mut self.questions).into();
+        if let Some(key) = self.asked.take() {
+            self.steps.push(PlanStep::Withdraw { key });
+            all.insert(0, key);
+        }
+        all.into_iter().for_each(|key| self.leave_unanswered(key));
+    }
+
+    fn approve(&mut self, key: u64, source: AnswerSource) {
+        if let Some((call, ready)) = self.approval(key, Verdict::Approved, source) {
+            self.judge.rules.approved.remove(&ready.reference(&call)); // it counts for one start
+            self.enqueue(key);
+        }
+    }
+
+    fn refuse(&mut self, key: u64, source: AnswerSource, answer: Answer) {
+        self.approval(key, Verdict::Denied, source);
+        self.answer(key, Rc::new(answer));
+    }
+
+    /// Takes the result that a person gave for a call that had been started.
+    fn ran(&mut self, key: u64, answer: Answer) {
+        self.approval(key, Verdict::Answered, AnswerSource::Option);
+        self.answer(key, Rc::new(answer));
+    }
+
+    /// Has the `approval` event written, and returns what it is about.
+    fn approval(
+        &mut self,
+        key: u64,
+        verdict: Verdict,
+        source: AnswerSource,
+    ) -> Option<(Rc<crate::RequestedCall>, Rc<ReadyCall>)> {
+        let item = self.calls.get(&key)?;
+        let (call, ready) = (Rc::clone(&item.call), item.ready.clone()?);
+        self.steps.push(PlanStep::Approval {
+            call: Rc::clone(&call),
+            ready: Rc::clone(&ready),
+            verdict,
+            source,
+        });
+        Some((call, ready))
+    }
+
+    /// Leaves a call pending for the reason that it has now.
+    fn leave_unanswered(&mut self, key: u64) {
+        let Some(item) = self.calls.get(&key) else {
+            return;
+        };
+        let Some(ready) = item.ready.clone() else {
+            return;
+        };
+        match self.judge.consent(&item.call, &ready, item.started) {
+            Consent::Needed(reason) => self.leave_pending(key, &reason),
+            _ => self.leave_pending(key, &Reason::Class(ready.class)),
+        }
+    }
+
+    fn leave_pending(&mut self, key: u64, reason: &Reason) {
+        let Some(item) = self.calls.get(&key) else {
+            return;
+        };
+        let Some(ready) = &item.ready else { return };
+        let answer = pending(reason, &ready.reference(&item.call), &self.judge.rules);
+        self.answer(key, Rc::new(answer));
+    }
+}

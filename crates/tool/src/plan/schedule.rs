@@ -1,0 +1,375 @@
+//! The calls of all turns: which of them wait, which run, and the next steps.
+
+use super::seen::{CallNames, SeenCalls};
+use super::turn::{CallState, PlannedCall, Turn};
+use super::{PlanStep, Settings, Tally};
+use crate::approval::Class;
+use crate::call::RequestedCall;
+use crate::history::History;
+use crate::judge::Judge;
+use crate::log::{Log, LoggedCall};
+use crate::result::{Answer, Status};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+
+/// A stream's name, as JSON; `None` for the unnamed stream.
+pub(crate) type StreamName = Option<Box<str>>;
+
+/// The calls and turns of a plan. They are numbered as they come, and steps for several of them
+/// have that order, so that the same input gives the same steps.
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    pub(crate) judge: Judge,
+    pub(crate) settings: Settings,
+    /// The log of earlier runs.
+    pub(crate) log: Log,
+    pub(crate) calls: BTreeMap<u64, PlannedCall>,
+    pub(crate) turns: BTreeMap<u64, Turn>,
+    /// The turn of a stream that waits for its message.
+    pub(crate) open: HashMap<StreamName, u64>,
+    /// The turn of a stream that waits for its `stream_end`.
+    pub(crate) ending: HashMap<StreamName, u64>,
+    /// How many calls the turns of a stream have started that were cut since its last message: they
+    /// count for its next turn.
+    pub(crate) carried: HashMap<StreamName, usize>,
+    /// The calls that were cancelled before they came, by stream (`None`: any) and id.
+    pub(crate) cancels: HashSet<(Option<StreamName>, Box<str>)>,
+    /// The calls by their names.
+    pub(crate) names: CallNames,
+    /// The calls that wait for a free place, and some that wait no more.
+    pub(crate) queue: VecDeque<u64>,
+    /// The call that a person is being asked about.
+    pub(crate) asked: Option<u64>,
+    /// The calls that wait for their questions.
+    pub(crate) questions: VecDeque<u64>,
+    /// What limits need to know of the log, the input and this run.
+    pub(crate) history: History,
+    /// The time, in milliseconds since 1970.
+    pub(crate) now: u64,
+    pub(crate) running: usize,
+    /// The calls of this run, with their answers.
+    pub(crate) seen: SeenCalls,
+    pub(crate) numbers: u64,
+    /// Why no further call starts: the end of a sentence.
+    pub(crate) stopped: Option<&'static str>,
+    pub(crate) steps: Vec<PlanStep>,
+    pub(crate) tally: Tally,
+}
+
+impl Schedule {
+    pub(crate) fn answer(&mut self, key: u64, answer: Rc<Answer>) {
+        let Some(item) = self.calls.get_mut(&key) else {
+            return;
+        };
+        if !item.is_repeated {
+            self.seen.answer(key, &item.call, &answer);
+        }
+        item.state = CallState::Done(answer);
+        if let Some(turn) = self.turns.get_mut(&item.turn) {
+            turn.answered(key);
+        }
+    }
+
+    pub(crate) fn enqueue(&mut self, key: u64) {
+        self.calls
+            .entry(key)
+            .and_modify(|item| item.state = CallState::Queued);
+        self.queue.push_back(key);
+    }
+
+    pub(crate) fn release(&mut self, key: u64) {
+        let Some(turn) = self.turns.get_mut(&key) else {
+            return;
+        };
+        let from = self.steps.len();
+        let mut done = Vec::new();
+        let over = turn.release(
+            &mut self.calls,
+            self.settings.order,
+            &mut self.steps,
+            &mut done,
+        );
+        done.iter()
+            .for_each(|(key, call)| self.names.remove(call, *key));
+        for step in &self.steps[from..] {
+            match step {
+                PlanStep::Result { answer, .. } if answer.status == Status::Pending => {
+                    self.tally.pending += 1
+                }
+                PlanStep::Message { call, answer } => {
+                    self.history.result(call, answer.status, &answer.output);
+                    self.tally.messages += 1;
+                    self.tally.is_final |= answer.is_final();
+                }
+                _ => {}
+            }
+        }
+        if over {
+            self.turns.remove(&key);
+        }
+    }
+
+    /// Starts calls of the queue while there are free places. A limit is looked at when a call
+    /// starts: it counts starts.
+    pub(crate) fn settle(&mut self) {
+        while self.running < self.settings.jobs.max(1)
+            && let Some(key) = self.queue.pop_front()
+        {
+            // Some of the queue were taken back meanwhile.
+            let Some(item) = self
+                .calls
+                .get_mut(&key)
+                .filter(|item| matches!(item.state, CallState::Queued))
+            else {
+                continue;
+            };
+            let Some(ready) = item.ready.clone() else {
+                continue;
+            };
+            if let Some(why) = self
+                .history
+                .over(&item.call, self.settings.max_repeats, self.now)
+            {
+                let turn = item.turn;
+                self.answer(key, Rc::new(Answer::new(Status::Denied, why)));
+                self.release(turn);
+                continue;
+            }
+            (item.state, item.ran) = (CallState::Runs, true);
+            self.running += 1;
+            self.tally.started += 1;
+            self.history.started(&item.call, self.now);
+            self.steps.push(PlanStep::Start {
+                key,
+                call: Rc::clone(&item.call),
+                ready,
+            });
+        }
+    }
+
+    /// The turn of a stream that waits for its message; begins one if the stream has none.
+    pub(crate) fn open_turn(&mut self, stream: StreamName) -> u64 {
+        if let Some(turn) = self.open.get(&stream) {
+            return *turn;
+        }
+        let turn = self.new_turn(stream.clone());
+        self.open.insert(stream, turn);
+        turn
+    }
+
+    pub(crate) fn new_turn(&mut self, stream: StreamName) -> u64 {
+        self.numbers += 1;
+        let admitted = self.carried.remove(&stream).unwrap_or(0);
+        self.turns.insert(self.numbers, Turn::new(stream, admitted));
+        self.numbers
+    }
+
+    /// Ends the stream of a complete turn, and writes the results that waited for that.
+    pub(crate) fn ended(&mut self, stream: &StreamName) {
+        if let Some(key) = self.ending.remove(stream) {
+            self.turn(key).ended = true;
+            self.release(key);
+        }
+    }
+
+    pub(crate) fn turn(&mut self, key: u64) -> &mut Turn {
+        self.turns.entry(key).or_default()
+    }
+}
+
+// The commit point of a turn: its calls start, or wait for a person.
+
+impl Schedule {
+    /// Marks a turn as complete, in the order of its message if there is one, and starts its calls.
+    pub(crate) fn committed(&mut self, key: u64, order: Option<Vec<u64>>) {
+        let turn = self.turn(key);
+        turn.committed = true;
+        turn.ended = !turn.begun;
+        if let Some(order) = order
+            && let Some(turn) = self.turns.get_mut(&key)
+        {
+            turn.reorder(order, &mut self.calls);
+        }
+        let turn = self.turn(key);
+        if turn.begun {
+            let stream = turn.stream.clone();
+            self.ending.insert(stream, key);
+        }
+        self.start(key);
+    }
+
+    /// Starts the calls of a turn that waited for the commit point, or cancels them after
+    /// [`crate::Plan::stop`].
+    pub(crate) fn start(&mut self, turn: u64) {
+        let Some(calls) = self
+            .turns
+            .get(&turn)
+            .map(|turn| turn.calls().collect::<Vec<_>>())
+        else {
+            return;
+        };
+        for key in calls {
+            if matches!(
+                self.calls.get(&key),
+                Some(PlannedCall {
+                    state: CallState::Waits,
+                    ..
+                })
+            ) {
+                if let Some(reason) = self.stopped {
+                    let answer = Answer::new(
+                        Status::Cancelled,
+                        format!("The call was not run: {reason}."),
+                    );
+                    self.answer(key, Rc::new(answer));
+                } else {
+                    self.admit(key);
+                }
+            }
+        }
+        self.ask();
+        self.release(turn);
+    }
+}
+
+// Takes calls into the schedule: what the log and the input have of a call already, and whether it
+// may run.
+
+impl Schedule {
+    /// Takes a call into a turn, and answers it if it must not run. `past` is what the input itself
+    /// has of the call further on. Returns the number of the call.
+    pub(crate) fn add(
+        &mut self,
+        turn: u64,
+        mut call: RequestedCall,
+        past: Option<LoggedCall>,
+    ) -> u64 {
+        call.occurrence = self.log.occurrence(&call);
+        let call = Rc::new(call);
+        let foreseen = past.is_some();
+        let (mut told, mut sent, mut started) = (false, false, false);
+        let known = match past {
+            Some(past) if past.answer.is_some() => {
+                (told, sent) = (true, past.sent);
+                Some(past)
+            }
+            past => past
+                .filter(|past| past.started)
+                .or_else(|| self.log.last(&call).cloned()),
+        };
+        let too_many = self
+            .turns
+            .get(&turn)
+            .is_some_and(|turn| turn.admitted >= self.settings.max_calls);
+        let again = self.again(&call);
+        let is_repeated = again.is_some();
+        let verdict = match (again, known) {
+            (Some(answer), _) => Err(answer),
+            (
+                None,
+                Some(LoggedCall {
+                    answer: Some(answer),
+                    ..
+                }),
+            ) => Err(answer),
+            (None, _) if too_many => Err(Rc::new(crowded(self.settings.max_calls))),
+            (None, known) => {
+                started = known.is_some_and(|past| past.started);
+                self.judge
+                    .look(&call, self.history.starts(&call))
+                    .map(Rc::new)
+                    .map_err(Rc::new)
+            }
+        };
+        let (ready, state) = match verdict {
+            Ok(ready) => (Some(ready), CallState::Waits),
+            Err(answer) => (None, CallState::Done(answer)),
+        };
+        self.numbers += 1;
+        let key = self.numbers;
+        self.names.add(&call, key);
+        let planned = self.turn(turn);
+        let place = planned.add(key);
+        planned.admitted += usize::from(ready.is_some());
+        let is_done = matches!(state, CallState::Done(_));
+        match &state {
+            _ if is_repeated => {} // the first call of the id stays the one that is seen
+            CallState::Done(answer) => self.seen.answer(key, &call, answer),
+            _ => self.seen.begin(key, &call),
+        }
+        self.calls.insert(
+            key,
+            PlannedCall {
+                turn,
+                place,
+                call,
+                ready,
+                state,
+                started,
+                ran: false,
+                told,
+                sent,
+                is_repeated,
+                stopped: None,
+                foreseen,
+            },
+        );
+        if is_done {
+            self.turn(turn).answered(key);
+        }
+        key
+    }
+
+    /// The answer to a call that this run has taken before.
+    fn again(&self, call: &RequestedCall) -> Option<Rc<Answer>> {
+        let tool = self
+            .judge
+            .tools
+            .get(&call.name)
+            .and_then(|tool| tool.exec.as_ref());
+        self.seen
+            .again(call, tool.is_some_and(|exec| exec.class == Class::Read))
+    }
+}
+
+fn crowded(most: usize) -> Answer {
+    Answer::new(
+        Status::Denied,
+        format!(
+            "The call was not run: at most {most} calls of one turn may run (--max-calls), and so many came before it. Make fewer calls at once, \
+             and the rest in later turns."
+        ),
+    )
+}
+
+// Cancels calls on a user's word, whatever stream they belong to, and whether they have come yet
+// or not.
+
+impl Schedule {
+    /// Cancels the latest call of that id in `stream`; `None`: in every stream. Where none has come
+    /// yet, the next one of that id is cancelled when it comes.
+    pub(crate) fn cancel_id(&mut self, stream: Option<StreamName>, id: &str) {
+        let streams = match stream {
+            Some(ref stream) => self
+                .names
+                .latest(stream, Some(id), None)
+                .map(|_| stream.clone())
+                .into_iter()
+                .collect(),
+            None => self.names.streams_of(id),
+        };
+        if streams.is_empty() {
+            self.cancels.insert((stream, id.into()));
+        }
+        streams
+            .iter()
+            .for_each(|stream| self.retract(stream, Some(id), None));
+    }
+
+    /// Whether a call was cancelled before it came. That counts for one call.
+    pub(crate) fn was_cancelled(&mut self, call: &RequestedCall) -> bool {
+        let mut take =
+            |stream| !self.cancels.is_empty() && self.cancels.remove(&(stream, call.id.clone()));
+        take(None) || take(Some(call.stream.clone()))
+    }
+}

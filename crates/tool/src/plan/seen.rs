@@ -1,0 +1,257 @@
+//! The calls that this run has taken, so that one which comes again does not run again.
+
+use crate::call::{CallKey, RequestedCall};
+use crate::canonical::Hash;
+use crate::result::{Answer, Status};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::rc::Rc;
+
+/// How many bytes of outputs are kept for calls that come again.
+const KEPT: usize = 16 << 20;
+
+/// The calls of this run by stream and id.
+#[derive(Debug, Default)]
+pub(crate) struct SeenCalls {
+    calls: HashMap<CallKey, SeenCall>,
+    /// The calls whose outputs are kept, the first answered first, with the lengths of the outputs.
+    kept: VecDeque<(CallKey, usize)>,
+    /// The sum of these lengths.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct SeenCall {
+    /// Its number in the plan. A later call of the same id, which is answered by this one, changes
+    /// nothing here.
+    key: u64,
+    fingerprint: Option<Hash>,
+    response: Option<Box<str>>,
+    state: SeenState,
+}
+
+#[derive(Debug)]
+enum SeenState {
+    /// It waits or runs.
+    Open,
+    /// It ran and was taken back.
+    TakenBack,
+    /// It has its answer.
+    Answered(Rc<Answer>),
+}
+
+impl SeenCalls {
+    /// Takes a call that has no answer yet.
+    pub(crate) fn begin(&mut self, key: u64, call: &RequestedCall) {
+        self.set(key, call, SeenState::Open);
+    }
+
+    /// Takes a call that was started and is taken back.
+    pub(crate) fn take_back(&mut self, key: u64, call: &RequestedCall) {
+        self.set(key, call, SeenState::TakenBack);
+    }
+
+    /// Takes the answer of a call. Of the outputs of all answers only the latest [`KEPT`] bytes
+    /// stay.
+    pub(crate) fn answer(&mut self, key: u64, call: &RequestedCall, answer: &Rc<Answer>) {
+        self.set(key, call, SeenState::Answered(Rc::clone(answer)));
+        self.bytes += answer.output.len();
+        self.kept.push_back((call.key(), answer.output.len()));
+        while self.bytes > KEPT
+            && let Some((key, length)) = self.kept.pop_front()
+        {
+            self.bytes -= length;
+            if let Some(SeenCall {
+                state: SeenState::Answered(answer),
+                ..
+            }) = self.calls.get_mut(&key)
+                && answer.output.len() == length
+            {
+                *answer = Rc::new(without_output(answer));
+            }
+        }
+    }
+
+    /// Drops a call that never ran.
+    pub(crate) fn forget(&mut self, key: u64, call: &RequestedCall) {
+        let name = call.key();
+        if self.calls.get(&name).is_some_and(|seen| seen.key == key) {
+            self.calls.remove(&name);
+        }
+    }
+
+    pub(crate) fn contains(&self, call: &RequestedCall) -> bool {
+        self.calls.contains_key(&call.key())
+    }
+
+    /// The answer to a call whose id this run has seen before; `None`: it is another call, or may
+    /// run again. `reads`: its tool changes nothing.
+    pub(crate) fn again(&self, call: &RequestedCall, reads: bool) -> Option<Rc<Answer>> {
+        let seen = self.calls.get(&call.key())?;
+        let is_same = seen.fingerprint.is_some() && seen.fingerprint == call.fingerprint();
+        match &seen.state {
+            // Two calls of one id that run at once could not be told apart: in their results, or by
+            // who cancels one of them.
+            SeenState::Open => Some(Rc::new(in_use(call, is_same))),
+            _ if !is_same || !call.is_in_response(seen.response.as_deref()) => None,
+            SeenState::TakenBack if reads => None,
+            SeenState::TakenBack => {
+                let text = "The call was started before and taken back; it is not run twice.";
+                Some(Rc::new(Answer::new(Status::Cancelled, text)))
+            }
+            SeenState::Answered(answer) => Some(Rc::new(Answer {
+                resumed: true,
+                ..Answer::clone(answer)
+            })),
+        }
+    }
+
+    fn set(&mut self, key: u64, call: &RequestedCall, state: SeenState) {
+        match self.calls.get_mut(&call.key()) {
+            Some(seen) if seen.key == key => seen.state = state,
+            _ => {
+                self.calls.insert(
+                    call.key(),
+                    SeenCall {
+                        key,
+                        fingerprint: call.fingerprint(),
+                        response: call.response.clone(),
+                        state,
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// The answer to a call whose id another one has that waits or runs.
+fn in_use(call: &RequestedCall, is_same: bool) -> Answer {
+    let what = if is_same {
+        "The same call"
+    } else {
+        "Another call with the same id"
+    };
+    let text = format!(
+        "The call was not run. {what} ({:?}) has come before and has no result yet; its result will follow under that id. Wait for it, then \
+         call again if another result is needed.",
+        call.id
+    );
+    Answer::new(Status::Invalid, text)
+}
+
+/// An answer that points to the first one.
+fn without_output(answer: &Answer) -> Answer {
+    let output = format!(
+        "The result of {} bytes was given before, under the same id.",
+        answer.output.len()
+    );
+    Answer {
+        output,
+        truncated: true,
+        ..answer.clone()
+    }
+}
+
+// The calls of a plan by what a `retract` or another call may name them: their id or their index,
+// within their stream.
+
+/// What a call is named by, within its stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum CallName {
+    Id(Box<str>),
+    Index(i64),
+}
+
+/// The numbers of the calls of each name. A later turn may use a name again, so there may be
+/// several.
+#[derive(Debug, Default)]
+pub(crate) struct CallNames(HashMap<(Option<Box<str>>, CallName), BTreeSet<u64>>);
+
+impl CallNames {
+    pub(crate) fn add(&mut self, call: &RequestedCall, key: u64) {
+        for name in names(call) {
+            self.0
+                .entry((call.stream.clone(), name))
+                .or_default()
+                .insert(key);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, call: &RequestedCall, key: u64) {
+        for name in names(call) {
+            let name = (call.stream.clone(), name);
+            if let Some(keys) = self.0.get_mut(&name) {
+                keys.remove(&key);
+                if keys.is_empty() {
+                    self.0.remove(&name);
+                }
+            }
+        }
+    }
+
+    /// The streams that have a call of that id.
+    pub(crate) fn streams_of(&self, id: &str) -> Vec<Option<Box<str>>> {
+        let name = CallName::Id(id.into());
+        let mut streams: Vec<_> = self
+            .0
+            .keys()
+            .filter(|(_, n)| *n == name)
+            .map(|(stream, _)| stream.clone())
+            .collect();
+        streams.sort(); // a map has no order
+        streams
+    }
+
+    /// The latest call of that id, or, without an id, of that index.
+    pub(crate) fn latest(
+        &self,
+        stream: &Option<Box<str>>,
+        id: Option<&str>,
+        index: Option<i64>,
+    ) -> Option<u64> {
+        let name = match (id, index) {
+            (Some(id), _) => CallName::Id(id.into()),
+            (None, Some(index)) => CallName::Index(index),
+            (None, None) => return None,
+        };
+        self.0.get(&(stream.clone(), name))?.last().copied()
+    }
+}
+
+fn names(call: &RequestedCall) -> impl Iterator<Item = CallName> + use<> {
+    [
+        Some(CallName::Id(call.id.clone())),
+        call.index.map(CallName::Index),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::Scanner;
+
+    fn call(id: usize) -> RequestedCall {
+        let line =
+            format!(r#"{{"type":"tool_call","tool_id":"{id}","tool_name":"w","arguments":{{}}}}"#);
+        RequestedCall::of_event(&Scanner::default().read(&line).unwrap())
+    }
+
+    #[test]
+    fn only_so_much_output_is_kept() {
+        let mut seen = SeenCalls::default();
+        let output = "x".repeat(1 << 20);
+        for id in 0..40 {
+            seen.begin(id as u64, &call(id));
+            seen.answer(
+                id as u64,
+                &call(id),
+                &Rc::new(Answer::new(Status::Success, output.as_str())),
+            );
+        }
+        let length = |id| seen.again(&call(id), true).unwrap().output.len();
+        assert_eq!((length(39), length(24)), (1 << 20, 1 << 20));
+        assert!(length(23) < 100 && seen.again(&call(0), true).unwrap().truncated);
+        assert!(seen.bytes <= KEPT && seen.kept.len() == 16);
+    }
+}
