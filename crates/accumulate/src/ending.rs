@@ -2,7 +2,7 @@
 
 use crate::call::Emission;
 use crate::failure::StreamError;
-use crate::judge::{self, Rules};
+use crate::judge::Refusal;
 use crate::message::AssistantMessage;
 use crate::options::EmitOn;
 use crate::shape::{self, ResponseShape, StreamSummary};
@@ -30,7 +30,7 @@ impl OpenStream {
         let whole = reason.is_whole();
         for i in 0..self.choices[at].calls.list.len() {
             let call = &mut self.choices[at].calls.list[i];
-            if call.emission != Emission::Waiting {
+            if !call.is_waiting() {
                 continue;
             }
             if whole {
@@ -47,18 +47,11 @@ impl OpenStream {
             } else {
                 call.level_at_end().unwrap_or(Commit::Balanced)
             };
-            if call.name.is_empty() && call.is_blank() {
-                judge::judge(
-                    call,
-                    Rules {
-                        repair: false,
-                        tools: None,
-                    },
-                );
-            } else if !(whole && (call.is_closed() || call.is_blank()) || balanced) {
-                judge::incomplete(call, reason.name());
-            }
-            self.emit(at, i, commit, out);
+            let is_named = !call.name.is_empty() || !call.is_blank();
+            let is_complete = whole && (call.is_closed() || call.is_blank()) || balanced;
+            let refusal =
+                (is_named && !is_complete).then(|| Refusal::incomplete(call, reason.name()));
+            self.emit(at, i, commit, refusal, out);
         }
         let choice = &mut self.choices[at];
         choice.draft.finish();
@@ -81,12 +74,7 @@ impl OpenStream {
             failed = out.lost();
         }
         if failed {
-            for call in choice
-                .calls
-                .list
-                .iter_mut()
-                .filter(|c| matches!(c.emission, Emission::Emitted | Emission::Passed))
-            {
+            for call in choice.calls.list.iter_mut().filter(|c| c.emission.holds()) {
                 if writes {
                     let tool_id = Some((&call.id).into());
                     out.emit(

@@ -5,7 +5,7 @@
 //! chunk. For each choice this keeps the calls by id, the call last bound to each index, and the
 //! latest call.
 
-use crate::call::{FragmentUse, LONGEST_NAME, NameUse, OpenCall};
+use crate::call::{Emission, FragmentUse, LONGEST_NAME, NameUse, OpenCall};
 use crate::id::{self, Seed};
 use event::Text;
 use event::payload::ToolCallDelta;
@@ -376,14 +376,14 @@ impl OpenCalls {
     fn newest(&mut self, at: u32) -> Option<usize> {
         let call = &self.list[at as usize];
         if call.next.is_none() {
-            return Some(at as usize).filter(|_| !call.is_forgotten);
+            return Some(at as usize).filter(|_| !call.is_forgotten());
         }
         let mut newest = call.newest.unwrap_or(at);
         while let Some(next) = self.list[newest as usize].next {
             newest = next;
         }
         self.list[at as usize].newest = Some(newest);
-        Some(newest as usize).filter(|at| !self.list[*at].is_forgotten)
+        Some(newest as usize).filter(|at| !self.list[*at].is_forgotten())
     }
 
     /// The latest call that is open.
@@ -413,7 +413,7 @@ impl OpenCalls {
     /// The latest call, unless it was retracted: deltas of another call must not go to a retracted
     /// one.
     fn latest_kept(&self) -> Option<usize> {
-        self.latest.filter(|at| !self.list[*at].is_forgotten)
+        self.latest.filter(|at| !self.list[*at].is_forgotten())
     }
 
     /// Frees the id and the index of a call that was retracted, so that a call can begin again
@@ -421,7 +421,7 @@ impl OpenCalls {
     /// index, too, so that the next call leaves no gap.
     pub fn forget(&mut self, at: usize, was_seen: bool) {
         let call = &mut self.list[at];
-        call.is_forgotten = true;
+        call.emission = Emission::Retracted;
         if !was_seen && call.index + 1 == self.index {
             self.index -= 1;
             self.latest = at.checked_sub(1);
@@ -432,7 +432,7 @@ impl OpenCalls {
     pub fn of_id(&mut self, id: &str) -> Option<usize> {
         let first = *self.by_id.get(id)?;
         let mut at = first;
-        while self.list[at as usize].is_forgotten
+        while self.list[at as usize].is_forgotten()
             && let Some(before) = self.list[at as usize].shares_id_of
         {
             at = before;
@@ -445,14 +445,14 @@ impl OpenCalls {
 
     /// The call that a `retract` with this id names.
     pub fn find(&mut self, id: &str) -> Option<usize> {
-        self.of_id(id).filter(|at| !self.list[*at].is_forgotten)
+        self.of_id(id).filter(|at| !self.list[*at].is_forgotten())
     }
 
     /// The call of an index; the first one where others began behind its end.
     pub fn bound(&self, index: i64) -> Option<usize> {
         self.labelled(index)
             .map(|at| at as usize)
-            .filter(|at| !self.list[*at].is_forgotten)
+            .filter(|at| !self.list[*at].is_forgotten())
     }
 }
 

@@ -1,7 +1,7 @@
 //! A stream as one whole response, in the shape of a provider's endpoint without streaming
 //! (`--as`).
 
-use crate::call::{Emission, OpenCall};
+use crate::call::OpenCall;
 use crate::failure::StreamError;
 use crate::message::AnswerDraft;
 use event::payload::{FinishReason, SessionStats};
@@ -40,9 +40,7 @@ pub(crate) struct StreamSummary<'a> {
 impl ChoiceSummary<'_> {
     /// The calls that hold.
     fn calls(&self) -> impl Iterator<Item = &OpenCall> {
-        self.calls.iter().filter(|c| {
-            matches!(c.emission, Emission::Emitted | Emission::Passed) && c.object.is_some()
-        })
+        self.calls.iter().filter(|c| c.emission.object().is_some())
     }
 
     fn has_calls(&self) -> bool {
@@ -150,7 +148,7 @@ fn openai_message(o: &mut Object<'_>, part: &ChoiceSummary<'_>) {
                         .str("type", "function")
                         .object("function", |o| {
                             o.str("name", &call.name)
-                                .str("arguments", call.object.as_deref().unwrap_or("{}"));
+                                .str("arguments", call.emission.object().unwrap_or("{}"));
                         });
                 });
             }
@@ -187,7 +185,7 @@ fn anthropic(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
                 o.str("type", "tool_use")
                     .str("id", &call.id)
                     .str("name", &call.name)
-                    .raw("input", call.object.as_deref().unwrap_or("{}"));
+                    .raw("input", call.emission.object().unwrap_or("{}"));
             });
         }
     });
@@ -237,7 +235,7 @@ fn gemini(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
                                 o.object("functionCall", |o| {
                                     o.str("id", &call.id)
                                         .str("name", &call.name)
-                                        .raw("args", call.object.as_deref().unwrap_or("{}"));
+                                        .raw("args", call.emission.object().unwrap_or("{}"));
                                 });
                             });
                         }

@@ -9,7 +9,6 @@
 mod background;
 mod bad;
 mod closed;
-mod demux;
 mod drive;
 mod errors;
 mod filter;
@@ -29,7 +28,7 @@ mod writer;
 pub use background::{Piece, read_in_thread};
 pub use bad::{BadLine, BadLines};
 pub use closed::{check_input, check_output};
-pub use demux::Demux;
+pub use event::Demux;
 pub use drive::drive;
 pub use errors::Errors;
 pub use filter::filter;
