@@ -19,12 +19,12 @@ fn main() -> ExitCode {
             Some(api) => {
                 let lines = RawLines::default();
                 let to = lines.clone();
-                let streams = Demux::new(move |_| OpenResponse {
+                let mut streams = Demux::new(move |_| OpenResponse {
                     merging: merging(),
                     response: WholeResponse::new(api, most),
                     lines: to.clone(),
                 });
-                stdio::filter(&filter, &mut streams.with_lines(&lines))
+                stdio::filter_with_lines(&filter, &mut streams, &lines)
             }
             None => stdio::filter(&filter, &mut Demux::new(move |_| merging())),
         }?;

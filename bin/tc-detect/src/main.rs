@@ -99,8 +99,8 @@ fn run<M: Machine>(
     lines: &RawLines,
     make: impl FnMut(&Event<'_>) -> M + 'static,
 ) -> Result<(Outcome, u64), Failure> {
-    let mut machines = Demux::new(make).with_lines(lines);
-    let outcome = stdio::filter(filter, &mut machines)?;
+    let mut machines = Demux::new(make);
+    let outcome = stdio::filter_with_lines(filter, &mut machines, lines)?;
     Ok((outcome, machines.events()))
 }
 

@@ -1,10 +1,9 @@
 //! One call while it grows: its name, and its arguments in fragments of every kind that providers
 //! send.
 
-use crate::live::LiveArguments;
 use event::payload::Commit;
-use event::{Array, Object, Surrogates, Text, WriteJson};
-use json::{Repair, Scanner};
+use event::{Surrogates, Text};
+use json::{LiveArguments, Scanner};
 use std::collections::HashSet;
 
 /// No provider accepts a tool's name of this length. Longer names are neither joined nor copied to
@@ -57,22 +56,38 @@ pub(crate) enum NameUse {
 }
 
 /// Whether and how a call left this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) enum Emission {
     /// It was not emitted yet.
+    #[default]
     Waiting,
-    /// It was emitted, and may run.
-    Emitted,
+    /// It was emitted with these arguments, an object on one line, and may run.
+    Emitted(String),
     /// It was emitted with an error.
     Refused,
-    /// It was retracted.
+    /// It was retracted, so its id and its index are free.
     Retracted,
-    /// It was in the input as a `tool_call` already.
-    Passed,
+    /// It was in the input as a `tool_call` already, with these arguments.
+    Passed(Option<String>),
+}
+
+impl Emission {
+    /// Whether the call may run.
+    pub fn holds(&self) -> bool {
+        matches!(self, Emission::Emitted(_) | Emission::Passed(_))
+    }
+
+    /// The arguments of a call that may run.
+    pub fn object(&self) -> Option<&str> {
+        match self {
+            Emission::Emitted(object) | Emission::Passed(Some(object)) => Some(object),
+            _ => None,
+        }
+    }
 }
 
 /// One call while its deltas come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct OpenCall {
     /// Its place among the calls of its choice that hold.
     pub index: usize,
@@ -85,40 +100,55 @@ pub(crate) struct OpenCall {
     pub is_closed_by_provider: bool,
     /// A later call has begun.
     pub is_followed: bool,
-    /// It was retracted, so its id and its index are free.
-    pub is_forgotten: bool,
-    /// The call that came under this one's id before and keeps it.
-    pub shares_id_of: Option<u32>,
+    /// It was written as text, so that it may be taken back until its stream ends.
+    pub is_from_text: bool,
     pub emission: Emission,
-    /// The arguments as an object on one line, once they were found valid.
-    pub object: Option<String>,
-    pub repairs: Vec<Repair>,
-    pub error: Option<CallError>,
+    arguments: Fragments,
     /// The length of the text when a partial reading was last emitted.
     pub partial: usize,
-    text: String,
-    scanner: Scanner,
-    half: Surrogates,
-    /// Where the last fragment begins in `text`.
-    last: usize,
-    fragments: u32,
-    /// Every fragment so far began with the one before it: perhaps each is the text so far.
-    is_cumulative: bool,
-    tail: Tail,
+    /// What was emitted of it while it grew.
+    pub live: LiveArguments,
+    /// The call that came under this one's id before and keeps it.
+    pub shares_id_of: Option<u32>,
     /// The call that began in the text behind the end of this one.
     pub next: Option<u32>,
     /// The last call that was found along [`OpenCall::next`], so that the chain is not walked
     /// again.
     pub newest: Option<u32>,
-    /// It was written as text, so that it may be taken back until its stream ends.
-    pub is_from_text: bool,
+    /// What [`OpenCall::kept`] was when it was counted last.
+    pub counted: usize,
+}
+
+/// The arguments of a call, in fragments of every kind.
+#[derive(Debug)]
+struct Fragments {
+    text: String,
+    scanner: Scanner,
+    half: Surrogates,
+    /// Where the last fragment begins in `text`.
+    last: usize,
+    count: u32,
+    /// Every fragment so far began with the one before it: perhaps each is the text so far.
+    are_cumulative: bool,
+    tail: Tail,
     /// Up to here the text is the same in every reading of the fragments: appended, or each the
     /// text so far.
     certain: usize,
-    /// What was emitted of it while it grew.
-    pub live: LiveArguments,
-    /// What [`OpenCall::kept`] was when it was counted last.
-    pub counted: usize,
+}
+
+impl Default for Fragments {
+    fn default() -> Self {
+        Fragments {
+            text: String::new(),
+            scanner: Scanner::default(),
+            half: Surrogates::default(),
+            last: 0,
+            count: 0,
+            are_cumulative: true,
+            tail: Tail::Blank,
+            certain: 0,
+        }
+    }
 }
 
 impl OpenCall {
@@ -127,47 +157,20 @@ impl OpenCall {
             index,
             id,
             has_made_id,
-            name: String::new(),
-            provider: None,
-            is_closed_by_provider: false,
-            is_followed: false,
-            is_forgotten: false,
-            shares_id_of: None,
-            emission: Emission::Waiting,
-            object: None,
-            repairs: Vec::new(),
-            error: None,
-            partial: 0,
-            text: String::new(),
-            scanner: Scanner::default(),
-            half: Surrogates::default(),
-            last: 0,
-            fragments: 0,
-            is_cumulative: true,
-            tail: Tail::Blank,
-            next: None,
-            newest: None,
-            is_from_text: false,
-            certain: 0,
-            live: LiveArguments::default(),
-            counted: 0,
+            ..OpenCall::default()
         }
     }
 
     /// The bytes that are kept of it.
-    pub fn kept(&self) -> usize {
-        let texts = [&self.id, &self.name, &self.text]
-            .map(String::len)
-            .iter()
-            .sum::<usize>();
-        let made = [&self.object, &self.provider]
-            .map(|made| made.as_ref().map_or(0, String::len))
-            .iter()
-            .sum::<usize>();
+    fn kept(&self) -> usize {
+        let texts = [&self.id, &self.name, &self.arguments.text].map(String::len);
+        let made = [self.emission.object(), self.provider.as_deref()];
         size_of::<OpenCall>()
-            + texts
+            + texts.iter().sum::<usize>()
             + made
-            + self.repairs.len() * size_of::<Repair>()
+                .map(|made| made.map_or(0, str::len))
+                .iter()
+                .sum::<usize>()
             + self.live.kept()
     }
 
@@ -179,37 +182,54 @@ impl OpenCall {
 
     /// Forgets the arguments, of which too much has come. The call is one that was cut.
     pub fn empty(&mut self) {
-        (self.text, self.object, self.provider) = (String::new(), None, None);
+        self.arguments = Fragments::default();
+        self.provider = None;
+        if self.emission.holds() {
+            self.emission = Emission::Passed(None);
+        }
         self.live.restart();
-        (self.scanner, self.certain, self.last, self.fragments) = (Scanner::default(), 0, 0, 0);
-        (self.repairs, self.tail) = (Vec::new(), Tail::Blank);
+    }
+
+    /// Whether it was retracted, so that its id and its index are free.
+    pub fn is_forgotten(&self) -> bool {
+        matches!(self.emission, Emission::Retracted)
+    }
+
+    /// Whether it was not emitted yet.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.emission, Emission::Waiting)
     }
 
     /// The arguments as they came: appended, or the last text so far.
     pub fn text(&self) -> &str {
-        &self.text
+        &self.arguments.text
     }
 
     /// The next bytes of the arguments that no later fragment and no repair changes, if there are
     /// any; see [`LiveArguments::read`]. There are none once the text is not valid JSON.
     pub fn grow(&mut self, unpacked: &HashSet<String>) -> Option<String> {
-        let certain = self
-            .text
-            .get(..self.certain)
-            .filter(|_| self.scanner.is_valid())?;
+        let Fragments {
+            text,
+            certain,
+            scanner,
+            ..
+        } = &self.arguments;
+        let certain = text.get(..*certain).filter(|_| scanner.is_valid())?;
         Some(self.live.read(certain, unpacked)).filter(|more| !more.is_empty())
     }
 
     /// Whether the top-level object has closed.
     pub fn is_balanced(&self) -> bool {
-        self.scanner.is_balanced()
+        self.arguments.scanner.is_balanced()
     }
 
     /// Whether the arguments have ended: balanced, with all brackets closed though they are not
     /// valid JSON, or sealed. A name that comes now is another call's.
     pub fn is_over(&self) -> bool {
-        self.scanner.is_balanced()
-            || (!self.is_blank() && !self.scanner.is_valid() && self.scanner.is_closed())
+        self.arguments.scanner.is_balanced()
+            || (!self.is_blank()
+                && !self.arguments.scanner.is_valid()
+                && self.arguments.scanner.is_closed())
             || self.is_sealed()
     }
 
@@ -221,18 +241,18 @@ impl OpenCall {
 
     /// Whether an event with the call's id was emitted.
     pub fn has_shown_id(&self) -> bool {
-        self.emission != Emission::Waiting || self.live.has_begun() || self.partial > 0
+        !self.is_waiting() || self.live.has_begun() || self.partial > 0
     }
 
     /// Whether no arguments have come.
     pub fn is_blank(&self) -> bool {
-        self.scanner.is_blank()
+        self.arguments.scanner.is_blank()
     }
 
     /// Whether every bracket and quote is closed: the text may be judged, and repaired, once the
     /// call is sealed or final.
     pub fn is_closed(&self) -> bool {
-        self.scanner.is_closed()
+        self.arguments.scanner.is_closed()
     }
 
     /// The level that this call has reached while its stream goes on. No arguments, `{}` and `null`
@@ -240,7 +260,7 @@ impl OpenCall {
     /// these wait until the provider closes the call's block, or for the end. A block that closed
     /// without an object may have been cut, so it waits for the next call, too.
     pub fn level(&self) -> Option<Commit> {
-        if self.is_balanced() && !self.scanner.is_empty_object() {
+        if self.is_balanced() && !self.arguments.scanner.is_empty_object() {
             return Some(if self.is_closed_by_provider || self.is_followed {
                 Commit::Sealed
             } else {
@@ -284,26 +304,29 @@ impl OpenCall {
 
     /// Takes the next fragment of the arguments.
     pub fn take(&mut self, fragment: Text<'_>) -> FragmentUse {
-        let start = self.text.len();
-        self.half.push_text(fragment, &mut self.text);
-        if self.text.len() == start {
+        let Fragments { text, half, .. } = &mut self.arguments;
+        let start = text.len();
+        half.push_text(fragment, text);
+        if self.arguments.text.len() == start {
             return FragmentUse::Kept;
         }
         let end = if self.is_balanced() || self.is_sealed() {
             start
         } else {
-            self.grown(start)
+            self.arguments.grown(start, self.is_from_text)
         };
-        if end == self.text.len() {
+        if end == self.arguments.text.len() {
             return FragmentUse::Kept;
         }
-        let behind = self.text.split_off(end);
+        let behind = self.arguments.text.split_off(end);
         match self.behind(&behind, 0) {
             Surplus::Nothing => FragmentUse::Kept,
             Surplus::Noise => FragmentUse::Dropped,
-            Surplus::Another { copied, at } => {
-                FragmentUse::Extra(format!("{}{}", &self.value()[..copied], &behind[at..]))
-            }
+            Surplus::Another { copied, at } => FragmentUse::Extra(format!(
+                "{}{}",
+                &self.arguments.value()[..copied],
+                &behind[at..]
+            )),
         }
     }
 
@@ -321,21 +344,53 @@ impl OpenCall {
     /// Half of a surrogate pair at the end of the last fragment; the call that gets the next
     /// fragment needs it.
     pub fn half(&mut self) -> &mut Surrogates {
-        &mut self.half
+        &mut self.arguments.half
     }
 
+    /// Reads `text` from `from` on, behind the end of the value.
+    fn behind(&mut self, text: &str, from: usize) -> Surplus {
+        let mut from = from;
+        loop {
+            match self.arguments.tail_of(text, from) {
+                // The `{}` so far was a placeholder.
+                Surplus::Another { copied, at }
+                    if self.arguments.scanner.is_empty_object() && !self.is_sealed() =>
+                {
+                    let copied = self.arguments.value()[..copied].to_owned();
+                    from = at + self.replace(&copied, &text[at..]);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Begins the arguments again with `copied` and the beginning of `text`. Returns how much of
+    /// `text` belongs to the value.
+    fn replace(&mut self, copied: &str, text: &str) -> usize {
+        self.live.restart();
+        self.arguments.replace(copied, text)
+    }
+
+    /// Takes the end of a stream that was not cut.
+    pub fn settle(&mut self) {
+        if !self.is_sealed() {
+            self.arguments.settle();
+        }
+    }
+}
+
+impl Fragments {
     /// Decides whether the text from `start` on is the next fragment or the text so far once more.
     /// Returns where the value ends.
-    fn grown(&mut self, start: usize) -> usize {
-        self.fragments += 1;
+    fn grown(&mut self, start: usize, is_from_text: bool) -> usize {
+        self.count += 1;
         // Fragments of a call that was written as text come from one text, which no model writes
         // again and again; where it was split must not show. In ordinary fragments the first byte
         // differs already.
-        self.is_cumulative = self.is_cumulative
-            && !self.is_from_text
-            && (self.fragments == 1
-                || self.text[start..].starts_with(&self.text[self.last..start]));
-        let may_repeat = self.scanner.is_valid() && self.is_cumulative && self.fragments > 1;
+        self.are_cumulative = self.are_cumulative
+            && !is_from_text
+            && (self.count == 1 || self.text[start..].starts_with(&self.text[self.last..start]));
+        let may_repeat = self.scanner.is_valid() && self.are_cumulative && self.count > 1;
         let used = self.scanner.push(&self.text[start..]);
         if !self.scanner.is_valid() && may_repeat {
             // Appended it is not valid JSON, and each fragment so far repeats the one before: it is
@@ -351,7 +406,7 @@ impl OpenCall {
             }
         }
         self.last = start;
-        if self.fragments == 1 || !self.is_cumulative {
+        if self.count == 1 || !self.are_cumulative {
             self.certain = start + used;
         }
         start + used
@@ -363,23 +418,6 @@ impl OpenCall {
     }
 
     /// Reads `text` from `from` on, behind the end of the value.
-    fn behind(&mut self, text: &str, from: usize) -> Surplus {
-        let mut from = from;
-        loop {
-            match self.tail_of(text, from) {
-                // The `{}` so far was a placeholder.
-                Surplus::Another { copied, at }
-                    if self.scanner.is_empty_object() && !self.is_sealed() =>
-                {
-                    let copied = self.value()[..copied].to_owned();
-                    from = at + self.replace(&copied, &text[at..]);
-                }
-                other => return other,
-            }
-        }
-    }
-
-    /// The same, where `{}` is a value like any other.
     fn tail_of(&mut self, text: &str, from: usize) -> Surplus {
         let b = text.as_bytes();
         let mut at = from;
@@ -418,30 +456,30 @@ impl OpenCall {
         Surplus::Nothing
     }
 
-    /// Begins the arguments again with `copied` and the beginning of `text`. Returns how much of
-    /// `text` belongs to the value.
+    /// Begins again with `copied` and the beginning of `text`. Returns how much of `text` belongs to
+    /// the value.
     fn replace(&mut self, copied: &str, text: &str) -> usize {
-        self.scanner = Scanner::default();
+        *self = Fragments {
+            text: copied.to_owned(),
+            half: std::mem::take(&mut self.half),
+            count: 1,
+            ..Fragments::default()
+        };
         self.scanner.push(copied);
         let used = self.scanner.push(text);
-        self.text.replace_range(.., copied);
         self.text.push_str(&text[..used]);
-        (self.last, self.fragments, self.is_cumulative, self.tail) = (0, 1, true, Tail::Blank);
         self.certain = self.text.len();
-        self.live.restart();
         used
     }
 
-    /// Takes the end of a stream that was not cut. Where the appended fragments leave the text
-    /// open, but each was the text so far, the last fragment is the text.
-    pub fn settle(&mut self) {
-        if self.is_sealed() {
+    /// Takes the end. Where the appended fragments leave the text open, but each was the text so
+    /// far, the last fragment is the text.
+    fn settle(&mut self) {
+        if self.scanner.is_balanced() {
             return;
         }
-        if !self.is_balanced() {
-            self.half.finish(&mut self.text);
-        }
-        if self.is_balanced() || !self.is_cumulative || self.fragments < 2 {
+        self.half.finish(&mut self.text);
+        if !self.are_cumulative || self.count < 2 {
             return;
         }
         let mut other = Scanner::default();
@@ -542,32 +580,5 @@ mod tests {
                 (result, now)
             );
         }
-    }
-}
-
-/// Why a call must not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CallError {
-    /// `incomplete`, `invalid_json`, `schema` or `no_name`.
-    pub code: &'static str,
-    /// A sentence that a model or a person can act on.
-    pub message: String,
-}
-
-/// The edits of a repair, as `repairs` lists them.
-#[derive(Debug)]
-pub(crate) struct Repairs<'a>(pub &'a [Repair]);
-
-impl WriteJson for Repairs<'_> {
-    fn write_json(&self, out: &mut Vec<u8>) {
-        let mut list = Array::open(out);
-        for repair in self.0 {
-            list.object(|o: &mut Object<'_>| {
-                o.int("offset", repair.offset as u64)
-                    .str("kind", repair.kind);
-                o.str("before", &repair.before).str("after", &repair.after);
-            });
-        }
-        list.close();
     }
 }

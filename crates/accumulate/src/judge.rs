@@ -1,8 +1,9 @@
 //! The judgement on arguments that have ended: an object, a repaired object, or the reason why the
 //! call must not run.
 
-use crate::call::{CallError, OpenCall};
-use json::{Repair, ToolList};
+use crate::call::OpenCall;
+use event::{Array, WriteJson};
+use json::{Repair, Shape, ToolList};
 
 /// What arguments are judged by.
 #[derive(Clone, Copy, Debug)]
@@ -13,68 +14,68 @@ pub(crate) struct Rules<'a> {
     pub tools: Option<&'a ToolList>,
 }
 
-/// Judges a call whose text is complete, and stores the result in it.
-pub(crate) fn judge(call: &mut OpenCall, rules: Rules<'_>) {
-    if call.name.is_empty() {
-        call.error = Some(error(
-            "no_name",
-            "the call came without a name, so no tool can be run",
-        ));
-        return;
+/// Arguments that may be used: an object on one line, and the edits of a repair.
+pub(crate) type Judged = (String, Repairs);
+
+/// The edits of a repair, as `repairs` lists them.
+#[derive(Debug)]
+pub(crate) struct Repairs(pub Vec<Repair>);
+
+/// Why a call must not run.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// `incomplete`, `invalid_json`, `schema` or `no_name`.
+    pub code: &'static str,
+    /// A sentence that a model or a person can act on.
+    pub message: String,
+}
+
+impl Refusal {
+    fn new<T>(code: &'static str, message: String) -> Result<T, Refusal> {
+        Err(Refusal { code, message })
     }
-    match read(call.text(), call.is_balanced(), &call.name, rules) {
-        Ok((object, repairs)) => (call.object, call.repairs) = (Some(object), repairs),
-        Err(e) => call.error = Some(e),
+
+    /// Of a call whose text was cut, even if the text is valid JSON by chance.
+    pub fn incomplete(call: &OpenCall, why: &str) -> Refusal {
+        let name = if call.name.is_empty() {
+            "a call"
+        } else {
+            &call.name
+        };
+        Refusal {
+            code: "incomplete",
+            message: format!(
+                "the arguments of {name} were cut off ({why}), so it was not run; call it again"
+            ),
+        }
     }
 }
 
-/// Marks a call whose text was cut, even if the text is valid JSON by chance.
-pub(crate) fn incomplete(call: &mut OpenCall, why: &str) {
-    let name = if call.name.is_empty() {
-        "a call"
-    } else {
-        &call.name
-    };
-    call.error = Some(error(
-        "incomplete",
-        &format!("the arguments of {name} were cut off ({why}), so it was not run; call it again"),
-    ));
-}
-
-fn error(code: &'static str, message: &str) -> CallError {
-    CallError {
-        code,
-        message: message.to_owned(),
+/// Judges a call whose text is complete.
+///
+/// # Errors
+/// Why it must not run.
+pub(crate) fn judge(call: &OpenCall, rules: Rules<'_>) -> Result<Judged, Refusal> {
+    let (name, text) = (&*call.name, call.text());
+    if name.is_empty() {
+        let message = "the call came without a name, so no tool can be run";
+        return Refusal::new("no_name", message.to_owned());
     }
-}
-
-fn read(
-    text: &str,
-    balanced: bool,
-    name: &str,
-    rules: Rules<'_>,
-) -> Result<(String, Vec<Repair>), CallError> {
-    let trimmed = text.trim_ascii();
-    let (object, repairs) = match trimmed {
+    let (object, repairs) = match text.trim_ascii() {
         // Providers write empty arguments in these ways.
         "" | "null" => ("{}".to_owned(), Vec::new()),
-        _ if balanced && json::check_balanced(trimmed).is_ok() => (minified(trimmed), Vec::new()),
-        _ => match json::check(trimmed) {
-            Ok(value) if value.shape == json::Shape::Object => (minified(trimmed), Vec::new()),
-            other => match Some(rules.repair)
-                .filter(|on| *on)
-                .and_then(|_| json::repair(text, true))
-            {
+        trimmed => match json::check(trimmed) {
+            Ok(value) if value.shape == Shape::Object => (minified(trimmed), Vec::new()),
+            other => match rules.repair.then(|| json::repair(text, true)).flatten() {
                 Some(mended) => (minified(&mended.text), mended.repairs),
                 None => {
-                    let wrong = other.map_or_else(
-                        |e| e.to_string(),
-                        |value| format!("this is {} {}", article(value.shape), value.shape.name()),
-                    );
-                    return Err(error(
-                        "invalid_json",
-                        &format!("the arguments of {name} are not a JSON object: {wrong}"),
-                    ));
+                    let wrong = match other.map(|value| value.shape) {
+                        Ok(Shape::Array) => "this is an array".to_owned(),
+                        Ok(shape) => format!("this is a {}", shape.name()),
+                        Err(e) => e.to_string(),
+                    };
+                    let message = format!("the arguments of {name} are not a JSON object: {wrong}");
+                    return Refusal::new("invalid_json", message);
                 }
             },
         },
@@ -88,22 +89,14 @@ fn read(
             _ => None,
         };
         return match coerced {
-            Some(mended) => Ok((minified(&mended.text), mended.repairs)),
-            None => Err(error(
-                "schema",
-                &format!("the arguments of {name} do not fit its schema: {e}"),
-            )),
+            Some(mended) => Ok((minified(&mended.text), Repairs(mended.repairs))),
+            None => {
+                let message = format!("the arguments of {name} do not fit its schema: {e}");
+                Refusal::new("schema", message)
+            }
         };
     }
-    Ok((object, repairs))
-}
-
-fn article(shape: json::Shape) -> &'static str {
-    if matches!(shape, json::Shape::Array) {
-        "an"
-    } else {
-        "a"
-    }
+    Ok((object, Repairs(repairs)))
 }
 
 fn minified(json: &str) -> String {
@@ -111,4 +104,19 @@ fn minified(json: &str) -> String {
     event::minify(&mut out, json);
     // Only ASCII was removed or added, so this is UTF-8.
     String::from_utf8(out).unwrap_or_default()
+}
+
+impl WriteJson for Repairs {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut list = Array::open(out);
+        for repair in &self.0 {
+            list.object(|o| {
+                o.int("offset", repair.offset as u64)
+                    .str("kind", repair.kind)
+                    .str("before", &repair.before)
+                    .str("after", &repair.after);
+            });
+        }
+        list.close();
+    }
 }

@@ -12,13 +12,14 @@
 
 mod before;
 mod call;
+mod ending;
+mod id;
 mod judge;
-mod live;
 mod machine;
 mod message;
 mod options;
 mod route;
 mod stream;
 
-pub use crate::machine::Accumulate;
-pub use crate::options::{EmitOn, Options};
+pub use machine::Accumulate;
+pub use options::{EmitOn, Options};

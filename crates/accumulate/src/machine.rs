@@ -1,14 +1,9 @@
 //! The machine of `tc-accumulate`: each event to the part of the stream that takes it.
 
-use crate::call::Emission;
-use crate::judge;
-use crate::judge::Rules;
-use crate::message::AssistantMessage;
-use crate::options::{EmitOn, Options};
+use crate::options::Options;
 use crate::stream::{OpenStream, SOURCE};
 use event::payload::{
-    self, Commit, ContentDelta, FinishReason, Message, RefusalDelta, Retract, StreamEnd, Thinking,
-    Warning,
+    ContentDelta, FinishReason, Message, RefusalDelta, StreamEnd, Thinking, Warning,
 };
 use event::{Event, Json, Kind, Machine, Sink};
 use std::rc::Rc;
@@ -111,119 +106,5 @@ impl Machine for Accumulate {
 
     fn kept(&self) -> usize {
         self.stream.kept
-    }
-}
-
-impl OpenStream {
-    /// Ends the stream: open calls are final or were cut, and the message confirms those that hold.
-    pub fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
-        if self.choices.is_empty() && self.started {
-            self.choice(0);
-        }
-        for at in 0..self.choices.len() {
-            self.end_choice(at, reason, out);
-        }
-    }
-
-    fn end_choice(&mut self, at: usize, reason: FinishReason, out: &mut dyn Sink) {
-        let reason = if self.lost {
-            FinishReason::Error
-        } else {
-            reason
-        };
-        let whole = reason.is_whole();
-        for i in 0..self.choices[at].calls.list.len() {
-            let call = &mut self.choices[at].calls.list[i];
-            if call.emission != Emission::Waiting {
-                continue;
-            }
-            if whole {
-                call.settle();
-            }
-            // A text with an open bracket or quote was cut, whatever the finish reason is. A call
-            // that was balanced before the cut is complete; where the user waits for `final`, the
-            // provider must have closed it, too.
-            let closed = self.options.emit_on != EmitOn::Final
-                || call.level_at_end() == Some(Commit::Sealed);
-            let balanced = call.is_balanced() && closed && !reason.is_failure();
-            let commit = if whole {
-                Commit::Final
-            } else {
-                call.level_at_end().unwrap_or(Commit::Balanced)
-            };
-            if call.name.is_empty() && call.is_blank() {
-                judge::judge(
-                    call,
-                    Rules {
-                        repair: false,
-                        tools: None,
-                    },
-                );
-            } else if !(whole && (call.is_closed() || call.is_blank()) || balanced) {
-                judge::incomplete(call, reason.name());
-            }
-            self.emit(at, i, commit, out);
-        }
-        let choice = &mut self.choices[at];
-        choice.draft.finish();
-        if let Some(earlier) = &mut choice.earlier {
-            choice.calls.list.extend(earlier.rest());
-        }
-        let mut failed = reason.is_failure() || self.lost;
-        let writes = !choice.has_message;
-        if writes && !failed && !self.options.no_message {
-            let message = AssistantMessage {
-                draft: &choice.draft,
-                calls: &choice.calls.list,
-            };
-            out.emit(
-                choice.number,
-                Message {
-                    message: Json::Made(&message),
-                },
-            );
-            failed = out.lost();
-        }
-        if failed {
-            for call in choice
-                .calls
-                .list
-                .iter_mut()
-                .filter(|c| matches!(c.emission, Emission::Emitted | Emission::Passed))
-            {
-                if writes {
-                    let tool_id = Some((&call.id).into());
-                    out.emit(
-                        choice.number,
-                        Retract {
-                            index: None,
-                            tool_id,
-                            reason: "stream_failed".into(),
-                        },
-                    );
-                }
-                call.emission = Emission::Retracted;
-            }
-        }
-    }
-
-    /// Retracts a call that comes after nothing is kept any more, since no call of this stream
-    /// holds.
-    pub fn refuse(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
-        let tool_id = payload::ToolCall::read(event).tool_id;
-        if !tool_id.is_empty() {
-            let retract = Retract {
-                index: None,
-                tool_id: Some(tool_id),
-                reason: "stream_failed".into(),
-            };
-            out.emit(event.choice(), retract);
-        }
-    }
-
-    /// Takes an `error` of the input. The error of a line that was too long means that an event of
-    /// this stream is missing.
-    pub fn failed(&mut self, event: &Event<'_>) {
-        self.lost |= payload::Error::read(event).code == "line_too_long";
     }
 }

@@ -1,6 +1,6 @@
 //! The assistant's `message`, which the next request sends back and which confirms the calls.
 
-use crate::call::{Emission, OpenCall};
+use crate::call::OpenCall;
 use event::{Object, Surrogates, Text, WriteJson};
 
 /// A block of reasoning whose data must go back to the provider, at the same place between text and
@@ -89,7 +89,7 @@ impl WriteJson for AssistantMessage<'_> {
         let mut named = self
             .calls
             .iter()
-            .filter(|c| !c.name.is_empty() && c.emission != Emission::Retracted)
+            .filter(|c| !c.name.is_empty() && !c.is_forgotten())
             .peekable();
         o.str("role", "assistant");
         draft.answer(&mut o, named.peek().is_some());
@@ -101,7 +101,7 @@ impl WriteJson for AssistantMessage<'_> {
                             .str("type", "function")
                             .object("function", |o| {
                                 o.str("name", &call.name)
-                                    .str("arguments", call.object.as_deref().unwrap_or("{}"));
+                                    .str("arguments", call.emission.object().unwrap_or("{}"));
                             });
                         if let Some(p) = &call.provider {
                             o.raw("provider", p);

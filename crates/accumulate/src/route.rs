@@ -5,7 +5,8 @@
 //! chunk. For each choice this keeps the calls by id, the call last bound to each index, and the
 //! latest call.
 
-use crate::call::{FragmentUse, LONGEST_NAME, NameUse, OpenCall};
+use crate::call::{Emission, FragmentUse, LONGEST_NAME, NameUse, OpenCall};
+use crate::id::{self, Seed};
 use event::Text;
 use event::payload::ToolCallDelta;
 use json::ToolList;
@@ -183,7 +184,7 @@ impl OpenCalls {
         let id = delta.tool_id.map(Text::str);
         let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
         let bound = self.bound_now(delta.index);
-        if let Some(id) = id.as_deref().filter(|id| !is_blank(id)) {
+        if let Some(id) = id.as_deref().filter(|id| !id::is_blank(id)) {
             let first = self.of_id(id);
             if let Some((first, at)) = first.and_then(|first| {
                 Some((first, self.newest(first as u32).or_else(|| self.find(id))?))
@@ -375,14 +376,14 @@ impl OpenCalls {
     fn newest(&mut self, at: u32) -> Option<usize> {
         let call = &self.list[at as usize];
         if call.next.is_none() {
-            return Some(at as usize).filter(|_| !call.is_forgotten);
+            return Some(at as usize).filter(|_| !call.is_forgotten());
         }
         let mut newest = call.newest.unwrap_or(at);
         while let Some(next) = self.list[newest as usize].next {
             newest = next;
         }
         self.list[at as usize].newest = Some(newest);
-        Some(newest as usize).filter(|at| !self.list[*at].is_forgotten)
+        Some(newest as usize).filter(|at| !self.list[*at].is_forgotten())
     }
 
     /// The latest call that is open.
@@ -412,7 +413,7 @@ impl OpenCalls {
     /// The latest call, unless it was retracted: deltas of another call must not go to a retracted
     /// one.
     fn latest_kept(&self) -> Option<usize> {
-        self.latest.filter(|at| !self.list[*at].is_forgotten)
+        self.latest.filter(|at| !self.list[*at].is_forgotten())
     }
 
     /// Frees the id and the index of a call that was retracted, so that a call can begin again
@@ -420,7 +421,7 @@ impl OpenCalls {
     /// index, too, so that the next call leaves no gap.
     pub fn forget(&mut self, at: usize, was_seen: bool) {
         let call = &mut self.list[at];
-        call.is_forgotten = true;
+        call.emission = Emission::Retracted;
         if !was_seen && call.index + 1 == self.index {
             self.index -= 1;
             self.latest = at.checked_sub(1);
@@ -431,7 +432,7 @@ impl OpenCalls {
     pub fn of_id(&mut self, id: &str) -> Option<usize> {
         let first = *self.by_id.get(id)?;
         let mut at = first;
-        while self.list[at as usize].is_forgotten
+        while self.list[at as usize].is_forgotten()
             && let Some(before) = self.list[at as usize].shares_id_of
         {
             at = before;
@@ -444,14 +445,14 @@ impl OpenCalls {
 
     /// The call that a `retract` with this id names.
     pub fn find(&mut self, id: &str) -> Option<usize> {
-        self.of_id(id).filter(|at| !self.list[*at].is_forgotten)
+        self.of_id(id).filter(|at| !self.list[*at].is_forgotten())
     }
 
     /// The call of an index; the first one where others began behind its end.
     pub fn bound(&self, index: i64) -> Option<usize> {
         self.labelled(index)
             .map(|at| at as usize)
-            .filter(|at| !self.list[*at].is_forgotten)
+            .filter(|at| !self.list[*at].is_forgotten())
     }
 }
 
@@ -468,95 +469,4 @@ fn dropped(call: &OpenCall) -> Oddity {
 /// A name or an id, cut to a length that a message can quote.
 fn short(text: &str) -> &str {
     event::cut(text, 100)
-}
-
-/// What the ids of a choice's calls are made from: the response's id and the choice, hashed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seed(u64);
-
-impl Default for Seed {
-    fn default() -> Self {
-        Seed(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Seed {
-    pub fn of_response(id: &str) -> Self {
-        Seed::default().mixed(id.as_bytes()).mixed(&[0])
-    }
-
-    pub fn of_choice(self, choice: u32) -> Self {
-        self.mixed(&choice.to_le_bytes())
-    }
-
-    /// FNV-1a. Ids need no secret, so any short hash will do.
-    fn mixed(self, bytes: &[u8]) -> Self {
-        Seed(bytes.iter().fold(self.0, |hash, b| {
-            (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)
-        }))
-    }
-
-    /// Nine characters of `[A-Za-z0-9]`, the strictest form that a provider demands (Mistral), for
-    /// the call at `position`: the same stream gives the same ids, however often it is replayed.
-    pub fn id(self, position: usize) -> String {
-        const LETTERS: &[u8; 62] =
-            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-        let mut hash = self.mixed(&(position as u64).to_le_bytes()).0;
-        // FNV's high bits are the well-mixed ones.
-        hash ^= hash >> 29;
-        let mut id = String::with_capacity(9);
-        for _ in 0..9 {
-            id.push(LETTERS[(hash % 62) as usize] as char);
-            hash /= 62;
-        }
-        id
-    }
-
-    /// The first id for the call at `position` that is not in `taken`.
-    pub fn free_id(mut self, position: usize, taken: &HashSet<String>) -> String {
-        loop {
-            let id = self.id(position);
-            if !taken.contains(&id) {
-                return id;
-            }
-            self = self.mixed(&[0]);
-        }
-    }
-}
-
-/// Whether an id is empty or the word null, as some servers write it.
-pub(crate) fn is_blank(id: &str) -> bool {
-    matches!(id, "" | "null" | "None")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_nine_letters_and_differ() {
-        let mut seen = HashSet::new();
-        for response in ["", "r1", "r2"] {
-            for choice in 0..3 {
-                for position in 0..500 {
-                    let id = Seed::of_response(response).of_choice(choice).id(position);
-                    assert!(
-                        id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()),
-                        "{id}"
-                    );
-                    assert!(seen.insert(id));
-                }
-            }
-        }
-        let again = || Seed::of_response("r1").of_choice(0).id(0);
-        assert_eq!(again(), again());
-        assert_eq!(
-            Seed::of_response("r1")
-                .of_choice(0)
-                .free_id(0, &HashSet::new()),
-            again()
-        );
-        let free = Seed::of_response("r1").of_choice(0).free_id(0, &seen);
-        assert!(free.len() == 9 && seen.insert(free));
-    }
 }

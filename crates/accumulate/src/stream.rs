@@ -2,12 +2,12 @@
 //! emitted.
 
 use crate::before::EarlierOutput;
-use crate::call::{Emission, OpenCall, Repairs};
-use crate::judge;
-use crate::judge::Rules;
+use crate::call::{Emission, OpenCall};
+use crate::id::Seed;
+use crate::judge::{self, Refusal, Repairs, Rules};
 use crate::message::AnswerDraft;
 use crate::options::{EmitOn, Options};
-use crate::route::{Oddity, OpenCalls, Origin, Seed};
+use crate::route::{Oddity, OpenCalls, Origin};
 use event::payload::{
     self, Commit, Retract, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
 };
@@ -224,17 +224,24 @@ impl OpenStream {
             EmitOn::Final => return,
         };
         let call = &self.choices[at].calls.list[i];
-        if call.emission != Emission::Waiting || call.name.is_empty() {
+        if !call.is_waiting() || call.name.is_empty() {
             return;
         }
         if let Some(level) = call.level().filter(|level| *level >= want) {
-            self.emit(at, i, level, out);
+            self.emit(at, i, level, None, out);
         }
     }
 
     /// Judges one call and emits its `tool_call`. It emits none if an earlier run of this filter
     /// wrote it.
-    pub fn emit(&mut self, at: usize, i: usize, commit: Commit, out: &mut dyn Sink) {
+    pub fn emit(
+        &mut self,
+        at: usize,
+        i: usize,
+        commit: Commit,
+        refusal: Option<Refusal>,
+        out: &mut dyn Sink,
+    ) {
         let rules = Rules {
             repair: !self.options.no_repair,
             tools: self.tools.as_deref(),
@@ -246,59 +253,44 @@ impl OpenStream {
             .as_mut()
             .and_then(|earlier| earlier.take(&call.id))
         {
-            (call.name, call.object, call.emission) =
-                (written.name, written.object, written.emission);
+            (call.name, call.emission) = (written.name, written.emission);
             call.provider = written.provider.or(call.provider.take());
             choice.bytes -= written.counted;
             call.count(&mut choice.bytes);
             return;
         }
-        if call.error.is_none() {
-            judge::judge(call, rules);
-            let schema = rules
-                .tools
-                .and_then(|tools| tools.schema(&call.name))
-                .and_then(Result::ok);
-            let unknown = schema.map_or(&[][..], json::Schema::unknown_types);
-            if !unknown.is_empty() && !self.untyped.contains(&call.name) {
-                let types = unknown.join(", ");
-                let message = format!(
-                    "the schema of {} has types that JSON Schema does not have and that are not validated: {types}",
-                    call.name
-                );
-                out.emit(
-                    choice.number,
-                    Warning::new(SOURCE, "unknown_type", &message),
-                );
-                self.untyped.push(call.name.clone());
+        let judged = match refusal {
+            Some(refusal) => Err(refusal),
+            None => {
+                let judged = judge::judge(call, rules);
+                if let Some(warning) = untyped(call, rules.tools, &mut self.untyped) {
+                    let warning = Warning::new(SOURCE, "unknown_type", &warning);
+                    out.emit(choice.number, warning);
+                }
+                judged
             }
-        }
-        call.emission = if call.error.is_some() {
-            Emission::Refused
-        } else {
-            Emission::Emitted
         };
+        let (emission, repairs, refusal) = match judged {
+            Ok((object, repairs)) => (Emission::Emitted(object), repairs, None),
+            Err(refusal) => (Emission::Refused, Repairs(Vec::new()), Some(refusal)),
+        };
+        call.emission = emission;
         call.count(&mut choice.bytes);
-        let changed = call.error.is_some() || !call.repairs.is_empty();
-        let repairs = Repairs(&call.repairs);
-        let error = call.error.as_ref();
+        let is_repaired = !repairs.0.is_empty();
+        let is_changed = refusal.is_some() || is_repaired;
         out.emit(
             choice.number,
             ToolCall {
                 index: Some(call.index as i64),
                 tool_id: (&call.id).into(),
                 tool_name: (&call.name).into(),
-                arguments: call
-                    .object
-                    .as_deref()
-                    .filter(|_| error.is_none())
-                    .map(Json::of),
-                commit: Some(commit).filter(|_| error.is_none()),
-                repairs: (!call.repairs.is_empty()).then_some(Json::Made(&repairs)),
-                arguments_text: changed.then(|| call.text().into()),
-                error: error.map(|e| payload::CallError {
-                    code: e.code.into(),
-                    message: (&e.message).into(),
+                arguments: call.emission.object().map(Json::of),
+                commit: Some(commit).filter(|_| refusal.is_none()),
+                repairs: is_repaired.then_some(Json::Made(&repairs)),
+                arguments_text: is_changed.then(|| call.text().into()),
+                error: refusal.as_ref().map(|refusal| payload::CallError {
+                    code: refusal.code.into(),
+                    message: (&refusal.message).into(),
                 }),
                 provider: call.provider.as_deref().map(Json::of),
             },
@@ -312,7 +304,7 @@ impl OpenStream {
     fn grow(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
         let call = &mut choice.calls.list[i];
-        if call.name.is_empty() || call.emission != Emission::Waiting || call.is_from_text {
+        if call.name.is_empty() || !call.is_waiting() || call.is_from_text {
             return;
         }
         let schema = self
@@ -346,7 +338,7 @@ impl OpenStream {
         let length = call.text().len();
         if choice.has_partials
             || call.name.is_empty()
-            || call.emission != Emission::Waiting
+            || !call.is_waiting()
             || length <= call.partial + call.partial / 16
         {
             return;
@@ -384,9 +376,7 @@ impl OpenStream {
         let id = tool_id.str();
         let choice = &mut self.choices[at];
         let call = match choice.calls.find(&id) {
-            Some(i) if choice.calls.list[i].emission != Emission::Waiting => {
-                &mut choice.calls.list[i]
-            }
+            Some(i) if !choice.calls.list[i].is_waiting() => &mut choice.calls.list[i],
             begun => choice
                 .earlier
                 .get_or_insert_default()
@@ -395,14 +385,12 @@ impl OpenStream {
         if !tool_name.is_empty() {
             call.name = tool_name.str().into_owned();
         }
-        call.object = arguments
-            .map(|a| a.text().into_owned())
-            .filter(|a| a.starts_with('{'));
         call.provider = provider.map(|p| p.text().into_owned());
+        let object = arguments.map(|a| a.text().into_owned());
         call.emission = if error.is_some() {
             Emission::Refused
         } else {
-            Emission::Passed
+            Emission::Passed(object.filter(|object| object.starts_with('{')))
         };
         call.count(&mut choice.bytes);
     }
@@ -429,7 +417,7 @@ impl OpenStream {
             let call = &mut choice.calls.list[i];
             next = call.next.map(|at| at as usize);
             // This call was retracted before. A later call may have its id by now.
-            if call.is_forgotten {
+            if call.is_forgotten() {
                 continue;
             }
             // Later commands know the call by the id that it has here. A `retract` that names this
@@ -445,11 +433,24 @@ impl OpenStream {
                     },
                 );
             }
-            let was_seen = std::mem::replace(&mut call.emission, Emission::Retracted)
-                != Emission::Waiting
-                || call.live.has_begun();
+            let was_seen = !call.is_waiting() || call.live.has_begun();
             choice.calls.forget(i, was_seen);
         }
         is_named
     }
+}
+
+/// The warning that the schema of a call's tool has types that JSON Schema does not have, once for
+/// each tool; `warned` are those that it was written for.
+fn untyped(call: &OpenCall, tools: Option<&ToolList>, warned: &mut Vec<String>) -> Option<String> {
+    let unknown = tools?.schema(&call.name)?.ok()?.unknown_types();
+    if unknown.is_empty() || warned.contains(&call.name) {
+        return None;
+    }
+    warned.push(call.name.clone());
+    Some(format!(
+        "the schema of {} has types that JSON Schema does not have and that are not validated: {}",
+        call.name,
+        unknown.join(", ")
+    ))
 }

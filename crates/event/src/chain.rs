@@ -1,18 +1,153 @@
-//! Two machines one after the other in one process, as a pipe of two commands would run them.
+//! The life of a stream: which event begins it, and when it ends; for one stream after the other,
+//! for streams side by side, and for two machines as a pipe of two commands would run them.
 
 use crate::{Event, Kind, Machine, Payload, Raw, Sink};
+use std::collections::HashMap;
+
+/// The machine of one stream while that stream is open.
+///
+/// A stream begins with `stream_start`, or with the first event that belongs to a model's turn; it
+/// ends with `stream_end`, or when another begins. Events between streams (messages, results,
+/// statistics) pass.
+#[derive(Debug)]
+pub struct OpenMachine<M>(Option<M>);
+
+impl<M> Default for OpenMachine<M> {
+    fn default() -> Self {
+        OpenMachine(None)
+    }
+}
+
+impl<M: Machine> OpenMachine<M> {
+    /// Takes the next event; `make` builds the machine of a stream from its first event. Returns
+    /// whether the machine is settled.
+    #[inline(always)]
+    pub fn push(
+        &mut self,
+        event: &Event<'_>,
+        make: impl FnOnce(&Event<'_>) -> M,
+        out: &mut dyn Sink,
+    ) -> bool {
+        let kind = event.kind();
+        if kind == Kind::StreamStart {
+            self.finish(out);
+        }
+        if self.0.is_none() && !kind.begins_stream() {
+            out.pass();
+            return false;
+        }
+        let machine = self.0.get_or_insert_with(|| make(event));
+        machine.push(event, out);
+        let is_settled = machine.settled();
+        if kind == Kind::StreamEnd {
+            self.0 = None;
+        }
+        is_settled
+    }
+
+    /// Takes the end of the input, or of a stream that another one cuts.
+    pub fn finish(&mut self, out: &mut dyn Sink) {
+        if let Some(mut machine) = self.0.take() {
+            machine.finish(out);
+        }
+    }
+
+    /// How many bytes the machine keeps.
+    pub fn kept(&self) -> usize {
+        self.0.as_ref().map_or(0, Machine::kept)
+    }
+}
+
+/// The streams of one pipe: hands each event to the machine of its stream, see [`OpenMachine`].
+pub struct Demux<M> {
+    make: Box<dyn FnMut(&Event<'_>) -> M>,
+    unnamed: OpenMachine<M>,
+    named: HashMap<Box<str>, OpenMachine<M>>,
+    events: u64,
+}
+
+impl<M> std::fmt::Debug for Demux<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Demux")
+            .field("named", &self.named.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Machine> Demux<M> {
+    /// `make` builds the machine of a stream from its first event.
+    pub fn new(make: impl FnMut(&Event<'_>) -> M + 'static) -> Self {
+        Demux {
+            make: Box::new(make),
+            unnamed: OpenMachine::default(),
+            named: HashMap::new(),
+            events: 0,
+        }
+    }
+
+    /// How many events were read, of streams and between them.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Takes the next event of any stream. Returns whether its machine is settled.
+    #[inline(always)]
+    pub fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
+        self.events += 1;
+        let name = event.stream().map(Raw::text);
+        let open = match name {
+            None => Some(&mut self.unnamed),
+            Some(name) => self.named.get_mut(name),
+        };
+        let open = match (open, name) {
+            (Some(open), _) => open,
+            (None, Some(name)) if event.kind().begins_stream() => {
+                self.named.entry(name.into()).or_default()
+            }
+            _ => {
+                out.pass();
+                return false;
+            }
+        };
+        let is_settled = open.push(event, &mut self.make, out);
+        if event.kind() == Kind::StreamEnd
+            && let Some(name) = name
+        {
+            self.named.remove(name);
+        }
+        is_settled
+    }
+
+    /// Removes and returns every machine that is still open at the end of the input, with the name
+    /// of its stream as JSON.
+    pub fn drain(&mut self) -> impl Iterator<Item = (Option<Box<str>>, M)> + use<M> {
+        let mut named: Vec<_> = self.named.drain().collect();
+        named.sort_by(|a, b| a.0.cmp(&b.0));
+        let unnamed = std::mem::take(&mut self.unnamed);
+        let named = named.into_iter().map(|(name, open)| (Some(name), open));
+        std::iter::once((None, unnamed))
+            .chain(named)
+            .filter_map(|(name, open)| Some((name, open.0?)))
+    }
+}
 
 /// Two machines: the second one sees the events that the first one passes and emits. No JSON is
 /// written or read between them.
 #[derive(Debug)]
 pub struct Chain<A, B, F> {
     first: A,
-    /// Makes the second machine from the first event of its stream.
-    make: F,
-    second: Option<B>,
+    second: Second<B, F>,
     /// The name of the stream, as JSON.
     stream: Option<Box<str>>,
-    settled: bool,
+}
+
+/// The second machine, which lives as long as the stream that it sees.
+#[derive(Debug)]
+struct Second<B, F> {
+    open: OpenMachine<B>,
+    /// Makes the machine from the first event of its stream.
+    make: F,
+    is_settled: bool,
 }
 
 impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Chain<A, B, F> {
@@ -21,10 +156,12 @@ impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Chain<A, B, F> {
     pub fn new(first: A, make: F) -> Self {
         Chain {
             first,
-            make,
-            second: None,
+            second: Second {
+                open: OpenMachine::default(),
+                make,
+                is_settled: false,
+            },
             stream: None,
-            settled: false,
         }
     }
 }
@@ -34,13 +171,8 @@ impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Machine for Chain<A, B, 
         if self.stream.is_none() {
             self.stream = event.stream().map(|name| name.text().into());
         }
-        let second = Second {
-            machine: &mut self.second,
-            make: &mut self.make,
-            settled: &mut self.settled,
-        };
         let mut link = Link {
-            second,
+            second: &mut self.second,
             event: Some(event),
             stream: event.stream(),
             t: event.t(),
@@ -50,66 +182,38 @@ impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Machine for Chain<A, B, 
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
-        let stream = self
-            .stream
-            .as_deref()
-            .and_then(|name| Raw::parse(name).ok());
-        let second = Second {
-            machine: &mut self.second,
-            make: &mut self.make,
-            settled: &mut self.settled,
-        };
         let mut link = Link {
-            second,
+            second: &mut self.second,
             event: None,
-            stream,
+            stream: self
+                .stream
+                .as_deref()
+                .and_then(|name| Raw::parse(name).ok()),
             t: None,
             out,
         };
         self.first.finish(&mut link);
-        if let Some(mut second) = self.second.take() {
-            second.finish(out);
-        }
+        self.second.open.finish(out);
     }
 
     fn settled(&self) -> bool {
-        self.settled
+        self.second.is_settled
     }
 
     fn kept(&self) -> usize {
-        self.first.kept() + self.second.as_ref().map_or(0, Machine::kept)
+        self.first.kept() + self.second.open.kept()
     }
 }
 
-/// The second machine, which lives as long as the stream that it sees.
-struct Second<'s, B, F> {
-    machine: &'s mut Option<B>,
-    make: &'s mut F,
-    settled: &'s mut bool,
-}
-
-impl<B: Machine, F: FnMut(&Event<'_>) -> B> Second<'_, B, F> {
+impl<B: Machine, F: FnMut(&Event<'_>) -> B> Second<B, F> {
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
-        if event.kind() == Kind::StreamStart
-            && let Some(mut cut) = self.machine.take()
-        {
-            cut.finish(out);
-        }
-        if self.machine.is_none() && !event.kind().begins_stream() {
-            return out.pass();
-        }
-        let machine = self.machine.get_or_insert_with(|| (self.make)(event));
-        machine.push(event, out);
-        *self.settled = machine.settled();
-        if event.kind() == Kind::StreamEnd {
-            *self.machine = None;
-        }
+        self.is_settled = self.open.push(event, &mut self.make, out);
     }
 }
 
 /// The sink that the first machine sees.
 struct Link<'l, B, F> {
-    second: Second<'l, B, F>,
+    second: &'l mut Second<B, F>,
     /// The event at hand; `None` at the end of the input.
     event: Option<&'l Event<'l>>,
     stream: Option<Raw<'l>>,
@@ -126,14 +230,12 @@ impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for Link<'_, B, F> {
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         let event = Event::of(payload, self.stream, choice, self.t);
-        self.second.push(
-            &event,
-            &mut Written {
-                choice,
-                payload,
-                out: self.out,
-            },
-        );
+        let mut written = Written {
+            choice,
+            payload,
+            out: self.out,
+        };
+        self.second.push(&event, &mut written);
     }
 
     fn lost(&self) -> bool {

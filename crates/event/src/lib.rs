@@ -4,7 +4,8 @@
 //! [`Scanner`] reads one line into an [`Event`] that borrows from it; [`Raw`] walks a JSON value
 //! without copying it. The structs of [`payload`] are the fields of each event kind, and
 //! [`Payload`] is any of them. A filter is a [`Machine`], which takes events and writes payloads to
-//! a [`Sink`]; [`Chain`] puts two machines one after the other; a [`View`] turns events into text.
+//! a [`Sink`]; [`Demux`] has one for each stream of a pipe, and [`Chain`] puts two machines one after
+//! the other; a [`View`] turns events into text.
 //! This crate opens and prints nothing. `docs/protocol.md` describes the format.
 
 mod chain;
@@ -13,31 +14,26 @@ mod event;
 mod glob;
 mod hidden;
 mod index;
-mod kind;
 mod line;
 mod machine;
 pub mod payload;
 mod raw;
 mod scan;
-mod slot;
-mod surrogates;
 mod text;
 pub mod unit;
 pub mod url;
 mod write;
 
-pub use chain::Chain;
+pub use chain::{Chain, Demux, OpenMachine};
 pub use choices::Choices;
 pub use event::Event;
 pub use glob::Glob;
 pub use hidden::{escaped, is_hidden, safe_json};
 pub use index::Index;
-pub use kind::Kind;
 pub use line::Scanner;
-pub use machine::{Collect, Machine, Sink, View};
-pub use payload::Payload;
+pub use machine::{Collect, Emitted, Machine, Sink, SinkOf, View};
+pub use payload::{Kind, Payload};
 pub use raw::Raw;
-pub use scan::{MAX_DEPTH, ScanError, plain, space};
-pub use surrogates::Surrogates;
-pub use text::{Json, Text, WriteJson};
+pub use scan::{MAX_DEPTH, Record, ScanError, plain, space};
+pub use text::{Json, Surrogates, Text, WriteJson};
 pub use write::{Array, Object, cut, minify, push_string, quoted};

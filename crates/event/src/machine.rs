@@ -27,6 +27,29 @@ pub trait Sink {
     }
 }
 
+/// What a machine writes to a [`SinkOf`].
+#[derive(Clone, Copy, Debug)]
+pub enum Emitted<'p> {
+    /// The event at hand, as it is.
+    Passed,
+    /// A new event of this choice.
+    Written(u32, &'p Payload<'p>),
+}
+
+/// A sink made of a closure.
+#[derive(Debug)]
+pub struct SinkOf<F>(pub F);
+
+impl<F: FnMut(Emitted<'_>)> Sink for SinkOf<F> {
+    fn pass(&mut self) {
+        (self.0)(Emitted::Passed);
+    }
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        (self.0)(Emitted::Written(choice, payload));
+    }
+}
+
 impl<'s> dyn Sink + 's {
     /// Calls [`Sink::write`] with the struct of any event kind, so that callers need no conversion.
     #[inline]

@@ -5,31 +5,48 @@
 //! reader, its writer and its part of `docs/events.schema.json` are made from that list.
 
 mod call;
-mod delta;
 mod field;
-mod message;
-mod notice;
-mod request;
-mod schema;
 mod stream;
-mod tool;
 
-use crate::kind::for_each_kind;
-use crate::slot::Members;
-use crate::{Kind, Object};
+use crate::event::Source;
+use crate::{Event, Object};
+use field::{Fields, KindSchema, Members};
 
 pub use call::*;
-pub use delta::*;
 pub use field::Millis;
-pub use message::*;
-pub use notice::*;
-pub use request::*;
-pub use schema::schema;
 pub use stream::*;
-pub use tool::*;
 
-macro_rules! payloads {
+/// Makes [`Kind`], [`Payload`], the readers and the schema of the table of kinds: the struct of the
+/// fields of each kind, and its `type`.
+macro_rules! kinds {
     ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {
+        /// What an event is, by its `type`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $(#[doc = concat!("`", $text, "`")] $name,)*
+            /// Any other `type`: such events pass.
+            Other,
+        }
+
+        impl Kind {
+            /// The kind of a `type` value (already unescaped).
+            #[inline]
+            pub fn of(name: &str) -> Kind {
+                match name {
+                    $($text => Kind::$name,)*
+                    _ => Kind::Other,
+                }
+            }
+
+            /// The `type` value that is written for this kind.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$name => $text,)*
+                    Kind::Other => "other",
+                }
+            }
+        }
+
         /// The fields of an event of a known kind, borrowed.
         #[derive(Clone, Copy, Debug)]
         pub enum Payload<'a> {
@@ -69,18 +86,72 @@ macro_rules! payloads {
             }
 
             impl $(<$lt>)? $name $(<$lt>)? {
+                /// Reads the fields of an event of this kind. One that is missing, is `null` or has
+                /// another type takes its default; of a repeated key the last counts.
+                // A part of each call: the struct is not copied, and what the caller does not use
+                // is not read.
                 #[inline(always)]
-                pub(crate) fn of_line(members: field::members!($($lt)?)) -> Self {
-                    let mut payload = Self::default();
-                    members.iter().for_each(|member| payload.take(member));
-                    payload
+                pub fn read(event: &event!($($lt)?)) -> Self {
+                    match event.source {
+                        Source::Line(members) => $name::of_line(members),
+                        Source::Payload(Payload::$name(payload)) => *payload,
+                        Source::Payload(_) => $name::default(),
+                    }
                 }
             }
         )*
+
+        const KINDS: &[(&str, KindSchema)] = &[$(($text, $name::SCHEMA)),*];
     };
 }
 
-for_each_kind!(payloads);
+/// An event that a struct with this lifetime, or with none, can be read from.
+macro_rules! event {
+    () => { Event<'_> };
+    ($lt:lifetime) => { Event<$lt> };
+}
+
+kinds! {
+    StreamStart<'a> = "stream_start",
+    Thinking<'a> = "thinking",
+    ContentDelta<'a> = "content_delta",
+    RefusalDelta<'a> = "refusal_delta",
+    ToolCallDelta<'a> = "tool_call_delta",
+    ServerItem<'a> = "server_item",
+    Details<'a> = "details",
+    SessionStats = "session_stats",
+    StreamEnd<'a> = "stream_end",
+    Decision<'a> = "decision",
+    ToolCall<'a> = "tool_call",
+    ToolCallPartial<'a> = "tool_call_partial",
+    Retract<'a> = "retract",
+    Approval<'a> = "approval",
+    ToolUse<'a> = "tool_use",
+    ToolProgress<'a> = "tool_progress",
+    ToolResult<'a> = "tool_result",
+    Message<'a> = "message",
+    Request<'a> = "request",
+    Warning<'a> = "warning",
+    Error<'a> = "error",
+}
+
+impl Kind {
+    /// Whether an event of this kind begins a stream when none is open under its name.
+    #[inline]
+    pub fn begins_stream(self) -> bool {
+        matches!(
+            self,
+            Kind::StreamStart
+                | Kind::Thinking
+                | Kind::ContentDelta
+                | Kind::RefusalDelta
+                | Kind::ToolCallDelta
+                | Kind::ToolCall
+                | Kind::Error
+                | Kind::StreamEnd
+        )
+    }
+}
 
 /// Writes one line (without its line feed): `stream` and `t` are JSON, `choice` is left out when it
 /// is 0.
@@ -106,4 +177,60 @@ pub fn line(
     }
     payload.write(&mut o);
     o.close();
+}
+
+/// The members of the schema of any event, before those that differ by its type.
+const ANY_EVENT: &str = r#""$schema":"https://json-schema.org/draft/2020-12/schema",
+    "title":"An event of the toolpipe protocol, version 1",
+    "description":"One line of the protocol. Of each type these are the fields that the commands write; any event may have further ones.",
+    "type":"object",
+    "properties":{
+        "type":{"description":"What the event is. A type that is not listed here passes through.","type":"string"},
+        "stream":{"description":"The name of its stream, when several share a pipe.","type":"string"},
+        "choice":{"description":"The index of its choice, when the request asked for several; absent is 0.","type":"integer","minimum":0},
+        "t":{"description":"Milliseconds since `stream_start`; on replay the recorded time.","type":"number","minimum":0}},
+    "required":["type"]"#;
+
+/// The JSON Schema (2020-12) of one line, as JSON. It takes every event of a type that this version
+/// does not have.
+pub fn schema() -> String {
+    let mut out = Vec::new();
+    let mut o = Object::open(&mut out);
+    o.member(ANY_EVENT);
+    o.array("allOf", |a| {
+        for (name, _) in KINDS {
+            a.raw(&format!(
+                r##"{{"if":{{"properties":{{"type":{{"const":"{name}"}}}}}},"then":{{"$ref":"#/$defs/{name}"}}}}"##
+            ));
+        }
+    });
+    o.object("$defs", |o| {
+        for (name, kind) in KINDS {
+            o.object(name, |o| describe(o, name, kind));
+        }
+    });
+    o.close();
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Writes the members of the schema of the events of type `name`.
+fn describe(o: &mut Object<'_>, name: &str, kind: &KindSchema) {
+    let join = |doc: &[&str]| doc.join("").trim_start().to_owned();
+    o.str("description", &join(kind.doc));
+    o.object("properties", |o| {
+        o.raw("type", &format!(r#"{{"const":"{name}"}}"#));
+        for field in kind.fields {
+            o.object(field.name, |o| {
+                o.str("description", &join(field.doc));
+                if !field.schema.is_empty() {
+                    o.member(field.schema);
+                }
+            });
+        }
+    });
+    o.array("required", |a| {
+        for field in kind.fields.iter().filter(|field| field.is_always_there) {
+            a.str(field.name);
+        }
+    });
 }

@@ -5,8 +5,8 @@
 //! they are converted only on demand.
 
 use crate::index::{Index, Token};
-use crate::scan::{self, Scan, ScanError};
-use crate::surrogates::{Surrogates, unescaped};
+use crate::scan::{self, Record, Scan, ScanError, Walk};
+use crate::text::{Text, unescaped};
 use std::borrow::Cow;
 
 /// One complete, checked JSON value and its text.
@@ -25,9 +25,24 @@ impl<'a> Raw<'a> {
     /// # Errors
     /// Where and why it is not; also for values nested deeper than [`crate::MAX_DEPTH`].
     pub fn parse(text: &'a str) -> Result<Self, ScanError> {
+        Raw::walk(text, &mut ())
+    }
+
+    /// As [`Raw::parse`], and reports all that is in the text to `record`.
+    ///
+    /// # Errors
+    /// As [`Raw::parse`]; what comes before the mistake is reported.
+    #[inline]
+    pub fn walk(text: &'a str, record: &mut impl Record) -> Result<Self, ScanError> {
         let b = text.as_bytes();
         let start = scan::space(b, 0);
-        let (end, escaped) = scan::value(b, start)?;
+        let (end, escaped) = if let Some(b'{' | b'[') = b.get(start) {
+            (scan::container(b, Walk::from(start), record)?, false)
+        } else {
+            let (end, escaped) = scan::value(b, start)?;
+            record.leaf(start, end, escaped);
+            (end, escaped)
+        };
         scan::end(b, end)?;
         Ok(Raw::checked(&text[start..end], escaped))
     }
@@ -149,10 +164,10 @@ impl<'a> Raw<'a> {
     /// string.
     #[inline]
     pub fn append_str(self, out: &mut String) -> bool {
-        let mut half = Surrogates::default();
-        half.push(self, out);
-        half.finish(out);
-        self.is_str()
+        Text::of(self).is_some_and(|text| {
+            text.append_to(out);
+            true
+        })
     }
 
     /// What lies between the quotes of a string, and whether it has escapes.
@@ -260,17 +275,6 @@ impl<'a> Raw<'a> {
     #[inline]
     pub fn items(self) -> impl Iterator<Item = Raw<'a>> + use<'a> {
         Children::of(self, b'[').map(|(_, value)| value)
-    }
-}
-
-impl Surrogates {
-    /// Appends the next piece to `out`; a high surrogate at its end is kept for the next piece.
-    /// Values that are not strings are ignored.
-    #[inline]
-    pub fn push(&mut self, piece: Raw<'_>, out: &mut String) {
-        if let Some(inside) = piece.inside() {
-            self.push_inside(inside, piece.escaped, out);
-        }
     }
 }
 
@@ -468,7 +472,7 @@ mod tests {
 
     #[test]
     fn surrogates_are_joined_over_pieces() {
-        let mut s = Surrogates::default();
+        let mut s = crate::Surrogates::default();
         let mut out = String::new();
         for p in [
             r#""a\ud83d""#,

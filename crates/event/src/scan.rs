@@ -164,8 +164,9 @@ fn word(b: &[u8], at: usize, w: &'static str) -> Scan<usize> {
     }
 }
 
-/// What a walk reports, in the order of the text. `()` only checks; [`crate::Index`] keeps it.
-pub(crate) trait Record {
+/// What [`crate::Raw::walk`] reports, in the order of the text, by offsets. `()` only checks;
+/// [`crate::Index`] keeps it.
+pub trait Record {
     /// The key of the next value, with its quotes.
     fn key(&mut self, start: usize, end: usize, escaped: bool);
     /// A string, number, `true`, `false` or `null`.

@@ -3,8 +3,9 @@
 //! (<https://bishopfox.com/blog/json-interoperability-vulnerabilities>). A text with one of these
 //! is refused, so that the schema check and the tool see the same value.
 
-use event::{Raw, ScanError};
+use event::{Raw, Record, ScanError};
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 /// The JSON type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,160 +94,54 @@ impl JsonError {
     }
 }
 
-/// Checks that `text` is one JSON value that every parser reads alike. Takes one pass for the
-/// grammar and one for the rest.
+/// Checks that `text` is one JSON value that every parser reads alike, in one pass.
 ///
 /// # Errors
 /// See [`JsonError`].
 pub fn check(text: &str) -> Result<ValidJson<'_>, JsonError> {
-    let value = Raw::parse(text)?;
-    let base = value.text().as_ptr() as usize - text.as_ptr() as usize;
-    StrictWalk {
-        text: value.text(),
-        base,
-        open: Vec::new(),
-        keys: Vec::new(),
-    }
-    .run()?;
-    Ok(ValidJson {
-        value,
-        shape: Shape::of(value),
-    })
-}
-
-/// As [`check`], for an object whose grammar a [`crate::Scanner`] has accepted
-/// ([`crate::Scanner::is_balanced`]).
-///
-/// # Errors
-/// See [`JsonError`].
-pub fn check_balanced(text: &str) -> Result<(), JsonError> {
-    StrictWalk {
+    let mut strict = Strict {
         text,
-        base: 0,
         open: Vec::new(),
         keys: Vec::new(),
-    }
-    .run()
+        error: None,
+    };
+    let value = Raw::walk(text, &mut strict)?;
+    strict.error.map_or(
+        Ok(ValidJson {
+            value,
+            shape: Shape::of(value),
+        }),
+        Err,
+    )
 }
 
-/// A walk over text that the grammar has accepted.
-struct StrictWalk<'a> {
+/// The value of four hex digits.
+fn unit(hex: &[u8]) -> u32 {
+    let digit = |c: &u8| char::from(*c).to_digit(16).unwrap_or_default();
+    hex.iter().fold(0, |unit, c| unit * 16 + digit(c))
+}
+
+/// Looks for what parsers differ on while the grammar is checked.
+struct Strict<'a> {
     text: &'a str,
-    base: usize,
-    open: Vec<OpenContainer>,
+    /// Where the keys of each open bracket begin in `keys`.
+    open: Vec<usize>,
     /// The keys of all open objects with their offsets, those of the innermost object last.
     keys: Vec<(Cow<'a, str>, usize)>,
+    /// The first that was found.
+    error: Option<JsonError>,
 }
 
-/// An open bracket.
-struct OpenContainer {
-    /// Where its keys begin in [`StrictWalk::keys`].
-    keys: usize,
-    /// Whether a key comes next.
-    expected: bool,
-}
-
-/// Up to this many keys of an object are compared one by one, which is faster than sorting; more
-/// are sorted when the object closes.
+/// Up to this many keys of an object are compared one by one, which is faster than a table; more
+/// are compared when the object closes.
 const FEW: usize = 16;
 
-impl<'a> StrictWalk<'a> {
-    fn run(mut self) -> Result<(), JsonError> {
-        let b = self.text.as_bytes();
-        let mut i = 0;
-        while i < b.len() {
-            match b[i] {
-                b'"' => {
-                    i = self.string(i)?;
-                    continue;
-                }
-                open @ (b'{' | b'[') => {
-                    self.open.push(OpenContainer {
-                        keys: self.keys.len(),
-                        expected: open == b'{',
-                    });
-                }
-                b'}' | b']' => {
-                    if let Some(closed) = self.open.pop() {
-                        self.close(closed.keys)?;
-                    }
-                }
-                b':' => self.expect_key(false),
-                b',' => self.expect_key(true),
-                b'-' | b'0'..=b'9' => {
-                    let end = b[i..]
-                        .iter()
-                        .position(|c| !matches!(c, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
-                        .map_or(b.len(), |n| i + n);
-                    let number = &self.text[i..end];
-                    // Without an exponent a number needs more than 300 digits to leave the range.
-                    let short = number.len() < 300 && !number.contains(['e', 'E']);
-                    if !short && !number.parse::<f64>().is_ok_and(f64::is_finite) {
-                        return Err(JsonError::NumberRange { at: self.base + i });
-                    }
-                    i = end;
-                    continue;
-                }
-                _ => {}
-            }
-            i += 1;
-        }
-        Ok(())
-    }
-
-    /// A key comes after `,` in an object, which is a bracket that has keys already.
-    fn expect_key(&mut self, comma: bool) {
-        if let Some(open) = self.open.last_mut() {
-            open.expected = comma && self.keys.len() > open.keys;
-        }
-    }
-
-    /// Checks the string that begins at `start`; returns the index after it.
-    fn string(&mut self, start: usize) -> Result<usize, JsonError> {
-        let b = self.text.as_bytes();
-        let mut i = start + 1;
-        let mut escaped = false;
-        let mut high: Option<usize> = None;
-        while b[i] != b'"' {
-            if b[i] != b'\\' {
-                if let Some(at) = high {
-                    return Err(JsonError::LoneSurrogate { at: self.base + at });
-                }
-                i += memchr::memchr2(b'"', b'\\', &b[i..]).unwrap_or(b.len() - i);
-                continue;
-            }
-            escaped = true;
-            let unit = if b[i + 1] == b'u' {
-                u16::from_str_radix(&self.text[i + 2..i + 6], 16).unwrap_or(0)
-            } else {
-                0
-            };
-            match (high.take(), unit) {
-                (None, 0xd800..=0xdbff) => high = Some(i),
-                (Some(_), 0xdc00..=0xdfff) => {}
-                (Some(at), _) => return Err(JsonError::LoneSurrogate { at: self.base + at }),
-                (None, 0xdc00..=0xdfff) => {
-                    return Err(JsonError::LoneSurrogate { at: self.base + i });
-                }
-                (None, _) => {}
-            }
-            i += if b[i + 1] == b'u' { 6 } else { 2 };
-        }
-        if let Some(at) = high {
-            return Err(JsonError::LoneSurrogate { at: self.base + at });
-        }
-        self.key(start, i + 1, escaped)?;
-        Ok(i + 1)
-    }
-
-    /// Notes the string `start..end` if it is a key, which must be new to its object.
-    fn key(&mut self, start: usize, end: usize, escaped: bool) -> Result<(), JsonError> {
-        let Some(open) = self.open.last_mut().filter(|open| open.expected) else {
-            return Ok(());
-        };
-        open.expected = false;
+impl Record for Strict<'_> {
+    #[inline]
+    fn key(&mut self, start: usize, end: usize, escaped: bool) {
         let quoted = &self.text[start..end];
         let key = if escaped {
+            self.surrogates(start, end);
             Raw::parse(quoted)
                 .ok()
                 .and_then(Raw::str)
@@ -254,54 +149,169 @@ impl<'a> StrictWalk<'a> {
         } else {
             Cow::Borrowed(&quoted[1..quoted.len() - 1])
         };
-        let known = &self.keys[open.keys..];
+        let known = &self.keys[self.open.last().copied().unwrap_or_default()..];
         if known.len() <= FEW && known.iter().any(|(k, _)| *k == key) {
-            return self.twice(start);
+            self.twice(start);
         }
         self.keys.push((key, start));
-        Ok(())
     }
 
-    /// Closes an object whose keys begin at `from`.
-    fn close(&mut self, from: usize) -> Result<(), JsonError> {
-        let keys = &self.keys[from..];
-        if keys.len() > FEW {
-            // Most keys differ in their hash. Keys with the same hash are compared in full: an
-            // attacker can choose them.
-            let mut order: Vec<(u64, usize)> = keys
-                .iter()
-                .enumerate()
-                .map(|(i, (key, _))| (hash(key), i))
-                .collect();
-            order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| keys[a.1].cmp(&keys[b.1])));
-            let twice = order
-                .windows(2)
-                .find(|pair| pair[0].0 == pair[1].0 && keys[pair[0].1].0 == keys[pair[1].1].0);
-            if let Some(pair) = twice {
-                return self.twice(keys[pair[1].1].1);
+    #[inline]
+    fn leaf(&mut self, start: usize, end: usize, escaped: bool) {
+        if escaped {
+            self.surrogates(start, end);
+        }
+        let leaf = &self.text[start..end];
+        // Without an exponent a number needs more than 300 digits to leave the range.
+        let is_safe = leaf.starts_with(['"', 't', 'f', 'n'])
+            || leaf.len() < 300 && !leaf.contains(['e', 'E']);
+        if !is_safe && !leaf.parse::<f64>().is_ok_and(f64::is_finite) {
+            self.refuse(JsonError::NumberRange { at: start });
+        }
+    }
+
+    #[inline]
+    fn open(&mut self, _: usize) {
+        self.open.push(self.keys.len());
+    }
+
+    #[inline]
+    fn close(&mut self, _: usize) {
+        let from = self.open.pop().unwrap_or_default();
+        if self.keys.len() - from > FEW {
+            let mut seen = HashSet::new();
+            let twice = self.keys[from..].iter().find(|(key, _)| !seen.insert(key));
+            if let Some(at) = twice.map(|(_, at)| *at) {
+                self.twice(at);
             }
         }
         self.keys.truncate(from);
-        Ok(())
-    }
-
-    /// The error for a key at `start` that its object has already.
-    fn twice(&self, start: usize) -> Result<(), JsonError> {
-        let rest = &self.text[start..];
-        let end = 1 + rest[1..].find('"').unwrap_or(0);
-        let key = rest[..=end].chars().take(64).collect();
-        Err(JsonError::DuplicateKey {
-            key,
-            at: self.base + start,
-        })
     }
 }
 
-/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv/>): short, and fast for short keys.
-fn hash(key: &str) -> u64 {
-    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, b| {
-        (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-    })
+impl Strict<'_> {
+    fn refuse(&mut self, error: JsonError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// Refuses half of a surrogate pair in a string.
+    fn surrogates(&mut self, start: usize, end: usize) {
+        let b = self.text.as_bytes();
+        let (mut at, mut high) = (start, None);
+        while let Some(plain) = memchr::memchr(b'\\', &b[at..end]) {
+            let escape = at + plain;
+            let (unit, length) = match &b[escape + 1..] {
+                [b'u', hex @ ..] => (unit(&hex[..4]), 6),
+                _ => (0, 2),
+            };
+            at = escape + length;
+            let is_next = plain == 0;
+            match (high, unit) {
+                (Some(_), 0xdc00..=0xdfff) if is_next => high = None,
+                (None, 0xd800..=0xdbff) => high = Some(escape),
+                (None, 0xdc00..=0xdfff) => {
+                    return self.refuse(JsonError::LoneSurrogate { at: escape });
+                }
+                (None, _) => {}
+                (Some(_), _) => break,
+            }
+        }
+        if let Some(at) = high {
+            self.refuse(JsonError::LoneSurrogate { at });
+        }
+    }
+
+    /// Refuses the key at `start`, which its object has already.
+    #[cold]
+    fn twice(&mut self, start: usize) {
+        let rest = &self.text[start..];
+        let end = 1 + rest[1..].find('"').unwrap_or(0);
+        let key = rest[..=end].chars().take(64).collect();
+        self.refuse(JsonError::DuplicateKey { key, at: start });
+    }
+}
+
+/// Whether `a` and `b` are the same value. The order of members does not count, and of a repeated
+/// key the last member does. Numbers are equal by their value: `1`, `1.0` and `10e-1` are one
+/// number, with every digit, and numbers with a fraction or an exponent also if they are the same
+/// 64-bit floating point number. `true` is not 1.
+pub fn equal(a: Raw<'_>, b: Raw<'_>) -> bool {
+    if a.text() == b.text() {
+        return true;
+    }
+    if a.is_str() && b.is_str() {
+        a.str() == b.str()
+    } else if a.is_object() && b.is_object() {
+        objects_equal(a, b)
+    } else if a.is_array() && b.is_array() {
+        let (mut a, mut b) = (a.items(), b.items());
+        loop {
+            match (a.next(), b.next()) {
+                (Some(a), Some(b)) if equal(a, b) => {}
+                (None, None) => return true,
+                _ => return false,
+            }
+        }
+    } else {
+        is_number(a) && is_number(b) && numbers_equal(a.text(), b.text())
+    }
+}
+
+fn objects_equal(a: Raw<'_>, b: Raw<'_>) -> bool {
+    let [members, others] = [a, b].map(|object| object.entries().collect::<HashMap<_, _>>());
+    members.len() == others.len()
+        && members
+            .iter()
+            .all(|(key, value)| others.get(key).is_some_and(|other| equal(*value, *other)))
+}
+
+fn is_number(value: Raw<'_>) -> bool {
+    value
+        .text()
+        .starts_with(|c: char| c == '-' || c.is_ascii_digit())
+}
+
+fn numbers_equal(a: &str, b: &str) -> bool {
+    let is_integer = |text: &str| !text.contains(['.', 'e', 'E']);
+    match (decimal(a), decimal(b)) {
+        (Some(a), Some(b)) if a == b => true,
+        _ if is_integer(a) && is_integer(b) => false,
+        _ => {
+            matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b && a.is_finite())
+        }
+    }
+}
+
+/// Sign, digits without zeros at either end, and the exponent of the last digit. `None` if the
+/// exponent has no place in an `i64`.
+fn decimal(text: &str) -> Option<(bool, String, i64)> {
+    let (is_negative, text) = text
+        .strip_prefix('-')
+        .map_or((false, text), |rest| (true, rest));
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let exponent = exponent
+        .parse::<i64>()
+        .ok()?
+        .checked_sub(fraction.len() as i64)?;
+    let significant = digits.trim_end_matches('0');
+    let exponent = exponent.checked_add((digits.len() - significant.len()) as i64)?;
+    match significant.trim_start_matches('0') {
+        // Zero has neither a sign nor an exponent.
+        "" => Some((false, String::new(), 0)),
+        significant => Some((is_negative, significant.to_owned(), exponent)),
+    }
+}
+
+/// Whether `name` may name a tool: 1 to 128 of `A-Z a-z 0-9 _ . -`, as MCP has it
+/// (<https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names>). Names are
+/// compared byte for byte and looked up in a table; they never become a path.
+pub fn is_name(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
 #[cfg(test)]
@@ -379,5 +389,61 @@ mod tests {
             check("{\"a\":1e999}").unwrap_err().to_string(),
             "a number out of range at byte 5"
         );
+    }
+
+    #[test]
+    fn values_are_equal_whatever_they_are_written_like() {
+        let same = |a: &str, b: &str| equal(Raw::parse(a).unwrap(), Raw::parse(b).unwrap());
+        for (a, b) in [
+            ("1", "1.0"),
+            ("1", "10e-1"),
+            ("100", "1e2"),
+            ("-0", "0.00"),
+            ("0.1", "0.10000000000000000001"),
+            ("12345678901234567890123", "12345678901234567890123.0"),
+            (
+                r#"{"a":1,"b":[{"c":null}]}"#,
+                r#"{ "b" : [ { "c" : null } ], "a" : 1.0 }"#,
+            ),
+            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+            (r#""A\n""#, r#""\u0041\u000a""#),
+            (r#"{"\u0061":1}"#, r#"{"a":1}"#),
+        ] {
+            assert!(same(a, b) && same(b, a), "{a} {b}");
+        }
+        for (a, b) in [
+            ("1", "true"),
+            ("1", "\"1\""),
+            ("1", "-1"),
+            ("12345678901234567890123", "12345678901234567890124"),
+            ("1e999", "2e999"),
+            ("1e99999999999999999999", "2e99999999999999999999"),
+            ("[1,2]", "[2,1]"),
+            ("[1]", "[1,1]"),
+            (r#"{"a":1}"#, r#"{"a":1,"b":2}"#),
+            (r#"{"a":null}"#, "{}"),
+            ("[]", "{}"),
+            ("null", "false"),
+        ] {
+            assert!(!same(a, b) && !same(b, a), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn names_are_plain() {
+        assert!(is_name("get_weather") && is_name("a.b-c_9") && is_name(&"x".repeat(128)));
+        for bad in [
+            "",
+            "../../bin/sh",
+            "/bin/sh",
+            "sh -c",
+            "g\u{430}t",
+            "a\u{200d}b",
+            "ｇｅｔ",
+            "a\nb",
+        ] {
+            assert!(!is_name(bad), "{bad}");
+        }
+        assert!(!is_name(&"x".repeat(129)));
     }
 }

@@ -6,20 +6,13 @@
 //! Control characters, DEL and C1 are escaped. A key that appears twice is written twice: the
 //! reader of the JSON refuses it.
 
-mod advance;
-mod bare;
+use event::MAX_DEPTH;
+
+use number::Number;
+use string::{MarkStart, StringForm, escape};
+
 mod number;
-mod python;
-mod reader;
 mod string;
-#[cfg(test)]
-mod tests;
-
-pub use reader::{Literal, Notation, Progress};
-
-use advance::{Advance, Outcome};
-use reader::{Bracket, LiteralState, MAX_HELD, OpenBracket, Role, SHORT};
-use string::StringForm;
 
 impl Literal {
     /// A reader of one value.
@@ -198,4 +191,643 @@ impl Literal {
         self.role = Role::Key;
         self.python(text, at, out)
     }
+}
+
+/// Where reading goes on, in bytes of the text.
+#[derive(Clone, Copy, Debug)]
+enum Advance {
+    On(usize),
+    /// The rest must be read together with the text that follows it.
+    Hold(usize),
+    End(usize),
+}
+
+/// The result of one step, or why the text breaks the notation.
+type Outcome = Result<Advance, &'static str>;
+
+/// A notation of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notation {
+    /// Python's literals, and JSON's words: `{'a': [1, True], "b": None}`. Arguments are written
+    /// `(a=1, b='x')`.
+    Python,
+    /// `{key:value,…}` with bare keys and words, and strings between two of `quote`. Arguments are
+    /// written `{a:1,b:x}`.
+    Gemma {
+        /// `<|"|>` (Gemma 4) or `<escape>` (FunctionGemma). A string cannot contain it.
+        quote: &'static str,
+    },
+}
+
+/// The result of a piece: how many of its bytes were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The reader needs more text. The caller passes the other bytes again, with more text behind
+    /// them.
+    More(usize),
+    /// The value or the arguments ended after these bytes.
+    End(usize),
+    /// After these bytes the text breaks the notation: why, as the end of a sentence.
+    Invalid(usize, &'static str),
+}
+
+/// A reader of one value, or of the arguments of one call.
+#[derive(Debug)]
+pub struct Literal {
+    notation: Notation,
+    state: LiteralState,
+    /// The role of the scalar that is being read.
+    role: Role,
+    open: Vec<OpenBracket>,
+    /// The names for positional arguments.
+    positional: std::vec::IntoIter<String>,
+    /// Whether an argument with a name was read, after which no positional one may follow.
+    named: bool,
+    /// A word that may still be one thing or another, or the white space after one.
+    word: String,
+    /// The output since the first round bracket that may begin a tuple or only group, and the
+    /// offsets of these brackets in it.
+    held: String,
+    undecided: Vec<usize>,
+}
+
+/// The longest word that is kept until it is decided, and the longest white space inside one, in
+/// bytes.
+const MAX_WORD: usize = 4096;
+/// The most JSON that is held back for round brackets that may be a tuple's, in bytes.
+const MAX_HELD: usize = 64 * 1024;
+
+const TOO_LONG: &str = "a word is too long";
+const SHORT: &str = "the value is incomplete";
+
+#[derive(Clone, Debug)]
+enum LiteralState {
+    /// Before the arguments.
+    Begin,
+    /// Before a value.
+    Value,
+    /// Before a value or the closing bracket.
+    Item,
+    /// Before a key or the closing bracket.
+    Key,
+    /// Before an argument or the closing bracket of the call.
+    Argument,
+    /// After `**`: a dict, whose members are arguments.
+    Splat,
+    /// At a quotation mark, which may be the first of three.
+    Quote {
+        raw: bool,
+    },
+    Text(StringForm),
+    /// After a string of Python, which another may join; `spaced`: after white space.
+    Joint {
+        spaced: bool,
+    },
+    Number(Number),
+    /// Inside a word, and after one that may be the name of an argument.
+    Word,
+    Name,
+    /// Gemma: a word that may still be a number or a constant, and one that is a string or a key.
+    Head,
+    Bare,
+    Colon,
+    /// After a value: a comma or the closing bracket.
+    Next,
+    End,
+    Failed(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Value,
+    Key,
+    /// Perhaps the name of an argument.
+    Argument,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenBracket {
+    bracket: Bracket,
+    /// Whether it has an item or a member, so that the next needs a comma.
+    filled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bracket {
+    Object,
+    Array,
+    Tuple,
+    /// Round brackets without a comma so far.
+    Group,
+    /// The arguments of a call of Python.
+    Call,
+    /// A dict whose members are arguments.
+    Splat,
+}
+
+impl Literal {
+    fn new(notation: Notation, state: LiteralState, positional: Vec<String>) -> Literal {
+        Literal {
+            notation,
+            state,
+            role: Role::Value,
+            open: Vec::new(),
+            positional: positional.into_iter(),
+            named: false,
+            word: String::new(),
+            held: String::new(),
+            undecided: Vec::new(),
+        }
+    }
+
+    /// Ends a scalar before `at`.
+    fn scalar(&mut self, at: usize) -> Advance {
+        if std::mem::replace(&mut self.role, Role::Value) == Role::Key {
+            self.go(LiteralState::Colon, at)
+        } else {
+            self.ended(at)
+        }
+    }
+
+    /// Ends a value before `at`.
+    fn ended(&mut self, at: usize) -> Advance {
+        if self.open.is_empty() {
+            Advance::End(at)
+        } else {
+            self.go(LiteralState::Next, at)
+        }
+    }
+
+    /// Reads a comma after a value.
+    fn next(&mut self, at: usize, out: &mut String) -> Outcome {
+        let Some(frame) = self.open.last_mut() else {
+            return Err(SHORT);
+        };
+        let state = match frame.bracket {
+            Bracket::Object | Bracket::Splat => LiteralState::Key,
+            Bracket::Call => LiteralState::Argument,
+            Bracket::Array | Bracket::Tuple => LiteralState::Item,
+            Bracket::Group => {
+                frame.bracket = Bracket::Tuple;
+                // Brackets inside this one are closed, so it is the last undecided one.
+                self.held
+                    .insert(self.undecided.pop().unwrap_or_default(), '[');
+                self.release(out);
+                LiteralState::Item
+            }
+        };
+        Ok(self.go(state, at + 1))
+    }
+
+    fn closes(&self, byte: u8) -> bool {
+        self.open.last().is_some_and(|f| {
+            byte == match f.bracket {
+                Bracket::Object | Bracket::Splat => b'}',
+                Bracket::Array => b']',
+                Bracket::Tuple | Bracket::Group | Bracket::Call => b')',
+            }
+        })
+    }
+
+    /// Reads the closing bracket at `at`.
+    fn close(&mut self, at: usize, out: &mut String) -> Outcome {
+        let Some(frame) = self.open.pop() else {
+            return Err(SHORT);
+        };
+        match frame.bracket {
+            Bracket::Object | Bracket::Call => self.sink(out).push('}'),
+            Bracket::Array | Bracket::Tuple => self.sink(out).push(']'),
+            Bracket::Splat => {
+                self.named = true;
+                if let Some(call) = self.open.last_mut() {
+                    call.filled = frame.filled;
+                }
+            }
+            Bracket::Group => {
+                if !frame.filled {
+                    self.held.push_str("[]");
+                }
+                self.undecided.pop();
+            }
+        }
+        self.release(out);
+        Ok(self.ended(at + 1))
+    }
+
+    fn begin(&mut self, bracket: Bracket, filled: bool) -> Result<(), &'static str> {
+        if self.open.len() >= MAX_DEPTH as usize {
+            return Err("the brackets nest too deeply");
+        }
+        self.open.push(OpenBracket { bracket, filled });
+        Ok(())
+    }
+
+    /// Writes the comma before an item or a member, unless it is the first.
+    fn comma(&mut self, out: &mut String) {
+        if self
+            .open
+            .last_mut()
+            .is_some_and(|f| std::mem::replace(&mut f.filled, true))
+        {
+            self.sink(out).push(',');
+        }
+    }
+
+    fn go(&mut self, state: LiteralState, at: usize) -> Advance {
+        self.state = state;
+        Advance::On(at)
+    }
+
+    /// Releases the output that was held back, once no bracket is undecided.
+    fn release(&mut self, out: &mut String) {
+        if self.undecided.is_empty() {
+            out.push_str(&self.held);
+            self.held.clear();
+        }
+    }
+
+    /// Where output is written: held back while a bracket is undecided.
+    fn sink<'o>(&'o mut self, out: &'o mut String) -> &'o mut String {
+        if self.undecided.is_empty() {
+            out
+        } else {
+            &mut self.held
+        }
+    }
+}
+
+const NO_VALUE: &str = "unexpected text where a value should begin";
+/// The constants of Python and of JSON, in JSON.
+const CONSTANTS: &[(&str, &str)] = &[
+    ("True", "true"),
+    ("true", "true"),
+    ("False", "false"),
+    ("false", "false"),
+    ("None", "null"),
+    ("null", "null"),
+];
+
+impl Literal {
+    /// Reads the beginning of a scalar of Python, or of round brackets.
+    fn python(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+        let key = self.role == Role::Key;
+        match text.as_bytes()[at] {
+            b'"' | b'\'' => {
+                self.sink(out).push('"');
+                Ok(self.go(LiteralState::Quote { raw: false }, at))
+            }
+            b'(' => {
+                if self.undecided.is_empty() {
+                    self.held.clear();
+                }
+                self.undecided.push(self.held.len());
+                self.begin(Bracket::Group, false)?;
+                Ok(self.go(LiteralState::Item, at + 1))
+            }
+            b'0'..=b'9' | b'+' | b'-' | b'.' => {
+                if key {
+                    self.sink(out).push('"');
+                }
+                Ok(self.go(LiteralState::Number(Number::new()), at))
+            }
+            _ => {
+                self.word.clear();
+                Ok(self.go(LiteralState::Word, at))
+            }
+        }
+    }
+
+    /// Reads the beginning of an argument at `at`.
+    fn argument(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+        let rest = &text[at..];
+        if rest.starts_with('*') {
+            return match rest.as_bytes().get(1) {
+                None => Ok(Advance::Hold(at)),
+                Some(b'*') => Ok(self.go(LiteralState::Splat, at + 2)),
+                Some(_) => Err("the call unpacks a list"),
+            };
+        }
+        if rest.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            self.role = Role::Argument;
+            self.word.clear();
+            return Ok(self.go(LiteralState::Word, at));
+        }
+        self.unnamed(out)?;
+        Ok(self.go(LiteralState::Value, at))
+    }
+
+    /// Begins an argument without a name: it gets the next positional one.
+    fn unnamed(&mut self, out: &mut String) -> Result<(), &'static str> {
+        if self.named {
+            return Err("an argument without a name comes after one with a name");
+        }
+        let Some(name) = self.positional.next() else {
+            return Err("an argument has no name");
+        };
+        self.member(&name, out);
+        self.role = Role::Value;
+        Ok(())
+    }
+
+    /// Writes the key of an argument.
+    fn member(&mut self, name: &str, out: &mut String) {
+        self.comma(out);
+        let sink = self.sink(out);
+        sink.push('"');
+        escape(name, sink);
+        sink.push_str("\":");
+    }
+
+    /// Reads a word of Python: a constant, the prefix of a string, or the name of an argument.
+    fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+        let argument = self.role == Role::Argument;
+        let own = |c: char| c.is_alphanumeric() || c == '_' || (argument && matches!(c, '-' | '.'));
+        // Stops at the first character that makes the word invalid, so that the error has the same
+        // offset however the text was split.
+        let mut end = at;
+        for c in text[at..].chars().take_while(|c| own(*c)) {
+            self.word.push(c);
+            if !(if argument {
+                self.word.len() <= MAX_WORD
+            } else {
+                begins_word(&self.word)
+            }) {
+                self.word.pop();
+                break;
+            }
+            end += c.len_utf8();
+        }
+        if end > at {
+            return Ok(Advance::On(end));
+        }
+        if text[at..].starts_with(own) {
+            return Err(if argument { TOO_LONG } else { NO_VALUE });
+        }
+        let Some(&byte) = text.as_bytes().get(end) else {
+            return Ok(Advance::On(end));
+        };
+        if let (b'"' | b'\'', Some(raw)) = (byte, string::prefix(&self.word)) {
+            if argument {
+                self.unnamed(out)?;
+            }
+            self.sink(out).push('"');
+            return Ok(self.go(LiteralState::Quote { raw }, end));
+        }
+        if argument {
+            return Ok(self.go(LiteralState::Name, end));
+        }
+        self.constant(end, out)
+    }
+
+    /// Decides on a word that begins an argument, at the next byte that is not white space.
+    fn name(&mut self, byte: u8, at: usize, out: &mut String) -> Outcome {
+        if byte != b'=' {
+            known(&self.word).ok_or(NO_VALUE)?;
+            self.unnamed(out)?;
+            return self.constant(at, out);
+        }
+        self.named = true;
+        let name = std::mem::take(&mut self.word);
+        self.member(&name, out);
+        self.role = Role::Value;
+        Ok(self.go(LiteralState::Value, at + 1))
+    }
+
+    /// Writes the word as a constant, which ends at `at`.
+    fn constant(&mut self, at: usize, out: &mut String) -> Outcome {
+        let json = known(&self.word).ok_or(NO_VALUE)?;
+        let quote = if self.role == Role::Key { "\"" } else { "" };
+        let sink = self.sink(out);
+        for part in [quote, json, quote] {
+            sink.push_str(part);
+        }
+        Ok(self.scalar(at))
+    }
+
+    /// Reads the quotation marks that open a string of Python: one, three, or the two of an empty
+    /// string.
+    fn quote(&mut self, text: &str, at: usize, raw: bool) -> Advance {
+        let rest = &text.as_bytes()[at..];
+        let quote = rest[0];
+        let marks = rest.iter().take(3).take_while(|b| **b == quote).count();
+        if marks == rest.len() && marks < 3 {
+            return Advance::Hold(at);
+        }
+        let (state, width) = match marks {
+            2 => (LiteralState::Joint { spaced: false }, 2),
+            n => (
+                LiteralState::Text(StringForm::Python {
+                    quote,
+                    triple: n == 3,
+                    raw,
+                }),
+                n,
+            ),
+        };
+        self.go(state, at + width)
+    }
+
+    /// Reads on after a string of Python: the next string joins it, with its prefix after white
+    /// space; anything else ends it. Letters right after a quotation mark are text: a model that
+    /// writes `"A "b" c"` forgot to escape the quotation marks.
+    fn joint(&mut self, text: &str, at: usize, spaced: bool, out: &mut String) -> Outcome {
+        let rest = &text.as_bytes()[at..];
+        let letters = if spaced {
+            rest.iter()
+                .take(3)
+                .take_while(|b| b.is_ascii_alphabetic())
+                .count()
+        } else {
+            0
+        };
+        match rest.get(letters) {
+            None if string::prefix(&text[at..]).is_some() => return Ok(Advance::Hold(at)),
+            Some(b'"' | b'\'') => {
+                if let Some(raw) = string::prefix(&text[at..at + letters]) {
+                    return Ok(self.go(LiteralState::Quote { raw }, at + letters));
+                }
+            }
+            _ => {}
+        }
+        self.sink(out).push('"');
+        Ok(self.scalar(at))
+    }
+}
+
+/// The JSON of a constant of Python or JSON.
+fn known(word: &str) -> Option<&'static str> {
+    CONSTANTS
+        .iter()
+        .find(|(known, _)| *known == word)
+        .map(|(_, json)| *json)
+}
+
+/// Whether this is the beginning of a constant or of a string's prefix.
+fn begins_word(word: &str) -> bool {
+    CONSTANTS.iter().any(|(known, _)| known.starts_with(word)) || string::prefix(word).is_some()
+}
+
+impl Literal {
+    /// Reads the beginning of a scalar at `at`.
+    fn gemma(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
+        let rest = &text[at..];
+        if MarkStart::with(rest, quote) == MarkStart::Perhaps {
+            return Ok(Advance::Hold(at));
+        }
+        if let Some((quoted, width)) = opening(rest, quote) {
+            out.push('"');
+            return Ok(self.go(LiteralState::Text(quoted), at + width));
+        }
+        if ends(rest.as_bytes()[0]) {
+            return Err("a value is missing");
+        }
+        self.word.clear();
+        Ok(self.go(LiteralState::Head, at))
+    }
+
+    /// Reads the beginning of a key at `at`.
+    fn gemma_key(
+        &mut self,
+        text: &str,
+        at: usize,
+        quote: &'static str,
+        out: &mut String,
+    ) -> Outcome {
+        let rest = &text[at..];
+        if MarkStart::with(rest, quote) == MarkStart::Perhaps {
+            return Ok(Advance::Hold(at));
+        }
+        let opening = opening(rest, quote);
+        if opening.is_none() && no_key(rest.as_bytes()[0]) {
+            return Err("a key is missing");
+        }
+        self.comma(out);
+        self.role = Role::Key;
+        out.push('"');
+        self.word.clear();
+        Ok(match opening {
+            Some((quoted, width)) => self.go(LiteralState::Text(quoted), at + width),
+            None => self.go(LiteralState::Bare, at),
+        })
+    }
+
+    /// Reads a word that may still be a number or a constant.
+    fn head(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+        for (n, byte) in text[at..].bytes().enumerate() {
+            if ends(byte) {
+                let word = trimmed(&self.word);
+                if matches!(word, "true" | "false" | "null") || is_number(word) {
+                    out.push_str(word);
+                } else {
+                    out.push('"');
+                    escape(word, out);
+                    out.push('"');
+                }
+                return Ok(self.scalar(at + n));
+            }
+            if !may_follow(&self.word, byte) {
+                out.push('"');
+                return Ok(self.go(LiteralState::Bare, at + n));
+            }
+            if self.word.len() == MAX_WORD {
+                return Err(TOO_LONG);
+            }
+            self.word.push(char::from(byte));
+        }
+        Ok(Advance::On(text.len()))
+    }
+
+    /// Reads a word that is a string or a key.
+    fn bare(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+        let at = self.run(
+            text,
+            at,
+            if self.role == Role::Key { no_key } else { ends },
+            out,
+        )?;
+        if at < text.len() {
+            out.push('"');
+            return Ok(self.scalar(at));
+        }
+        Ok(Advance::On(at))
+    }
+
+    /// Writes a word up to its end, without the white space there. White space that may be the last
+    /// is kept in `word`.
+    fn run(
+        &mut self,
+        text: &str,
+        at: usize,
+        ends: fn(u8) -> bool,
+        out: &mut String,
+    ) -> Result<usize, &'static str> {
+        let end = text
+            .bytes()
+            .skip(at)
+            .position(ends)
+            .map_or(text.len(), |n| at + n);
+        let mut rest = &text[at..end];
+        while !rest.is_empty() {
+            let black = rest.find(WHITE).unwrap_or(rest.len());
+            if black > 0 {
+                escape(&self.word, out);
+                self.word.clear();
+                escape(&rest[..black], out);
+            }
+            rest = &rest[black..];
+            let white = rest.len() - rest.trim_start_matches(WHITE).len();
+            if self.word.len() + white > MAX_WORD {
+                return Err(TOO_LONG);
+            }
+            self.word.push_str(&rest[..white]);
+            rest = &rest[white..];
+        }
+        Ok(end)
+    }
+}
+
+/// The kind of string that `rest` begins with, and the length of its opening mark.
+fn opening(rest: &str, quote: &'static str) -> Option<(StringForm, usize)> {
+    match rest.strip_prefix(quote) {
+        Some(_) => Some((StringForm::Between(quote), quote.len())),
+        None => rest.starts_with('"').then_some((StringForm::Json, 1)),
+    }
+}
+
+const WHITE: [char; 4] = [' ', '\t', '\n', '\r'];
+
+fn trimmed(word: &str) -> &str {
+    word.trim_end_matches(WHITE)
+}
+
+/// Whether a byte ends a word.
+fn ends(byte: u8) -> bool {
+    matches!(byte, b',' | b'}' | b']')
+}
+
+/// Whether a byte ends a key, or cannot be in one.
+fn no_key(byte: u8) -> bool {
+    matches!(byte, b':' | b',' | b'{' | b'}' | b'[' | b']' | b'"' | b'<')
+}
+
+/// Whether the word may still be a number or a constant with this byte after it.
+fn may_follow(word: &str, byte: u8) -> bool {
+    if WHITE.contains(&char::from(byte)) {
+        return true;
+    }
+    match word.as_bytes() {
+        [] => matches!(byte, b'0'..=b'9' | b'-' | b't' | b'f' | b'n'),
+        [.., b' ' | b'\t' | b'\n' | b'\r'] => false,
+        [b'0'..=b'9' | b'-', ..] => matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'),
+        [..] => {
+            let next = |known: &&str| {
+                known.starts_with(word) && known.as_bytes().get(word.len()) == Some(&byte)
+            };
+            ["true", "false", "null"].iter().any(next)
+        }
+    }
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c == '-' || c.is_ascii_digit()) && event::Raw::parse(word).is_ok()
 }

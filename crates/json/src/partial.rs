@@ -1,6 +1,8 @@
-//! The arguments so far, as JSON that user interfaces can show.
+//! The arguments so far: as JSON that user interfaces can show, and their certain beginning, for
+//! clients that take no byte back.
 
-use event::{MAX_DEPTH, space};
+use crate::scanner::{ScanState, Scanner};
+use std::collections::HashSet;
 
 /// The best reading of the arguments so far: `text` up to the last byte that is certain, with its
 /// open brackets and quotes closed.
@@ -9,139 +11,291 @@ use event::{MAX_DEPTH, space};
 /// grow is left out, and so is a key without a value. The reading ends where `text` stops being
 /// JSON. For a text that does not begin with a bracket it is `{}`. Takes one pass over the text.
 pub fn best_reading(text: &str) -> String {
-    let b = text.as_bytes();
-    let mut i = space(b, 0);
-    let start = i;
-    // The closing brackets that are due, innermost last; then the last certain place: its offset,
-    // depth and closing quote.
-    let mut due: Vec<u8> = Vec::new();
-    let mut sure = 0;
-    let mut sure_depth = 0;
-    let mut tail = "";
-    if !matches!(b.get(i), Some(b'{' | b'[')) {
+    let text = text.trim_ascii_start();
+    if !text.starts_with(['{', '[']) {
         return "{}".to_owned();
     }
-    loop {
-        // A value begins at `i`.
-        match b.get(i) {
-            Some(&open @ (b'{' | b'[')) if due.len() < MAX_DEPTH as usize => {
-                due.push(if open == b'{' { b'}' } else { b']' });
-                i += 1;
-                (sure, sure_depth) = (i, due.len());
-                i = space(b, i);
-                if b.get(i) != due.last() {
-                    if open == b'{' {
-                        let Some(value) = key(b, i) else { break };
-                        i = value;
-                    }
-                    continue;
-                }
-            }
-            Some(b'"') => match string(b, i) {
-                StringEnd::Closed(end) => {
-                    i = end;
-                    (sure, sure_depth) = (i, due.len());
-                }
-                StringEnd::Open(end) => {
-                    (sure, sure_depth, tail) = (end, due.len(), "\"");
-                    break;
-                }
-            },
-            Some(_) => match scalar(b, i) {
-                Some(end) => {
-                    i = end;
-                    (sure, sure_depth) = (i, due.len());
-                }
-                None => break,
-            },
-            None => break,
-        }
-        // A value ended before `i`, or a bracket without content is open.
-        let next = loop {
-            i = space(b, i);
-            match (b.get(i), due.last()) {
-                (Some(b','), Some(b'}')) => break key(b, space(b, i + 1)),
-                (Some(b','), Some(_)) => break Some(space(b, i + 1)),
-                (Some(c), Some(close)) if c == close => {
-                    due.pop();
-                    i += 1;
-                    (sure, sure_depth) = (i, due.len());
-                }
-                _ => break None,
-            }
+    let b = text.as_bytes();
+    let mut scanner = Scanner::default();
+    // The last certain place: its offset, and the scanner there.
+    let mut sure = (0, scanner.clone());
+    let mut at = 0;
+    while at < b.len() && scanner.state != ScanState::End {
+        let was = scanner.state;
+        let end = match was {
+            ScanState::Text => event::plain(b, at).max(at + 1),
+            _ => at + 1,
         };
-        match next {
-            Some(value) => i = value,
-            None => break,
+        if was.is_number() && matches!(b[at], b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') {
+            sure = (at, scanner.clone());
+        }
+        let Some(read) = text.get(at..end) else { break };
+        scanner.push(read);
+        if !scanner.is_valid() {
+            break;
+        }
+        let is_sure = match scanner.state {
+            ScanState::FirstKey | ScanState::FirstItem | ScanState::Comma | ScanState::End => {
+                !b[at].is_ascii_whitespace()
+            }
+            ScanState::Text => !scanner.key && !is_half(was, &text[..end]),
+            _ => false,
+        };
+        at = end;
+        if is_sure {
+            sure = (at, scanner.clone());
         }
     }
-    let mut out = String::with_capacity(sure - start + tail.len() + sure_depth);
-    out.push_str(&text[start..sure]);
-    out.push_str(tail);
-    out.extend(due[..sure_depth].iter().rev().map(|c| char::from(*c)));
+    let (end, scanner) = sure;
+    let mut out = text[..end].to_owned();
+    if scanner.state == ScanState::Text {
+        out.push('"');
+    }
+    out.extend((0..scanner.depth).map(|n| {
+        if scanner.objects >> n & 1 == 1 {
+            '}'
+        } else {
+            ']'
+        }
+    }));
     out
 }
 
-/// Reads a key and its colon; returns where the value begins.
-fn key(b: &[u8], at: usize) -> Option<usize> {
-    if b.get(at) != Some(&b'"') {
-        return None;
+/// Whether the escape that ends the text is one half of a surrogate pair whose other half is to
+/// come. `was` is the state before its last byte.
+fn is_half(was: ScanState, text: &str) -> bool {
+    was == ScanState::Hex(1) && matches!(unit(text), 0xd800..=0xdbff)
+}
+
+/// The value of the four hex digits at the end of a text.
+fn unit(text: &str) -> u32 {
+    let digits = text.get(text.len() - 4..).unwrap_or_default();
+    u32::from_str_radix(digits, 16).unwrap_or_default()
+}
+
+/// Reads the arguments of one call once, from their beginning, for those of their bytes that are
+/// certain.
+///
+/// A byte is certain once all later readings of the call begin with it. These wait: the quote that
+/// ends a string and the comma behind it (the text may turn out to have a quote too many, or a
+/// comma too many), brackets that close, numbers and words that may still grow, keys without their
+/// colon, half an escape, half a surrogate pair, the last bracket of all, and a string that may be
+/// taken out of its quotes because its schema asks for an object or array.
+#[derive(Debug, Default)]
+pub struct LiveArguments {
+    /// The byte of the text that is read next.
+    at: usize,
+    scanner: Scanner,
+    doubt: Doubt,
+    /// Whether a string in each open bracket may be taken out of its quotes, the innermost in bit 0.
+    unpacked_items: u128,
+    /// The value that comes next may be taken out of its quotes if it is a string.
+    may_unpack: bool,
+    /// Where the key at hand begins in `held`.
+    key: usize,
+    /// An escape that is not complete, or half a surrogate pair.
+    escape: String,
+    /// What is certain and was not returned.
+    ready: String,
+    /// What is not certain yet, behind `ready`.
+    held: String,
+    /// How many bytes of `ready` were returned before the text began again.
+    returned_before: usize,
+    /// How many bytes were returned.
+    returned: usize,
+}
+
+/// What keeps [`LiveArguments`] from reading on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Doubt {
+    #[default]
+    None,
+    /// Inside a string that may be taken out of its quotes, before the first byte that decides it.
+    Packed,
+    /// Nothing more is certain before the call has ended.
+    Stuck,
+}
+
+impl LiveArguments {
+    /// Whether a byte was returned.
+    pub fn has_begun(&self) -> bool {
+        self.returned > 0
     }
-    let StringEnd::Closed(end) = string(b, at) else {
-        return None;
-    };
-    let colon = space(b, end);
-    (b.get(colon) == Some(&b':')).then(|| space(b, colon + 1))
-}
 
-/// Reads a word, or a number that another byte follows, so that it cannot grow; returns its end.
-fn scalar(b: &[u8], at: usize) -> Option<usize> {
-    let end = b[at..]
-        .iter()
-        .position(|c| b" \t\r\n,]}".contains(c))
-        .map_or(b.len(), |n| at + n);
-    let word = &b[at..end];
-    let whole = [&b"true"[..], b"false", b"null"].contains(&word)
-        || (end < b.len()
-            && std::str::from_utf8(word)
-                .is_ok_and(|w| event::Raw::parse(w).is_ok_and(|v| v.f64().is_some())));
-    whole.then_some(end)
-}
+    /// The bytes that are kept.
+    pub fn kept(&self) -> usize {
+        self.ready.len() + self.held.len() + self.escape.len()
+    }
 
-enum StringEnd {
-    /// The string is closed; the index after the quote.
-    Closed(usize),
-    /// The string is open; the end of what can be shown.
-    Open(usize),
-}
+    /// The text begins again: `{}` was a placeholder.
+    pub fn restart(&mut self) {
+        *self = LiveArguments {
+            returned_before: self.returned,
+            returned: self.returned,
+            ..LiveArguments::default()
+        };
+    }
 
-fn string(b: &[u8], at: usize) -> StringEnd {
-    let mut i = at + 1;
-    // The offset of a high surrogate whose other half has not come.
-    let mut half = None;
-    loop {
-        match b.get(i) {
-            Some(b'"') => return StringEnd::Closed(i + 1),
-            Some(b'\\') => {
-                let length = match b.get(i + 1) {
-                    Some(b'u') => 6,
-                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-                    _ => return StringEnd::Open(half.unwrap_or(i)),
-                };
-                let unit = match b.get(i + 2..i + 6) {
-                    _ if length == 2 => 0,
-                    Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => hex
-                        .iter()
-                        .fold(0, |n, c| n * 16 + char::from(*c).to_digit(16).unwrap_or(0)),
-                    _ => return StringEnd::Open(half.unwrap_or(i)),
-                };
-                half = (0xd800..0xdc00).contains(&unit).then_some(i);
-                i += length;
+    /// Reads on in `text`, which is valid JSON so far and has only grown, up to its end; returns
+    /// the bytes that have become certain, without the white space between tokens. `unpacked`: the
+    /// keys whose strings may be taken out of their quotes.
+    pub fn read(&mut self, text: &str, unpacked: &HashSet<String>) -> String {
+        while self.at < text.len() && self.doubt != Doubt::Stuck {
+            self.step(text, unpacked);
+        }
+        let mut ready = std::mem::take(&mut self.ready);
+        let again = self.returned_before.min(ready.len());
+        self.returned_before -= again;
+        ready.drain(..again);
+        self.returned += ready.len();
+        ready
+    }
+
+    /// Takes the next byte, or a run of plain text.
+    fn step(&mut self, text: &str, unpacked: &HashSet<String>) {
+        let byte = text.as_bytes()[self.at];
+        let (was, is_key) = (self.scanner.state, self.scanner.key);
+        if self.doubt == Doubt::Packed {
+            match byte {
+                b' ' | b'\t' => {}
+                // A bracket, or an escape that may be one.
+                b'{' | b'[' | b'\\' => {
+                    self.doubt = Doubt::Stuck;
+                    return;
+                }
+                _ => {
+                    self.confirm();
+                    self.doubt = Doubt::None;
+                }
             }
-            Some(0..0x20) | None => return StringEnd::Open(half.unwrap_or(i)),
-            Some(_) => {
-                half = None;
-                i += 1;
+        }
+        let mut end = self.at + 1;
+        let is_run = was == ScanState::Text && self.doubt == Doubt::None;
+        if is_run && !matches!(byte, b'"' | b'\\') {
+            end = event::plain(text.as_bytes(), self.at);
+        }
+        let read = &text[self.at..end];
+        self.scanner.push(read);
+        self.at = end;
+        match was {
+            // After half a surrogate pair only its other half may come.
+            ScanState::Text if !self.escape.is_empty() && byte != b'\\' => {
+                self.doubt = Doubt::Stuck
+            }
+            ScanState::Text if byte == b'"' => {
+                if is_key {
+                    let key = &self.held[self.key..];
+                    self.may_unpack =
+                        !unpacked.is_empty() && (key.contains('\\') || unpacked.contains(key));
+                }
+                self.held.push('"');
+            }
+            ScanState::Text if byte != b'\\' => self.text(read),
+            ScanState::Text | ScanState::Escape | ScanState::Hex(_) => self.escape(was, read),
+            _ => self.outside(was, byte),
+        }
+    }
+
+    /// Takes a byte outside strings.
+    fn outside(&mut self, was: ScanState, byte: u8) {
+        let is_value = matches!(was, ScanState::Value | ScanState::FirstItem);
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => {}
+            b'{' | b'[' => {
+                let is_list = byte == b'[';
+                if self.scanner.depth == 1 && is_list {
+                    self.doubt = Doubt::Stuck;
+                    return;
+                }
+                self.confirm();
+                self.ready.push(char::from(byte));
+                self.unpacked_items =
+                    self.unpacked_items << 1 | u128::from(self.may_unpack && is_list);
+            }
+            b'}' | b']' => {
+                self.unpacked_items >>= 1;
+                self.held.push(char::from(byte));
+                if self.scanner.depth == 0 {
+                    self.doubt = Doubt::Stuck;
+                }
+            }
+            b',' => {
+                self.held.push(',');
+                self.may_unpack = self.unpacked_items & 1 == 1;
+            }
+            b':' => {
+                self.held.push(':');
+                self.confirm();
+            }
+            _ if self.scanner.depth == 0 => self.doubt = Doubt::Stuck,
+            b'"' if self.scanner.key => {
+                self.held.push('"');
+                self.key = self.held.len();
+            }
+            b'"' if self.may_unpack => {
+                self.held.push('"');
+                self.doubt = Doubt::Packed;
+            }
+            b'"' => {
+                self.confirm();
+                self.ready.push('"');
+            }
+            _ => {
+                if is_value {
+                    self.confirm();
+                }
+                self.held.push(char::from(byte));
+            }
+        }
+    }
+
+    /// What was held is certain now.
+    fn confirm(&mut self) {
+        self.ready.push_str(&self.held);
+        self.held.clear();
+    }
+
+    /// Takes text of the string at hand. DEL and C1 controls are escaped, as in the final arguments.
+    fn text(&mut self, text: &str) {
+        let out = if self.scanner.key || self.doubt == Doubt::Packed {
+            &mut self.held
+        } else {
+            &mut self.ready
+        };
+        if text.bytes().all(|b| b != 0x7f && b != 0xc2) {
+            out.push_str(text);
+            return;
+        }
+        for c in text.chars() {
+            match c {
+                '\u{7f}'..='\u{9f}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+                _ => out.push(c),
+            }
+        }
+    }
+
+    /// Takes a byte of an escape; `was` is the state before it.
+    fn escape(&mut self, was: ScanState, byte: &str) {
+        let has_half = self.escape.len() >= 6;
+        self.escape.push_str(byte);
+        if was == ScanState::Escape && has_half && byte != "u" {
+            self.doubt = Doubt::Stuck;
+        }
+        if self.scanner.state != ScanState::Text {
+            return;
+        }
+        let unit = if was == ScanState::Hex(1) {
+            unit(&self.escape)
+        } else {
+            0
+        };
+        match (unit, has_half) {
+            (0xd800..=0xdbff, false) => {}
+            // Half a pair: parsers differ on it.
+            (0xdc00..=0xdfff, false) | (0..=0xdbff | 0xe000.., true) => self.doubt = Doubt::Stuck,
+            _ => {
+                let escape = std::mem::take(&mut self.escape);
+                self.text(&escape);
             }
         }
     }
@@ -237,6 +391,61 @@ mod tests {
         #[test]
         fn any_text_has_a_reading(text in "[{}\\[\\],:\"\\\\u1d8tre. \\né-]{0,40}") {
             prop_assert!(event::Raw::parse(&best_reading(&text)).is_ok(), "{}", best_reading(&text));
+        }
+    }
+
+    #[test]
+    fn what_is_certain() {
+        for (text, certain) in [
+            ("", ""),
+            (" \n", ""),
+            ("[1", ""),
+            ("\"{", ""),
+            ("nul", ""),
+            (" {", "{"),
+            ("{}", "{"),
+            ("{ }", "{"),
+            ("{\"ci", "{"),
+            ("{\"city\"", "{"),
+            ("{ \"city\" :", "{\"city\":"),
+            ("{\"city\":\"", "{\"city\":\""),
+            ("{\"city\":\"Par", "{\"city\":\"Par"),
+            ("{\"city\":\"Paris\"", "{\"city\":\"Paris"),
+            ("{\"city\":\"Paris\" , \"n", "{\"city\":\"Paris"),
+            ("{\"city\":\"Paris\" , \"n\":", "{\"city\":\"Paris\",\"n\":"),
+            ("{\"n\":12", "{\"n\":"),
+            ("{\"n\":12,\"m\":", "{\"n\":12,\"m\":"),
+            ("{\"n\":[1,2", "{\"n\":[1,"),
+            ("{\"n\":[1,", "{\"n\":["),
+            ("{\"n\":[true,\"x\",{", "{\"n\":[true,\"x\",{"),
+            ("{\"n\":{}}", "{\"n\":{"),
+            ("{\"n\":[{}],\"m\":nul", "{\"n\":[{}],\"m\":"),
+            ("{\"a\":\"x\\", "{\"a\":\"x"),
+            ("{\"a\":\"x\\n", "{\"a\":\"x\\n"),
+            ("{\"a\":\"x\\u00e", "{\"a\":\"x"),
+            ("{\"a\":\"x\\u00e9", "{\"a\":\"x\\u00e9"),
+            ("{\"a\":\"x\\ud83d\\ude0", "{\"a\":\"x"),
+            ("{\"a\":\"x\\ud83d\\ude00", "{\"a\":\"x\\ud83d\\ude00"),
+            ("{\"a\":\"x\\ud83d!\",\"b\":1", "{\"a\":\"x"),
+            ("{\"a\":\"x\\ude00!\",\"b\":1", "{\"a\":\"x"),
+            ("{\"a\":\"x\u{7f}\u{9b}é", "{\"a\":\"x\\u007f\\u009bé"),
+            ("{\"list\":\"[1", "{\"list\":"),
+            ("{\"list\":\" one", "{\"list\":\" one"),
+            ("{\"list\":[\"[1", "{\"list\":["),
+            ("{\"list\":[{\"o\":\"[1", "{\"list\":[{\"o\":\"[1"),
+            ("{\"other\":\"[1", "{\"other\":\"[1"),
+        ] {
+            let unpacked = HashSet::from(["list".to_owned()]);
+            assert_eq!(
+                LiveArguments::default().read(text, &unpacked),
+                certain,
+                "{text}"
+            );
+            let (mut live, mut got) = (LiveArguments::default(), String::new());
+            for (at, c) in text.char_indices() {
+                got += &live.read(&text[..at + c.len_utf8()], &unpacked);
+            }
+            assert_eq!(got, certain, "{text} in single characters");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Whether JSON that comes in fragments is complete, with one look at each byte.
 
-use crate::Balance;
 use event::MAX_DEPTH;
+use memchr::memchr2;
 
 /// What may come next in the grammar of RFC 8259.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ScanState {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ScanState {
+    #[default]
     Value,
     /// After `[`: a value or `]`.
     FirstItem,
@@ -33,19 +34,27 @@ enum ScanState {
     End,
 }
 
+impl ScanState {
+    /// Whether a number may end here.
+    pub(crate) fn is_number(self) -> bool {
+        use ScanState::{Digits, Fraction, Power, Zero};
+        matches!(self, Zero | Digits | Fraction | Power)
+    }
+}
+
 /// A completeness scanner. It takes a text in any pieces and tells whether the text so far begins a
 /// JSON value, whether that value has ended, and, where the text broke the grammar, whether its
 /// brackets are closed.
 ///
 /// Cloning copies a few words, so a caller can try a fragment on a clone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Scanner {
-    state: ScanState,
-    depth: u32,
+    pub(crate) state: ScanState,
+    pub(crate) depth: u32,
     /// Bit 0: the innermost open bracket is an object's.
-    objects: u128,
+    pub(crate) objects: u128,
     /// The text inside [`ScanState::Text`] is a key.
-    key: bool,
+    pub(crate) key: bool,
     /// The first byte of the value.
     first: u8,
     /// The value has members or items.
@@ -61,20 +70,6 @@ enum ScanStep {
     Again,
     /// The byte breaks the grammar; the state is unchanged.
     Broken,
-}
-
-impl Default for Scanner {
-    fn default() -> Self {
-        Scanner {
-            state: ScanState::Value,
-            depth: 0,
-            objects: 0,
-            key: false,
-            first: 0,
-            filled: false,
-            broken: None,
-        }
-    }
 }
 
 impl Scanner {
@@ -152,14 +147,7 @@ impl Scanner {
 
     /// Whether the text is a complete value if it ends here. Only that can end a number.
     pub fn is_whole(&self) -> bool {
-        let ended = matches!(
-            self.state,
-            ScanState::End
-                | ScanState::Zero
-                | ScanState::Digits
-                | ScanState::Fraction
-                | ScanState::Power
-        );
+        let ended = self.state == ScanState::End || self.state.is_number();
         self.is_valid() && self.depth == 0 && ended
     }
 
@@ -322,6 +310,97 @@ impl Scanner {
     }
 }
 
+/// Where a JSON value ends, by its brackets and quotes alone: an object, an array or a string. It
+/// takes the bytes in any pieces.
+///
+/// Models write JSON that is nearly right: a raw newline in a string, a comma too many. So the
+/// grammar does not count here. A bracket or a marker inside a string closes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Balance {
+    depth: u32,
+    text: bool,
+    escape: bool,
+}
+
+impl Balance {
+    /// Whether this byte begins an object, an array or a string. Other values end without a mark of
+    /// their own.
+    pub fn begins(byte: u8) -> bool {
+        matches!(byte, b'{' | b'[' | b'"')
+    }
+
+    /// The state inside `depth` brackets; `text`: inside a string; `escape`: after a backslash in
+    /// it.
+    fn within(depth: u32, text: bool, escape: bool) -> Balance {
+        Balance {
+            depth,
+            text,
+            escape,
+        }
+    }
+
+    /// Whether a bracket or a quote is open.
+    fn is_open(&self) -> bool {
+        self.depth > 0 || self.text
+    }
+
+    /// Takes the next bytes, past the end of the value and of further ones.
+    fn count(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = self.push(bytes) {
+            bytes = &bytes[end..];
+        }
+    }
+
+    /// Takes the next bytes; the first of all is the value's own. Returns the index after the
+    /// value's last byte, once that has come.
+    pub fn push(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut i = 0;
+        while i < bytes.len() {
+            if self.escape {
+                self.escape = false;
+                i += 1;
+                continue;
+            }
+            if self.text {
+                let at = end_of_run(&bytes[i..])?;
+                i += at + 1;
+                if bytes[i - 1] == b'\\' {
+                    self.escape = true;
+                } else {
+                    self.text = false;
+                    if self.depth == 0 {
+                        return Some(i);
+                    }
+                }
+                continue;
+            }
+            match bytes[i] {
+                b'"' => self.text = true,
+                b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 0 {
+                        return Some(i + 1);
+                    }
+                }
+                _ => {}
+            }
+            i += 1;
+        }
+        None
+    }
+}
+
+/// The next quote or backslash. `memchr2` pays from about 32 bytes on, and deltas are often
+/// shorter.
+#[inline]
+fn end_of_run(bytes: &[u8]) -> Option<usize> {
+    if bytes.len() < 32 {
+        return bytes.iter().position(|c| matches!(c, b'"' | b'\\'));
+    }
+    memchr2(b'"', b'\\', bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -426,5 +505,23 @@ mod tests {
         assert!(scan("").is_closed() && scan("").is_blank());
         let deep = scan(&"[".repeat(100_000));
         assert!(!deep.is_valid() && !deep.is_closed());
+    }
+
+    #[test]
+    fn ends_where_the_value_does_for_every_cut() {
+        for (text, end) in [
+            (r#"{"a":"}\"</x>"} rest"#, Some(15)),
+            ("[1,{\"b\":[]}],", Some(12)),
+            (r#""a\\"x"#, Some(5)),
+            ("{\"a\":\"l1\nl2\"}", Some(13)),
+            ("{\"a\":", None),
+        ] {
+            for cut in 0..=text.len() {
+                let mut b = Balance::default();
+                let first = b.push(&text.as_bytes()[..cut]);
+                let got = first.or_else(|| b.push(&text.as_bytes()[cut..]).map(|n| cut + n));
+                assert_eq!(got, end, "{text} cut at {cut}");
+            }
+        }
     }
 }

@@ -1,28 +1,16 @@
 //! JSON Schema for tool arguments. Schemas come from strangers (a server of tools, a stream), so
 //! nothing is fetched, sizes and costs are bounded, and patterns match in linear time.
 
-mod absent;
-mod cost;
-mod error;
-mod misfit;
-mod references;
-mod size;
-#[cfg(test)]
-mod tests;
-
-pub use error::SchemaError;
-pub use misfit::{Misfit, Violation};
-
-use crate::{Repair, Repaired, Shape, ValueType, apply, check};
-use absent::leave_out_nulls;
+use crate::{JsonError, JsonType, Repair, Repaired, Shape, ValueType, apply, check};
+use cost::Size;
 use event::Raw;
-use jsonschema::error::ValidationErrorKind;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
-use misfit::{cut, short};
 use serde_json::Value;
-use size::Size;
 use std::collections::HashSet;
 use std::sync::OnceLock;
+
+mod cost;
 
 /// The largest compiled pattern, in bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
@@ -316,4 +304,290 @@ fn invalid(error: &ValidationError<'_>) -> String {
     } else {
         format!("{path}: {what}")
     })
+}
+
+/// Why a schema cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// The text is not JSON.
+    #[error("the schema is not JSON: {0}")]
+    Syntax(String),
+    /// A `$ref` that does not begin with `#`.
+    #[error("the schema refers to {0}, only references inside the schema (#/…) are followed")]
+    Remote(String),
+    /// It nests too deep, or has too many parts or too much text in patterns.
+    #[error("the schema is too large: {0}")]
+    TooLarge(&'static str),
+    /// A validation could take too many steps, see `schema/cost.rs`.
+    #[error("the schema is too complex: {0}, use fewer references and alternatives")]
+    TooComplex(&'static str),
+    /// It is not a JSON Schema, or a pattern cannot be matched in linear time.
+    #[error("the schema is not valid: {0}")]
+    Invalid(String),
+}
+
+/// How many members are looked up: each costs a walk over the schema. Members beyond these stay.
+const LOOKED_UP: u32 = 100_000;
+
+/// Removes the members that count as missing from a value, at any depth. Returns whether there were
+/// any.
+fn leave_out_nulls(value: &mut Value, typed: &ValueType<'_>) -> bool {
+    Nulls {
+        left: LOOKED_UP,
+        found: false,
+    }
+    .leave_out(value, typed)
+}
+
+struct Nulls {
+    left: u32,
+    found: bool,
+}
+
+impl Nulls {
+    fn leave_out(mut self, value: &mut Value, typed: &ValueType<'_>) -> bool {
+        self.visit(value, typed);
+        self.found
+    }
+
+    fn visit(&mut self, value: &mut Value, typed: &ValueType<'_>) {
+        match value {
+            Value::Object(members) => members.retain(|key, member| {
+                if !matches!(member, Value::Null | Value::Object(_) | Value::Array(_))
+                    || self.left == 0
+                {
+                    return true;
+                }
+                self.left -= 1;
+                if !member.is_null() {
+                    self.visit(member, &typed.property(key));
+                    return true;
+                }
+                let stays = !typed.declares(key) || typed.property(key).allows(JsonType::Null);
+                self.found |= !stays;
+                stays
+            }),
+            Value::Array(items) => {
+                let typed = typed.items();
+                if typed.is_known() {
+                    items.iter_mut().for_each(|item| self.visit(item, &typed));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How many violations are listed.
+const TOLD: usize = 5;
+/// The longest quote of a value, in characters.
+const QUOTED: usize = 60;
+/// The longest message, in characters.
+const MESSAGE: usize = 240;
+
+/// One violation of a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where, as a JSON pointer into the arguments; empty for the arguments as a whole.
+    pub path: String,
+    /// What the value must be.
+    pub message: String,
+}
+
+/// Why arguments do not fit: at most five violations. Its `Display` is one line:
+/// `/city: is required; /days: must be …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The first violations.
+    pub violations: Vec<Violation>,
+    /// How many further violations there are.
+    pub more: usize,
+}
+
+impl std::fmt::Display for Misfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (n, v) in self.violations.iter().enumerate() {
+            let (comma, colon) = (
+                if n > 0 { "; " } else { "" },
+                if v.path.is_empty() { "" } else { ": " },
+            );
+            write!(f, "{comma}{}{colon}{}", v.path, v.message)?;
+        }
+        if self.more > 0 {
+            write!(f, "; and {} more", self.more)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Misfit {}
+
+impl Misfit {
+    fn at_root(message: &str) -> Misfit {
+        Misfit {
+            violations: vec![Violation {
+                path: String::new(),
+                message: cut(message, MESSAGE),
+            }],
+            more: 0,
+        }
+    }
+
+    fn json(error: &JsonError) -> Misfit {
+        Misfit::at_root(&error.to_string())
+    }
+
+    /// Why `value` is not valid; `known` are the parameters' names.
+    fn explain(validator: &Validator, value: &Value, known: Vec<&str>) -> Misfit {
+        let mut misfit = Misfit {
+            violations: Vec::new(),
+            more: 0,
+        };
+        for error in validator.iter_errors(value) {
+            for violation in violations(&error, &known) {
+                if misfit.violations.len() < TOLD {
+                    misfit.violations.push(violation);
+                } else {
+                    misfit.more += 1;
+                }
+            }
+        }
+        misfit
+    }
+}
+
+fn violations(error: &ValidationError<'_>, known: &[&str]) -> Vec<Violation> {
+    let path = error.instance_path().to_string();
+    let at = |name: &str, message: String| Violation {
+        path: cut(
+            &format!("{path}/{}", name.replace('~', "~0").replace('/', "~1")),
+            MESSAGE,
+        ),
+        message,
+    };
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            vec![at(
+                property.as_str().unwrap_or_default(),
+                "is required".to_owned(),
+            )]
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            let hint = if path.is_empty() && !known.is_empty() {
+                format!(", known are {}", known.join(", "))
+            } else {
+                String::new()
+            };
+            unexpected
+                .iter()
+                .map(|name| at(name, cut(&format!("is not a parameter{hint}"), MESSAGE)))
+                .collect()
+        }
+        _ => vec![Violation {
+            path: cut(&path, MESSAGE),
+            message: cut(&message(error), MESSAGE),
+        }],
+    }
+}
+
+fn message(error: &ValidationError<'_>) -> String {
+    let given = cut(&error.instance().to_string(), QUOTED);
+    match error.kind() {
+        ValidationErrorKind::Type { kind } => {
+            let wanted = match kind {
+                TypeKind::Single(one) => one.to_string(),
+                TypeKind::Multiple(many) => many
+                    .iter()
+                    .map(|t| t.to_string())
+                    .collect::<Vec<_>>()
+                    .join(" or "),
+            };
+            format!("must be {wanted}, not {given}")
+        }
+        ValidationErrorKind::Enum { options } => {
+            format!(
+                "must be one of {}, not {given}",
+                cut(&options.to_string(), 2 * QUOTED)
+            )
+        }
+        ValidationErrorKind::Constant { expected_value } => {
+            format!(
+                "must be {}, not {given}",
+                cut(&expected_value.to_string(), QUOTED)
+            )
+        }
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            let forms: Vec<_> = context
+                .iter()
+                .filter_map(|errors| errors.first())
+                .take(3)
+                .map(|e| cut(&message(e), QUOTED))
+                .collect();
+            format!("fits none of the allowed forms ({})", forms.join("; or "))
+        }
+        _ => format!(
+            "{}, given {given}",
+            cut(&error.masked().to_string(), 2 * QUOTED)
+        ),
+    }
+}
+
+/// The first 300 characters of a text.
+fn short(text: &str) -> String {
+    cut(text, 300)
+}
+
+/// The first `max` characters of a text, with `…` if there are more.
+fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_null_that_is_declared_and_not_allowed_counts_as_missing() {
+        let schema = json!({
+            "$defs": {"point": {"type": "object", "properties": {"x": {"type": "number"}, "label": {"type": ["string", "null"]}}}},
+            "properties": {
+                "unit": {"enum": ["C", "F"]}, "note": {"type": "string", "nullable": true}, "any": {}, "at": {"$ref": "#/$defs/point"},
+                "path": {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/point"}, {"type": "null"}]}},
+                "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "by": {"additionalProperties": {"$ref": "#/$defs/point"}},
+            },
+            "oneOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}],
+        });
+        for (before, after) in [
+            (
+                json!({"unit": null, "note": null, "any": null, "maybe": null, "other": null}),
+                json!({"note": null, "any": null, "maybe": null, "other": null}),
+            ),
+            (
+                json!({"at": {"x": null, "label": null}}),
+                json!({"at": {"label": null}}),
+            ),
+            (json!({"at": null, "path": null}), json!({})),
+            (
+                json!({"path": [{"x": null}, null, {"x": 1}]}),
+                json!({"path": [{}, null, {"x": 1}]}),
+            ),
+            (
+                json!({"by": {"p": {"x": null}, "q": null}}),
+                json!({"by": {"p": {}, "q": null}}),
+            ),
+            (json!({"a": "x", "b": null}), json!({"a": "x"})),
+        ] {
+            let mut value = before.clone();
+            assert_eq!(
+                leave_out_nulls(&mut value, &ValueType::new(&schema)),
+                before != after
+            );
+            assert_eq!(value, after, "{before}");
+        }
+    }
 }

@@ -1,21 +1,15 @@
 //! The tools of a request: one reader for every shape of list, and what their schemas say of
 //! arguments.
 
-mod entry;
-mod error;
-mod shape;
-#[cfg(test)]
-mod tests;
-
-pub use entry::{NO_PARAMETERS, ProviderTool, ToolEntry};
-pub use error::{ToolFault, ToolPlace, ToolsError};
-
-use crate::{Misfit, Schema, SchemaError, ValueType, check};
-use event::Raw;
+use crate::{JsonError, Misfit, Schema, SchemaError, ValueType, check};
+use event::{Object, Raw};
 use serde_json::Value;
 use shape::EntryShape;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::OnceLock;
+
+mod shape;
 
 /// The tools of a list, in its order. A schema is compiled when it is first needed.
 #[derive(Debug, Default)]
@@ -287,4 +281,134 @@ fn lists(text: &str) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError> {
         Some(list) if !list.is_array() => Err(ToolsError::NoArray),
         list => Ok((list, servers)),
     }
+}
+
+/// The schema of a tool that describes no arguments, as providers that require one take it.
+pub const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+
+/// A tool that its caller runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolEntry {
+    /// Its name, see [`crate::is_name`].
+    pub name: String,
+    /// What it is for, in words for the model.
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments: an object, byte for byte as it was written.
+    pub parameters: Option<String>,
+    /// Whether the provider is asked to make arguments fit the schema.
+    pub strict: Option<bool>,
+    /// The whole entry as it was written; of Gemini's entries, the one declaration.
+    pub text: String,
+}
+
+/// A tool that the provider runs itself, such as its web search. It goes into a request as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderTool {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// The entry as JSON on one line.
+    pub text: String,
+}
+
+impl ToolEntry {
+    /// The schema for a request: [`NO_PARAMETERS`] in place of a missing or an empty one.
+    pub fn schema(&self) -> &str {
+        let text = self.parameters.as_deref().unwrap_or_default();
+        if event::Raw::parse(text).is_ok_and(|schema| schema.entries().next().is_some()) {
+            text
+        } else {
+            NO_PARAMETERS
+        }
+    }
+
+    /// Writes the members of the entry in OpenAI's shape: `{"type":"function","function":{…}}`.
+    pub fn write_openai(&self, entry: &mut Object<'_>) {
+        entry
+            .str("type", "function")
+            .object("function", |function| {
+                function
+                    .str("name", &self.name)
+                    .maybe_str("description", self.description.as_deref());
+                function.minified("parameters", self.schema());
+                if let Some(strict) = self.strict {
+                    function.bool("strict", strict);
+                }
+            });
+    }
+}
+
+/// Which tool of a list. Displayed as `tool 2 ("get_weather")`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolPlace {
+    /// Its place among the tools, from 1.
+    pub number: usize,
+    /// Its name, if that could be read.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for ToolPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tool {}", self.number)?;
+        self.name
+            .as_ref()
+            .map_or(Ok(()), |name| write!(f, " ({name:?})"))
+    }
+}
+
+/// Why a list of tools cannot be used: one line with the remedy. The caller puts the name of the
+/// file before it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolsError {
+    /// The text is not JSON.
+    #[error("not JSON: {0}, mend it there")]
+    Syntax(String),
+    /// Two parsers could read the text differently.
+    #[error("{0}, mend it there")]
+    Ambiguous(JsonError),
+    /// Neither an array nor an object.
+    #[error(
+        "neither an array of tools nor an object with one, write an array of tools: [{{\"type\":\"function\",…}}]"
+    )]
+    NoList,
+    /// An object whose `tools` is missing or not an array.
+    #[error(
+        "an object without an array of tools, write {{\"tools\":[…]}} or write an array of tools alone"
+    )]
+    NoArray,
+    /// Servers of tools, which the reader does not start; the name of the first.
+    #[error("mcpServers{} is for tool-exec alone, which prints the tools of the servers too: tool-exec --tools FILE --list >LIST; give LIST here", .0.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default())]
+    Servers(Option<String>),
+    /// One tool.
+    #[error("{0}: {1}")]
+    Tool(ToolPlace, ToolFault),
+}
+
+/// What is wrong with one tool of a list.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolFault {
+    /// The entry is not an object.
+    #[error("not an object, write {{\"name\":…,\"parameters\":…}}")]
+    NotAnObject,
+    /// A member of this name is not an object (`function`) or not an array
+    /// (`functionDeclarations`).
+    #[error("{0} is not {1}")]
+    Member(&'static str, &'static str),
+    /// The name is missing, empty or not a string.
+    #[error("it has no name, add \"name\"")]
+    NoName,
+    /// See [`crate::is_name`].
+    #[error("the name must be 1 to 128 of A-Z a-z 0-9 _ . -, rename it")]
+    Name,
+    /// A tool before it has the same name, so the name would not tell which schema counts.
+    #[error("another tool has this name, rename one of them")]
+    Twice,
+    /// Parameters under two of the keys that hold them.
+    #[error("it has two schemas, keep one of {0} and {1}")]
+    Schemas(&'static str, &'static str),
+    /// The parameters under this key are not an object.
+    #[error("{0} is not an object, write a JSON Schema there")]
+    NoSchema(&'static str),
+    /// The schema cannot be compiled.
+    #[error("parameters: {0}")]
+    Schema(#[from] SchemaError),
 }

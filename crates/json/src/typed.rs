@@ -4,7 +4,8 @@
 //! Nothing is validated here: the schema only decides how the text is read. No number is converted,
 //! so no digit is lost.
 
-use crate::python;
+use crate::lex::{pieces, with_valid_strings};
+use crate::{JsonError, Literal, Notation, Progress, check};
 use event::Raw;
 use serde_json::{Map, Value};
 
@@ -364,7 +365,7 @@ fn read(kind: JsonType, text: &str, bare: &str, out: &mut String) -> bool {
                 return false;
             }
             if Raw::parse(bare).is_err() {
-                return python::value(bare, out);
+                return nearly_json(bare, out);
             }
             bare
         }
@@ -389,5 +390,71 @@ fn is_whole(number: &str) -> bool {
     fraction.bytes().all(|c| c == b'0') && !power.starts_with('-')
 }
 
+/// Appends the JSON of `text`, which is one value without white space round it. Returns `false`,
+/// and appends nothing, if `text` is neither JSON nor a literal of Python. Numbers in JSON's
+/// notation keep their digits.
+fn nearly_json(text: &str, out: &mut String) -> bool {
+    let json = with_valid_strings(&pieces(text));
+    if Raw::parse(&json).is_ok() {
+        out.push_str(&json);
+        return true;
+    }
+    let start = out.len();
+    let is_whole = Literal::value(Notation::Python).push(text, out) == Progress::End(text.len())
+        && !matches!(check(&out[start..]), Err(JsonError::LoneSurrogate { .. }));
+    if !is_whole {
+        out.truncate(start);
+    }
+    is_whole
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+
+    fn json(text: &str) -> Option<String> {
+        let mut out = String::from("x");
+        let whole = super::nearly_json(text, &mut out);
+        assert!(whole || out == "x", "{out}");
+        whole.then(|| out[1..].to_owned())
+    }
+
+    #[test]
+    fn literals() {
+        for (text, expected) in [
+            ("{'a': [1, 2.50,], 'b': {}}", r#"{"a":[1,2.50],"b":{}}"#),
+            ("{'a': (0x10, 1_000, u'b' 'c')}", r#"{"a":[16,1000,"bc"]}"#),
+            (
+                "[\"two\nlines\", \"C:\\x\\/\"]",
+                r#"["two\nlines", "C:\\x\/"]"#,
+            ),
+            (
+                "['\\u00e9\\ud83d\\ude00\\x1b', '日本']",
+                r#"["é\ud83d\ude00\u001b","日本"]"#,
+            ),
+            ("[\"a\u{7f}\"]", r#"["a\u007f"]"#),
+            ("()", "[]"),
+        ] {
+            assert_eq!(json(text).as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_else() {
+        let deep = "[".repeat(100_000);
+        for text in [
+            "{'a' 1}",
+            "{a: 1}",
+            "[1 2]",
+            "[,]",
+            "['a",
+            "[0xg]",
+            "[1]]",
+            "['\\ud83d']",
+            "{'a':1}}",
+            "",
+            &deep,
+        ] {
+            assert_eq!(json(text), None, "{text:.20}");
+        }
+    }
+}

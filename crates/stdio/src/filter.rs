@@ -1,8 +1,10 @@
 //! A filter: a machine for each stream of the input.
 
-use crate::{Demux, Emit, Failure, Filter, LineHandler, LineWriter, Outcome, RawLines, drive};
+use crate::{Demux, Emit, Failure, Filter, LineHandler, LineWriter, Outcome, drive};
 use event::payload::Warning;
 use event::{Event, Kind, Machine, Payload, Sink};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Runs a machine for each stream of the input until it ends, the answer is known, or a signal
 /// comes.
@@ -22,7 +24,7 @@ impl<M: Machine> LineHandler for Demux<M> {
             event.stream().map(|s| s.text()),
             event.t().map(|t| t.text()),
         );
-        let is_settled = self.push(
+        self.push(
             event,
             &mut MachineSink {
                 out,
@@ -31,11 +33,7 @@ impl<M: Machine> LineHandler for Demux<M> {
                 t,
                 lost: false,
             },
-        );
-        if let Some(lines) = &self.lines {
-            put_lines(lines, out);
-        }
-        is_settled
+        )
     }
 
     fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>) {
@@ -56,17 +54,63 @@ impl<M: Machine> LineHandler for Demux<M> {
                 lost: false,
             });
         }
-        if let Some(lines) = &self.lines {
-            put_lines(lines, out);
+    }
+}
+
+/// Lines that machines write beside their events, for answers of another form.
+#[derive(Clone, Debug, Default)]
+pub struct RawLines(Rc<RefCell<Vec<String>>>);
+
+impl RawLines {
+    /// Adds a line, without its line feed.
+    pub fn push(&self, line: impl Into<String>) {
+        self.0.borrow_mut().push(line.into());
+    }
+
+    fn write(&self, out: &mut LineWriter<'_>) {
+        for line in self.0.take() {
+            if out.options.emit != Emit::Nothing {
+                out.line(&line);
+            }
         }
     }
 }
 
-fn put_lines(lines: &RawLines, out: &mut LineWriter<'_>) {
-    for line in lines.take() {
-        if out.options.emit != Emit::Nothing {
-            out.line(&line);
-        }
+/// As [`filter`]; the lines that the machines push to `lines` follow what they write for an event.
+///
+/// # Errors
+/// As [`filter`].
+pub fn filter_with_lines<M: Machine>(
+    options: &Filter,
+    machines: &mut Demux<M>,
+    lines: &RawLines,
+) -> Result<Outcome, Failure> {
+    drive(options, &mut WithLines { machines, lines })
+}
+
+struct WithLines<'l, M> {
+    machines: &'l mut Demux<M>,
+    lines: &'l RawLines,
+}
+
+impl<M: Machine> LineHandler for WithLines<'_, M> {
+    fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
+        let is_settled = self.machines.event(event, at, out);
+        self.lines.write(out);
+        is_settled
+    }
+
+    fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>) {
+        self.machines.blank(at, out);
+    }
+
+    fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
+        self.machines.bad_line(warning, out);
+    }
+
+    fn finish(&mut self, out: &mut LineWriter<'_>) {
+        LineHandler::finish(self.machines, out);
+        self.lines.write(out);
     }
 }
 

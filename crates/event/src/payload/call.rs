@@ -1,7 +1,50 @@
-//! Calls, from a checker's decision to a retraction.
+//! Calls: their deltas, the decision of a checker, and their runs.
 
-use super::field::{As, Codec, Describe, Flag, Value, one_of, payload};
-use crate::{Json, Object, Raw, Text};
+use super::field::*;
+
+/// The next fragment of a call's arguments. An object counts as its text.
+#[derive(Debug)]
+pub(crate) struct Fragment;
+
+impl<'a> Codec<'a, Option<Text<'a>>> for Fragment {
+    const ALWAYS: bool = false;
+    const SCHEMA: &'static str = r#""type":["string","object"]"#;
+
+    #[inline]
+    fn read(value: Raw<'a>) -> Option<Text<'a>> {
+        Text::of(value).or_else(|| value.is_object().then(|| value.text().into()))
+    }
+
+    #[inline(always)]
+    fn read_member(member: Member<'a>) -> Option<Text<'a>> {
+        Text::of_member(member).or_else(|| Self::read(member.value()))
+    }
+
+    #[inline]
+    fn write(value: &Option<Text<'a>>, key: &'static str, o: &mut Object<'_>) {
+        Plain::write(value, key, o);
+    }
+}
+
+payload! {
+    /// The next piece of a tool call.
+    ToolCallDelta<'a> {
+        /// The provider's label for the call; not a position.
+        index: Option<i64>,
+        /// The provider's id of the call.
+        tool_id: Option<Text<'a>>,
+        /// The tool's name, or a piece of it.
+        tool_name: Option<Text<'a>>,
+        /// The next fragment of the arguments, never the text so far. An object counts as its text.
+        arguments: Option<Text<'a>> as Fragment,
+        /// The provider closed the call's block.
+        done: bool as Flag,
+        /// The call was written as text: in its first event.
+        from_text: bool as Flag,
+        /// Opaque data that must go back to the same provider.
+        provider: Option<Json<'a>>,
+    }
+}
 
 payload! {
     /// What a checker found.
@@ -24,42 +67,16 @@ payload! {
     }
 }
 
-/// How certain it is that a call is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Commit {
-    /// The top-level `{…}` of the arguments has closed.
-    Balanced,
-    /// The provider closed the call's block, or a later call began after this one was balanced.
-    Sealed,
-    /// The stream ended with a finish reason that means the model had finished.
-    Final,
-}
-
-impl Commit {
-    const ALL: [Commit; 3] = [Commit::Balanced, Commit::Sealed, Commit::Final];
-
-    /// The value of `commit`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Commit::Balanced => "balanced",
-            Commit::Sealed => "sealed",
-            Commit::Final => "final",
-        }
-    }
-}
-
-impl<'a> Value<'a> for Commit {
-    fn read(value: Raw<'a>) -> Option<Self> {
-        let name = value.str()?;
-        Self::ALL.into_iter().find(|commit| commit.name() == name)
-    }
-
-    fn write(self, out: &mut Vec<u8>) {
-        Text::from(self.name()).write(out);
-    }
-
-    fn schema(o: &mut Object<'_>) {
-        one_of(o, Self::ALL.map(Commit::name));
+words! {
+    /// How certain it is that a call is complete.
+    #[derive(PartialOrd, Ord)]
+    Commit {
+        /// The top-level `{…}` of the arguments has closed.
+        Balanced = "balanced",
+        /// The provider closed the call's block, or a later call began after this one was balanced.
+        Sealed = "sealed",
+        /// The stream ended with a finish reason that means the model had finished.
+        Final = "final",
     }
 }
 
@@ -69,6 +86,7 @@ pub(crate) struct Arguments;
 
 impl<'a> Codec<'a, Option<Json<'a>>> for Arguments {
     const ALWAYS: bool = true;
+    const SCHEMA: &'static str = r#""type":["object","null"]"#;
 
     fn read(value: Raw<'a>) -> Option<Json<'a>> {
         Json::read(value)
@@ -76,28 +94,6 @@ impl<'a> Codec<'a, Option<Json<'a>>> for Arguments {
 
     fn write(value: &Option<Json<'a>>, key: &'static str, o: &mut Object<'_>) {
         value.unwrap_or_default().write(o.member(key));
-    }
-
-    fn schema(o: &mut Object<'_>) {
-        o.array("type", |a| {
-            a.str("object").str("null");
-        });
-    }
-}
-
-/// The edits of a repair.
-#[derive(Debug)]
-pub(crate) struct Repairs;
-
-impl Describe for Repairs {
-    fn schema(o: &mut Object<'_>) {
-        o.str("type", "array").object("items", |o| {
-            o.str("type", "object").object("properties", |o| {
-                o.object("offset", u64::schema).object("kind", Text::schema);
-                o.object("before", Text::schema)
-                    .object("after", Text::schema);
-            });
-        });
     }
 }
 
@@ -111,6 +107,9 @@ pub struct CallError<'a> {
 }
 
 impl<'a> Value<'a> for CallError<'a> {
+    const SCHEMA: &'static str = r#""type":"object","properties":{"code":{"type":"string"},"message":{"type":"string"}},
+        "required":["code","message"]"#;
+
     fn read(value: Raw<'a>) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Text::of).unwrap_or_default();
         (!value.is_null()).then(|| CallError {
@@ -124,16 +123,6 @@ impl<'a> Value<'a> for CallError<'a> {
         self.code.write(o.member("\"code\":"));
         self.message.write(o.member("\"message\":"));
         o.close();
-    }
-
-    fn schema(o: &mut Object<'_>) {
-        o.str("type", "object").object("properties", |o| {
-            o.object("code", Text::schema)
-                .object("message", Text::schema);
-        });
-        o.array("required", |a| {
-            a.str("code").str("message");
-        });
     }
 }
 
@@ -151,7 +140,8 @@ payload! {
         /// How certain it is that the call is complete; absent with an error.
         commit: Option<Commit>,
         /// The edits of a repair: a list of `{offset, kind, before, after}`.
-        repairs: Option<Json<'a>> as As<Repairs>,
+        repairs: Option<Json<'a>> = r#""type":"array","items":{"type":"object","properties":{"offset":{"type":"integer","minimum":0},
+            "kind":{"type":"string"},"before":{"type":"string"},"after":{"type":"string"}}}"#,
         /// What came, where `arguments` is not exactly that: after a repair, and with an error.
         arguments_text: Option<Text<'a>>,
         /// Why the call must not run.
@@ -185,5 +175,152 @@ payload! {
         tool_id: Option<Text<'a>>,
         /// Why.
         reason: Text<'a>,
+    }
+}
+
+/// The status of a call that has begun to run: `running`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Running;
+
+impl<'a> Value<'a> for Running {
+    const SCHEMA: &'static str = r#""const":"running""#;
+
+    fn read(_: Raw<'a>) -> Option<Self> {
+        Some(Running)
+    }
+
+    fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"running\"");
+    }
+}
+
+words! {
+    /// What a person or a rule answered to a call.
+    #[derive(Default)]
+    Verdict {
+        /// The call may run.
+        #[default]
+        Approved = "approved",
+        /// The call must not run.
+        Denied = "denied",
+        /// The call ran in an earlier run, and a person gives its result.
+        Answered = "answered",
+    }
+}
+
+payload! {
+    /// A person or a rule has answered whether a call may run. A record for people: it grants
+    /// nothing to a later run.
+    Approval<'a> {
+        /// The id of its call.
+        tool_id: Text<'a>,
+        /// The tool's name.
+        tool_name: Text<'a>,
+        /// The hash of the call: of its stream, its id, the tool's name and definition, and the
+        /// arguments.
+        hash: Text<'a>,
+        /// `approved` or `denied`.
+        decision: Text<'a> = Verdict::SCHEMA,
+        /// The name of the user who runs `tool-exec`, or the user's number.
+        by: Text<'a>,
+        /// How the answer was given: `terminal` (asked there), `option` (`--approve-call`,
+        /// `--deny-call`) or `policy` (a rule).
+        source: Text<'a> = one_of!("terminal" "option" "policy"),
+        /// Milliseconds since 1970.
+        timestamp: Option<u64>,
+    }
+}
+
+payload! {
+    /// A call is about to run.
+    ToolUse<'a> {
+        /// The tool's name.
+        tool_name: Text<'a>,
+        /// The id of its call.
+        tool_id: Text<'a>,
+        /// Always `running`.
+        status: Running,
+        /// The arguments on one short line, for people.
+        input_summary: Text<'a> as Loose,
+        /// Milliseconds since 1970.
+        timestamp: Option<u64>,
+    }
+}
+
+payload! {
+    /// A piece of a tool's output as it appears, or how far it has come.
+    ToolProgress<'a> {
+        /// The id of its call.
+        tool_id: Text<'a>,
+        /// The tool's name.
+        tool_name: Text<'a>,
+        /// How far it has come, from 0 to 1.
+        progress: Option<f64>,
+        /// A piece of output.
+        text: Text<'a> as Loose,
+    }
+}
+
+words! {
+    /// How a call ended.
+    Status {
+        /// The tool did what it was asked for.
+        Success = "success",
+        /// The tool failed.
+        Error = "error",
+        /// The tool took too long.
+        Timeout = "timeout",
+        /// A person or a rule refused the call.
+        Denied = "denied",
+        /// The call was retracted, or the run was stopped.
+        Cancelled = "cancelled",
+        /// The arguments cannot be used.
+        Invalid = "invalid",
+        /// No tool has this name.
+        UnknownTool = "unknown_tool",
+        /// The call waits for an approval.
+        Pending = "pending",
+    }
+}
+
+payload! {
+    /// The result of a call.
+    ToolResult<'a> {
+        /// The id of its call.
+        tool_id: Text<'a>,
+        /// The tool's name.
+        tool_name: Text<'a>,
+        /// How the call ended: `success`, `error`, `timeout`, `denied`, `cancelled`, `invalid`,
+        /// `unknown_tool` or `pending`.
+        status: Text<'a> = Status::SCHEMA,
+        /// What the model gets to read.
+        output: Text<'a> as Loose,
+        /// One line for people.
+        output_summary: Text<'a> as Loose,
+        /// Bytes of standard output, before anything was cut.
+        output_bytes: u64,
+        /// Some of the output is left out of `output`.
+        truncated: bool,
+        /// The file that holds the whole standard output, but for secrets.
+        output_file: Option<Text<'a>>,
+        /// The output is binary data, which `output` describes.
+        binary: bool as Flag,
+        /// It was taken from the cache.
+        cached: bool,
+        /// Some bytes were not UTF-8, or U+0000; each reads U+FFFD.
+        replaced: bool as Flag,
+        /// It was taken from the log.
+        resumed: bool as Flag,
+        /// The exit status of the command; 128 and the signal's number when a signal ended it.
+        exit_code: Option<i64>,
+        /// How long the command ran.
+        duration_ms: Option<Millis>,
+        /// Milliseconds since 1970.
+        timestamp: Option<u64>,
+        /// It is the turn's final answer.
+        return_directly: bool as Flag,
+        /// The hash of a pending call, with which a person's answer names it:
+        /// `--approve-call ID:HASH`.
+        hash: Option<Text<'a>>,
     }
 }

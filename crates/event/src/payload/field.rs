@@ -1,14 +1,35 @@
 //! The fields of an event kind, described once: [`payload`] makes of a list of fields the struct,
 //! its reader, its writer and its schema.
 
-use crate::slot::Member;
-use crate::{Json, Object, Raw, Text};
-use std::marker::PhantomData;
+pub(crate) use crate::line::{Field, Member, Members};
+pub(crate) use crate::{Json, Object, Raw, Text};
+
+/// An event kind, made by [`payload`].
+pub(crate) trait Fields<'a>: Default {
+    /// Its description, for the schema.
+    const SCHEMA: KindSchema;
+
+    /// Takes a field, if it is one of this kind's.
+    fn take(&mut self, member: Member<'a>);
+
+    /// Writes the fields.
+    fn write(&self, o: &mut Object<'_>);
+
+    /// Reads the fields of a line.
+    #[inline(always)]
+    fn of_line(members: Members<'a>) -> Self {
+        let mut payload = Self::default();
+        members.iter().for_each(|member| payload.take(member));
+        payload
+    }
+}
 
 /// How a field of type `T` is read, written and described.
 pub(crate) trait Codec<'a, T> {
     /// Whether every event that is written has the field.
     const ALWAYS: bool;
+    /// The members of the JSON Schema of the value.
+    const SCHEMA: &'static str;
     /// Reads a value; one of another type counts as missing.
     fn read(value: Raw<'a>) -> T;
     /// The same of a member of a line.
@@ -18,12 +39,13 @@ pub(crate) trait Codec<'a, T> {
     }
     /// Writes the member, unless there is nothing to write. `key` has its quotes and its colon.
     fn write(value: &T, key: &'static str, o: &mut Object<'_>);
-    /// Writes the JSON Schema of the value.
-    fn schema(o: &mut Object<'_>);
 }
 
 /// A type that has one form in JSON.
 pub(crate) trait Value<'a>: Copy {
+    /// The members of its JSON Schema.
+    const SCHEMA: &'static str;
+
     /// Reads a value of this type.
     fn read(value: Raw<'a>) -> Option<Self>;
     /// The same of a member of a line.
@@ -33,8 +55,6 @@ pub(crate) trait Value<'a>: Copy {
     }
     /// Appends the value.
     fn write(self, out: &mut Vec<u8>);
-    /// Writes its JSON Schema.
-    fn schema(o: &mut Object<'_>);
 }
 
 /// The codec of a field that names none: a value that is always written, or an `Option` that is
@@ -44,6 +64,7 @@ pub(crate) struct Plain;
 
 impl<'a, T: Value<'a> + Default> Codec<'a, T> for Plain {
     const ALWAYS: bool = true;
+    const SCHEMA: &'static str = T::SCHEMA;
 
     #[inline]
     fn read(value: Raw<'a>) -> T {
@@ -59,14 +80,11 @@ impl<'a, T: Value<'a> + Default> Codec<'a, T> for Plain {
     fn write(value: &T, key: &'static str, o: &mut Object<'_>) {
         value.write(o.member(key));
     }
-
-    fn schema(o: &mut Object<'_>) {
-        T::schema(o);
-    }
 }
 
 impl<'a, T: Value<'a>> Codec<'a, Option<T>> for Plain {
     const ALWAYS: bool = false;
+    const SCHEMA: &'static str = T::SCHEMA;
 
     #[inline]
     fn read(value: Raw<'a>) -> Option<T> {
@@ -84,10 +102,6 @@ impl<'a, T: Value<'a>> Codec<'a, Option<T>> for Plain {
             value.write(o.member(key));
         }
     }
-
-    fn schema(o: &mut Object<'_>) {
-        T::schema(o);
-    }
 }
 
 /// A claim that is written only where it is true.
@@ -96,6 +110,7 @@ pub(crate) struct Flag;
 
 impl<'a> Codec<'a, bool> for Flag {
     const ALWAYS: bool = false;
+    const SCHEMA: &'static str = bool::SCHEMA;
 
     #[inline]
     fn read(value: Raw<'a>) -> bool {
@@ -108,10 +123,6 @@ impl<'a> Codec<'a, bool> for Flag {
             value.write(o.member(key));
         }
     }
-
-    fn schema(o: &mut Object<'_>) {
-        bool::schema(o);
-    }
 }
 
 /// A text where other programs may write another value, which counts as its JSON.
@@ -120,6 +131,7 @@ pub(crate) struct Loose;
 
 impl<'a> Codec<'a, Text<'a>> for Loose {
     const ALWAYS: bool = true;
+    const SCHEMA: &'static str = Text::SCHEMA;
 
     fn read(value: Raw<'a>) -> Text<'a> {
         Text::of(value).unwrap_or_else(|| if value.is_null() { "" } else { value.text() }.into())
@@ -128,53 +140,60 @@ impl<'a> Codec<'a, Text<'a>> for Loose {
     fn write(value: &Text<'a>, key: &'static str, o: &mut Object<'_>) {
         Plain::write(value, key, o);
     }
-
-    fn schema(o: &mut Object<'_>) {
-        Text::schema(o);
-    }
 }
 
-/// [`Plain`], with a schema of its own.
-#[derive(Debug)]
-pub(crate) struct As<D>(PhantomData<D>);
-
-/// A schema that is narrower than that of the type.
-pub(crate) trait Describe {
-    /// Writes it.
-    fn schema(o: &mut Object<'_>);
-}
-
-impl<'a, D: Describe, T> Codec<'a, T> for As<D>
-where
-    Plain: Codec<'a, T>,
-{
-    const ALWAYS: bool = <Plain as Codec<'a, T>>::ALWAYS;
-
-    #[inline]
-    fn read(value: Raw<'a>) -> T {
-        Plain::read(value)
-    }
-
-    #[inline]
-    fn write(value: &T, key: &'static str, o: &mut Object<'_>) {
-        Plain::write(value, key, o);
-    }
-
-    fn schema(o: &mut Object<'_>) {
-        D::schema(o);
-    }
-}
-
-/// Writes the schema of a text that is one of `words`.
-pub(crate) fn one_of<'w>(o: &mut Object<'_>, words: impl IntoIterator<Item = &'w str>) {
-    o.array("enum", |list| {
-        for word in words {
-            list.str(word);
+/// Makes an enum whose values are words, each with the word that is written for it.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
         }
-    });
+
+        impl $name {
+            /// The word that is written for it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($name::$variant => $text,)+
+                }
+            }
+
+            /// The value that this word is written for.
+            pub fn of(word: &str) -> Option<Self> {
+                match word {
+                    $($text => Some($name::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl<'a> Value<'a> for $name {
+            const SCHEMA: &'static str = one_of!($($text)+);
+
+            fn read(value: Raw<'a>) -> Option<Self> {
+                Self::of(&value.str()?)
+            }
+
+            fn write(self, out: &mut Vec<u8>) {
+                Text::from(self.name()).write(out);
+            }
+        }
+    };
 }
+pub(crate) use words;
+
+/// The schema of a text that is one of these words.
+macro_rules! one_of {
+    ($first:literal $($word:literal)*) => {
+        concat!("\"enum\":[\"", $first, "\"", $(",\"", $word, "\"",)* "]")
+    };
+}
+pub(crate) use one_of;
 
 impl<'a> Value<'a> for Text<'a> {
+    const SCHEMA: &'static str = r#""type":"string""#;
+
     #[inline]
     fn read(value: Raw<'a>) -> Option<Self> {
         Text::of(value)
@@ -191,13 +210,11 @@ impl<'a> Value<'a> for Text<'a> {
     fn write(self, out: &mut Vec<u8>) {
         Text::write(self, out);
     }
-
-    fn schema(o: &mut Object<'_>) {
-        o.str("type", "string");
-    }
 }
 
 impl<'a> Value<'a> for Json<'a> {
+    const SCHEMA: &'static str = "";
+
     #[inline]
     fn read(value: Raw<'a>) -> Option<Self> {
         (!value.is_null()).then_some(Json::Text(value))
@@ -207,11 +224,11 @@ impl<'a> Value<'a> for Json<'a> {
     fn write(self, out: &mut Vec<u8>) {
         Json::write(self, out);
     }
-
-    fn schema(_: &mut Object<'_>) {}
 }
 
 impl<'a> Value<'a> for bool {
+    const SCHEMA: &'static str = r#""type":"boolean""#;
+
     #[inline]
     fn read(value: Raw<'a>) -> Option<Self> {
         value.bool()
@@ -221,15 +238,17 @@ impl<'a> Value<'a> for bool {
     fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(if self { b"true" } else { b"false" });
     }
-
-    fn schema(o: &mut Object<'_>) {
-        o.str("type", "boolean");
-    }
 }
 
 macro_rules! integers {
     ($($type:ty)*) => {$(
         impl<'a> Value<'a> for $type {
+            const SCHEMA: &'static str = if <$type>::MIN == 0 {
+                r#""type":"integer","minimum":0"#
+            } else {
+                r#""type":"integer""#
+            };
+
             #[inline]
             fn read(value: Raw<'a>) -> Option<Self> {
                 value.text().parse().ok()
@@ -240,12 +259,6 @@ macro_rules! integers {
                 crate::write::push_int(out, self.into());
             }
 
-            fn schema(o: &mut Object<'_>) {
-                o.str("type", "integer");
-                if <$type>::MIN == 0 {
-                    o.int("minimum", 0);
-                }
-            }
         }
     )*};
 }
@@ -253,16 +266,14 @@ macro_rules! integers {
 integers!(i64 u64 u32 i32);
 
 impl<'a> Value<'a> for f64 {
+    const SCHEMA: &'static str = r#""type":"number""#;
+
     fn read(value: Raw<'a>) -> Option<Self> {
         value.f64().filter(|n| n.is_finite())
     }
 
     fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.to_string().as_bytes());
-    }
-
-    fn schema(o: &mut Object<'_>) {
-        o.str("type", "number");
     }
 }
 
@@ -274,6 +285,8 @@ pub struct Millis {
 }
 
 impl<'a> Value<'a> for Millis {
+    const SCHEMA: &'static str = r#""type":"number","minimum":0"#;
+
     fn read(value: Raw<'a>) -> Option<Self> {
         let micros = value.f64().filter(|n| *n >= 0.0)? * 1000.0;
         Some(Millis {
@@ -288,10 +301,6 @@ impl<'a> Value<'a> for Millis {
             out.extend_from_slice(format!(".{part:03}").trim_end_matches('0').as_bytes());
         }
     }
-
-    fn schema(o: &mut Object<'_>) {
-        o.str("type", "number").int("minimum", 0);
-    }
 }
 
 /// A field as the schema describes it.
@@ -301,7 +310,8 @@ pub(crate) struct FieldSchema {
     /// The lines of its documentation.
     pub doc: &'static [&'static str],
     pub is_always_there: bool,
-    pub schema: fn(&mut Object<'_>),
+    /// The members of its schema.
+    pub schema: &'static str,
 }
 
 /// An event kind as the schema describes it.
@@ -311,40 +321,11 @@ pub(crate) struct KindSchema {
     pub fields: &'static [FieldSchema],
 }
 
-impl KindSchema {
-    /// Writes the members of the JSON Schema of the events of type `name`.
-    pub fn write(self, o: &mut Object<'_>, name: &str) {
-        let join = |doc: &[&str]| {
-            doc.iter()
-                .map(|line| line.trim())
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        o.str("description", &join(self.doc));
-        o.object("properties", |o| {
-            o.object("type", |o| {
-                o.str("const", name);
-            });
-            for field in self.fields {
-                o.object(field.name, |o| {
-                    o.str("description", &join(field.doc));
-                    (field.schema)(o);
-                });
-            }
-        });
-        o.array("required", |a| {
-            for field in self.fields.iter().filter(|field| field.is_always_there) {
-                a.str(field.name);
-            }
-        });
-    }
-}
-
-/// Makes the struct of an event kind from a list of its fields: `name: Type` or
-/// `name: Type as Codec`.
+/// Makes the struct of an event kind from a list of its fields: `name: Type`, with `as Codec` where
+/// the codec is not [`Plain`], and with `= SCHEMA` where the schema is narrower than the type's.
 macro_rules! payload {
     ($(#[doc = $doc:literal])+ $name:ident $(<$lt:lifetime>)? {
-        $($(#[doc = $field_doc:literal])+ $field:ident: $type:ty $(as $codec:ty)?,)+
+        $($(#[doc = $field_doc:literal])+ $field:ident: $type:ty $(as $codec:ty)? $(= $schema:expr)?,)+
     }) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, Default)]
@@ -352,32 +333,30 @@ macro_rules! payload {
             $($(#[doc = $field_doc])+ pub $field: $type,)+
         }
 
-        impl $(<$lt>)? $name $(<$lt>)? {
-            pub(crate) const SCHEMA: $crate::payload::field::KindSchema = $crate::payload::field::KindSchema {
+        impl<'a> Fields<'a> for $name $(<$lt>)? {
+            const SCHEMA: KindSchema = KindSchema {
                 doc: &[$($doc),+],
-                fields: &[$($crate::payload::field::FieldSchema {
+                fields: &[$(FieldSchema {
                     name: stringify!($field),
                     doc: &[$($field_doc),+],
-                    is_always_there: <$crate::payload::field::codec!($($codec)?) as $crate::payload::field::Codec<'_, $type>>::ALWAYS,
-                    schema: <$crate::payload::field::codec!($($codec)?) as $crate::payload::field::Codec<'_, $type>>::schema,
+                    is_always_there: <or!(($($codec)?) Plain) as Codec<'_, $type>>::ALWAYS,
+                    schema: or!(($($schema)?) <or!(($($codec)?) Plain) as Codec<'_, $type>>::SCHEMA),
                 }),+],
             };
 
-            /// Takes a field, if it is one of this kind's.
             #[inline(always)]
-            pub(crate) fn take(&mut self, member: $crate::payload::field::member!($($lt)?)) {
+            fn take(&mut self, member: Member<'a>) {
                 $(
-                    if member.is(const { $crate::slot::Field::of(stringify!($field).as_bytes()) }, stringify!($field)) {
-                        self.$field = <$crate::payload::field::codec!($($codec)?) as $crate::payload::field::Codec<'_, $type>>::read_member(member);
+                    if member.is(const { Field::of(stringify!($field).as_bytes()) }, stringify!($field)) {
+                        self.$field = <or!(($($codec)?) Plain) as Codec<'_, $type>>::read_member(member);
                         return;
                     }
                 )+
             }
 
-            /// Writes the fields.
             #[inline]
-            pub(crate) fn write(&self, o: &mut $crate::Object<'_>) {
-                $(<$crate::payload::field::codec!($($codec)?) as $crate::payload::field::Codec<'_, $type>>::write(
+            fn write(&self, o: &mut Object<'_>) {
+                $(<or!(($($codec)?) Plain) as Codec<'_, $type>>::write(
                     &self.$field,
                     concat!("\"", stringify!($field), "\":"),
                     o,
@@ -388,27 +367,10 @@ macro_rules! payload {
 }
 pub(crate) use payload;
 
-/// The codec of a field.
-macro_rules! codec {
-    () => {
-        $crate::payload::field::Plain
-    };
-    ($codec:ty) => {
-        $codec
-    };
+/// What is in the brackets, or else what follows them.
+macro_rules! or {
+    (() $($other:tt)+) => { $($other)+ };
+    (($given:ty) $($other:tt)+) => { $given };
+    (($given:expr) $($other:tt)+) => { $given };
 }
-pub(crate) use codec;
-
-/// A member of a line that a struct with this lifetime, or with none, can be read from.
-macro_rules! member {
-    () => { $crate::slot::Member<'_> };
-    ($lt:lifetime) => { $crate::slot::Member<$lt> };
-}
-pub(crate) use member;
-
-/// The members of a line, likewise.
-macro_rules! members {
-    () => { $crate::slot::Members<'_> };
-    ($lt:lifetime) => { $crate::slot::Members<$lt> };
-}
-pub(crate) use members;
+pub(crate) use or;

@@ -1,13 +1,14 @@
-//! How a stream begins and ends.
+//! Streams: how they begin and end, the pieces of an answer, messages, and notices.
 
-use super::field::{As, Describe, Millis, Value, one_of, payload};
-use crate::{Json, Object, Raw, Text};
+use super::field::*;
 
 /// The version of the protocol: 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Version;
 
 impl<'a> Value<'a> for Version {
+    const SCHEMA: &'static str = r#""const":1"#;
+
     fn read(_: Raw<'a>) -> Option<Self> {
         Some(Version)
     }
@@ -15,33 +16,10 @@ impl<'a> Value<'a> for Version {
     fn write(self, out: &mut Vec<u8>) {
         out.push(b'1');
     }
-
-    fn schema(o: &mut Object<'_>) {
-        o.int("const", 1);
-    }
 }
 
-/// How tools reach a model.
-#[derive(Debug)]
-pub(crate) struct ToolsMode;
-
-impl Describe for ToolsMode {
-    fn schema(o: &mut Object<'_>) {
-        one_of(o, ["native", "tag", "none"]);
-    }
-}
-
-/// A list of tools.
-#[derive(Debug)]
-pub(crate) struct Tools;
-
-impl Describe for Tools {
-    fn schema(o: &mut Object<'_>) {
-        o.str("type", "array").object("items", |o| {
-            o.str("type", "object");
-        });
-    }
-}
+/// The schema of a list of tools.
+const TOOLS: &str = r#""type":"array","items":{"type":"object"}"#;
 
 payload! {
     /// The first event of a stream.
@@ -55,11 +33,11 @@ payload! {
         /// The id of the response.
         id: Option<Text<'a>>,
         /// How tools reach the model: `native`, `tag` or `none`.
-        tools_mode: Option<Text<'a>> as As<ToolsMode>,
+        tools_mode: Option<Text<'a>> = one_of!("native" "tag" "none"),
         /// The dialect of calls that are written as text.
         dialect: Option<Text<'a>>,
         /// The request's tools, in OpenAI's shape. Filters use them where they have no `--tools`.
-        tools: Option<Json<'a>> as As<Tools>,
+        tools: Option<Json<'a>> = TOOLS,
         /// How many tools for the client to run the request offered, where the provider repeats the
         /// request in its response.
         tools_offered: Option<u32>,
@@ -113,50 +91,29 @@ impl SessionStats {
     }
 }
 
-/// How a stream ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FinishReason {
-    /// The model had finished.
-    #[default]
-    Stop,
-    /// The model waits for the results of its calls.
-    ToolCalls,
-    /// The token limit cut the answer.
-    Length,
-    /// The provider's filter cut the answer.
-    ContentFilter,
-    /// The provider or the connection failed.
-    Error,
-    /// The user or the caller stopped the stream.
-    Cancelled,
-    /// The connection ended without the provider's end mark.
-    Cut,
+words! {
+    /// How a stream ended. A reason that is missing or unknown is read as [`FinishReason::Stop`].
+    #[derive(Default)]
+    FinishReason {
+        /// The model had finished.
+        #[default]
+        Stop = "stop",
+        /// The model waits for the results of its calls.
+        ToolCalls = "tool_calls",
+        /// The token limit cut the answer.
+        Length = "length",
+        /// The provider's filter cut the answer.
+        ContentFilter = "content_filter",
+        /// The provider or the connection failed.
+        Error = "error",
+        /// The user or the caller stopped the stream.
+        Cancelled = "cancelled",
+        /// The connection ended without the provider's end mark.
+        Cut = "cut",
+    }
 }
 
 impl FinishReason {
-    const ALL: [FinishReason; 7] = [
-        FinishReason::Stop,
-        FinishReason::ToolCalls,
-        FinishReason::Length,
-        FinishReason::ContentFilter,
-        FinishReason::Error,
-        FinishReason::Cancelled,
-        FinishReason::Cut,
-    ];
-
-    /// The value of `finish_reason`.
-    pub fn name(self) -> &'static str {
-        match self {
-            FinishReason::Stop => "stop",
-            FinishReason::ToolCalls => "tool_calls",
-            FinishReason::Length => "length",
-            FinishReason::ContentFilter => "content_filter",
-            FinishReason::Error => "error",
-            FinishReason::Cancelled => "cancelled",
-            FinishReason::Cut => "cut",
-        }
-    }
-
     /// Whether the model ended by itself, so that what it wrote is whole.
     pub fn is_whole(self) -> bool {
         matches!(self, FinishReason::Stop | FinishReason::ToolCalls)
@@ -171,22 +128,6 @@ impl FinishReason {
     }
 }
 
-/// A reason that is missing or unknown is read as [`FinishReason::Stop`].
-impl<'a> Value<'a> for FinishReason {
-    fn read(value: Raw<'a>) -> Option<Self> {
-        let name = value.str()?;
-        Self::ALL.into_iter().find(|reason| reason.name() == name)
-    }
-
-    fn write(self, out: &mut Vec<u8>) {
-        Text::from(self.name()).write(out);
-    }
-
-    fn schema(o: &mut Object<'_>) {
-        one_of(o, Self::ALL.map(FinishReason::name));
-    }
-}
-
 payload! {
     /// The last event of a stream.
     StreamEnd<'a> {
@@ -194,5 +135,170 @@ payload! {
         finish_reason: FinishReason,
         /// The provider's own word for it.
         provider_finish_reason: Option<Text<'a>>,
+    }
+}
+
+payload! {
+    /// The next piece of reasoning.
+    Thinking<'a> {
+        /// The piece.
+        text: Text<'a>,
+        /// Opaque data that must go back to the same provider, such as a signature; it closes the
+        /// block that it came with.
+        provider: Option<Json<'a>>,
+    }
+}
+
+payload! {
+    /// The next piece of the answer.
+    ContentDelta<'a> {
+        /// The piece.
+        text: Text<'a>,
+        /// The same chunk of the provider's stream has a call, too.
+        with_call: bool as Flag,
+    }
+}
+
+payload! {
+    /// The next piece of a refusal, where the provider keeps it apart from the answer.
+    RefusalDelta<'a> {
+        /// The piece.
+        text: Text<'a>,
+    }
+}
+
+payload! {
+    /// Members of the provider's answer that no other event holds, such as log probabilities and
+    /// citations. Only who asks for them gets them.
+    Details<'a> {
+        /// What they are members of: `answer`, `usage`, `choice`, `message`, `text` (the text of
+        /// the answer that came last).
+        place: Text<'a>,
+        /// An object: the members as the provider's API has them.
+        data: Json<'a>,
+    }
+}
+
+payload! {
+    /// Something the provider ran itself, such as a web search. Never a `tool_call`.
+    ServerItem<'a> {
+        /// What it is.
+        kind: Text<'a>,
+        /// The provider's own object.
+        data: Json<'a>,
+    }
+}
+
+payload! {
+    /// One chat message.
+    Message<'a> {
+        /// The message, in OpenAI's shape: `role`, `content`, `refusal`, `tool_calls`,
+        /// `tool_call_id`, `name`; with `reasoning` and `provider` where the next turn needs them.
+        message: Json<'a> =
+            r#""type":"object","properties":{"role":{"type":"string"}},"required":["role"]"#,
+    }
+}
+
+impl Message<'_> {
+    /// Whether the message has this role.
+    pub fn is_of(&self, role: &str) -> bool {
+        self.message
+            .with(|message| message.get_str("role").as_deref() == Some(role))
+    }
+}
+
+payload! {
+    /// What a client of `tc-serve` asks for, besides the messages: the first line of a pipeline's
+    /// standard input. A stage that asks a model goes by it where its own options leave something
+    /// open.
+    Request<'a> {
+        /// The API that the client speaks, as `--api` names it: the one whose members `params` are.
+        api: Option<Text<'a>>,
+        /// The model that the client names.
+        model: Option<Text<'a>>,
+        /// The tools, in OpenAI's shape.
+        tools: Option<Json<'a>> = TOOLS,
+        /// `auto`, `none`, `required` or a tool's name.
+        tool_choice: Option<Text<'a>>,
+        /// All other members of the request's body, such as `temperature`, as the client sent them.
+        params: Option<Json<'a>> = r#""type":"object""#,
+        /// Whether the client wants a stream.
+        streams: Option<bool>,
+    }
+}
+
+payload! {
+    /// Something odd that did not stop the stream.
+    Warning<'a> {
+        /// The command that noticed.
+        source: Text<'a>,
+        /// A word to match on.
+        code: Text<'a>,
+        /// A sentence for people.
+        message: Text<'a>,
+        /// The text that was wrong, cut at 64 KiB.
+        raw: Option<Text<'a>>,
+        /// The whole length of that text in bytes, where `raw` was cut or is not exact.
+        raw_bytes: Option<u64>,
+        /// The bytes of the text in base64, where they are not UTF-8 (cut likewise).
+        raw_base64: Option<Text<'a>>,
+        /// The 1-based number of the line that it was found in.
+        line: Option<u64>,
+    }
+}
+
+impl<'a> Warning<'a> {
+    /// A warning of the command `source`: a word to match on, and a sentence.
+    pub fn new(source: &'a str, code: &'a str, message: &'a str) -> Self {
+        Warning {
+            source: source.into(),
+            code: code.into(),
+            message: message.into(),
+            ..Warning::default()
+        }
+    }
+
+    /// How much of a text that was wrong a warning carries, in bytes.
+    pub const RAW: usize = 64 * 1024;
+
+    /// Carries the text that was wrong, cut where it is too long.
+    #[must_use]
+    pub fn about(mut self, text: &'a str) -> Self {
+        self.raw = Some(crate::cut(text, Self::RAW).into());
+        self.raw_bytes = Some(text.len() as u64).filter(|_| text.len() > Self::RAW);
+        self
+    }
+}
+
+payload! {
+    /// The stream or the turn has failed; whatever was open is incomplete.
+    Error<'a> {
+        /// The command that reports it.
+        source: Text<'a>,
+        /// A word to match on.
+        code: Text<'a> as Loose,
+        /// A sentence for people.
+        message: Text<'a> as Loose,
+        /// Whether the same turn may be tried again.
+        retryable: bool,
+        /// What the provider said.
+        provider: Option<Json<'a>>,
+        /// The status of the provider's HTTP response, where that was an error.
+        status: Option<u32>,
+        /// How long the provider asks to wait before another try, in milliseconds.
+        retry_after_ms: Option<u64>,
+    }
+}
+
+impl<'a> Error<'a> {
+    /// An error of the command `source` that another try would meet again: a word to match on, and
+    /// a sentence.
+    pub fn new(source: &'a str, code: &'a str, message: &'a str) -> Self {
+        Error {
+            source: source.into(),
+            code: code.into(),
+            message: message.into(),
+            ..Error::default()
+        }
     }
 }

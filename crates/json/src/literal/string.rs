@@ -1,6 +1,6 @@
 //! The content of a string, turned into the content of a JSON string.
 
-use super::advance::Advance;
+use super::Advance;
 use memchr::{memchr, memchr2};
 
 /// The notation of a string.

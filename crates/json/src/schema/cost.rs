@@ -5,7 +5,7 @@
 //! results of lists and objects under a schema that refers to itself. So the steps of everything
 //! else are counted here, with references followed; a schema with too many is refused.
 
-use super::references::References;
+use super::{SchemaError, short};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -346,6 +346,264 @@ impl<'s> ErrorCount<'s> {
     }
 }
 
+/// The parts of a schema that a reference can name: the roots that pointers start at, and the
+/// anchors.
+#[derive(Debug)]
+pub(super) struct References<'s> {
+    /// The schema, and each part with an `$id`: the pointers below such a part start there.
+    roots: Vec<&'s Value>,
+    anchors: HashMap<&'s str, Vec<&'s Value>>,
+}
+
+impl<'s> References<'s> {
+    pub(super) fn new(root: &'s Value) -> References<'s> {
+        let mut found = References {
+            roots: vec![root],
+            anchors: HashMap::new(),
+        };
+        let mut rest = vec![root];
+        while let Some(value) = rest.pop() {
+            match value {
+                Value::Array(items) => rest.extend(items),
+                Value::Object(members) => {
+                    found.note(value, members);
+                    rest.extend(members.values());
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// How many roots there are.
+    pub(super) fn roots(&self) -> usize {
+        self.roots.len()
+    }
+
+    /// Notes the names of a part of the schema.
+    fn note(&mut self, part: &'s Value, members: &'s Map<String, Value>) {
+        for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
+            let Some(Value::String(name)) = members.get(key) else {
+                continue;
+            };
+            match name.strip_prefix('#') {
+                Some(anchor) => self.anchors.entry(anchor).or_default().push(part),
+                None if key.ends_with("nchor") => self.anchors.entry(name).or_default().push(part),
+                None if !std::ptr::eq(part, self.roots[0]) => self.roots.push(part),
+                None => {}
+            }
+        }
+    }
+
+    /// Every part that a reference inside the schema (`#…`) may lead to. The drafts of JSON Schema
+    /// differ in the root that a pointer starts at, so each root is tried: the cost must cover the
+    /// part that the validator takes.
+    pub(super) fn targets(&self, reference: &str) -> Vec<&'s Value> {
+        let Some(fragment) = reference.strip_prefix('#') else {
+            return Vec::new();
+        };
+        let fragment = decoded(fragment);
+        if fragment.is_empty() || fragment.starts_with('/') {
+            self.roots
+                .iter()
+                .filter_map(|root| pointed(root, &fragment))
+                .collect()
+        } else {
+            self.anchors
+                .get(fragment.as_str())
+                .cloned()
+                .unwrap_or_default()
+        }
+    }
+}
+
+/// The part that a JSON pointer leads to. Like the validator, it accepts array indexes with leading
+/// zeros or a sign.
+fn pointed<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
+    pointer.split('/').skip(1).try_fold(root, |value, token| {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        match value {
+            Value::Object(members) => members.get(&token),
+            Value::Array(items) => items.get(token.parse::<usize>().ok()?),
+            _ => None,
+        }
+    })
+}
+
+/// A URI's fragment without its percent escapes.
+fn decoded(fragment: &str) -> String {
+    let hex = |byte: Option<u8>| byte.and_then(|b| char::from(b).to_digit(16));
+    let mut bytes = fragment.bytes();
+    let mut out = Vec::with_capacity(fragment.len());
+    while let Some(byte) = bytes.next() {
+        let mut ahead = bytes.clone();
+        match (byte, hex(ahead.next()), hex(ahead.next())) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                bytes = ahead;
+            }
+            _ => out.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The deepest nesting of brackets in a schema.
+const MAX_DEPTH: usize = 64;
+/// The most objects and arrays in a schema.
+const MAX_PARTS: usize = 10_000;
+/// The most text in all patterns of a schema, in bytes.
+const MAX_PATTERNS: usize = 64 * 1024;
+
+/// The types of JSON Schema
+/// (<https://json-schema.org/draft/2020-12/json-schema-validation#section-6.1.1>).
+const TYPES: [&str; 7] = [
+    "null", "boolean", "object", "array", "number", "integer", "string",
+];
+
+/// The size of a schema.
+#[derive(Default)]
+pub(super) struct Size {
+    parts: usize,
+    patterns: usize,
+    /// Names of types that JSON Schema does not have, each once. The pass takes them out, so that
+    /// the rest of the schema counts.
+    pub(super) unknown_types: Vec<String>,
+}
+
+impl Size {
+    fn part(&mut self, depth: usize) -> Result<(), SchemaError> {
+        self.parts += 1;
+        if depth > MAX_DEPTH {
+            return Err(SchemaError::TooLarge("nested deeper than 64"));
+        }
+        if self.parts > MAX_PARTS {
+            return Err(SchemaError::TooLarge("more than 10,000 parts"));
+        }
+        Ok(())
+    }
+
+    /// Counts the parts of a schema, at a depth.
+    ///
+    /// # Errors
+    /// It refers to another document, or is too large.
+    pub(super) fn schema(&mut self, schema: &mut Value, depth: usize) -> Result<(), SchemaError> {
+        match schema {
+            Value::Array(all) => {
+                self.part(depth)?;
+                all.iter_mut().try_for_each(|s| self.schema(s, depth + 1))
+            }
+            Value::Object(members) => {
+                self.part(depth)?;
+                for (key, value) in members.iter_mut() {
+                    match (key.as_str(), value) {
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target))
+                            if !target.starts_with('#') =>
+                        {
+                            return Err(SchemaError::Remote(short(target)));
+                        }
+                        ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
+                        ("type", value) => lower(value),
+                        ("enum" | "const" | "default" | "example" | "examples", value) => {
+                            self.data(value, depth + 1)?
+                        }
+                        (
+                            "properties" | "patternProperties" | "$defs" | "definitions"
+                            | "dependentSchemas",
+                            Value::Object(named),
+                        ) => {
+                            self.part(depth + 1)?;
+                            for (name, value) in named {
+                                if key == "patternProperties" {
+                                    self.pattern(name)?;
+                                }
+                                self.schema(value, depth + 2)?;
+                            }
+                        }
+                        (_, value) => self.schema(value, depth + 1)?,
+                    }
+                }
+                self.known_types(members);
+                nullable(members);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes out a `type` with a name that JSON Schema does not have, such as `str`: what the
+    /// schema means by it is a guess.
+    fn known_types(&mut self, members: &mut serde_json::Map<String, Value>) {
+        let names = match members.get("type") {
+            Some(Value::Array(names)) => &names[..],
+            Some(name) => std::slice::from_ref(name),
+            None => return,
+        };
+        let unknown: Vec<String> = names
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|name| !TYPES.contains(name))
+            .map(short)
+            .collect();
+        if !unknown.is_empty() {
+            members.shift_remove("type");
+        }
+        for name in unknown {
+            if !self.unknown_types.contains(&name) {
+                self.unknown_types.push(name);
+            }
+        }
+    }
+
+    fn data(&mut self, value: &Value, depth: usize) -> Result<(), SchemaError> {
+        match value {
+            Value::Array(all) => {
+                self.part(depth)?;
+                all.iter().try_for_each(|v| self.data(v, depth + 1))
+            }
+            Value::Object(members) => {
+                self.part(depth)?;
+                members.values().try_for_each(|v| self.data(v, depth + 1))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn pattern(&mut self, pattern: &str) -> Result<(), SchemaError> {
+        self.patterns += pattern.len();
+        if self.patterns > MAX_PATTERNS {
+            Err(SchemaError::TooLarge("more than 64 KiB of patterns"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Gemini writes `"STRING"` for `"string"` (<https://ai.google.dev/api/caching#Type>).
+fn lower(types: &mut Value) {
+    match types {
+        Value::String(name) => name.make_ascii_lowercase(),
+        Value::Array(names) => names.iter_mut().for_each(lower),
+        _ => {}
+    }
+}
+
+/// `"nullable": true` of OpenAPI 3.0 allows `null` beside the type
+/// (<https://spec.openapis.org/oas/v3.0.3#schema-object>).
+fn nullable(schema: &mut serde_json::Map<String, Value>) {
+    if schema.get("nullable") != Some(&Value::Bool(true)) {
+        return;
+    }
+    if let Some(name @ Value::String(_)) = schema.get("type").cloned() {
+        schema.insert("type".into(), Value::Array(vec![name, "null".into()]));
+    }
+    if let Some(Value::Array(options)) = schema.get_mut("enum")
+        && !options.contains(&Value::Null)
+    {
+        options.push(Value::Null);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -508,5 +766,36 @@ mod tests {
         let many = json!(vec![1; 1_000]);
         assert!(bearable(1_000, 2_001, &many) && bearable(100_000, 3_000_000, &many));
         assert!(!bearable(300_000, 2_001, &many));
+    }
+
+    #[test]
+    fn every_way_to_name_a_part() {
+        let schema = json!({
+            "$id": "https://example.org/s",
+            "$defs": {"a b": [1, {"$anchor": "x"}], "c/d": 2, "inner": {"$id": "inner", "$defs": {"e": 3}}, "old": {"$id": "#y"}},
+            "e": 4,
+        });
+        let references = References::new(&schema);
+        let found = |reference: &str| {
+            references
+                .targets(reference)
+                .iter()
+                .map(|v| v.to_string().chars().take(20).collect::<String>())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found("#/e"), ["4"]);
+        assert_eq!(found("#/$defs/a%20b/0"), ["1"]);
+        assert_eq!(found("#/$defs/a%20b/00"), ["1"]);
+        assert_eq!(found("#/%24defs/c~1d"), ["2"]);
+        assert_eq!(found("#/$defs/e"), ["3"]);
+        assert_eq!(found("#x"), [r#"{"$anchor":"x"}"#]);
+        assert_eq!(found("#y"), [r##"{"$id":"#y"}"##]);
+        assert_eq!(references.targets("#").len(), 2);
+        assert!(
+            found("#/none").is_empty()
+                && found("#none").is_empty()
+                && found("http://x").is_empty()
+                && found("#%").is_empty()
+        );
     }
 }

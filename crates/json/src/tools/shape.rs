@@ -6,8 +6,7 @@
 //! (<https://modelcontextprotocol.io/specification>). Gemini has several tools in one entry, with
 //! the schema as `parameters` or `parametersJsonSchema` (<https://ai.google.dev/api/caching#Tool>).
 
-use super::entry::{ProviderTool, ToolEntry};
-use super::error::ToolFault;
+use super::{ProviderTool, ToolEntry, ToolFault};
 use crate::is_name;
 use event::Raw;
 use std::borrow::Cow;

@@ -1,8 +1,14 @@
-use super::reader::TOO_LONG;
-use super::*;
+//! Literals of Python and Gemma in any pieces, turned into JSON.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use event::MAX_DEPTH;
 use proptest::prelude::*;
 use serde_json::Value;
+use toolpipe_json::{Literal, Notation, Progress};
+
+const TOO_LONG: &str = "a word is too long";
+const SHORT: &str = "the value is incomplete";
 
 const GEMMA4: Notation = Notation::Gemma { quote: "<|\"|>" };
 const FUNCTION_GEMMA: Notation = Notation::Gemma { quote: "<escape>" };

@@ -1,4 +1,9 @@
-use super::*;
+//! Bare text as JSON by the type that a schema gives it.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use serde_json::Value;
+use toolpipe_json::{Conversion, JsonType, ValueType};
 
 fn json(schema: &str, text: &str) -> String {
     let schema: Value = serde_json::from_str(schema).unwrap();

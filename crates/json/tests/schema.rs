@@ -1,5 +1,10 @@
-use super::*;
-use serde_json::json;
+//! Schemas, and what does not fit them.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use event::Raw;
+use serde_json::{Value, json};
+use toolpipe_json::Schema;
 
 fn schema(v: Value) -> Schema {
     Schema::new(&v.to_string()).unwrap()
