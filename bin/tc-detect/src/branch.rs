@@ -3,7 +3,7 @@
 
 use detect::Detect;
 use event::payload::line;
-use event::{Event, Machine, Payload, Raw, Sink};
+use event::{Emitted, Event, Machine, Raw, Sink, SinkOf};
 use std::cell::Cell;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -184,15 +184,11 @@ impl Machine for Branch {
             self.stream = event.stream().map(|s| s.text().to_owned());
         }
         let t = event.t().map(Raw::text).filter(|_| !self.no_time);
-        let raw = event.raw();
-        let mut spool = Spool {
-            lines: Vec::new(),
-            raw: &raw,
-            stream: self.stream.as_deref(),
-            t,
-        };
-        self.detect.push(event, &mut spool);
-        let lines = spool.lines;
+        let mut lines = Vec::new();
+        self.detect.push(
+            event,
+            &mut spool(&mut lines, &event.raw(), self.stream.as_deref(), t),
+        );
         self.send(&lines);
         if event.kind() == event::Kind::StreamEnd {
             self.close();
@@ -200,35 +196,26 @@ impl Machine for Branch {
     }
 
     fn finish(&mut self, _: &mut dyn Sink) {
-        let mut spool = Spool {
-            lines: Vec::new(),
-            raw: "",
-            stream: self.stream.as_deref(),
-            t: None,
-        };
-        self.detect.finish(&mut spool);
-        let lines = spool.lines;
+        let mut lines = Vec::new();
+        self.detect
+            .finish(&mut spool(&mut lines, "", self.stream.as_deref(), None));
         self.send(&lines);
         self.close();
     }
 }
 
-/// Collects the lines that one event leads to.
-struct Spool<'s> {
-    lines: Vec<u8>,
+/// Collects the lines that the event `raw` leads to.
+fn spool<'s>(
+    lines: &'s mut Vec<u8>,
     raw: &'s str,
     stream: Option<&'s str>,
     t: Option<&'s str>,
-}
-
-impl Sink for Spool<'_> {
-    fn pass(&mut self) {
-        self.lines.extend_from_slice(self.raw.as_bytes());
-        self.lines.push(b'\n');
-    }
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        line(&mut self.lines, payload, self.stream, choice, self.t);
-        self.lines.push(b'\n');
-    }
+) -> impl Sink + 's {
+    SinkOf(move |emitted: Emitted<'_>| {
+        match emitted {
+            Emitted::Passed => lines.extend_from_slice(raw.as_bytes()),
+            Emitted::Written(choice, payload) => line(lines, payload, stream, choice, t),
+        }
+        lines.push(b'\n');
+    })
 }

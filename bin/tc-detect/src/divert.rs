@@ -2,7 +2,7 @@
 
 use detect::Detect;
 use event::payload::line;
-use event::{Event, Kind, Machine, Payload, Sink};
+use event::{Emitted, Event, Kind, Machine, Sink, SinkOf};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write;
@@ -46,24 +46,15 @@ impl Machine for Diversion {
             self.stream = event.stream().map(|s| s.text().to_owned());
         }
         let t = event.t().map(|t| t.text()).filter(|_| !self.no_time);
-        self.detect.push(
-            event,
-            &mut Fork {
-                out,
-                target: &self.target,
-                stream: self.stream.as_deref(),
-                t,
-            },
-        );
+        let stream = self.stream.as_deref();
+        self.detect
+            .push(event, &mut fork(out, &self.target, stream, t));
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
-        self.detect.finish(&mut Fork {
-            out,
-            target: &self.target,
-            stream: self.stream.as_deref(),
-            t: None,
-        });
+        let stream = self.stream.as_deref();
+        self.detect
+            .finish(&mut fork(out, &self.target, stream, None));
     }
 
     fn settled(&self) -> bool {
@@ -71,30 +62,24 @@ impl Machine for Diversion {
     }
 }
 
-struct Fork<'f> {
+/// Writes decisions to `target`, and all else to `out`.
+fn fork<'f>(
     out: &'f mut dyn Sink,
     target: &'f RefCell<File>,
     stream: Option<&'f str>,
     t: Option<&'f str>,
-}
-
-impl Sink for Fork<'_> {
-    fn pass(&mut self) {
-        self.out.pass();
-    }
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        if payload.kind() != Kind::Decision {
-            return self.out.write(choice, payload);
+) -> impl Sink + 'f {
+    SinkOf(move |emitted: Emitted<'_>| match emitted {
+        Emitted::Passed => out.pass(),
+        Emitted::Written(choice, payload) if payload.kind() == Kind::Decision => {
+            let mut text = Vec::new();
+            line(&mut text, payload, stream, choice, t);
+            text.push(b'\n');
+            if let Err(e) = target.borrow_mut().write_all(&text) {
+                let lost = format!("--decide-fd: {e}, a decision is lost, check what reads it");
+                stdio::message("tc-detect", &lost);
+            }
         }
-        let mut text = Vec::new();
-        line(&mut text, payload, self.stream, choice, self.t);
-        text.push(b'\n');
-        if let Err(e) = self.target.borrow_mut().write_all(&text) {
-            stdio::message(
-                "tc-detect",
-                &format!("--decide-fd: {e}, a decision is lost, check what reads it"),
-            );
-        }
-    }
+        Emitted::Written(choice, payload) => out.write(choice, payload),
+    })
 }

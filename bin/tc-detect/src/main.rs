@@ -1,24 +1,24 @@
 //! `tc-detect`: is there a tool call in this stream?
 
-mod args;
-mod branch;
-mod checkers;
-mod command;
-mod divert;
-mod learn;
-mod recorded;
-
+use api::{LOOKED_AT, RecordingForm, recognise};
 use args::Args;
 use branch::Branch;
 use detect::{Answers, Detect, StreamAnswer};
 use divert::Diversion;
 use event::{Event, Machine};
 use learn::Learning;
-use recorded::recorded;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use stdio::{Demux, Failure, Outcome, RawLines, Status};
+
+mod args;
+mod branch;
+mod checkers;
+mod divert;
+mod learn;
 
 fn main() -> ExitCode {
     ::args::run(detect_calls)
@@ -127,4 +127,21 @@ fn leave_out_recordings(args: &mut Args, answers: &Answers) -> bool {
         false
     });
     !args.files.is_empty()
+}
+
+/// What kind of recording a file is, if it is one. Only files on disk are looked at: a pipe can be
+/// read only once.
+fn recorded(path: &Path) -> Option<&'static str> {
+    let file = path
+        .metadata()
+        .ok()
+        .filter(|m| m.is_file())
+        .and_then(|_| File::open(path).ok())?;
+    let mut start = Vec::new();
+    file.take(LOOKED_AT as u64).read_to_end(&mut start).ok()?;
+    match RecordingForm::of(&start) {
+        RecordingForm::Tape => Some("a tape"),
+        RecordingForm::Log => None,
+        RecordingForm::Body => recognise(&start, true).map(|_| "a provider's answer"),
+    }
 }

@@ -1,10 +1,10 @@
 //! The trait [`Checker`], and the rules of all checkers for what counts as a call and as text.
 
-use crate::head::CallHead;
-use crate::settings::Settings;
-use event::payload::{ContentDelta, FinishReason, RefusalDelta};
+use crate::auto::Table;
+use event::payload::{ContentDelta, FinishReason, RefusalDelta, ToolCall, ToolCallDelta};
 use event::{Event, Glob, Kind, Text};
 use std::rc::Rc;
+use std::str::FromStr;
 
 /// The answer of a checker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,9 @@ pub trait Checker {
 
     /// Takes the end of the stream. Returns `None` if the checker cannot decide, because the stream
     /// failed too early or the checker itself failed.
-    fn end(&mut self, ending: StreamEnding) -> Option<Verdict>;
+    fn end(&mut self, ending: StreamEnding) -> Option<Verdict> {
+        none(ending)
+    }
 
     /// Whether the checker needs the events after a positive verdict, and the end. A checker that
     /// finds calls in text does, because later text can show that one was not a call.
@@ -160,4 +162,109 @@ impl CallFilter {
 /// in the part that was lost.
 pub(crate) fn none(ending: StreamEnding) -> Option<Verdict> {
     (!ending.is_failure()).then(|| Verdict::new(false, "the stream ended without a tool call"))
+}
+
+/// The fields by which a `tool_call_delta` or a `tool_call` names its call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallHead<'a> {
+    pub index: Option<i64>,
+    /// The id, unless it is empty.
+    pub id: Option<Text<'a>>,
+    pub name: Text<'a>,
+    /// Whether the event has an id or a name, even an empty one.
+    has_arguments: bool,
+}
+
+impl<'a> CallHead<'a> {
+    /// Reads a `tool_call_delta` or a `tool_call`; any other event names nothing.
+    #[inline]
+    pub fn read(event: &Event<'a>) -> Self {
+        let (index, id, name, has_arguments) = if event.kind() == Kind::ToolCall {
+            let call = ToolCall::read(event);
+            (
+                call.index,
+                Some(call.tool_id),
+                Some(call.tool_name),
+                call.arguments.is_some(),
+            )
+        } else {
+            let delta = ToolCallDelta::read(event);
+            (
+                delta.index,
+                delta.tool_id,
+                delta.tool_name,
+                delta.arguments.is_some_and(|text| !text.is_empty()),
+            )
+        };
+        CallHead {
+            index,
+            id: id.filter(|id| !id.is_empty()),
+            name: name.unwrap_or_default(),
+            has_arguments,
+        }
+    }
+
+    /// Whether the event is not a call: a delta without an id, a name and arguments. Some servers
+    /// write the word null as an id.
+    pub fn is_blank(&self) -> bool {
+        self.name.is_empty() && !self.has_arguments && self.id.is_none_or(|id| id == "null")
+    }
+}
+
+/// The largest risk that a no of `auto` is wrong: a share from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Risk(f64);
+
+/// Half a percent.
+impl Default for Risk {
+    fn default() -> Self {
+        Risk(0.005)
+    }
+}
+
+/// Why a text is not a risk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a risk is a share from 0 to 1, or a percentage such as 0.5%")]
+pub struct RiskError;
+
+impl Risk {
+    /// The risk as a share from 0 to 1.
+    pub fn share(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Risk {
+    type Err = RiskError;
+
+    /// Reads `0.005` or `0.5%`.
+    fn from_str(text: &str) -> Result<Self, RiskError> {
+        let (number, unit) = match text.strip_suffix('%') {
+            Some(number) => (number.trim_end(), 100.0),
+            None => (text, 1.0),
+        };
+        let share = number.parse::<f64>().map_err(|_| RiskError)? / unit;
+        (0.0..=1.0)
+            .contains(&share)
+            .then_some(Risk(share))
+            .ok_or(RiskError)
+    }
+}
+
+/// The settings of checkers; a checker uses those that mean something to it.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The risk of `auto`.
+    pub risk: Risk,
+    /// The table of `auto`, in place of the one that is compiled in.
+    pub table: Option<Rc<Table>>,
+}
+
+impl Settings {
+    /// The table of `auto`.
+    pub(crate) fn table(&self) -> Rc<Table> {
+        self.table
+            .clone()
+            .unwrap_or_else(|| Rc::new(Table::built_in()))
+    }
 }

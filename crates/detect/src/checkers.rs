@@ -1,23 +1,25 @@
-//! The table of checkers. To add one: a file with the checker and its row, its `mod` line and its
-//! line in the table.
+//! The table of checkers, and those that need no more than [`CallFilter`]. To add one: a file with
+//! the checker and its row, its `mod` line and its line in the table.
+
+use crate::checker::{
+    CallFilter, Checker, CheckerRow, Checkers, Meaning, Settings, StreamEnding, Verdict, alike,
+};
+use crate::text_calls::{Found, TextCalls};
+use event::payload::ContentDelta;
+use event::{Event, Kind};
+use std::rc::Rc;
+use tag::{Options, Streams};
 
 mod auto;
-mod first_chunk;
-mod full;
-mod lookahead;
-mod tag;
-
-use crate::checker::{CallFilter, CheckerRow, Checkers};
-use crate::settings::Settings;
 
 /// The checkers that need nothing but events.
 pub const CHECKERS: &[CheckerRow] = &[
-    full::ROW,
-    first_chunk::ROW,
-    lookahead::ROW,
+    FULL,
+    FIRST_CHUNK,
+    LOOKAHEAD,
     auto::ROW,
     auto::ROW_WITH_RISK,
-    tag::ROW,
+    TAG,
 ];
 
 /// The checkers of that name; `calls` decides what counts as a call. `None` for a name that is not
@@ -38,4 +40,203 @@ pub fn checkers_with(name: &str, calls: &CallFilter, settings: &Settings) -> Opt
                 settings,
             ),
         })
+}
+
+/// `full`: a call anywhere is a yes at once, and only the end is a no.
+const FULL: CheckerRow = CheckerRow {
+    name: "full",
+    help: "a call anywhere is a yes, only the end is a no",
+    checkers: |calls, _, _| {
+        alike(move || Full {
+            calls: calls.clone(),
+        })
+    },
+};
+
+struct Full {
+    calls: CallFilter,
+}
+
+impl Checker for Full {
+    #[inline]
+    fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
+        if !matches!(event.kind(), Kind::ToolCallDelta | Kind::ToolCall) {
+            return None; // text decides nothing here, so it is not even unescaped
+        }
+        match self.calls.meaning(event) {
+            Meaning::Call(reason) => Some(Verdict::new(true, reason)),
+            _ => None,
+        }
+    }
+}
+
+/// `first-chunk`: the first chunk with text or a call decides. Most frameworks do this; it is wrong
+/// whenever text precedes a call. White space counts as text, as it does for most frameworks; only
+/// an event with empty text is skipped.
+///
+/// A chunk that has text and a call is a yes, as for eino's default
+/// (`firstChunkStreamToolCallChecker` in
+/// <https://github.com/cloudwego/eino/blob/02c92db59b5e4a73bbb8896aa50dd0e52272eab9/flow/agent/react/react.go>),
+/// which asks for calls first.
+const FIRST_CHUNK: CheckerRow = CheckerRow {
+    name: "first-chunk",
+    help: "the first chunk with text or a call decides",
+    checkers: |calls, _, _| {
+        alike(move || FirstChunk {
+            calls: calls.clone(),
+        })
+    },
+};
+
+struct FirstChunk {
+    calls: CallFilter,
+}
+
+impl Checker for FirstChunk {
+    fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
+        match self.calls.meaning(event) {
+            Meaning::Call(reason) => Some(Verdict::new(true, reason)),
+            Meaning::OtherCall => Some(Verdict::new(false, "a call of another tool came first")),
+            // The call of the same chunk follows, and decides.
+            Meaning::Text(_)
+                if event.kind() == Kind::ContentDelta && ContentDelta::read(event).with_call =>
+            {
+                None
+            }
+            Meaning::Text(_) => Some(Verdict::new(false, "text came first")),
+            Meaning::Nothing => None,
+        }
+    }
+}
+
+/// `lookahead:N`: no, once N characters of text have come without a call.
+///
+/// It counts characters, not events: providers split the same text into 1 or 1,000 deltas. White
+/// space alone does not count, since models write it before calls too: the count starts at the
+/// first other character, and white space after it counts once more text follows.
+const LOOKAHEAD: CheckerRow = CheckerRow {
+    name: "lookahead:N",
+    help: "no after N characters of text; white space before it does not count",
+    checkers: |calls, limit, _| {
+        let limit = limit.parse().ok()?;
+        alike(move || Lookahead {
+            calls: calls.clone(),
+            limit,
+            seen: 0,
+            white: 0,
+        })
+    },
+};
+
+struct Lookahead {
+    calls: CallFilter,
+    /// The number of characters (Unicode scalar values) of text that decides.
+    limit: u64,
+    /// How many have come.
+    seen: u64,
+    /// White space since then, which counts once text follows it.
+    white: u64,
+}
+
+impl Lookahead {
+    /// Counts one piece of text; returns whether the limit is reached.
+    fn count(&mut self, text: &str) -> bool {
+        for c in text.chars() {
+            if !c.is_whitespace() {
+                self.seen += std::mem::take(&mut self.white) + 1;
+            } else if self.seen > 0 {
+                self.white += 1;
+            }
+        }
+        self.seen > 0 && self.seen >= self.limit
+    }
+}
+
+impl Checker for Lookahead {
+    fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
+        match self.calls.meaning(event) {
+            Meaning::Call(reason) => Some(Verdict::new(true, reason)),
+            Meaning::Text(text) => self.count(&text).then(|| {
+                Verdict::new(
+                    false,
+                    format!("{} characters of text without a call", self.limit),
+                )
+            }),
+            Meaning::OtherCall | Meaning::Nothing => None,
+        }
+    }
+}
+
+/// `tag`: a call that is written as text counts too, as soon as the text can only be read as a
+/// call.
+///
+/// The text of every stream is read, even where `tools_mode` is `native`; dialect, tools and
+/// prefill are those of `stream_start`.
+const TAG: CheckerRow = CheckerRow {
+    name: "tag",
+    help: "full, and a call that is written as text counts, in any dialect",
+    checkers: |calls, _, _| {
+        let streams = Streams::new(Options {
+            always: true,
+            ..Options::default()
+        });
+        Some(Rc::new(move |first| {
+            let (tag, calls) = (streams.begin(first), calls.clone());
+            Rc::new(move || {
+                let text = TextCalls::new(Some(tag.fresh()), calls.clone());
+                Box::new(TextChecker {
+                    text,
+                    full: Full {
+                        calls: calls.clone(),
+                    },
+                })
+            })
+        }))
+    },
+};
+
+struct TextChecker {
+    text: TextCalls,
+    /// Decides about calls that are events.
+    full: Full,
+}
+
+impl Checker for TextChecker {
+    fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
+        let native = self.full.push(event);
+        let mut call = None;
+        self.text
+            .push(event, &mut |found| keep_call(&mut call, found));
+        native.or_else(|| self.verdict(call))
+    }
+
+    fn end(&mut self, ending: StreamEnding) -> Option<Verdict> {
+        let mut call = None;
+        self.text
+            .end(ending, &mut |found| keep_call(&mut call, found));
+        self.verdict(call).or_else(|| self.full.end(ending))
+    }
+
+    fn reads_past_verdict(&self) -> bool {
+        true
+    }
+
+    fn overturned(&self) -> Option<bool> {
+        self.text.overturned()
+    }
+}
+
+impl TextChecker {
+    /// The yes of a call of the text, unless it was retracted at once.
+    fn verdict(&self, call: Option<String>) -> Option<Verdict> {
+        call.filter(|_| self.text.holds())
+            .map(|reason| Verdict::new(true, reason))
+    }
+}
+
+/// Keeps the last call.
+fn keep_call(call: &mut Option<String>, found: Found<'_, '_>) {
+    if let Found::Call(reason) = found {
+        *call = Some(reason);
+    }
 }

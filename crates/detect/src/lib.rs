@@ -8,18 +8,15 @@
 //! Invariant: a decision is written before the event that decided it, so no later than the event
 //! after which no continuation could change it.
 
-mod answers;
 pub mod auto;
 mod checker;
 mod checkers;
-mod head;
 mod machine;
-mod remembered;
-mod settings;
 mod text_calls;
 
-pub use answers::{Answers, StreamAnswer};
-pub use checker::{CallFilter, Checker, CheckerRow, Checkers, Factory, StreamEnding, Verdict};
+pub use checker::{
+    CallFilter, Checker, CheckerRow, Checkers, Factory, Risk, RiskError, Settings, StreamEnding,
+    Verdict,
+};
 pub use checkers::{CHECKERS, checkers, checkers_with};
-pub use machine::Detect;
-pub use settings::{Risk, RiskError, Settings};
+pub use machine::{Answers, Detect, StreamAnswer};

@@ -1,11 +1,10 @@
 //! The machine of `tc-detect`: one decision for each choice of a stream, written as early as it can
 //! be.
 
-use crate::answers::{Answers, StreamAnswer};
-use crate::checker::{Checker, Factory, StreamEnding, Verdict};
-use crate::remembered::RememberedCalls;
-use event::payload::{ContentDelta, Decision, RefusalDelta, StreamEnd};
-use event::{Choices, Event, Kind, Machine, Sink};
+use crate::checker::{CallHead, Checker, Factory, StreamEnding, Verdict};
+use event::payload::{ContentDelta, Decision, RefusalDelta, Retract, StreamEnd};
+use event::{Choices, Event, Kind, Machine, Sink, Text};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// One choice of the stream.
@@ -266,6 +265,126 @@ impl Machine for Detect {
             || (!self.others
                 && !self.choices.is_empty()
                 && self.choices.iter().all(|c| c.decided == Some(false)))
+    }
+}
+
+/// The answer of one stream, or of all streams together, as grep answers over several files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamAnswer {
+    /// It does not call a tool.
+    #[default]
+    No,
+    /// It failed before that was decided.
+    Undecided,
+    /// It calls a tool.
+    Yes,
+}
+
+impl StreamAnswer {
+    fn of(is_undecided: bool, tool_call: bool) -> Self {
+        match (is_undecided, tool_call) {
+            (true, _) => StreamAnswer::Undecided,
+            (false, true) => StreamAnswer::Yes,
+            (false, false) => StreamAnswer::No,
+        }
+    }
+}
+
+/// The answers of the streams of a run. Clones share them: each machine adds its own.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// How many streams gave each answer.
+    counts: Rc<Cell<[u64; 3]>>,
+}
+
+impl Answers {
+    /// The answer of all streams so far: a yes of any stream outweighs everything, and undecided
+    /// outweighs a no.
+    pub fn answer(&self) -> StreamAnswer {
+        let counts = self.counts.get();
+        let some = |answer: &StreamAnswer| counts[*answer as usize] > 0;
+        [StreamAnswer::Yes, StreamAnswer::Undecided]
+            .into_iter()
+            .find(some)
+            .unwrap_or_default()
+    }
+
+    /// Adds the answer of an input without a stream.
+    pub fn undecided(&self) {
+        self.add(StreamAnswer::Undecided);
+    }
+
+    /// Adds the answer of a stream.
+    fn add(&self, answer: StreamAnswer) {
+        let mut counts = self.counts.get();
+        counts[answer as usize] += 1;
+        self.counts.set(counts);
+    }
+
+    /// Takes an answer back, which was revised.
+    fn take_back(&self, answer: StreamAnswer) {
+        let mut counts = self.counts.get();
+        counts[answer as usize] = counts[answer as usize].saturating_sub(1);
+        self.counts.set(counts);
+    }
+}
+
+/// How many calls of a choice are remembered; a choice with more is never left without any.
+const MAX: usize = 64;
+
+/// The calls of a choice.
+#[derive(Debug, Default)]
+struct RememberedCalls {
+    keys: Vec<CallKey>,
+    has_more: bool,
+    any_retracted: bool,
+}
+
+/// What events name a call by.
+#[derive(Debug, PartialEq, Eq)]
+struct CallKey {
+    id: Option<Box<str>>,
+    index: Option<i64>,
+}
+
+impl RememberedCalls {
+    /// Takes a `tool_call_delta` or a `tool_call`.
+    fn begin(&mut self, event: &Event<'_>) {
+        // Nearly every delta ends here.
+        if !event.names_call() {
+            return;
+        }
+        let head = CallHead::read(event);
+        let key = CallKey {
+            id: head.id.map(|id| id.str().as_ref().into()),
+            index: head.index,
+        };
+        if self.has_more || self.keys.contains(&key) {
+            return;
+        }
+        self.has_more = self.keys.len() == MAX;
+        self.keys.push(key);
+    }
+
+    /// Takes a `retract`.
+    fn retract(&mut self, event: &Event<'_>) {
+        let Retract { index, tool_id, .. } = Retract::read(event);
+        let id = tool_id.map(Text::str);
+        self.keys.retain(|key| {
+            !(id.is_some() && key.id.as_deref() == id.as_deref()
+                || index.is_some() && key.index == index)
+        });
+        self.any_retracted = true;
+    }
+
+    /// Whether a `retract` has come.
+    fn any_retracted(&self) -> bool {
+        self.any_retracted
+    }
+
+    /// Whether no call is left.
+    fn is_empty(&self) -> bool {
+        self.keys.is_empty() && !self.has_more
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::checker::{CallFilter, Meaning, StreamEnding};
 use event::payload::{ContentDelta, Retract, StreamEnd, ToolCallDelta};
-use event::{Event, Machine, Payload, Sink};
+use event::{Emitted, Event, Machine, Payload, SinkOf};
 use tag::Tag;
 
 /// What a choice of a stream holds, in its order.
@@ -47,14 +47,14 @@ impl TextCalls {
     /// Takes the next event, and gives what it holds to `take`, with what was held back before it.
     #[inline]
     pub fn push<'e>(&mut self, event: &Event<'e>, take: &mut dyn FnMut(Found<'_, 'e>)) {
-        match &mut self.tag {
+        let TextCalls { tag, counts } = self;
+        match tag {
             Some(tag) => tag.push(
                 event,
-                &mut Taken {
-                    event: Some(event),
-                    counts: &mut self.counts,
-                    take,
-                },
+                &mut SinkOf(|emitted| match emitted {
+                    Emitted::Passed => take(Found::Event(event)),
+                    Emitted::Written(choice, payload) => counts.found(choice, payload, take),
+                }),
             ),
             None => take(Found::Event(event)),
         }
@@ -65,20 +65,20 @@ impl TextCalls {
         let Some(mut tag) = self.tag.take() else {
             return;
         };
-        let mut taken = Taken {
-            event: None,
-            counts: &mut self.counts,
-            take,
-        };
+        let counts = &mut self.counts;
+        let mut sink = SinkOf(|emitted| {
+            if let Emitted::Written(choice, payload) = emitted {
+                counts.found(choice, payload, take);
+            }
+        });
         match ending {
-            StreamEnding::Cut => tag.finish(&mut taken),
+            StreamEnding::Cut => tag.finish(&mut sink),
             StreamEnding::Stream(finish_reason) => {
                 let end = StreamEnd {
                     finish_reason,
-                    provider_finish_reason: None,
-                }
-                .into();
-                tag.push(&Event::of(&end, None, 0, None), &mut taken);
+                    ..StreamEnd::default()
+                };
+                tag.push(&Event::of(&end.into(), None, 0, None), &mut sink);
             }
         }
     }
@@ -94,42 +94,29 @@ impl TextCalls {
     }
 }
 
-/// What the parser finds, on its way to a checker.
-struct Taken<'t, 'e> {
-    /// The event at hand; none at the end.
-    event: Option<&'t Event<'e>>,
-    counts: &'t mut Counts,
-    take: &'t mut dyn FnMut(Found<'_, 'e>),
-}
-
-impl Sink for Taken<'_, '_> {
-    fn pass(&mut self) {
-        if let Some(event) = self.event {
-            (self.take)(Found::Event(event));
-        }
-    }
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+impl Counts {
+    /// Takes what the parser found, and gives it to `take`.
+    fn found<'e>(
+        &mut self,
+        choice: u32,
+        payload: &Payload<'_>,
+        take: &mut dyn FnMut(Found<'_, 'e>),
+    ) {
         match payload {
-            Payload::ContentDelta(ContentDelta { text, .. }) => {
-                (self.take)(Found::Text(&text.str()))
-            }
+            Payload::ContentDelta(ContentDelta { text, .. }) => take(Found::Text(&text.str())),
             Payload::Retract(Retract {
                 index: Some(index), ..
-            }) => self.counts.held.retain(|held| held != index),
+            }) => self.held.retain(|held| held != index),
             Payload::ToolCallDelta(ToolCallDelta {
                 index: Some(index),
                 tool_name: Some(_),
                 ..
             }) => {
-                if let Meaning::Call(what) = self
-                    .counts
-                    .calls
-                    .meaning(&Event::of(payload, None, choice, None))
-                {
-                    self.counts.counted += 1;
-                    self.counts.held.push(*index);
-                    (self.take)(Found::Call(format!("{what}, written as text")));
+                let event = Event::of(payload, None, choice, None);
+                if let Meaning::Call(what) = self.calls.meaning(&event) {
+                    self.counted += 1;
+                    self.held.push(*index);
+                    take(Found::Call(format!("{what}, written as text")));
                 }
             }
             _ => {}

@@ -1,8 +1,9 @@
 //! One event: a line that was read, or a payload that was not written yet.
 
-use crate::line::{Field, Members, Slot};
-use crate::payload;
-use crate::{Kind, Payload, Raw};
+use crate::Raw;
+use crate::payload::field::Fields;
+use crate::payload::{self, *};
+use crate::slot::{Field, Members, Slot};
 use std::borrow::Cow;
 
 /// One event: its kind, the fields that any event may have, and its payload.
@@ -12,12 +13,12 @@ pub struct Event<'a> {
     stream: Option<Raw<'a>>,
     choice: u32,
     t: Option<Raw<'a>>,
-    pub(crate) source: Source<'a>,
+    source: Source<'a>,
 }
 
 /// What an event was made from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Source<'a> {
+enum Source<'a> {
     Line(Members<'a>),
     Payload(&'a Payload<'a>),
 }
@@ -157,3 +158,30 @@ impl<'a> Event<'a> {
         slots.iter().map(move |s| (s.key(line), s.value(line)))
     }
 }
+
+macro_rules! readers {
+    ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {$(
+        impl $(<$lt>)? $name $(<$lt>)? {
+            /// Reads the fields of an event of this kind. One that is missing, is `null` or has
+            /// another type takes its default; of a repeated key the last counts.
+            // A part of each call: the struct is not copied, and what the caller does not use
+            // is not read.
+            #[inline(always)]
+            pub fn read(event: &event!($($lt)?)) -> Self {
+                match event.source {
+                    Source::Line(members) => $name::of_line(members),
+                    Source::Payload(Payload::$name(payload)) => *payload,
+                    Source::Payload(_) => $name::default(),
+                }
+            }
+        }
+    )*};
+}
+
+/// An event that a struct with this lifetime, or with none, can be read from.
+macro_rules! event {
+    () => { Event<'_> };
+    ($lt:lifetime) => { Event<$lt> };
+}
+
+for_each_kind!(readers);

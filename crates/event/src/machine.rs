@@ -38,7 +38,7 @@ pub enum Emitted<'p> {
 
 /// A sink made of a closure.
 #[derive(Debug)]
-pub struct SinkOf<F>(pub F);
+pub struct SinkOf<F: FnMut(Emitted<'_>)>(pub F);
 
 impl<F: FnMut(Emitted<'_>)> Sink for SinkOf<F> {
     fn pass(&mut self) {

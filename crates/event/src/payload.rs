@@ -5,19 +5,17 @@
 //! reader, its writer and its part of `docs/events.schema.json` are made from that list.
 
 mod call;
-mod field;
+pub(crate) mod field;
 mod stream;
 
-use crate::event::Source;
-use crate::{Event, Object};
+use crate::Object;
 use field::{Fields, KindSchema, Members};
 
 pub use call::*;
 pub use field::Millis;
 pub use stream::*;
 
-/// Makes [`Kind`], [`Payload`], the readers and the schema of the table of kinds: the struct of the
-/// fields of each kind, and its `type`.
+/// Makes [`Kind`], [`Payload`] and the schema.
 macro_rules! kinds {
     ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {
         /// What an event is, by its `type`.
@@ -84,56 +82,43 @@ macro_rules! kinds {
                     Payload::$name(payload)
                 }
             }
-
-            impl $(<$lt>)? $name $(<$lt>)? {
-                /// Reads the fields of an event of this kind. One that is missing, is `null` or has
-                /// another type takes its default; of a repeated key the last counts.
-                // A part of each call: the struct is not copied, and what the caller does not use
-                // is not read.
-                #[inline(always)]
-                pub fn read(event: &event!($($lt)?)) -> Self {
-                    match event.source {
-                        Source::Line(members) => $name::of_line(members),
-                        Source::Payload(Payload::$name(payload)) => *payload,
-                        Source::Payload(_) => $name::default(),
-                    }
-                }
-            }
         )*
 
         const KINDS: &[(&str, KindSchema)] = &[$(($text, $name::SCHEMA)),*];
     };
 }
 
-/// An event that a struct with this lifetime, or with none, can be read from.
-macro_rules! event {
-    () => { Event<'_> };
-    ($lt:lifetime) => { Event<$lt> };
+/// Calls the macro `$then` with every kind: the struct of its fields, and its `type`.
+macro_rules! for_each_kind {
+    ($then:ident) => {
+        $then! {
+            StreamStart<'a> = "stream_start",
+            Thinking<'a> = "thinking",
+            ContentDelta<'a> = "content_delta",
+            RefusalDelta<'a> = "refusal_delta",
+            ToolCallDelta<'a> = "tool_call_delta",
+            ServerItem<'a> = "server_item",
+            Details<'a> = "details",
+            SessionStats = "session_stats",
+            StreamEnd<'a> = "stream_end",
+            Decision<'a> = "decision",
+            ToolCall<'a> = "tool_call",
+            ToolCallPartial<'a> = "tool_call_partial",
+            Retract<'a> = "retract",
+            Approval<'a> = "approval",
+            ToolUse<'a> = "tool_use",
+            ToolProgress<'a> = "tool_progress",
+            ToolResult<'a> = "tool_result",
+            Message<'a> = "message",
+            Request<'a> = "request",
+            Warning<'a> = "warning",
+            Error<'a> = "error",
+        }
+    };
 }
+pub(crate) use for_each_kind;
 
-kinds! {
-    StreamStart<'a> = "stream_start",
-    Thinking<'a> = "thinking",
-    ContentDelta<'a> = "content_delta",
-    RefusalDelta<'a> = "refusal_delta",
-    ToolCallDelta<'a> = "tool_call_delta",
-    ServerItem<'a> = "server_item",
-    Details<'a> = "details",
-    SessionStats = "session_stats",
-    StreamEnd<'a> = "stream_end",
-    Decision<'a> = "decision",
-    ToolCall<'a> = "tool_call",
-    ToolCallPartial<'a> = "tool_call_partial",
-    Retract<'a> = "retract",
-    Approval<'a> = "approval",
-    ToolUse<'a> = "tool_use",
-    ToolProgress<'a> = "tool_progress",
-    ToolResult<'a> = "tool_result",
-    Message<'a> = "message",
-    Request<'a> = "request",
-    Warning<'a> = "warning",
-    Error<'a> = "error",
-}
+for_each_kind!(kinds);
 
 impl Kind {
     /// Whether an event of this kind begins a stream when none is open under its name.

@@ -6,7 +6,7 @@
 
 use crate::index::{Index, Token};
 use crate::scan::{self, Record, Scan, ScanError, Walk};
-use crate::text::{Text, unescaped};
+use crate::surrogates::{Surrogates, unescaped};
 use std::borrow::Cow;
 
 /// One complete, checked JSON value and its text.
@@ -164,10 +164,12 @@ impl<'a> Raw<'a> {
     /// string.
     #[inline]
     pub fn append_str(self, out: &mut String) -> bool {
-        Text::of(self).is_some_and(|text| {
-            text.append_to(out);
-            true
-        })
+        let mut half = Surrogates::default();
+        if let Some(inside) = self.inside() {
+            half.push_inside(inside, self.escaped, out);
+            half.finish(out);
+        }
+        self.is_str()
     }
 
     /// What lies between the quotes of a string, and whether it has escapes.
@@ -472,7 +474,7 @@ mod tests {
 
     #[test]
     fn surrogates_are_joined_over_pieces() {
-        let mut s = crate::Surrogates::default();
+        let mut s = Surrogates::default();
         let mut out = String::new();
         for p in [
             r#""a\ud83d""#,

@@ -160,13 +160,13 @@ impl Record for Strict<'_> {
     fn leaf(&mut self, start: usize, end: usize, escaped: bool) {
         if escaped {
             self.surrogates(start, end);
-        }
-        let leaf = &self.text[start..end];
-        // Without an exponent a number needs more than 300 digits to leave the range.
-        let is_safe = leaf.starts_with(['"', 't', 'f', 'n'])
-            || leaf.len() < 300 && !leaf.contains(['e', 'E']);
-        if !is_safe && !leaf.parse::<f64>().is_ok_and(f64::is_finite) {
-            self.refuse(JsonError::NumberRange { at: start });
+        } else if let b'-' | b'0'..=b'9' = self.text.as_bytes()[start] {
+            let number = &self.text[start..end];
+            // Without an exponent a number needs more than 300 digits to leave the range.
+            let is_safe = number.len() < 300 && !number.contains(['e', 'E']);
+            if !is_safe && !number.parse::<f64>().is_ok_and(f64::is_finite) {
+                self.refuse(JsonError::NumberRange { at: start });
+            }
         }
     }
 
@@ -197,6 +197,10 @@ impl Strict<'_> {
     /// Refuses half of a surrogate pair in a string.
     fn surrogates(&mut self, start: usize, end: usize) {
         let b = self.text.as_bytes();
+        // Most escapes are others.
+        if memchr::memmem::find(&b[start..end], b"\\u").is_none() {
+            return;
+        }
         let (mut at, mut high) = (start, None);
         while let Some(plain) = memchr::memchr(b'\\', &b[at..end]) {
             let escape = at + plain;

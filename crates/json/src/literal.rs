@@ -9,7 +9,7 @@
 use event::MAX_DEPTH;
 
 use number::Number;
-use string::{MarkStart, StringForm, escape};
+use string::{Advance, MarkStart, Outcome, StringForm, escape};
 
 mod number;
 mod string;
@@ -192,18 +192,6 @@ impl Literal {
         self.python(text, at, out)
     }
 }
-
-/// Where reading goes on, in bytes of the text.
-#[derive(Clone, Copy, Debug)]
-enum Advance {
-    On(usize),
-    /// The rest must be read together with the text that follows it.
-    Hold(usize),
-    End(usize),
-}
-
-/// The result of one step, or why the text breaks the notation.
-type Outcome = Result<Advance, &'static str>;
 
 /// A notation of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! nothing is fetched, sizes and costs are bounded, and patterns match in linear time.
 
 use crate::{JsonError, JsonType, Repair, Repaired, Shape, ValueType, apply, check};
-use cost::Size;
+use cost::{Size, cut, short};
 use event::Raw;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
@@ -11,6 +11,8 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 mod cost;
+
+pub use cost::SchemaError;
 
 /// The largest compiled pattern, in bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
@@ -306,26 +308,6 @@ fn invalid(error: &ValidationError<'_>) -> String {
     })
 }
 
-/// Why a schema cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaError {
-    /// The text is not JSON.
-    #[error("the schema is not JSON: {0}")]
-    Syntax(String),
-    /// A `$ref` that does not begin with `#`.
-    #[error("the schema refers to {0}, only references inside the schema (#/…) are followed")]
-    Remote(String),
-    /// It nests too deep, or has too many parts or too much text in patterns.
-    #[error("the schema is too large: {0}")]
-    TooLarge(&'static str),
-    /// A validation could take too many steps, see `schema/cost.rs`.
-    #[error("the schema is too complex: {0}, use fewer references and alternatives")]
-    TooComplex(&'static str),
-    /// It is not a JSON Schema, or a pattern cannot be matched in linear time.
-    #[error("the schema is not valid: {0}")]
-    Invalid(String),
-}
-
 /// How many members are looked up: each costs a walk over the schema. Members beyond these stay.
 const LOOKED_UP: u32 = 100_000;
 
@@ -530,19 +512,6 @@ fn message(error: &ValidationError<'_>) -> String {
             "{}, given {given}",
             cut(&error.masked().to_string(), 2 * QUOTED)
         ),
-    }
-}
-
-/// The first 300 characters of a text.
-fn short(text: &str) -> String {
-    cut(text, 300)
-}
-
-/// The first `max` characters of a text, with `…` if there are more.
-fn cut(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
     }
 }
 

@@ -1,15 +1,13 @@
 //! The tools of a request: one reader for every shape of list, and what their schemas say of
 //! arguments.
 
-use crate::{JsonError, Misfit, Schema, SchemaError, ValueType, check};
+use crate::{JsonError, Misfit, Schema, SchemaError, ValueType, check, is_name};
 use event::{Object, Raw};
 use serde_json::Value;
-use shape::EntryShape;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
-
-mod shape;
 
 /// The tools of a list, in its order. A schema is compiled when it is first needed.
 #[derive(Debug, Default)]
@@ -84,12 +82,12 @@ impl ToolList {
     fn of_entries(list: Raw<'_>) -> ToolList {
         let mut tools = ToolList::default();
         for entry in list.items() {
-            let added = match shape::read(entry) {
+            let added = match read_entry(entry) {
                 Ok(EntryShape::Tool(tool)) => tools.add(tool),
                 Ok(EntryShape::Provider(tool)) => tools.add_provider(tool),
                 Ok(EntryShape::Declarations(declared, others)) => {
                     for declaration in declared.items() {
-                        let tool = shape::tool(declaration)
+                        let tool = read_tool(declaration)
                             .map_err(|(name, fault)| tools.mistake(name, fault));
                         let added = tool.and_then(|tool| tools.add(tool));
                         tools.left_out.extend(added.err());
@@ -411,4 +409,142 @@ pub enum ToolFault {
     /// The schema cannot be compiled.
     #[error("parameters: {0}")]
     Schema(#[from] SchemaError),
+}
+
+/// What one entry describes.
+enum EntryShape<'a> {
+    /// One tool that the caller runs.
+    Tool(ToolEntry),
+    /// The provider's own tool.
+    Provider(ProviderTool),
+    /// Gemini's entry: the tools that it declares, and what else it has, which is the provider's.
+    Declarations(Raw<'a>, Option<ProviderTool>),
+}
+
+/// The keys of the schema.
+const SCHEMAS: [&str; 5] = [
+    "parameters",
+    "input_schema",
+    "inputSchema",
+    "parametersJsonSchema",
+    "parameters_json_schema",
+];
+
+/// Reads an entry. The error has the tool's name, if that could be read.
+fn read_entry(entry: Raw<'_>) -> Result<EntryShape<'_>, (Option<String>, ToolFault)> {
+    let members = members(entry)?;
+    for key in ["functionDeclarations", "function_declarations"] {
+        if let Some(declared) = get(&members, key) {
+            let declared = Some(declared).filter(|d| d.is_array());
+            return Ok(EntryShape::Declarations(
+                declared.ok_or((None, ToolFault::Member(key, "an array")))?,
+                others(&members, key),
+            ));
+        }
+    }
+    if is_tool(&members) {
+        return read_tool(entry).map(EntryShape::Tool);
+    }
+    let name = get(&members, "name")
+        .and_then(Raw::str)
+        .filter(|name| !name.is_empty())
+        .map(Cow::into_owned);
+    Ok(EntryShape::Provider(ProviderTool {
+        name,
+        text: minified(entry),
+    }))
+}
+
+/// Reads an entry, or one of Gemini's declarations, that describes one tool of the caller's.
+fn read_tool(entry: Raw<'_>) -> Result<ToolEntry, (Option<String>, ToolFault)> {
+    let mut function = members(entry)?;
+    match get(&function, "function") {
+        Some(inner) if inner.is_object() => function = members(inner)?,
+        Some(_) => return Err((None, ToolFault::Member("function", "an object"))),
+        None => {}
+    }
+    let text = |key| get(&function, key).and_then(Raw::str).map(Cow::into_owned);
+    let name = text("name")
+        .filter(|name| !name.is_empty())
+        .ok_or((None, ToolFault::NoName))?;
+    if !is_name(&name) {
+        return Err((Some(name), ToolFault::Name));
+    }
+    let parameters = parameters(&function).map_err(|fault| (Some(name.clone()), fault))?;
+    let strict = get(&function, "strict").and_then(Raw::bool);
+    let text = (text("description"), entry.text().to_owned());
+    Ok(ToolEntry {
+        name,
+        description: text.0,
+        parameters: parameters.map(str::to_owned),
+        strict,
+        text: text.1,
+    })
+}
+
+type Members<'a> = Vec<(Cow<'a, str>, Raw<'a>)>;
+
+/// The members of an object, but those that are `null`.
+fn members(entry: Raw<'_>) -> Result<Members<'_>, (Option<String>, ToolFault)> {
+    if !entry.is_object() {
+        return Err((None, ToolFault::NotAnObject));
+    }
+    Ok(entry
+        .entries()
+        .filter(|(_, value)| !value.is_null())
+        .collect())
+}
+
+fn get<'a>(members: &Members<'a>, key: &str) -> Option<Raw<'a>> {
+    members
+        .iter()
+        .find(|(k, _)| k == key)
+        .map(|(_, value)| *value)
+}
+
+/// Whether an entry is a tool that its caller runs.
+fn is_tool(members: &Members<'_>) -> bool {
+    let shown = ["function", "exec"]
+        .iter()
+        .chain(&SCHEMAS)
+        .any(|key| get(members, key).is_some());
+    // Gemini's own tools have neither a type nor a name: `{"googleSearch":{}}`.
+    let settings = !members.is_empty() && members.iter().all(|(_, value)| value.is_object());
+    // Anthropic gives a caller's tool the type `custom`, and always a schema. OpenAI's custom tools
+    // take free text and have none.
+    let kind = get(members, "type").and_then(Raw::str);
+    shown || (kind.is_none_or(|kind| kind == "function") && !settings)
+}
+
+/// The members but `key`, as a tool of the provider's.
+fn others(members: &Members<'_>, key: &str) -> Option<ProviderTool> {
+    let mut out = Vec::new();
+    let mut object = event::Object::open(&mut out);
+    let rest: Vec<_> = members.iter().filter(|(k, _)| k != key).collect();
+    for (key, value) in &rest {
+        object.minified(key, value.text());
+    }
+    object.close();
+    let text = String::from_utf8(out).unwrap_or_default();
+    (!rest.is_empty()).then_some(ProviderTool { name: None, text })
+}
+
+/// The text of the schema, whatever its key.
+fn parameters<'a>(function: &Members<'a>) -> Result<Option<&'a str>, ToolFault> {
+    let mut schema: Option<(&'static str, &str)> = None;
+    for key in SCHEMAS {
+        match (get(function, key), schema) {
+            (None, _) => {}
+            (Some(value), _) if !value.is_object() => return Err(ToolFault::NoSchema(key)),
+            (Some(_), Some((first, _))) => return Err(ToolFault::Schemas(first, key)),
+            (Some(value), None) => schema = Some((key, value.text())),
+        }
+    }
+    Ok(schema.map(|(_, text)| text))
+}
+
+fn minified(value: Raw<'_>) -> String {
+    let mut out = Vec::with_capacity(value.text().len());
+    event::minify(&mut out, value.text());
+    String::from_utf8(out).unwrap_or_default()
 }

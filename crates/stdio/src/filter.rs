@@ -1,8 +1,8 @@
 //! A filter: a machine for each stream of the input.
 
-use crate::{Demux, Emit, Failure, Filter, LineHandler, LineWriter, Outcome, drive};
+use crate::{Emit, Failure, Filter, LineHandler, LineWriter, Outcome, drive};
 use event::payload::Warning;
-use event::{Event, Kind, Machine, Payload, Sink};
+use event::{Demux, Event, Kind, Machine, Payload, Sink};
 use std::cell::RefCell;
 use std::rc::Rc;
 

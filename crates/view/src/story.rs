@@ -1,19 +1,11 @@
 //! A conversation on a page, the same for a terminal and for plain text: its texts, its notes and
 //! the cards of its calls.
 
-pub(crate) mod call;
-pub(crate) mod calls;
-pub(crate) mod card;
-pub(crate) mod page;
-pub(crate) mod who;
-
-use crate::value::{content, plain};
-use call::{CallCard, CallState};
-use calls::CallCards;
+use crate::calls::{CallCard, CallCards, CallState, Who};
+use crate::escape::{content, plain};
+use anstyle::{AnsiColor, Style};
 use event::payload::{FinishReason, Retract};
 use event::{Event, Kind, Payload, Raw, Text, View};
-use page::{Page, Tone, Voice};
-use who::Who;
 
 /// Shows events on a page.
 #[derive(Debug)]
@@ -115,7 +107,7 @@ impl<P: Page> Story<P> {
             return;
         };
         let call = &self.calls.list[n];
-        if event.kind() == Kind::Retract && matches!(call.state, CallState::Ended(_)) {
+        if event.kind() == Kind::Retract && call.result().is_some() {
             // It ran before it was retracted: its card keeps the result, and a note reports the
             // retract.
             let reason = Retract::read(event).reason.str();
@@ -128,9 +120,10 @@ impl<P: Page> Story<P> {
 
     fn show_call(&mut self, event: &Event<'_>, out: &mut Vec<u8>, n: usize) {
         self.page.call(out, &self.calls, n);
-        let call = &mut self.calls.list[n];
-        if call.has_ended() && std::mem::take(&mut call.is_answer) {
-            let output = call.output.clone();
+        if let CallState::Ended(result) = &mut self.calls.list[n].state
+            && std::mem::take(&mut result.is_answer)
+        {
+            let output = result.output.clone();
             self.speak(event, out, Voice::Output, &output);
         }
     }
@@ -342,4 +335,89 @@ impl<P: Page> View for Story<P> {
         }
         self.page.finish(out);
     }
+}
+
+/// Whose words a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Voice {
+    User,
+    Thinking,
+    Answer,
+    /// The model's refusal to answer.
+    Refusal,
+    /// A tool's output that is the answer.
+    Output,
+}
+
+impl Voice {
+    pub fn style(self) -> Style {
+        match self {
+            Voice::User => Style::new().bold(),
+            Voice::Thinking => Style::new().dimmed(),
+            Voice::Answer | Voice::Refusal | Voice::Output => Style::new(),
+        }
+    }
+
+    /// The mark before its text and the style of that, where the style of the text does not show
+    /// whose words it is.
+    pub fn mark(self) -> Option<(&'static str, Style)> {
+        match self {
+            Voice::Thinking => Some(("thinking: ", self.style())),
+            Voice::Refusal => Some(("refusal: ", AnsiColor::Yellow.on_default())),
+            Voice::User | Voice::Answer | Voice::Output => None,
+        }
+    }
+}
+
+/// The kind of a line that the view itself writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// The stream and choice of the events that follow.
+    Heading,
+    /// Figures that change from run to run.
+    Figures,
+    Quiet,
+    Warning,
+    Error,
+}
+
+impl Tone {
+    pub fn style(self) -> Style {
+        match self {
+            Tone::Heading => Style::new().bold(),
+            Tone::Figures | Tone::Quiet => Style::new().dimmed(),
+            Tone::Warning => AnsiColor::Yellow.on_default(),
+            Tone::Error => AnsiColor::Red.on_default(),
+        }
+    }
+}
+
+/// A page. `out` takes the bytes that are to be shown now.
+pub(crate) trait Page {
+    /// Whether a result is shown at once. On other pages it is shown when the model's turn is over,
+    /// so that the same turn gives the same page, however fast its tools are.
+    const LIVE: bool;
+    /// The stream and choice whose events are on the page now.
+    fn now(&self) -> &Who;
+    /// The next events are those of this stream and choice; writes a heading where it is another
+    /// one than now.
+    fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who);
+    /// A piece of running text.
+    fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str);
+    /// A line that the view itself writes.
+    fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str);
+    /// The call at this position is new, or has changed.
+    fn call(&mut self, out: &mut Vec<u8>, calls: &CallCards, at: usize);
+    /// The next text does not continue the text so far.
+    fn pause(&mut self);
+    /// The text that is last on the page is complete.
+    fn end_text(&mut self, out: &mut Vec<u8>);
+    /// All of the event is shown.
+    fn done(&mut self, out: &mut Vec<u8>, calls: &CallCards);
+    /// Other programs may write on the same terminal from now on.
+    fn interrupt(&mut self, out: &mut Vec<u8>);
+    /// The first calls of the list, all settled and shown, are removed from it.
+    fn forget(&mut self, calls: usize);
+    /// The end.
+    fn finish(&mut self, out: &mut Vec<u8>);
 }

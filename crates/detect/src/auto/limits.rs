@@ -1,8 +1,8 @@
 //! The places at which the risk that a call still follows falls under a limit, for one stream.
 
 use super::origin::Origin;
-use super::sign::Sign;
 use super::table::{Counts, EDGES, Table};
+use super::words::Sign;
 
 /// How many streams the habit of all models counts for, beside the streams of one API or of one
 /// family of models: a model without streams has the habit of its API.

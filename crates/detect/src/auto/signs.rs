@@ -1,8 +1,7 @@
 //! Reads a text for signs of a call, a character at a time, without looking back.
 
 use super::limits::Limits;
-use super::sign::Sign;
-use super::words;
+use super::words::{self, Sign};
 
 /// After a colon, this many characters must follow before the text can be read as going on: models
 /// end with a colon before a call.

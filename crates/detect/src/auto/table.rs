@@ -1,7 +1,7 @@
 //! The learned table: how often a call followed text, and for how long it did not.
 
-use super::observation::Observation;
-use super::sign::Sign;
+use super::origin::Origin;
+use super::words::Sign;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
@@ -59,6 +59,16 @@ pub struct Table {
     /// For each sign, and each of the [`EDGES`]: the streams whose text went on for so many
     /// characters after the sign.
     pub(crate) runs: [[Counts; EDGES.len()]; Sign::ALL.len()],
+}
+
+/// What one stream adds to a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    pub(crate) origin: Origin,
+    /// Characters of text up to the first call, or to the end.
+    pub(crate) chars: u64,
+    pub(crate) has_call: bool,
+    pub(crate) runs: [Option<u64>; 4],
 }
 
 /// Why a text is not a table.
@@ -294,7 +304,7 @@ impl Display for Table {
 mod tests {
     use super::{EDGES, Observation, Table};
     use crate::auto::origin::Origin;
-    use crate::auto::sign::Sign;
+    use crate::auto::words::Sign;
 
     #[test]
     fn sums_stay_at_the_largest_count_that_is_read() {

@@ -3,9 +3,8 @@
 
 use crate::auto::{Limits, Origin, Sign, Signs, Texts};
 use crate::checker::{
-    CallFilter, Checker, CheckerRow, Checkers, Meaning, StreamEnding, Verdict, none,
+    CallFilter, Checker, CheckerRow, Checkers, Meaning, Risk, Settings, StreamEnding, Verdict, none,
 };
-use crate::settings::{Risk, Settings};
 use crate::text_calls::{Found, TextCalls};
 use event::{Event, Kind};
 use std::rc::Rc;

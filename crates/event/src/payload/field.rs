@@ -1,7 +1,7 @@
 //! The fields of an event kind, described once: [`payload`] makes of a list of fields the struct,
 //! its reader, its writer and its schema.
 
-pub(crate) use crate::line::{Field, Member, Members};
+pub(crate) use crate::slot::{Field, Member, Members};
 pub(crate) use crate::{Json, Object, Raw, Text};
 
 /// An event kind, made by [`payload`].

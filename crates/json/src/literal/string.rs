@@ -1,7 +1,18 @@
 //! The content of a string, turned into the content of a JSON string.
 
-use super::Advance;
 use memchr::{memchr, memchr2};
+
+/// Where reading goes on, in bytes of the text.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Advance {
+    On(usize),
+    /// The rest must be read together with the text that follows it.
+    Hold(usize),
+    End(usize),
+}
+
+/// The result of one step, or why the text breaks the notation.
+pub(super) type Outcome = Result<Advance, &'static str>;
 
 /// The notation of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //! results of lists and objects under a schema that refers to itself. So the steps of everything
 //! else are counted here, with references followed; a schema with too many is refused.
 
-use super::{SchemaError, short};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -601,6 +600,39 @@ fn nullable(schema: &mut serde_json::Map<String, Value>) {
         && !options.contains(&Value::Null)
     {
         options.push(Value::Null);
+    }
+}
+
+/// Why a schema cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// The text is not JSON.
+    #[error("the schema is not JSON: {0}")]
+    Syntax(String),
+    /// A `$ref` that does not begin with `#`.
+    #[error("the schema refers to {0}, only references inside the schema (#/…) are followed")]
+    Remote(String),
+    /// It nests too deep, or has too many parts or too much text in patterns.
+    #[error("the schema is too large: {0}")]
+    TooLarge(&'static str),
+    /// A validation could take too many steps, see `schema/cost.rs`.
+    #[error("the schema is too complex: {0}, use fewer references and alternatives")]
+    TooComplex(&'static str),
+    /// It is not a JSON Schema, or a pattern cannot be matched in linear time.
+    #[error("the schema is not valid: {0}")]
+    Invalid(String),
+}
+
+/// The first 300 characters of a text.
+pub(super) fn short(text: &str) -> String {
+    cut(text, 300)
+}
+
+/// The first `max` characters of a text, with `…` if there are more.
+pub(super) fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
     }
 }
 

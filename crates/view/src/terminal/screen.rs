@@ -8,12 +8,9 @@
 
 use super::draft::Draft;
 use super::pen::{Pen, paint};
+use crate::calls::{CallCard, CallCards, CallState, DONE, Who};
 use crate::escape::{columns, one_line};
-use crate::story::call::{CallCard, CallState};
-use crate::story::calls::CallCards;
-use crate::story::card;
-use crate::story::page::{Page, Tone, Voice};
-use crate::story::who::Who;
+use crate::story::{Page, Tone, Voice};
 use crate::surface::Terminal;
 use anstyle::Style;
 use std::io::Write;
@@ -118,18 +115,24 @@ impl Screen {
         let room = limit.saturating_sub(4);
         let paint =
             |out: &mut Vec<u8>, style: Style, text: &str| paint(out, self.pen.colour, style, text);
-        let (sign, style, status) = card::status(call, self.no_time);
-        let status_style = if sign == card::DONE {
+        let (sign, style, status) = call.status(self.no_time);
+        let status_style = if sign == DONE {
             Style::new().dimmed()
         } else {
             style
         };
-        let not_run =
-            if call.state == CallState::Retracted && !call.was_started && !call.is_cancelled {
-                ", not run"
-            } else {
-                ""
-            };
+        let was_called = matches!(
+            call.state,
+            CallState::Retracted {
+                was_started: false,
+                ..
+            }
+        );
+        let not_run = if was_called && !call.is_cancelled {
+            ", not run"
+        } else {
+            ""
+        };
         let status = status + not_run;
         let (name, status) = (one_line(&call.name, room), one_line(&status, room));
         // On a narrow terminal the status has a row of its own.

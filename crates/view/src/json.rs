@@ -1,9 +1,8 @@
 //! `json`: the final answer as one JSON object on a line.
 
-use crate::story::call::{CallCard, CallState};
-use crate::story::calls::CallCards;
+use crate::calls::{CallCard, CallCards, CallState};
+use crate::escape::{content, plain};
 use crate::surface::FormRow;
-use crate::value::{content, plain};
 use event::payload::FinishReason;
 use event::{Event, Kind, Object, Payload, Raw, View, safe_json};
 
@@ -192,20 +191,20 @@ fn write_call(o: &mut Object<'_>, call: &CallCard) {
         Err(_) => o.str("arguments", &call.arguments),
     };
     match &call.state {
-        CallState::Ended(status) => {
-            o.str("status", status);
-            if let Some(code) = call.exit_code {
+        CallState::Ended(result) => {
+            o.str("status", &result.status);
+            if let Some(code) = result.exit_code {
                 o.int("exit_code", code);
             }
-            o.str("output", &call.output);
+            o.str("output", &result.output);
         }
-        CallState::Retracted => {
+        CallState::Retracted { .. } => {
             o.str("status", "retracted");
         }
         CallState::Refused(code) => {
             o.str("error", code);
         }
-        CallState::Arriving | CallState::Called | CallState::Running => {}
+        CallState::Arriving | CallState::Called | CallState::Running | CallState::Lost => {}
     }
 }
 

@@ -1,12 +1,8 @@
 //! `text`: plain text for files and pipes, and the same text for the same events.
 
+use crate::calls::{CallCards, CallState, DONE, Who};
 use crate::escape::{one_line, safe};
-use crate::story::Story;
-use crate::story::call::CallState;
-use crate::story::calls::CallCards;
-use crate::story::card;
-use crate::story::page::{Page, Tone, Voice};
-use crate::story::who::Who;
+use crate::story::{Page, Story, Tone, Voice};
 use crate::surface::FormRow;
 use anstyle::Style;
 use event::View;
@@ -164,7 +160,7 @@ impl Page for Plain {
         let call = &calls.list[at];
         let name = one_line(&call.name, BRIEF);
         // A call whose deltas no stage has merged is shown when no more of them can come.
-        if self.shown[at] == 0 && (call.state != CallState::Arriving || call.is_closed) {
+        if self.shown[at] == 0 && !call.is_arriving() {
             self.shown[at] = 1;
             self.turn_to(out, &call.who);
             self.line(
@@ -175,16 +171,19 @@ impl Page for Plain {
         }
         // `tool-exec` answers a refused call; without it the refusal is the end of the call.
         let ended = call.is_closed
-            && (matches!(call.state, CallState::Refused(_)) || call.is_cancelled || call.is_lost);
-        let next = if matches!(&call.state, CallState::Ended(status) if status == "pending") {
+            && (call.is_cancelled || matches!(call.state, CallState::Refused(_) | CallState::Lost));
+        let next = if call
+            .result()
+            .is_some_and(|result| result.status == "pending")
+        {
             2
         } else {
             3
         };
         if (1..next).contains(&self.shown[at]) && (call.has_ended() || ended) {
             self.shown[at] = next;
-            let (sign, style, mut status) = card::status(call, self.no_time);
-            if sign == card::DONE && !status.starts_with("done") {
+            let (sign, style, mut status) = call.status(self.no_time);
+            if sign == DONE && !status.starts_with("done") {
                 status.insert_str(0, "done, ");
             }
             let text = one_line(call.result_text(), BRIEF);

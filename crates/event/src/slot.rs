@@ -1,0 +1,131 @@
+//! Where the members of a line lie.
+
+use crate::Raw;
+use std::borrow::Cow;
+
+/// The fields of the most frequent events. The scanner recognises them while it reads a line, so
+/// that machines compare no keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Text,
+    Index,
+    ToolId,
+    ToolName,
+    Arguments,
+    Done,
+    Provider,
+    /// Any other: its key tells.
+    Other,
+}
+
+impl Field {
+    /// The field of a key.
+    #[inline]
+    pub const fn of(key: &[u8]) -> Field {
+        match key {
+            b"text" => Field::Text,
+            b"index" => Field::Index,
+            b"tool_id" => Field::ToolId,
+            b"tool_name" => Field::ToolName,
+            b"arguments" => Field::Arguments,
+            b"done" => Field::Done,
+            b"provider" => Field::Provider,
+            _ => Field::Other,
+        }
+    }
+}
+
+/// Where a member of the line's object lies. Lines are shorter than 4 GiB (`--max-line` sees to
+/// it).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub key: (u32, u32),
+    pub value: (u32, u32),
+    pub key_escaped: bool,
+    pub value_escaped: bool,
+    pub field: Field,
+}
+
+impl Slot {
+    #[inline]
+    pub fn value(self, line: &str) -> Raw<'_> {
+        Raw::checked(
+            &line[self.value.0 as usize..self.value.1 as usize],
+            self.value_escaped,
+        )
+    }
+
+    /// What lies between the quotes of a string, and whether it has escapes; `None` for any other
+    /// value.
+    #[inline(always)]
+    pub fn string(self, line: &str) -> Option<(&str, bool)> {
+        let (start, end) = (self.value.0 as usize, self.value.1 as usize);
+        if line.as_bytes().get(start) != Some(&b'"') {
+            return None;
+        }
+        line.get(start + 1..end - 1)
+            .map(|inside| (inside, self.value_escaped))
+    }
+
+    #[inline]
+    pub fn key(self, line: &str) -> Cow<'_, str> {
+        if self.key_escaped {
+            Raw::checked(&line[self.key.0 as usize..self.key.1 as usize], true)
+                .str()
+                .unwrap_or_default()
+        } else {
+            Cow::Borrowed(&line[self.key.0 as usize + 1..self.key.1 as usize - 1])
+        }
+    }
+
+    #[inline]
+    pub fn has_key(&self, line: &str, key: &str) -> bool {
+        if self.key_escaped {
+            self.key(line) == key
+        } else {
+            &line.as_bytes()[self.key.0 as usize + 1..self.key.1 as usize - 1] == key.as_bytes()
+        }
+    }
+}
+
+/// The members of a line, but for `type` and those that any event may have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Members<'a> {
+    pub line: &'a str,
+    pub slots: &'a [Slot],
+}
+
+impl<'a> Members<'a> {
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = Member<'a>> {
+        self.slots.iter().map(move |slot| Member {
+            line: self.line,
+            slot,
+        })
+    }
+}
+
+/// One member of a line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member<'a> {
+    line: &'a str,
+    slot: &'a Slot,
+}
+
+impl<'a> Member<'a> {
+    /// Whether this is the field of that name; `field` is [`Field::of`] the name.
+    #[inline(always)]
+    pub fn is(self, field: Field, name: &str) -> bool {
+        self.slot.field == field && (field != Field::Other || self.slot.has_key(self.line, name))
+    }
+
+    #[inline(always)]
+    pub fn value(self) -> Raw<'a> {
+        self.slot.value(self.line)
+    }
+
+    #[inline(always)]
+    pub fn string(self) -> Option<(&'a str, bool)> {
+        self.slot.string(self.line)
+    }
+}

@@ -1,0 +1,596 @@
+//! The calls of a conversation, put together from its events.
+
+use crate::escape::{content, json, one_line, plain};
+use anstyle::{AnsiColor, Style};
+use event::payload::{
+    Retract, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult, ToolUse,
+};
+use event::{Event, Payload, Raw, Text};
+use std::collections::HashMap;
+
+/// The calls in the order of their first event.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallCards {
+    pub list: Vec<CallCard>,
+    /// The position of the latest call of an id, in any stream.
+    by_id: HashMap<String, usize>,
+    /// How many calls have no id yet.
+    without_id: usize,
+}
+
+impl CallCards {
+    /// Takes an event about a call, and returns the position of the call that is new or has
+    /// changed.
+    pub fn push(&mut self, event: &Event<'_>) -> Option<usize> {
+        match event.payload()? {
+            Payload::ToolCallDelta(delta) => self.delta(event, &delta),
+            Payload::ToolCallPartial(partial) => self.partial(event, &partial),
+            Payload::ToolCall(call) => Some(self.call(event, &call)),
+            Payload::ToolUse(intent) => Some(self.used(event, &intent)),
+            Payload::ToolProgress(progress) => Some(self.progressed(event, &progress)),
+            Payload::ToolResult(result) => Some(self.ended(event, &result)),
+            Payload::Retract(retract) => self.retract(event, &retract),
+            _ => None,
+        }
+    }
+
+    /// Takes the `tool_calls` of an assistant message whose turn has no other events; returns the
+    /// positions of the new calls.
+    pub fn asked(&mut self, event: &Event<'_>, message: Raw<'_>) -> std::ops::Range<usize> {
+        let first = self.list.len();
+        for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
+            let name = plain(call.at(&["function", "name"]));
+            let n = self.new_call(event, call.get_str("id").as_deref(), &name);
+            self.list[n].state = CallState::Called;
+            self.list[n].set_arguments(plain(call.at(&["function", "arguments"])));
+        }
+        first..self.list.len()
+    }
+
+    /// The event's stream was cancelled, and with it each of its calls that has no result.
+    pub fn cancel(&mut self, event: &Event<'_>) {
+        for call in &mut self.list {
+            call.is_cancelled |=
+                call.who.shares_stream(event) && !call.is_closed && call.result().is_none();
+        }
+    }
+
+    /// Whether any call runs.
+    pub fn any_runs(&self) -> bool {
+        self.list
+            .iter()
+            .any(|call| call.was_started() && call.result().is_none())
+    }
+
+    /// The input has ended.
+    pub fn end(&mut self) {
+        for call in &mut self.list {
+            if let CallState::Running = call.state {
+                call.state = CallState::Lost;
+            }
+        }
+    }
+
+    /// Removes the first calls of the list.
+    pub fn forget(&mut self, first: usize) {
+        for call in self.list.drain(..first) {
+            self.without_id -= usize::from(call.id.is_empty());
+        }
+        self.by_id = self
+            .list
+            .iter()
+            .enumerate()
+            .map(|(n, call)| (call.id.clone(), n))
+            .collect();
+    }
+
+    /// Takes a `tool` message, which is the result of a call without a `tool_result` in the log.
+    pub fn answered(&mut self, event: &Event<'_>, message: Raw<'_>) -> Option<usize> {
+        let id = message.get_str("tool_call_id")?;
+        let n = self.find(event, |c| c.id == id);
+        let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), &plain(message.get("name"))));
+        if self.list[n].has_ended() {
+            return None;
+        }
+        self.list[n].state = CallState::Ended(CallResult {
+            status: "answered".to_owned(),
+            output: content(message),
+            was_started: self.list[n].was_started(),
+            ..CallResult::default()
+        });
+        Some(n)
+    }
+
+    fn delta(&mut self, event: &Event<'_>, delta: &ToolCallDelta<'_>) -> Option<usize> {
+        let [id, name, arguments] =
+            [delta.tool_id, delta.tool_name, delta.arguments].map(|text| text.map(Text::str));
+        let id = id.as_deref().filter(|id| !id.is_empty());
+        let n = match id {
+            Some(_) => self.open(event, id),
+            None => self.find(event, |c| c.is_arriving() && c.index == delta.index),
+        };
+        if n.is_none()
+            && id.is_none()
+            && let Some(name) = name.as_deref()
+            && let Some(n) = self.find(event, |c| c.came_whole && !c.is_closed && c.name == name)
+        {
+            self.list[n].came_whole = false;
+            return None;
+        }
+        let n = match n {
+            Some(n) if self.list[n].is_arriving() => n,
+            Some(_) => return None, // its `tool_call` has come
+            None if id.is_none() && name.is_none() => return None,
+            None => self.new_call(event, id, ""),
+        };
+        let call = &mut self.list[n];
+        call.index = delta.index;
+        if let Some(name) = name.filter(|_| call.name.is_empty()) {
+            call.name = name.into_owned();
+        }
+        call.arguments
+            .push_str(arguments.as_deref().unwrap_or_default());
+        if call.brief.len() < BRIEF {
+            call.brief = one_line(&call.arguments, BRIEF);
+        }
+        Some(n)
+    }
+
+    /// Takes the arguments so far; they are shown until the call is complete.
+    fn partial(&mut self, event: &Event<'_>, partial: &ToolCallPartial<'_>) -> Option<usize> {
+        let id = partial.tool_id.str();
+        let n = self.open(event, Some(&id));
+        let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), &partial.tool_name.str()));
+        if !self.list[n].is_arriving() {
+            return None;
+        }
+        self.list[n].set_arguments(json(partial.arguments));
+        Some(n)
+    }
+
+    fn call(&mut self, event: &Event<'_>, whole: &ToolCall<'_>) -> usize {
+        let (id, name) = (whole.tool_id.str(), whole.tool_name.str());
+        let n = self.open(event, Some(&id));
+        // A call without an id gets one when its deltas are merged: it is the first of that name
+        // without an id.
+        let n = n.or_else(|| {
+            (self.without_id > 0).then_some(())?;
+            self.list.iter().position(|c| {
+                c.is_arriving() && c.who.is(event) && c.id.is_empty() && c.name == name
+            })
+        });
+        let whole_first = n.is_none();
+        let n = n.unwrap_or_else(|| self.new_call(event, None, ""));
+        self.identify(n, &id);
+        let call = &mut self.list[n];
+        call.came_whole |= whole_first;
+        call.name = name.into_owned();
+        call.index = whole.index;
+        call.set_arguments(match whole.arguments {
+            None => whole.arguments_text.unwrap_or_default().str().into_owned(),
+            arguments => json(arguments),
+        });
+        if let CallState::Arriving | CallState::Called = call.state {
+            call.state = match whole.error {
+                Some(error) => {
+                    call.summary = error.message.str().into_owned();
+                    CallState::Refused(error.code.str().into_owned())
+                }
+                None => CallState::Called,
+            };
+        }
+        n
+    }
+
+    /// The position of the call that an event of its run names.
+    fn ran(&mut self, event: &Event<'_>, id: Text<'_>, name: Text<'_>) -> usize {
+        let id = id.str();
+        self.known(event, Some(&id))
+            .unwrap_or_else(|| self.new_call(event, Some(&id), &name.str()))
+    }
+
+    fn used(&mut self, event: &Event<'_>, intent: &ToolUse<'_>) -> usize {
+        let n = self.ran(event, intent.tool_id, intent.tool_name);
+        let call = &mut self.list[n];
+        call.state = CallState::Running;
+        if call.arguments.is_empty() {
+            call.set_arguments(intent.input_summary.str().into_owned());
+        }
+        n
+    }
+
+    fn progressed(&mut self, event: &Event<'_>, progress: &ToolProgress<'_>) -> usize {
+        let n = self.ran(event, progress.tool_id, progress.tool_name);
+        if let Some(line) = progress.text.str().lines().rfind(|l| !l.trim().is_empty()) {
+            self.list[n].summary = line.to_owned();
+        }
+        n
+    }
+
+    fn ended(&mut self, event: &Event<'_>, result: &ToolResult<'_>) -> usize {
+        let n = self.ran(event, result.tool_id, result.tool_name);
+        let call = &mut self.list[n];
+        call.summary = result.output_summary.str().into_owned();
+        call.state = CallState::Ended(CallResult {
+            status: result.status.str().into_owned(),
+            output: result.output.str().into_owned(),
+            duration_ms: result.duration_ms.map(|time| time.micros as f64 / 1000.0),
+            exit_code: result.exit_code,
+            is_cached: result.cached,
+            is_answer: result.return_directly,
+            was_started: call.was_started(),
+            is_retracted: matches!(call.state, CallState::Retracted { .. }),
+        });
+        n
+    }
+
+    fn retract(&mut self, event: &Event<'_>, retract: &Retract<'_>) -> Option<usize> {
+        let n = match retract.tool_id {
+            Some(id) => self.known(event, Some(&id.str())),
+            None => retract
+                .index
+                .and_then(|i| self.find(event, |c| c.index == Some(i))),
+        }?;
+        let call = &mut self.list[n];
+        let was_started = call.was_started();
+        match &mut call.state {
+            // By its index and by its id.
+            CallState::Retracted { .. } => return None,
+            CallState::Ended(result) => {
+                if std::mem::replace(&mut result.is_retracted, true) {
+                    return None;
+                }
+            }
+            state => {
+                *state = CallState::Retracted {
+                    was_started,
+                    stream_failed: retract.reason == "stream_failed",
+                };
+            }
+        }
+        Some(n)
+    }
+
+    /// The call of this id, even after its turn, since tools may take longer than that.
+    fn known(&self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
+        let id = id.filter(|id| !id.is_empty())?;
+        let n = *self.by_id.get(id)?;
+        if self.list[n].who.is(event) {
+            Some(n)
+        } else {
+            self.find(event, |c| c.id == id)
+        }
+    }
+
+    /// The call of this id in the current turn. Some servers number the calls of each turn anew.
+    fn open(&self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
+        self.known(event, id).filter(|n| !self.list[*n].is_closed)
+    }
+
+    /// The latest call of the event's stream and choice for which `is` holds.
+    fn find(&self, event: &Event<'_>, is: impl Fn(&CallCard) -> bool) -> Option<usize> {
+        self.list.iter().rposition(|c| c.who.is(event) && is(c))
+    }
+
+    fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: &str) -> usize {
+        self.list.push(CallCard {
+            who: Who::of(event),
+            index: None,
+            id: String::new(),
+            name: name.to_owned(),
+            arguments: String::new(),
+            brief: String::new(),
+            state: CallState::Arriving,
+            summary: String::new(),
+            is_closed: false,
+            is_cancelled: false,
+            came_whole: false,
+        });
+        self.without_id += 1;
+        self.identify(self.list.len() - 1, id.unwrap_or_default());
+        self.list.len() - 1
+    }
+
+    /// Sets the id of the call, if it has none.
+    fn identify(&mut self, n: usize, id: &str) {
+        if self.list[n].id.is_empty() && !id.is_empty() {
+            self.list[n].id = id.to_owned();
+            self.without_id -= 1;
+            self.by_id.insert(id.to_owned(), n);
+        }
+    }
+}
+
+/// The length of the brief form of arguments, in columns: that of the widest card.
+pub const BRIEF: usize = 120;
+
+/// The state of a call.
+#[derive(Clone, Debug)]
+pub(crate) enum CallState {
+    /// Its arguments are still coming.
+    Arriving,
+    /// The model has asked for it; nothing runs it yet.
+    Called,
+    /// It must not run: the code of `tool_call.error`.
+    Refused(String),
+    /// A command runs it.
+    Running,
+    /// The input ended while it ran.
+    Lost,
+    /// A `retract` has withdrawn it.
+    Retracted {
+        /// Whether a command ran it, or still does.
+        was_started: bool,
+        /// Whether it was retracted because its stream failed.
+        stream_failed: bool,
+    },
+    /// It has a result.
+    Ended(CallResult),
+}
+
+/// The result of a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallResult {
+    /// The status of `tool_result`.
+    pub status: String,
+    /// The complete output.
+    pub output: String,
+    pub duration_ms: Option<f64>,
+    pub exit_code: Option<i64>,
+    pub is_cached: bool,
+    /// Whether it is the answer and is not shown as such yet.
+    pub is_answer: bool,
+    /// Whether a command ran the call.
+    was_started: bool,
+    /// Whether a `retract` has come, too, by the call's id or by its index.
+    is_retracted: bool,
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(crate) struct CallCard {
+    pub who: Who,
+    /// The provider's label on its deltas, until the merged call comes; then the position of the
+    /// call.
+    index: Option<i64>,
+    pub id: String,
+    pub name: String,
+    /// Its arguments as JSON, or the text that came in their place.
+    pub arguments: String,
+    /// The arguments on one short line: `city: Oslo, days: 3`.
+    pub brief: String,
+    pub state: CallState,
+    /// A line for people: the summary of the result, or the last line of a running tool.
+    summary: String,
+    /// Whether no event can change it any more.
+    pub is_closed: bool,
+    /// Whether its stream was cancelled.
+    pub is_cancelled: bool,
+    /// Whether its first event was its `tool_call`. Where deltas are kept, the delta that completed
+    /// it follows.
+    came_whole: bool,
+}
+
+impl CallCard {
+    /// Whether it is still arriving, so that further deltas may belong to it.
+    pub fn is_arriving(&self) -> bool {
+        !self.is_closed && matches!(self.state, CallState::Arriving)
+    }
+
+    /// Whether a command ran it, or still does.
+    fn was_started(&self) -> bool {
+        match &self.state {
+            CallState::Running | CallState::Lost => true,
+            CallState::Retracted { was_started, .. } => *was_started,
+            CallState::Ended(result) => result.was_started,
+            _ => false,
+        }
+    }
+
+    /// Its result.
+    pub fn result(&self) -> Option<&CallResult> {
+        match &self.state {
+            CallState::Ended(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Whether its card will not change any more. A call that was retracted because its stream
+    /// failed waits for the end of the stream, which has the reason; one that was running waits for
+    /// its result.
+    pub fn is_settled(&self) -> bool {
+        let waits = match self.state {
+            CallState::Retracted {
+                was_started,
+                stream_failed,
+            } => was_started || stream_failed && !self.is_cancelled,
+            _ => false,
+        };
+        self.is_closed || self.has_ended() && !waits || self.is_cancelled && !self.was_started()
+    }
+
+    /// Whether it ended, one way or another.
+    pub fn has_ended(&self) -> bool {
+        matches!(
+            self.state,
+            CallState::Ended(_) | CallState::Retracted { .. }
+        )
+    }
+
+    /// The text to show of its result or progress.
+    pub fn result_text(&self) -> &str {
+        match self.result() {
+            Some(result) if self.summary.is_empty() => &result.output,
+            _ => &self.summary,
+        }
+    }
+
+    /// The text that its card shows: for a command that failed its last line, on standard error if
+    /// there is one.
+    pub fn gist(&self) -> &str {
+        self.result()
+            .filter(|result| ["error", "timeout", "cancelled"].contains(&&*result.status))
+            .and_then(|result| last_words(&result.output))
+            .unwrap_or_else(|| self.result_text())
+    }
+
+    /// Takes the arguments, and their brief form.
+    pub fn set_arguments(&mut self, arguments: String) {
+        self.brief = brief(&arguments);
+        self.arguments = arguments;
+    }
+}
+
+/// The last line of standard error in the `output` of a command that failed, else of its standard
+/// output. That `output` is a sentence, then `stderr:` and `stdout:`, each followed by its text.
+fn last_words(output: &str) -> Option<&str> {
+    let (_, written) = output
+        .split_once("\nstderr:\n")
+        .or_else(|| output.split_once("\nstdout:\n"))?;
+    let stderr = written
+        .split_once("\nstdout:\n")
+        .map_or(written, |(stderr, _)| stderr);
+    stderr.lines().rfind(|line| !line.trim().is_empty())
+}
+
+/// An object as `key: value, …`, any other text as it is; on one line.
+fn brief(arguments: &str) -> String {
+    let Ok(object) = Raw::parse(arguments) else {
+        return one_line(arguments, BRIEF);
+    };
+    if !object.is_object() {
+        return one_line(arguments, BRIEF);
+    }
+    let mut out = String::new();
+    for (key, value) in object.entries() {
+        if out.len() > 4 * BRIEF {
+            break;
+        }
+        let comma = if out.is_empty() { "" } else { ", " };
+        out.extend([comma, &key, ": ", &plain(Some(value))]);
+    }
+    one_line(&out, BRIEF)
+}
+
+/// The sign of a call that succeeded.
+pub(crate) const DONE: &str = "✓";
+
+impl CallCard {
+    /// The sign before a call's name, its colour, and the text at the other end of the line.
+    pub fn status(&self, no_time: bool) -> (&'static str, Style, String) {
+        let of = |sign, colour: AnsiColor, text: &str| (sign, colour.on_default(), text.to_owned());
+        let cancelled = if self.was_started() {
+            "cancelled"
+        } else {
+            "cancelled, not run"
+        };
+        let (sign, style, mut text) = match &self.state {
+            CallState::Ended(result) => match &*result.status {
+                "cancelled" => of("–", AnsiColor::Yellow, cancelled),
+                "success" | "answered" => of(DONE, AnsiColor::Green, ""),
+                "pending" => of("?", AnsiColor::Yellow, "waits for approval"),
+                status => of("✗", AnsiColor::Red, &status.replace('_', " ")),
+            },
+            _ if self.is_cancelled => of("–", AnsiColor::Yellow, cancelled),
+            CallState::Lost => of("–", AnsiColor::Yellow, "no result"),
+            CallState::Arriving => ("…", Style::new().dimmed(), "arriving".to_owned()),
+            CallState::Called => of("○", AnsiColor::Cyan, "called"),
+            CallState::Refused(code) => of("✗", AnsiColor::Red, &format!("refused: {code}")),
+            CallState::Running => of("●", AnsiColor::Yellow, "running"),
+            CallState::Retracted { .. } => ("–", Style::new().dimmed(), "taken back".to_owned()),
+        };
+        if let Some(result) = self.result() {
+            if let Some(code) = result.exit_code.filter(|code| *code != 0) {
+                add(&mut text, &format!("exit {code}"));
+            }
+            if result.is_cached {
+                add(&mut text, "cached");
+            }
+            if let Some(ms) = result.duration_ms.filter(|_| !no_time) {
+                add(&mut text, &duration(ms));
+            }
+        }
+        if text.is_empty() {
+            text.push_str("done");
+        }
+        (sign, style, text)
+    }
+}
+
+fn add(text: &mut String, more: &str) {
+    if !text.is_empty() {
+        text.push_str(", ");
+    }
+    text.push_str(more);
+}
+
+/// Milliseconds for people: `0.4 ms`, `12 ms`, `1.2 s`, `2 min 3 s`.
+fn duration(ms: f64) -> String {
+    match ms {
+        _ if ms < 9.95 => format!("{ms:.1} ms"),
+        _ if ms < 999.5 => format!("{ms:.0} ms"),
+        _ if ms < 60_000.0 => format!("{:.1} s", ms / 1000.0),
+        _ => format!(
+            "{:.0} min {:.0} s",
+            (ms / 60_000.0).floor(),
+            (ms / 1000.0 % 60.0).floor()
+        ),
+    }
+}
+
+/// A stream, by its name as JSON, and one of its choices.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Who {
+    stream: Option<Box<str>>,
+    choice: u32,
+}
+
+impl Who {
+    pub fn of(event: &Event<'_>) -> Self {
+        Who {
+            stream: event.stream().map(|s| s.text().into()),
+            choice: event.choice(),
+        }
+    }
+
+    pub fn is(&self, event: &Event<'_>) -> bool {
+        self.choice == event.choice() && self.shares_stream(event)
+    }
+
+    pub fn shares_stream(&self, event: &Event<'_>) -> bool {
+        self.stream.as_deref() == event.stream().map(Raw::text)
+    }
+
+    /// The heading before its events.
+    pub fn heading(&self) -> String {
+        let name = self.stream.as_deref().and_then(|s| Raw::parse(s).ok());
+        let name = name.map_or_else(|| "the unnamed stream".to_owned(), |s| plain(Some(s)));
+        if self.choice == 0 {
+            name
+        } else {
+            format!("{name}, choice {}", self.choice)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_for_people() {
+        let all = [0.04, 9.96, 12.3, 999.6, 1234.0, 60_000.0, 123_000.0].map(duration);
+        assert_eq!(
+            all,
+            [
+                "0.0 ms",
+                "10 ms",
+                "12 ms",
+                "1.0 s",
+                "1.2 s",
+                "1 min 0 s",
+                "2 min 3 s"
+            ]
+        );
+    }
+}
