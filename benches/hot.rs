@@ -5,6 +5,7 @@
 mod inputs;
 
 use accumulate::Accumulate;
+use api::{Api, End, Stream, StreamOptions};
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use event::payload::{ContentDelta, ToolCallDelta};
@@ -12,7 +13,6 @@ use event::{Machine, Payload, Scanner, Sink, payload};
 use inputs::Lines;
 use std::rc::Rc;
 use tag::Streams;
-use api::{Api, End, Stream, StreamOptions};
 
 fn main() {
     divan::main();

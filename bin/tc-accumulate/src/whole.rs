@@ -9,7 +9,7 @@ use stdio::RawLines;
 pub struct OpenResponse {
     /// Merges its deltas.
     pub merging: Accumulate,
-    /// What came of it so far.
+    /// The response so far.
     pub response: WholeResponse,
     /// Where the response goes at the end.
     pub lines: RawLines,

@@ -206,7 +206,7 @@ impl OpenCall {
     }
 
     /// The next bytes of the arguments that no later fragment and no repair changes, if there are
-    /// any; see [`LiveArguments::read`]. There are none once the text is not valid JSON.
+    /// any; see [`LiveArguments::read`]. `None` once the text is not valid JSON.
     pub fn grow(&mut self, unpacked: &HashSet<String>) -> Option<String> {
         let Fragments {
             text,

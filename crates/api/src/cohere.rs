@@ -4,9 +4,9 @@
 
 use crate::conversation::Message;
 use crate::failure::Failure;
+use crate::members::Put;
 use crate::openai_chat::request::{ChatRow, chat_body, content, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::put::Put;
 use crate::turn::{Decoder, ReasoningField, Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Raw, Sink, Text};

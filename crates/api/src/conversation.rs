@@ -1,6 +1,6 @@
 //! What a log holds: the messages of a conversation.
 
-use crate::put::Put;
+use crate::members::{GetText, Put};
 use crate::verbatim::Verbatim;
 use event::Raw;
 use serde_json::{Map, Value, json};
@@ -446,10 +446,7 @@ impl Message {
             .iter()
             .filter_map(|b| {
                 Some(PastBlock {
-                    thinking: b
-                        .get("thinking")
-                        .and_then(Value::as_str)
-                        .unwrap_or_default(),
+                    thinking: b.text_of("thinking").unwrap_or_default(),
                     calls: b
                         .get("calls")
                         .and_then(Value::as_u64)

@@ -1,6 +1,6 @@
 //! The shapes of providers' error objects.
 
-use crate::turn::Words;
+use crate::members::minified;
 use crate::{overflow, refusal};
 use event::Raw;
 use redact::Redactor;
@@ -30,6 +30,33 @@ pub(crate) struct Failure {
     pub provider: Option<String>,
     /// The status of the provider's HTTP response, where that was an error.
     pub status: Option<u16>,
+}
+
+/// What messages say in the words of the command that asks: its name, and what its user can do.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// The `source` of warnings and errors.
+    pub source: &'static str,
+    /// What to do about a conversation that is longer than the model's context.
+    pub overflow: &'static str,
+    /// What to do about a server that rejects tools.
+    pub no_tools: Option<&'static str>,
+    /// What to do about the stream of another API, whose name follows.
+    pub other_api: &'static str,
+    /// What limits an event of the body.
+    pub max_frame: &'static str,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Words {
+            source: "api",
+            overflow: "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context",
+            no_tools: None,
+            other_api: "use the API",
+            max_frame: "the limit",
+        }
+    }
 }
 
 impl Failure {
@@ -152,9 +179,7 @@ impl Failure {
 
     /// Reads an error object, or a string that is the message.
     pub(crate) fn of(error: Raw<'_>, status: Option<u16>) -> Failure {
-        let mut provider = Vec::new();
-        event::minify(&mut provider, error.text());
-        let provider = Some(String::from_utf8_lossy(&provider).into_owned());
+        let provider = Some(minified(error));
         if let Some(message) = error.str() {
             return Failure {
                 code: "provider_error".into(),

@@ -17,6 +17,7 @@ mod failure;
 mod framing;
 mod gemini;
 mod inbound;
+mod members;
 mod mistral;
 mod models;
 mod ollama;
@@ -25,7 +26,6 @@ mod openai_responses;
 mod overflow;
 mod passed;
 mod provider;
-mod put;
 mod recognise;
 mod refusal;
 mod request;
@@ -46,7 +46,7 @@ pub use crate::capability::{
     server_questions,
 };
 pub use crate::conversation::{Conversation, Message, PastBlock, PastCall, Problem};
-pub use crate::failure::{error_message, is_context_overflow};
+pub use crate::failure::{Words, error_message, is_context_overflow};
 pub use crate::inbound::{
     InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, Target,
     forwarded_headers, inbound, inbound_size, request_event,
@@ -56,7 +56,7 @@ pub use crate::passed::passed_request;
 pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise};
 pub use crate::refusal::refuses_tools;
 pub use crate::request::{Request, RequestError, RequestOptions, request};
-pub use crate::stream::{End, Stream, StreamOptions, Words};
+pub use crate::stream::{End, Stream, StreamOptions};
 
 #[cfg(test)]
 #[path = "tests/support.rs"]

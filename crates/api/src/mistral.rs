@@ -2,10 +2,10 @@
 //! letters or digits, reasoning as parts of the content, and a strict order of roles.
 
 use crate::conversation::Message;
+use crate::members::Put;
 use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, content, put_calls, role};
 use crate::openai_chat::stream::OpenaiChat;
 use crate::provider::{KeyRule, Provider};
-use crate::put::Put;
 use serde_json::{Map, Value, json};
 
 const API: &str = "mistral";

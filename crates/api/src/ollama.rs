@@ -5,10 +5,10 @@
 //! `done`, the reason and the counts; a response without streaming is that line alone.
 
 use crate::conversation::{Message, called};
+use crate::members::Put;
 use crate::openai_chat;
 use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::put::Put;
 use crate::turn::{Decoder, ReasoningField, Turn, Usage};
 use event::payload::ToolCallDelta;
 use event::{Raw, Sink, Text};

@@ -83,8 +83,7 @@ fn reports(text: &str, later: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::failure::Failure;
-    use crate::turn::Words;
+    use crate::failure::{Failure, Words};
 
     /// HTTP statuses and bodies, as they were seen.
     const OVERFLOWS: [(u16, &str); 42] = [

@@ -1,10 +1,9 @@
 //! Recognises the API of a body.
 
 use crate::Api;
-use crate::failure::{Failure, sentence};
+use crate::failure::{Failure, Words, sentence};
 use crate::framing::{Frame, Framing};
 use crate::tape::is_tape;
-use crate::turn::Words;
 use event::payload::{Error, Message};
 use event::{Event, Kind, Raw, Scanner};
 

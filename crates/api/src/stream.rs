@@ -9,7 +9,7 @@ use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
 use std::time::Duration;
 
-pub use crate::turn::{End, StreamOptions, Words};
+pub use crate::turn::{End, StreamOptions};
 
 /// The default of [`StreamOptions::max_frame`].
 const MAX_FRAME: usize = 64 << 20;

@@ -1,6 +1,7 @@
 //! What all decoders share: the stream that they write.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Words};
+use crate::members::{minified, object};
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
     StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
@@ -145,16 +146,8 @@ impl Turn {
         out: &mut dyn Sink,
     ) {
         if self.options.details && !matches!(json, "null" | "\"\"" | "[]" | "{}") {
-            let mut object = Vec::new();
-            let mut o = Object::open(&mut object);
-            o.minified(name, json);
-            o.close();
-            self.detail(
-                choice,
-                place,
-                String::from_utf8_lossy(&object).into_owned(),
-                out,
-            );
+            let object = object(|o| _ = o.minified(name, json));
+            self.detail(choice, place, object, out);
         }
     }
 
@@ -172,10 +165,7 @@ impl Turn {
             if !adds {
                 self.counts.clear();
             }
-            let mut json = Vec::new();
-            event::minify(&mut json, counts.text());
-            self.counts
-                .push(String::from_utf8_lossy(&json).into_owned());
+            self.counts.push(minified(counts));
         }
     }
 
@@ -348,9 +338,7 @@ impl Turn {
         match arguments {
             Some(a) if a.is_str() => state.arguments.push(a, &mut text),
             Some(a) if !a.is_null() => {
-                let mut json = Vec::with_capacity(a.text().len());
-                event::minify(&mut json, a.text());
-                text.push_str(&String::from_utf8_lossy(&json));
+                text.push_str(&minified(a));
             }
             _ => {}
         }
@@ -396,9 +384,7 @@ impl Turn {
         data: Raw<'_>,
         out: &mut dyn Sink,
     ) {
-        let mut json = Vec::with_capacity(data.text().len());
-        event::minify(&mut json, data.text());
-        let json = String::from_utf8_lossy(&json);
+        let json = minified(data);
         self.write(
             choice,
             ServerItem {
@@ -734,33 +720,6 @@ pub(crate) trait Decoder {
     /// The stream ends, with an end mark or without: closes what the decoder keeps open.
     /// `stream_end` follows.
     fn finish(&mut self, _turn: &mut Turn, _out: &mut dyn Sink) {}
-}
-
-/// What messages say in the words of the command that asks: its name, and what its user can do.
-#[derive(Clone, Copy, Debug)]
-pub struct Words {
-    /// The `source` of warnings and errors.
-    pub source: &'static str,
-    /// What to do about a conversation that is longer than the model's context.
-    pub overflow: &'static str,
-    /// What to do about a server that rejects tools.
-    pub no_tools: Option<&'static str>,
-    /// What to do about the stream of another API, whose name follows.
-    pub other_api: &'static str,
-    /// What limits an event of the body.
-    pub max_frame: &'static str,
-}
-
-impl Default for Words {
-    fn default() -> Self {
-        Words {
-            source: "api",
-            overflow: "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context",
-            no_tools: None,
-            other_api: "use the API",
-            max_frame: "the limit",
-        }
-    }
 }
 
 /// Fields of `stream_start` that the provider does not send, and limits.

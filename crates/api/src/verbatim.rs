@@ -1,6 +1,7 @@
 //! A conversation as its client wrote it, for an upstream of the same API.
 
 use crate::carried::{is_carried, is_made_here};
+use crate::members::GetText;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -76,7 +77,7 @@ impl Verbatim {
 /// it has not stored (github.com/vercel/ai/issues/7543).
 fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {
     fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-        value.get(key).and_then(Value::as_str).unwrap_or_default()
+        value.text_of(key).unwrap_or_default()
     }
     match api {
         "openai-responses" => {
@@ -134,6 +135,6 @@ pub(crate) fn additional_tools(members: &Map<String, Value>) -> impl Iterator<It
         .into_iter()
         .flatten();
     items
-        .filter(|item| item.get("type").and_then(Value::as_str) == Some(ADDITIONAL_TOOLS))
+        .filter(|item| item.text_of("type") == Some(ADDITIONAL_TOOLS))
         .filter_map(|item| item.get("tools"))
 }

@@ -5,7 +5,16 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use event::{Collect, Raw};
-use toolpipe_api::{Api, End, Stream, StreamOptions};
+use toolpipe_api::{Api, End, Stream, StreamOptions, Words};
+
+/// The words of a command.
+const WORDS: Words = Words {
+    source: "command",
+    overflow: "leave old messages out of the log",
+    no_tools: Some("use --tools-mode tag"),
+    other_api: "use --api",
+    max_frame: "--max-frame",
+};
 
 /// The events of a body, without `stream_start`.
 fn events(api: Api, body: &str) -> Vec<String> {
@@ -447,7 +456,11 @@ fn a_context_that_is_too_long_has_one_code_in_every_apis_stream() {
         ),
     ] {
         let mut out = Collect::default();
-        Stream::new(api, StreamOptions::default()).whole(body.as_bytes(), &mut out);
+        let options = StreamOptions {
+            words: WORDS,
+            ..StreamOptions::default()
+        };
+        Stream::new(api, options).whole(body.as_bytes(), &mut out);
         let error = out
             .lines
             .iter()
@@ -455,7 +468,8 @@ fn a_context_that_is_too_long_has_one_code_in_every_apis_stream() {
             .unwrap_or_else(|| panic!("{body}\n{out:?}"));
         assert_eq!(field(error, "code"), "context_overflow", "{body}");
         assert!(
-            error.contains("docs/protocol.md") && error.contains("\"retryable\":false"),
+            error.contains("leave old messages out of the log")
+                && error.contains("\"retryable\":false"),
             "{error}"
         );
         assert!(
@@ -474,11 +488,12 @@ fn a_refusal_of_tools_names_what_to_do_where_tools_were_asked_with() {
         let mut out = Collect::default();
         let options = StreamOptions {
             tools_mode: Some(mode.to_owned()),
+            words: WORDS,
             ..StreamOptions::default()
         };
         Stream::new(Api::Ollama, options).error_body(400, body.as_bytes(), None, &mut out);
         let message = field(&out.lines[1], "message");
-        assert_eq!(message.contains("--tools-mode auto"), named, "{message}");
+        assert_eq!(message.contains("use --tools-mode tag"), named, "{message}");
         assert!(
             message.starts_with("HTTP 400: registry.ollama.ai/library/phi4 does not support tools")
         );

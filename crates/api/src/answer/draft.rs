@@ -23,7 +23,7 @@ pub struct Draft {
     pub details: BTreeMap<Place, Members>,
     /// What goes under the key `toolpipe`, as JSON; see [`Step::Extras`].
     pub extras: Option<String>,
-    /// Why the answer failed, where what came of it is written nevertheless.
+    /// Why the answer failed, where its beginning is written nevertheless.
     pub failure: Option<Failure>,
     /// The bytes that are kept.
     kept: usize,

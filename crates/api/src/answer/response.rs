@@ -165,7 +165,7 @@ impl WholeResponse {
     }
 
     /// The response on one line, once the machine has taken the end of its stream: `end` is the
-    /// `stream_end`, `None` where there is none.
+    /// `stream_end`, `None` where the stream lacks it.
     pub fn finish(&mut self, end: Option<&Event<'_>>) -> String {
         let mut reason = end.map_or(FinishReason::Cut, |end| StreamEnd::read(end).finish_reason);
         if self.is_lost {

@@ -8,7 +8,7 @@ use crate::inbound::draft::{
     result, text,
 };
 use crate::inbound::request::{InboundError, InboundRequest, of_messages};
-use crate::put::Put;
+use crate::members::{GetText, Put};
 use crate::verbatim::names;
 use serde_json::{Map, Value, json};
 
@@ -40,7 +40,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
         .unwrap_or_default();
     for (at, message) in messages.iter().enumerate() {
         let content = message.get("content");
-        match message.get("role").and_then(Value::as_str) {
+        match message.text_of("role") {
             Some("user") => user(content, at, &mut talk, &mut notes),
             Some("assistant") => {
                 if let Some(answer) = assistant(content, at, &mut notes) {
@@ -127,10 +127,7 @@ fn tool_result(block: &Value, at: usize, notes: &mut Notes) -> Message {
     for block in blocks(block.get("content"), at, notes) {
         part(&block, at, &mut parts, notes);
     }
-    let id = block
-        .get("tool_use_id")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let id = block.text_of("tool_use_id").unwrap_or_default();
     let mut message = result(id, parts);
     if block.get("is_error").and_then(Value::as_bool) == Some(true) {
         message.fields.put("is_error", true);
@@ -213,7 +210,7 @@ fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
 fn assistant(content: Option<&Value>, at: usize, notes: &mut Notes) -> Option<Message> {
     let mut draft = AssistantDraft::default();
     for block in blocks(content, at, notes) {
-        let get = |key: &str| block.get(key).and_then(Value::as_str);
+        let get = |key: &str| block.text_of(key);
         let known: &[&str] = match get("type") {
             Some("text") => &["type", "text"],
             Some("thinking") => &["type", "thinking", "signature"],

@@ -1,5 +1,6 @@
 //! The message of an Anthropic stream as it grows: its content blocks, and what is open of them.
 
+use crate::members::{GetText, minified};
 use crate::turn::{Turn, UsageParts};
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Raw, Sink, Text};
@@ -407,9 +408,7 @@ pub(crate) struct CitedText {
 impl CitedText {
     /// Takes a citation.
     pub(crate) fn push(&mut self, citation: Raw<'_>) {
-        let mut json = Vec::new();
-        event::minify(&mut json, citation.text());
-        self.list.push(String::from_utf8_lossy(&json).into_owned());
+        self.list.push(minified(citation));
     }
 }
 
@@ -448,11 +447,7 @@ impl ToolBlock {
     pub(crate) fn new(input: Option<Raw<'_>>) -> ToolBlock {
         let start = input
             .filter(|i| i.is_object() && i.entries().next().is_some())
-            .map(|i| {
-                let mut text = Vec::new();
-                event::minify(&mut text, i.text());
-                String::from_utf8_lossy(&text).into_owned()
-            });
+            .map(|i| minified(i));
         ToolBlock {
             start,
             scanner: json::Scanner::default(),
@@ -526,10 +521,7 @@ impl ServerBlock {
 
     /// Its `type`.
     pub(crate) fn kind(&self) -> &str {
-        self.block
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or("unknown")
+        self.block.text_of("type").unwrap_or("unknown")
     }
 
     /// Whether the provider wants it back with the next request: its own calls and their results.

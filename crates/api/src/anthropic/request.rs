@@ -7,8 +7,8 @@
 
 use crate::anthropic::stream::Anthropic;
 use crate::conversation::{Conversation, Message, PastBlock};
+use crate::members::Put;
 use crate::provider::{KeyRule, Provider};
-use crate::put::Put;
 use crate::request::options::{
     RequestError, RequestOptions, Tool, ToolChoice, is_system, system, value,
 };

@@ -6,6 +6,7 @@ use crate::answer::draft::{Block, ChoiceDraft, Draft};
 use crate::answer::failure::{ANTHROPIC, Failure};
 use crate::answer::step::{AnswerOptions, Usage};
 use crate::carried::carry;
+use crate::members::text;
 use event::payload::FinishReason;
 use event::{Array, Object, Raw, minify};
 
@@ -358,11 +359,6 @@ impl Opaque {
             _ => None,
         }
     }
-}
-
-/// What was written here is UTF-8.
-fn text(json: Vec<u8>) -> String {
-    String::from_utf8(json).unwrap_or_default()
 }
 
 /// The member `error`.

@@ -5,8 +5,8 @@
 
 use crate::conversation::{Conversation, Message, PastBlock};
 use crate::gemini::stream::Gemini;
+use crate::members::Put;
 use crate::provider::{KeyRule, Provider};
-use crate::put::Put;
 use crate::request::options::{
     RequestError, RequestOptions, Tool, ToolChoice, is_system, system, value,
 };

@@ -1,7 +1,7 @@
 //! Messages of a conversation while a reader puts them together out of items and blocks.
 
 use crate::conversation::Message;
-use crate::put::Put;
+use crate::members::Put;
 use serde_json::{Map, Value, json};
 
 /// An assistant's message so far, in the shape in which `accumulate` writes it.

@@ -7,6 +7,7 @@ use crate::inbound::body::MOST_VALUES;
 use crate::inbound::draft::Notes;
 use crate::inbound::tools;
 use crate::inbound::tools::{InboundTools, NamespacedTool};
+use crate::members::GetText;
 use crate::verbatim::Verbatim;
 use json::ToolList;
 use serde_json::{Map, Value};
@@ -274,7 +275,7 @@ impl Count {
         match value {
             Value::String(text) => self.bytes += text.len(),
             Value::Array(items) => items.iter().for_each(|item| self.value(item)),
-            Value::Object(members) => match members.get("type").and_then(Value::as_str) {
+            Value::Object(members) => match members.text_of("type") {
                 Some("image_url" | "input_image" | "image") => self.media += IMAGE,
                 Some("file" | "input_file" | "input_audio" | "document") => self.media += FILE,
                 _ => {
@@ -389,10 +390,7 @@ pub(crate) fn of_messages(params: &Map<String, Value>) -> Option<Reference> {
     let thread = params
         .get("thread")
         .filter(|thread| thread.get("type").is_some_and(|kind| kind == "continue"))?;
-    let id = thread
-        .get("previous_message_id")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let id = thread.text_of("previous_message_id").unwrap_or_default();
     Some(Reference {
         member: "thread".to_owned(),
         kind: ReferenceKind::Thread,

@@ -6,6 +6,7 @@
 //! <https://github.com/openai/codex/blob/main/codex-rs/tools/src/responses_api.rs>.
 
 use crate::inbound::draft::{Notes, quoted};
+use crate::members::GetText;
 use json::{ToolEntry, ToolList, is_name};
 use serde_json::{Map, Value, json};
 use sha2::Digest as _;
@@ -102,17 +103,14 @@ impl InboundTools {
             notes.add("tools: an entry that is not an object is left out");
             return;
         };
-        let kind = tool
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or("function");
+        let kind = tool.text_of("type").unwrap_or("function");
         let inner = tool.get(kind).and_then(Value::as_object).unwrap_or(tool);
         let schema = SCHEMAS
             .iter()
             .find_map(|key| inner.get(*key).filter(|schema| schema.is_object()));
         match kind {
             "namespace" if namespace.is_empty() => {
-                let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                let name = tool.text_of("name").unwrap_or_default();
                 for entry in tool
                     .get("tools")
                     .and_then(Value::as_array)
@@ -165,10 +163,7 @@ impl InboundTools {
     ) {
         let entry = ToolEntry {
             name: String::new(),
-            description: tool
-                .get("description")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            description: tool.text_of("description").map(str::to_owned),
             parameters: schema.map(Value::to_string),
             strict: tool.get("strict").and_then(Value::as_bool),
             text: String::new(),
@@ -189,11 +184,7 @@ impl InboundTools {
         let definition =
             text(&format, "/definition").or_else(|| text(&format, "/grammar/definition"));
         let syntax = text(&format, "/syntax").or_else(|| text(&format, "/grammar/syntax"));
-        let mut description = tool
-            .get("description")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let mut description = tool.text_of("description").unwrap_or_default().to_owned();
         if let Some(definition) = definition {
             let syntax = syntax.unwrap_or_else(|| "formal".to_owned());
             description +=
@@ -227,7 +218,7 @@ impl InboundTools {
         namespace: &str,
         notes: &mut Notes,
     ) -> Option<String> {
-        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+        let name = tool.text_of("name").unwrap_or_default();
         let full = full_name(namespace, name);
         if name.is_empty() || !is_name(&full) {
             notes.add(format!(
@@ -289,10 +280,7 @@ pub(crate) fn choice(
     match choice {
         Value::String(word) => word_or_name(word, tools, notes),
         Value::Object(members) => {
-            let kind = members
-                .get("type")
-                .and_then(Value::as_str)
-                .unwrap_or("function");
+            let kind = members.text_of("type").unwrap_or("function");
             match kind {
                 "auto" | "none" | "required" | "any" => word_or_name(kind, tools, notes),
                 "function" | "tool" | "custom" => match name(choice, kind) {
@@ -349,7 +337,7 @@ fn name(choice: &Value, kind: &str) -> Option<String> {
         .get(kind)
         .filter(|inner| inner.is_object())
         .unwrap_or(choice);
-    let text = |key: &str| inner.get(key).and_then(Value::as_str);
+    let text = |key: &str| inner.text_of(key);
     Some(full_name(
         text("namespace").unwrap_or_default(),
         text("name")?,
@@ -364,13 +352,7 @@ fn allowed(choice: &Value, tools: &mut InboundTools, notes: &mut Notes) -> Optio
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default();
-    let kind = |entry: &Value| {
-        entry
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or("function")
-            .to_owned()
-    };
+    let kind = |entry: &Value| entry.text_of("type").unwrap_or("function").to_owned();
     let names: HashSet<String> = entries
         .iter()
         .filter_map(|entry| name(entry, &kind(entry)))
@@ -381,9 +363,6 @@ fn allowed(choice: &Value, tools: &mut InboundTools, notes: &mut Notes) -> Optio
     } else {
         notes.add("tool_choice: none of the allowed tools is in tools, so all are offered");
     }
-    let mode = choice
-        .get("mode")
-        .and_then(Value::as_str)
-        .filter(|mode| WORDS.contains(mode));
+    let mode = choice.text_of("mode").filter(|mode| WORDS.contains(mode));
     mode.map(str::to_owned)
 }

@@ -6,7 +6,7 @@ use crate::Api;
 use crate::conversation::Message;
 use crate::inbound::draft::{Notes, quoted};
 use crate::inbound::request::{InboundError, InboundRequest};
-use crate::put::Put;
+use crate::members::{GetText, Put};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -66,11 +66,7 @@ fn message(
     open: &mut OpenFunctions,
     notes: &mut Notes,
 ) -> Option<Map<String, Value>> {
-    let role = fields
-        .get("role")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
+    let role = fields.text_of("role").unwrap_or_default().to_owned();
     // Clients send back messages of answers, in which what is not there is null.
     fields.retain(|key, value| !value.is_null() || key == "content");
     unread(&fields, notes);
@@ -86,10 +82,7 @@ fn message(
             fields.entry("content").or_insert_with(|| "".into());
         }
         "function" => {
-            let name = fields
-                .get("name")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            let name = fields.text_of("name").unwrap_or_default();
             let id = open.ids.get(name).cloned().unwrap_or_default();
             fields.put("role", "tool");
             fields.put("tool_call_id", id);
@@ -282,10 +275,7 @@ fn call(value: Value) -> Option<Value> {
     let (name, arguments);
     if let Some(custom) = fields.shift_remove("custom").filter(Value::is_object) {
         name = custom.get("name").cloned();
-        let input = custom
-            .get("input")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let input = custom.text_of("input").unwrap_or_default();
         arguments = json!({"input": input}).to_string();
         own.put("custom", true);
     } else {

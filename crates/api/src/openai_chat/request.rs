@@ -3,9 +3,9 @@
 //! row of [`ChatRow`].
 
 use crate::conversation::{Conversation, Message, PastCall};
+use crate::members::{GetText, Put};
 use crate::openai_chat::stream::OpenaiChat;
 use crate::provider::{KeyRule, Provider};
-use crate::put::Put;
 use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(crate) struct ChatRow {
     /// Whether a request for a stream also asks for its counts, and one for a whole response has no
     /// `stream`.
     pub asks_for_usage: bool,
-    /// What stands between the results of tools and a message of the user, where the API rejects
+    /// The answer between the results of tools and a message of the user, where the API rejects
     /// one right behind the other: an interrupted turn leaves such a conversation.
     pub after_results: Option<&'static str>,
     /// A message, or why the API cannot have it.
@@ -212,10 +212,7 @@ fn call(call: &PastCall<'_>) -> Value {
     let data = call.provider(API).and_then(Value::as_object);
     if data.is_some_and(|d| d.get("custom") == Some(&Value::Bool(true))) {
         let arguments: Value = serde_json::from_str(call.arguments).unwrap_or_default();
-        let input = arguments
-            .get("input")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let input = arguments.text_of("input").unwrap_or_default();
         return json!({"id": call.id, "type": "custom", "custom": {"name": call.name, "input": input}});
     }
     let mut out = Map::new();

@@ -6,6 +6,7 @@
 //! deviations, each with its source and its fixture, are in docs/deviations.md.
 
 use crate::failure::Failure;
+use crate::members::minified;
 use crate::turn::{Decoder, Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Choices, Json, Raw, Sink, Text};
@@ -603,9 +604,7 @@ impl Detail {
     }
 
     fn set(&mut self, key: &str, value: Raw<'_>) {
-        let mut json = Vec::new();
-        event::minify(&mut json, value.text());
-        let json = String::from_utf8_lossy(&json).into_owned();
+        let json = minified(value);
         match self.members.iter_mut().find(|(k, _)| k == key) {
             Some((_, before)) if json != "null" => *before = json,
             Some(_) => {}

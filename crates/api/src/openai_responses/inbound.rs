@@ -12,6 +12,7 @@ use crate::inbound::request::{
     InboundError, InboundRequest, Reference, ReferenceKind, of_responses,
 };
 use crate::inbound::tools::full_name;
+use crate::members::GetText;
 use crate::verbatim::{ADDITIONAL_TOOLS, additional_tools, names};
 use serde_json::{Map, Value, json};
 
@@ -95,7 +96,7 @@ impl Items {
 
     /// Takes the item at `at` of `member`.
     fn item(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
-        let get = |key: &str| item.get(key).and_then(Value::as_str);
+        let get = |key: &str| item.text_of(key);
         // The type of a reference may be left out.
         let implied = || {
             if get("role").is_some() {
@@ -154,7 +155,7 @@ impl Items {
     }
 
     fn call(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
-        let get = |key: &str| item.get(key).and_then(Value::as_str);
+        let get = |key: &str| item.text_of(key);
         let of_kind = || {
             get("type")?
                 .strip_suffix("_call")
@@ -187,7 +188,7 @@ impl Items {
 
     fn message(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
         let content = item.get("content");
-        match item.get("role").and_then(Value::as_str) {
+        match item.text_of("role") {
             Some("assistant") => {
                 // A second text is a message of its own. After a call it is not: its result would
                 // no longer follow the call.
@@ -198,7 +199,7 @@ impl Items {
                     self.answer.say("\n\n");
                 }
                 for part in parts(content, member, at, notes) {
-                    let get = |key: &str| part.get(key).and_then(Value::as_str);
+                    let get = |key: &str| part.text_of(key);
                     match (get("text"), get("refusal")) {
                         (Some(words), _) => self.answer.say(words),
                         (None, Some(words)) => self.answer.refuse(words),
@@ -245,11 +246,7 @@ impl Items {
         let thoughts = texts("content");
         let is_own =
             !thoughts.is_empty() || item.get("encrypted_content").is_some_and(Value::is_string);
-        let data = match item
-            .get("encrypted_content")
-            .and_then(Value::as_str)
-            .and_then(carried)
-        {
+        let data = match item.text_of("encrypted_content").and_then(carried) {
             Some(data) => data,
             None if is_own => json!({"openai-responses": {"item": item}}),
             None => foreign_reasoning(),
@@ -283,7 +280,7 @@ fn parts(content: Option<&Value>, member: &str, at: usize, notes: &mut Notes) ->
             .iter()
             .filter_map(|value| {
                 let part = part(value);
-                let known: &[&str] = match value.get("type").and_then(Value::as_str) {
+                let known: &[&str] = match value.text_of("type") {
                     Some("input_image" | "image_url") => &["type", "image_url", "detail"],
                     Some("input_file") => &["type", "filename", "file_data", "file_url"],
                     Some("input_audio" | "file") => &["type", "input_audio", "file"],

@@ -1,5 +1,6 @@
 //! The output items of a Responses stream: which one an event is about.
 
+use crate::members::minified;
 use crate::turn::Turn;
 use event::payload::ToolCallDelta;
 use event::{Json, Object, Raw, Sink, Surrogates, quoted};
@@ -693,10 +694,6 @@ impl OutputItem {
 pub(crate) fn argument_text(value: Raw<'_>) -> String {
     match value.str() {
         Some(text) => text.into_owned(),
-        None => {
-            let mut text = Vec::new();
-            event::minify(&mut text, value.text());
-            String::from_utf8_lossy(&text).into_owned()
-        }
+        None => minified(value),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::answer::details;
 use crate::answer::details::Members;
+use crate::members::text;
 use event::{Object, Raw, Surrogates};
 use serde_json::Value;
 
@@ -311,11 +312,6 @@ impl EncryptedItem {
             content: text("encrypted_content")?,
         })
     }
-}
-
-/// What was written here is UTF-8.
-fn text(json: Vec<u8>) -> String {
-    String::from_utf8(json).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 //! reasoning items in context" (platform.openai.com/docs/guides/reasoning).
 
 use crate::conversation::{Conversation, Message};
+use crate::members::{GetText, Put};
 use crate::openai_responses::stream::OpenaiResponses;
 use crate::provider::{KeyRule, Provider};
-use crate::put::Put;
 use crate::request::options::{
     RequestError, RequestOptions, Tool, ToolChoice, is_system, system, value,
 };
@@ -216,7 +216,7 @@ fn answer(message: &Message, custom: &mut HashSet<String>, input: &mut Vec<Value
         let Some(call) = calls.get(n) else { continue };
         let free = call.provider(API).and_then(|p| p.get("custom")) == Some(&Value::Bool(true));
         let arguments: Value = serde_json::from_str(call.arguments).unwrap_or_default();
-        input.push(match arguments.get("input").and_then(Value::as_str).filter(|_| free) {
+        input.push(match arguments.text_of("input").filter(|_| free) {
             Some(text) => {
                 custom.insert(call.id.to_owned());
                 json!({"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": text})

@@ -20,10 +20,10 @@ use crate::answer::step::{AnswerOptions, Step, Usage};
 use crate::answer::writer::{AnswerFormat, StreamWriter, frame, openai_error};
 use crate::carried::carry;
 use crate::inbound::tools::NamespacedTool;
+use crate::members::{GetText, Put};
 use crate::openai_responses::envelope::{Envelope, Outcome};
 use crate::openai_responses::output;
 use crate::openai_responses::output::{CallHead, EncryptedItem, Item, ItemData, ItemStatus, Part};
-use crate::put::Put;
 use event::Object;
 use event::payload::FinishReason;
 use serde_json::Value;
@@ -312,7 +312,7 @@ impl Writer {
             }
             Place::Call => {}
             Place::Item => {
-                let id = members.get("id").and_then(Value::as_str).map(str::to_owned);
+                let id = members.text_of("id").map(str::to_owned);
                 let id = id.unwrap_or_else(|| format!("item_{}_{}", self.envelope.id, self.index));
                 let mut members = members.clone();
                 members.put("id", id.as_str());

@@ -9,7 +9,7 @@
 //! - Messages between a call and its result move behind the results.
 
 use crate::conversation::{Conversation, Message, PastCall};
-use crate::put::Put;
+use crate::members::{GetText, Put};
 use event::Raw;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -108,11 +108,7 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
             continue;
         };
         let mut call = whole.clone();
-        if call
-            .get("id")
-            .and_then(Value::as_str)
-            .is_none_or(str::is_empty)
-        {
+        if call.text_of("id").is_none_or(str::is_empty) {
             call.put("id", format!("call{position:03}{at:02}"));
         }
         if let Some(function) = call.get_mut("function").and_then(Value::as_object_mut) {

@@ -1,5 +1,6 @@
 //! The parts of a message's content, in the shapes that OpenAI's two APIs write them in.
 
+use crate::members::GetText;
 use serde_json::Value;
 
 /// One part.
@@ -86,7 +87,7 @@ fn part(value: &Value) -> Part<'_> {
         }
         Some("file" | "input_file") => {
             let file = value.get("file").unwrap_or(value);
-            let text = |key: &str| file.get(key).and_then(Value::as_str);
+            let text = |key: &str| file.text_of(key);
             match text("file_data").or_else(|| text("file_url")) {
                 Some(url) => Part::Media {
                     kind: MediaKind::File,

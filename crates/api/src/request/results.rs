@@ -6,7 +6,7 @@
 //! behind the last result of the turn.
 
 use crate::conversation::{Conversation, Message, called};
-use crate::put::Put;
+use crate::members::Put;
 use serde_json::{Map, Value, json};
 
 /// The content of a result that has no text of its own.

@@ -9,7 +9,7 @@
 //!   (images) follow it.
 
 use crate::conversation::{Conversation, Message};
-use crate::put::Put;
+use crate::members::Put;
 use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice, is_system};
 use serde_json::{Map, Value, json};
 use tag::{Dialect, PromptChoice, PromptResult};

@@ -3,6 +3,7 @@
 use crate::answer::details::{Members, Place};
 use crate::answer::failure::Failure;
 use crate::answer::step::{Dropped, Step};
+use crate::members::minified;
 use event::payload::{FinishReason, ToolCall, ToolCallDelta};
 use event::{Raw, Surrogates, Text};
 use std::collections::{HashMap, VecDeque};
@@ -638,11 +639,7 @@ fn verdict(call: &ToolCall<'_>) -> Verdict {
         _ if call.tool_name.is_empty() => {
             Verdict::Unusable("a call came without a name".to_owned())
         }
-        Ok(value) if value.is_object() => {
-            let mut out = Vec::new();
-            event::minify(&mut out, value.text());
-            Verdict::Arguments(String::from_utf8(out).unwrap_or_default())
-        }
+        Ok(value) if value.is_object() => Verdict::Arguments(minified(value)),
         _ => Verdict::Unusable(error.message.str().into_owned()),
     }
 }
