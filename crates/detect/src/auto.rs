@@ -5,7 +5,7 @@
 //! (`sign.rs` is how strong each is), `origin.rs` is what the start of a stream shows of its model
 //! and tools, `table.rs` holds the learned counts, `limits.rs` turns these into the places at which
 //! the risk falls under a limit, `texts.rs` reads a text for calls, and `observer.rs` counts one
-//! more stream. `docs/auto.md` explains the model.
+//! more stream. `docs/evaluation.md` explains the model.
 
 mod limits;
 mod observation;

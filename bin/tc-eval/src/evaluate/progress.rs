@@ -1,65 +1,62 @@
 //! The progress of a long run on a terminal.
 
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// How long a run takes before its progress shows.
+/// How long a run takes before its progress shows, and how often it is written then.
 const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Shows on standard error how many streams were measured, if that is a terminal and the run takes
 /// long.
 pub struct Progress {
     begin: Instant,
-    is_wanted: bool,
-    bar: Option<ProgressBar>,
+    /// When the line is written next; `None` where it is not wanted.
+    next: Option<Instant>,
+    streams: u64,
+    is_shown: bool,
 }
 
 impl Progress {
     /// Begins the run. Continuous integration gets none: its logs keep every state of a line.
     pub fn new() -> Self {
+        let begin = Instant::now();
         let is_wanted = stderr().is_terminal() && std::env::var_os("CI").is_none();
         Progress {
-            begin: Instant::now(),
-            is_wanted,
-            bar: None,
+            begin,
+            next: is_wanted.then(|| begin + PATIENCE),
+            streams: 0,
+            is_shown: false,
         }
     }
 
     /// Counts one stream.
     pub fn step(&mut self) {
-        if !self.is_wanted {
-            return;
-        }
-        match &self.bar {
-            Some(bar) => bar.inc(1),
-            None if self.begin.elapsed() < PATIENCE => {}
-            None => {
-                let style =
-                    ProgressStyle::with_template("{spinner} {human_pos} streams, {per_sec}");
-                let bar = ProgressBar::new_spinner();
-                self.bar = Some(
-                    style
-                        .map(|style| bar.clone().with_style(style))
-                        .unwrap_or(bar),
-                );
-            }
+        self.streams += 1;
+        let now = Instant::now();
+        if self.next.is_some_and(|next| next <= now) {
+            let rate = self.streams as f64 / (now - self.begin).as_secs_f64();
+            // A terminal that is gone needs no progress.
+            let _ = write!(
+                stderr(),
+                "\r{} streams, {rate:.0} a second\x1b[K",
+                self.streams
+            );
+            self.next = Some(now + PAUSE);
+            self.is_shown = true;
         }
     }
 
     /// Writes a message on a line of its own.
-    pub fn message(&self, text: &str) {
-        let write = || stdio::message("tc-eval", text);
-        match &self.bar {
-            Some(bar) => bar.suspend(write),
-            None => write(),
-        }
+    pub fn message(&mut self, text: &str) {
+        self.end();
+        stdio::message("tc-eval", text);
     }
 
     /// Removes it from the terminal.
-    pub fn end(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
+    pub fn end(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            let _ = write!(stderr(), "\r\x1b[K");
         }
     }
 }

@@ -83,7 +83,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// The table that is compiled in. `docs/auto.md` has the command that makes it.
+    /// The table that is compiled in. `docs/evaluation.md` has the command that makes it.
     pub fn built_in() -> Table {
         Table::parse(include_str!("../../auto.table")).unwrap_or_default()
     }
@@ -132,7 +132,7 @@ impl Table {
             }
             _ => {
                 return Err(
-                    "a row is text, api, model, tools, before or after with its numbers; see docs/auto.md",
+                    "a row is text, api, model, tools, before or after with its numbers; see docs/evaluation.md",
                 );
             }
         }
