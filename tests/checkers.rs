@@ -1,4 +1,4 @@
-//! Checkers outside of this project on every stream of `fixtures`: the example of docs/checkers.md
+//! Checkers outside of this project on every stream of `fixtures`: the example of docs/evaluation.md
 //! as it is written, the scripts of `fixtures/checkers`, and our own command as a command.
 
 #[path = "pipeline/bins.rs"]
@@ -57,8 +57,8 @@ fn the_example_of_the_page_is_a_lookahead() {
     if !needs::programs(&["python3"]) {
         return;
     }
-    let page =
-        std::fs::read_to_string(bins::root().join("docs/checkers.md")).expect("docs/checkers.md");
+    let page = std::fs::read_to_string(bins::root().join("docs/evaluation.md"))
+        .expect("docs/evaluation.md");
     let (_, block) = page
         .split_once("<!-- test -->\n```python\n")
         .expect("an example");

@@ -1,7 +1,7 @@
 //! The labels of our corpus (`fixtures/index.ndjson`), which are kept by hand: that they cover
 //! every recording, every API, every dialect and every trap for checkers, and that a full reading
 //! agrees with them where they do not say otherwise. And that each deviation of docs/deviations.md
-//! has a fixture. docs/corpora.md describes the index and its tags.
+//! has a fixture. docs/evaluation.md describes the index and its tags.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -303,7 +303,7 @@ fn wrong_tags(label: &Label, reading: &Reading) -> Vec<String> {
     .collect()
 }
 
-/// What a checker can trip over. docs/corpora.md explains each tag.
+/// What a checker can trip over. docs/evaluation.md explains each tag.
 const TRAPS: [&str; 29] = [
     "text-before-call",
     "long-text-before-call",

@@ -54,11 +54,14 @@ pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
         .map(|name| Ok((name.clone(), find_one(name, args.checker_timeout)?)));
     let mut found = named.collect::<Result<Vec<_>>>()?;
     for named in &args.decisions {
-        let decisions = Decisions::open(named)?;
-        let name = decisions.name().to_owned();
+        let name = named
+            .split_once('=')
+            .map_or("", |(name, _)| name)
+            .to_owned();
         if found.iter().any(|(other, _)| *other == name) || is_built_in(&name) {
             bail!("--decisions {named}: another checker has the name '{name}', choose another");
         }
+        let decisions = Decisions::open(named)?;
         found.push((name, Checker::Outside(Box::new(decisions))));
     }
     Ok(found)

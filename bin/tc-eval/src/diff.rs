@@ -3,7 +3,6 @@
 pub mod lines;
 mod mask;
 pub mod recording;
-mod turn;
 
 use crate::read::{Form, RecordingArgs};
 use anyhow::{Context, Result, anyhow, bail};

@@ -205,12 +205,12 @@ impl<'r> Run<'r> {
             Done::Failed(e) => return Err(e),
             Done::Unlabelled => {
                 self.unlabelled += 1;
-                self.counts.tally_mut().add_unlabelled();
+                self.counts.tally.add_unlabelled();
             }
             Done::Unreadable(e) if self.plan.strict => return Err(e),
             Done::Unreadable(e) => {
                 self.unreadable += 1;
-                self.counts.tally_mut().add_unreadable();
+                self.counts.tally.add_unreadable();
                 self.progress.message(&format!("{e:#}"));
             }
             Done::Measured(measured) => {
@@ -219,7 +219,7 @@ impl<'r> Run<'r> {
                     list::write(self.out.buffer(), &self.plan.checkers, &measured);
                     self.out.spill()?;
                 }
-                self.counts.add(&measured);
+                self.counts.tally.add(&measured);
                 self.baseline.take(&measured)?;
             }
         }
@@ -252,7 +252,7 @@ impl<'r> Run<'r> {
             self.out.flush()?;
             return Ok(Status::Done);
         }
-        let tally = self.counts.tally();
+        let tally = &self.counts.tally;
         if tally.streams() == 0 && self.unreadable == 0 {
             bail!("no stream was measured; name a corpus with labels, and see --only");
         }

@@ -8,10 +8,6 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use stdio::Status;
 
-/// The longest part, in bytes. The counts of a part do not grow with its streams, only with the
-/// checkers and groups.
-const LONGEST: u64 = 256 << 20;
-
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -33,50 +29,41 @@ pub struct Args {
 /// # Errors
 /// What is wrong with the arguments, a file or a part.
 pub fn merge(args: &Args) -> Result<Status> {
-    let mut sum = Sum {
-        merger: Merger::new(env!("CARGO_PKG_VERSION")),
-        places: Vec::new(),
-    };
+    let mut merger = Merger::new(env!("CARGO_PKG_VERSION"));
+    let mut names = Vec::new();
     let standard_input = [PathBuf::from("-")];
-    for file in if args.parts.is_empty() {
+    let files = if args.parts.is_empty() {
         &standard_input[..]
     } else {
         &args.parts
-    } {
-        sum.add_file(file)?;
+    };
+    for path in files {
+        let (name, file) = open(path)?;
+        add(&mut merger, &name, file)?;
+        names.push(name);
     }
-    let Some(total) = sum.merger.total() else {
-        bail!(
-            "no part in {}; write parts with tc-eval --partial",
-            names(&args.parts)
-        );
+    let names = names.join(", ");
+    let Some(total) = merger.total() else {
+        bail!("no part in {names}; write parts with tc-eval --partial");
     };
     let mut out = stdio::Output::new();
     if args.partial {
-        out.put(total.line()?.as_bytes())?;
-        out.put(b"\n")?;
+        out.put(format!("{}\n", total.line()?).as_bytes())?;
         out.flush()?;
         return Ok(Status::Done);
     }
-    let report = Report::of(total.tally());
+    let report = Report::of(&total.tally);
     let unreadable = report.unreadable;
     if unreadable > 0 {
-        let recordings = if unreadable == 1 {
-            "recording"
-        } else {
-            "recordings"
-        };
+        let s = if unreadable == 1 { "" } else { "s" };
         let text = format!(
-            "{unreadable} {recordings} could not be read, which the run that counted the part names"
+            "{unreadable} recording{s} could not be read, which the run that counted the part names"
         );
         stdio::message("tc-eval", &text);
-    } else if total.tally().streams() == 0 {
-        bail!(
-            "no stream was counted in {}; name a corpus with labels",
-            names(&args.parts)
-        );
+    } else if total.tally.streams() == 0 {
+        bail!("no stream was counted in {names}; name a corpus with labels");
     }
-    let output = Output::open(&args.output, total.tally().checkers(), false, true)?;
+    let output = Output::open(&args.output, total.tally.checkers(), false, true)?;
     let status = output.write(report, &mut out)?;
     Ok(if unreadable > 0 {
         Status::Error
@@ -85,73 +72,29 @@ pub fn merge(args: &Args) -> Result<Status> {
     })
 }
 
-/// The files that were typed, for messages.
-fn names(files: &[PathBuf]) -> String {
-    match files {
-        [] => "standard input".to_owned(),
-        _ => files
-            .iter()
-            .map(|file| file.display().to_string())
-            .collect::<Vec<_>>()
-            .join(", "),
+/// A file of parts, and its name in messages.
+fn open(path: &Path) -> Result<(String, Box<dyn Read>)> {
+    if path == Path::new("-") {
+        stdio::check_input()?;
+        return Ok((
+            "standard input".to_owned(),
+            Box::new(std::io::stdin().lock()),
+        ));
     }
+    let name = path.display().to_string();
+    let file =
+        File::open(path).map_err(|e| anyhow!("{name}: {e}; check the path and its permissions"))?;
+    Ok((name, Box::new(file)))
 }
 
-/// The sum of the parts so far.
-struct Sum {
-    merger: Merger,
-    /// Each file with the number of its first part.
-    places: Vec<(u32, String)>,
-}
-
-impl Sum {
-    fn add_file(&mut self, path: &Path) -> Result<()> {
-        let (name, file): (_, Box<dyn Read>) = if path == Path::new("-") {
-            stdio::check_input()?;
-            (
-                "standard input".to_owned(),
-                Box::new(std::io::stdin().lock()),
-            )
-        } else {
-            let name = path.display().to_string();
-            let file = File::open(path)
-                .map_err(|e| anyhow!("{name}: {e}; check the path and its permissions"))?;
-            (name, Box::new(file))
-        };
-        self.places.push((self.merger.parts(), name.clone()));
-        let mut file = BufReader::with_capacity(64 << 10, file);
-        let mut line = Vec::new();
-        for number in 1_u64.. {
-            line.clear();
-            let read = file.by_ref().take(LONGEST + 1).read_until(b'\n', &mut line);
-            let read =
-                read.map_err(|e| anyhow!("{name}: {e}; check the path and its permissions"))?;
-            if read == 0 {
-                break;
-            }
-            let place = || format!("{name}, line {number}");
-            if read as u64 > LONGEST {
-                bail!(
-                    "{}: longer than a part; give what tc-eval --partial wrote",
-                    place()
-                );
-            }
-            if !line.trim_ascii().is_empty() {
-                let places = &self.places;
-                self.merger
-                    .add(&line, |part| describe(places, part))
-                    .with_context(place)?;
-            }
+/// Adds the parts of a file, one a line.
+fn add(merger: &mut Merger, name: &str, file: Box<dyn Read>) -> Result<()> {
+    for (number, line) in (1..).zip(BufReader::new(file).lines()) {
+        let place = format!("{name}, line {number}");
+        let line = line.map_err(|e| anyhow!("{name}: {e}; check the path and its permissions"))?;
+        if !line.trim().is_empty() {
+            merger.add(&line, &place).context(place)?;
         }
-        Ok(())
     }
-}
-
-/// Where a part is, by its number.
-fn describe(places: &[(u32, String)], part: u32) -> String {
-    let after = places.partition_point(|(first, _)| *first <= part);
-    let Some((first, name)) = after.checked_sub(1).and_then(|place| places.get(place)) else {
-        return String::new();
-    };
-    format!("part {} of {name}", part - first + 1)
+    Ok(())
 }

@@ -1,6 +1,5 @@
 //! The full reading of recorded streams: `tag-parse` and `tc-accumulate` in this process.
 
-use crate::read::Origin;
 use accumulate::Accumulate;
 use event::payload::StreamStart;
 use event::{Chain, Event, Kind, Machine, Payload, Sink};
@@ -16,8 +15,8 @@ pub struct FullReading {
     open: HashMap<u64, Box<dyn Machine>>,
 }
 
-/// Takes the events of a reading.
-pub type TakeReading<'t> = dyn FnMut(&Event<'_>) + 't;
+/// Takes the events of a reading, and whether each is one that the recording has.
+pub type TakeReading<'t> = dyn FnMut(&Event<'_>, bool) + 't;
 
 impl FullReading {
     /// A reading that takes calls out of the text of streams of tag mode.
@@ -33,16 +32,11 @@ impl FullReading {
         }
     }
 
-    /// Takes the next event of the recording, and gives what a pipe of the two commands would write
-    /// for it.
-    pub fn push(&mut self, event: &Event<'_>, origin: Origin, take: &mut TakeReading<'_>) {
-        if origin.part == 0 {
-            return;
-        }
-        let pipe = self
-            .open
-            .entry(origin.part)
-            .or_insert_with(|| machine(&self.tag, &self.options, event));
+    /// Takes the next event of the stream `number`, and gives what a pipe of the two commands would
+    /// write for it.
+    pub fn push(&mut self, number: u64, event: &Event<'_>, take: &mut TakeReading<'_>) {
+        let machine = || machine(&self.tag, &self.options, event);
+        let pipe = self.open.entry(number).or_insert_with(machine);
         pipe.push(
             event,
             &mut Out {
@@ -51,13 +45,13 @@ impl FullReading {
             },
         );
         if event.kind() == Kind::StreamEnd {
-            self.open.remove(&origin.part);
+            self.open.remove(&number);
         }
     }
 
     /// Takes the end of a stream that has none of its own.
-    pub fn finish(&mut self, part: u64, take: &mut TakeReading<'_>) {
-        if let Some(mut pipe) = self.open.remove(&part) {
+    pub fn finish(&mut self, number: u64, take: &mut TakeReading<'_>) {
+        if let Some(mut pipe) = self.open.remove(&number) {
             pipe.finish(&mut Out { event: None, take });
         }
     }
@@ -91,11 +85,11 @@ struct Out<'o, 'e, 't> {
 impl Sink for Out<'_, '_, '_> {
     fn pass(&mut self) {
         if let Some(event) = self.event {
-            (self.take)(event);
+            (self.take)(event, true);
         }
     }
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        (self.take)(&Event::of(payload, None, choice, None));
+        (self.take)(&Event::of(payload, None, choice, None), false);
     }
 }

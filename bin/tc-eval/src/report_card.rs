@@ -196,7 +196,7 @@ impl CardMaker {
             }
             let stream = open.entry(origin.part).or_default();
             stream.push(event, origin.offset);
-            reading.push(event, origin, &mut |event| stream.read(event));
+            reading.push(origin.part, event, &mut |event, _| stream.read(event));
             if event.kind() == Kind::StreamEnd
                 && let Some(stream) = open.remove(&origin.part)
             {
@@ -204,7 +204,7 @@ impl CardMaker {
             }
         })?;
         for (part, mut stream) in open {
-            reading.finish(part, &mut |event| stream.read(event));
+            reading.finish(part, &mut |event, _| stream.read(event));
             done.push((part, stream));
         }
         done.sort_by_key(|(part, _)| *part);

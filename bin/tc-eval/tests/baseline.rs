@@ -7,7 +7,6 @@ mod shell;
 
 use serde_json::Value;
 use shell::Folder;
-use std::fmt::Write as _;
 
 /// Saves a baseline of two checkers over the fixtures as `base`.
 fn saved(name: &str) -> Folder {
@@ -373,30 +372,4 @@ fn hostile_ids_are_compared_and_printed_without_effect() {
             ran.err
         );
     }
-}
-
-#[test]
-fn a_corpus_in_another_order_is_joined_in_little_memory() {
-    if !needs::programs(&["sed"]) {
-        return;
-    }
-    let folder = Folder::new("baseline-memory");
-    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    folder.write("body.sse", body);
-    let mut index = String::new();
-    for number in 0..10_000_u32 {
-        // A long id, so that the streams are more than fits.
-        write!(index, "{}", label(&format!("{number:0>3000}"))).unwrap();
-    }
-    folder.write("index.ndjson", &index);
-    folder.good("tc-eval . --checker full --save-baseline base >report");
-    folder.good("(head -n 1 base; sed '1d;$d' base | tac; tail -n 1 base) > reversed");
-    let command = "tc-eval . --checker full --format json --baseline reversed";
-    // Both sides together are 60 MB of names, which two maps of them would hold twice. One arena
-    // and one thread make the address space that a run takes depend on what it holds.
-    let report = json(&folder.good(&format!(
-        "ulimit -v 70000; export MALLOC_ARENA_MAX=1; {command} --jobs 1"
-    )));
-    assert_eq!(report["baseline"]["compared"], 10_000);
-    assert_eq!(report["baseline"]["checkers"][0]["changed"], 0);
 }

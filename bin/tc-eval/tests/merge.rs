@@ -1,4 +1,4 @@
-//! Parts of a corpus: `--partial`, `tc-eval merge`, and what `docs/scale.md` says of both.
+//! Parts of a corpus: `--partial`, `tc-eval merge`, and what `docs/evaluation.md` says of both.
 
 #[path = "../../../tests/pipeline/needs.rs"]
 mod needs;
@@ -92,11 +92,11 @@ fn what_is_not_a_part_of_this_corpus_is_one_line() {
     for (parts, says) in [
         (
             "a.part b.part a.part",
-            "a.part, line 1: has a stream that part 1 of a.part has, too",
+            "a.part, line 1: the same counts as a.part, line 1",
         ),
         (
             "c.part twice",
-            "twice, line 3: has a stream that part 1 of twice has, too",
+            "twice, line 3: the same counts as twice, line 1",
         ),
         (
             "a.part other",
@@ -146,8 +146,8 @@ fn a_recording_that_cannot_be_read_does_not_fail_the_part_but_the_sum() {
 
 /// The blocks of code of the page, of a kind.
 fn blocks(kind: &str) -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scale.md");
-    let page = std::fs::read_to_string(page).expect("docs/scale.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/evaluation.md");
+    let page = std::fs::read_to_string(page).expect("docs/evaluation.md");
     let fence = format!("```{kind}\n");
     let after = page.split(fence.as_str()).skip(1);
     after
@@ -160,10 +160,10 @@ fn the_commands_of_the_page_give_the_report_of_one_run() {
     let page = Folder::new("merge-page");
     let whole = page.good("tc-eval fixtures --checker full --format json");
     let blocks = blocks("sh");
-    assert_eq!(blocks.len(), 4, "the commands of docs/scale.md");
+    assert_eq!(blocks.len(), 4, "the commands of docs/evaluation.md");
     for (number, block) in blocks.iter().enumerate() {
         let folder = Folder::new(&format!("merge-page-{number}"));
-        if !needs::script("a block of docs/scale.md", block) {
+        if !needs::script("a block of docs/evaluation.md", block) {
             continue;
         }
         let script = block.replace("tc-eval merge", "tc-eval merge --format json");
@@ -196,9 +196,9 @@ fn the_script_for_spark_gives_the_report_of_one_run() {
     ) {
         return;
     }
-    let [script] = &blocks("python")[..] else {
-        panic!("one script in docs/scale.md")
-    };
+    let scripts = blocks("python");
+    let script = scripts.iter().find(|script| script.contains("pyspark"));
+    let script = script.expect("a script in docs/evaluation.md");
     folder.write("spark_eval.py", script);
     // A cluster names its machines by itself; a machine without a network does not.
     let spark = "SPARK_LOCAL_IP=127.0.0.1 python3 spark_eval.py \"$(command -v tc-eval)\"";

@@ -4,7 +4,7 @@
 //! `words.rs` has the words by which models announce a call, `signs.rs` reads a text for them,
 //! `origin.rs` is what the start of a stream shows of its model and tools, `table.rs` holds the
 //! learned counts, and `limits.rs` turns these into the places at which the risk falls under a limit.
-//! [`Texts`] reads a text for calls, and [`Observer`] counts one more stream. `docs/auto.md` explains
+//! [`Texts`] reads a text for calls, and [`Observer`] counts one more stream. `docs/evaluation.md` explains
 //! the model.
 
 use crate::checker::{CallFilter, Meaning, StreamEnding};

@@ -5,6 +5,7 @@
 
 use crate::group::cut;
 use crate::mcnemar::p_value;
+use crate::metrics::{Metrics, Value};
 use crate::{Answer, Measured, Place};
 use serde::{Deserialize, Serialize};
 
@@ -155,32 +156,25 @@ pub struct AnswerChange {
 }
 
 impl BaselineReport {
-    /// The value of `baseline.NAME` for a checker, where NAME is `broken`, `fixed`, `changed`,
-    /// `earlier`, `later`, `p`, `new`, `vanished`, `relabelled` or `compared`. `None` for other
-    /// names, and for a checker that the baseline does not have.
-    pub fn metric(&self, checker: &str, name: &str) -> Option<f64> {
-        let of = self
-            .checkers
-            .iter()
-            .find(|change| change.checker == checker)?;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a corpus has fewer than 2^53 streams"
-        )]
-        let count = |count: u64| Some(count as f64);
-        match name {
-            "broken" => count(of.broken),
-            "fixed" => count(of.fixed),
-            "changed" => count(of.changed),
-            "earlier" => count(of.earlier),
-            "later" => count(of.later),
-            "p" => Some(of.p),
-            "new" => count(self.new),
-            "vanished" => count(self.vanished),
-            "relabelled" => count(self.relabelled),
-            "compared" => count(self.compared),
-            _ => None,
+    /// The metrics `baseline.NAME` of a checker; `None` for one that the baseline does not have.
+    pub fn metrics(&self, checker: &str) -> Option<Metrics> {
+        let of = self.checkers.iter().find(|of| of.checker == checker)?;
+        let mut metrics = Metrics::default();
+        for (name, count) in [
+            ("broken", of.broken),
+            ("fixed", of.fixed),
+            ("changed", of.changed),
+            ("earlier", of.earlier),
+            ("later", of.later),
+            ("new", self.new),
+            ("vanished", self.vanished),
+            ("relabelled", self.relabelled),
+            ("compared", self.compared),
+        ] {
+            metrics.add(&format!("baseline.{name}"), count);
         }
+        metrics.add("baseline.p", Value::Real(of.p));
+        Some(metrics)
     }
 
     /// Whether a checker got worse on any stream.
@@ -403,11 +397,9 @@ mod tests {
             (1, "0")
         );
         assert_eq!(report.unknown_checkers, ["x"]);
-        assert_eq!(report.metric("a", "broken"), Some(2.0));
-        assert_eq!(
-            (report.metric("x", "broken"), report.metric("a", "none")),
-            (None, None)
-        );
+        let metrics = report.metrics("a").unwrap();
+        assert_eq!(metrics.get("baseline.broken"), Some(Value::Count(2)));
+        assert_eq!(report.metrics("x"), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How alike the streams of one source are, which decides how wide an interval must be.
 
+use crate::add_up::AddUp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -71,15 +72,6 @@ impl Clusters {
         *count = count.saturating_add(1);
     }
 
-    /// Adds the answers of `other`, which has as many groups.
-    pub fn merge(&mut self, other: &Self) {
-        for (group, cells) in &other.groups {
-            for (count, more) in self.groups.entry(*group).or_default().iter_mut().zip(cells) {
-                *count = count.saturating_add(*more);
-            }
-        }
-    }
-
     /// Of the streams in the cells `of`, the share in the cells `hits`.
     #[must_use]
     pub fn share(&self, hits: &[Cell], of: &[Cell]) -> ClusteredShare {
@@ -103,6 +95,12 @@ impl Clusters {
             share.hits_squared += y * y;
         }
         share
+    }
+}
+
+impl AddUp for Clusters {
+    fn add_up(&mut self, other: &Self) {
+        self.groups.add_up(&other.groups);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What streams and answers add up to: integers alone, so that any order of adding gives the same
 //! bits.
 
+use crate::add_up::AddUp;
 use crate::clusters::{self, Cell, Clusters};
 use crate::histogram::Histogram;
 use crate::measured::{Answer, Measured, Outcome, Place};
@@ -16,8 +17,9 @@ pub const PARTS_OF_TEXT: usize = 20;
 /// A share of one stream is kept as a whole number of parts of this many.
 pub const SHARE_UNIT: u64 = 1_000_000_000;
 
+counts! {
 /// Streams, and how their calls were read, whatever the checkers answered.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Default)]
 pub struct StreamCounts {
     /// Streams.
     pub streams: u64,
@@ -38,9 +40,10 @@ pub struct StreamCounts {
     /// Microseconds between the first complete call and the end of its stream.
     pub saved_us: Histogram,
 }
+}
 
+counts! {
 /// What one checker answered: what is counted of all streams and of each group.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Counts {
     /// How many answers fell into each [`Cell`].
     pub cells: [u64; 6],
@@ -61,9 +64,11 @@ pub struct Counts {
     /// Characters up to the decision.
     pub decision_chars: Histogram,
 }
+}
 
+counts! {
 /// What is counted of one checker over all streams only.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Default)]
 pub struct Details {
     /// Where the decisions were made.
     pub decision: Distances,
@@ -78,9 +83,11 @@ pub struct Details {
     /// Those of `parts` that were a yes.
     pub yes_parts: [u64; PARTS_OF_TEXT],
 }
+}
 
+counts! {
 /// Distances in a stream; those in characters are beside it, or in [`Counts`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Default)]
 pub struct Distances {
     /// Events.
     pub events: Histogram,
@@ -89,46 +96,26 @@ pub struct Distances {
     /// Microseconds of recorded time.
     pub us: Histogram,
 }
+}
 
 impl StreamCounts {
     /// Counts one stream.
     pub fn add(&mut self, measured: &Measured) {
         let calls = &measured.calls;
-        for (count, more) in [
-            (&mut self.streams, 1),
-            (&mut self.calling, u64::from(measured.has_tool_call)),
-            (&mut self.expected, calls.expected),
-            (&mut self.read, calls.read),
-            (&mut self.exact, calls.exact),
-            (
-                &mut self.in_order,
-                u64::from(measured.has_tool_call && calls.is_in_order),
-            ),
-            (&mut self.repaired, calls.repaired),
-            (&mut self.incomplete, calls.incomplete),
-        ] {
-            *count = count.saturating_add(more);
-        }
+        self.add_up(&StreamCounts {
+            streams: 1,
+            calling: u64::from(measured.has_tool_call),
+            expected: calls.expected,
+            read: calls.read,
+            exact: calls.exact,
+            in_order: u64::from(measured.has_tool_call && calls.is_in_order),
+            repaired: calls.repaired,
+            incomplete: calls.incomplete,
+            saved_us: Histogram::default(),
+        });
         if let Some(ms) = measured.saved_ms {
             self.saved_us.record(microseconds(ms));
         }
-    }
-
-    /// Adds the counts of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        for (count, more) in [
-            (&mut self.streams, other.streams),
-            (&mut self.calling, other.calling),
-            (&mut self.expected, other.expected),
-            (&mut self.read, other.read),
-            (&mut self.exact, other.exact),
-            (&mut self.in_order, other.in_order),
-            (&mut self.repaired, other.repaired),
-            (&mut self.incomplete, other.incomplete),
-        ] {
-            *count = count.saturating_add(more);
-        }
-        self.saved_us.merge(&other.saved_us);
     }
 }
 
@@ -162,8 +149,7 @@ impl Counts {
     /// Counts the outcome of one stream.
     pub fn add(&mut self, measured: &Measured, outcome: &Outcome) {
         let cell = cell(measured.has_tool_call, outcome.answer);
-        let count = &mut self.cells[cell as usize];
-        *count = count.saturating_add(1);
+        self.cells[cell as usize] += 1;
         self.clusters.add(clusters::hash(&measured.source), cell);
         self.revised += u64::from(outcome.last != outcome.answer);
         self.split += u64::from(outcome.depends_on_split);
@@ -180,25 +166,6 @@ impl Counts {
         if let Some(at) = decision(outcome) {
             self.decision_chars.record(at.chars);
         }
-    }
-
-    /// Adds the counts of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        for (count, more) in self.cells.iter_mut().zip(&other.cells) {
-            *count = count.saturating_add(*more);
-        }
-        self.clusters.merge(&other.clusters);
-        for (count, more) in [
-            (&mut self.revised, other.revised),
-            (&mut self.split, other.split),
-            (&mut self.waited, other.waited),
-            (&mut self.text, other.text),
-            (&mut self.waited_shares, other.waited_shares),
-            (&mut self.texts, other.texts),
-        ] {
-            *count = count.saturating_add(more);
-        }
-        self.decision_chars.merge(&other.decision_chars);
     }
 
     /// How many answers are in a cell.
@@ -236,22 +203,6 @@ impl Details {
             self.late_chars.record(at.chars.saturating_sub(call.chars));
         }
     }
-
-    /// Adds the counts of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.decision.merge(&other.decision);
-        self.late.merge(&other.late);
-        self.late_chars.merge(&other.late_chars);
-        self.yes_chars.merge(&other.yes_chars);
-        for (counts, more) in [
-            (&mut self.parts, &other.parts),
-            (&mut self.yes_parts, &other.yes_parts),
-        ] {
-            for (count, more) in counts.iter_mut().zip(more) {
-                *count = count.saturating_add(*more);
-            }
-        }
-    }
 }
 
 impl Distances {
@@ -262,12 +213,6 @@ impl Distances {
         if let (Some(to), Some(from)) = (to.ms, from.ms) {
             self.us.record(microseconds(to - from));
         }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.events.merge(&other.events);
-        self.bytes.merge(&other.bytes);
-        self.us.merge(&other.us);
     }
 }
 

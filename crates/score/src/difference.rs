@@ -5,21 +5,17 @@
 //! numbers. A list that has grown or shrunk is aligned at its beginning and its end, so that one
 //! item more is named as that. Time is linear in the texts.
 
-mod arguments;
 mod compare;
 mod found;
 mod recording;
-mod settings;
 mod text;
 mod value;
-mod walk;
 
 pub use found::{Difference, Locus, Side, What};
 pub use recording::{
     Arguments, Call, Choice, Conversation, Passage, Recording, ToolResult, Turn, Word,
 };
-pub use settings::{Ignored, Settings};
-pub use value::{Number, Value};
+pub use text::{Ignored, Settings};
 
 /// The first differences of two recordings, at most `limit` of them, in the order of the
 /// recordings.
@@ -29,7 +25,8 @@ pub fn differences(
     settings: &Settings<'_>,
     limit: usize,
 ) -> Vec<Difference> {
-    let mut walk = walk::Walk::new(settings, limit);
+    let has_results = a.holds_results && b.holds_results;
+    let mut walk = compare::Walk::new(settings, limit, has_results);
     walk.recordings(a, b);
     walk.found
 }

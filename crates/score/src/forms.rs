@@ -1,17 +1,26 @@
 //! The forms of a report.
 
 mod html;
-mod json;
 mod junit;
 mod markdown;
-mod number;
+mod plot;
 mod sheet;
 mod table;
 mod words;
 
 pub use html::html;
-pub use json::json;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use table::{Layout, table};
 pub use words::regressions;
+
+use crate::report::Report;
+
+/// The report as one JSON object on indented lines, so that two reports can be compared by lines.
+/// Its fields are those of [`Report`].
+///
+/// # Errors
+/// None that a report can cause; the writer of JSON reports its own.
+pub fn json(report: &Report) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(report).map(|text| text + "\n")
+}

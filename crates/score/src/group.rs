@@ -1,5 +1,6 @@
 //! The same counts by API, provider, model, tag and corpus.
 
+use crate::add_up::AddUp;
 use crate::counts::{Counts, StreamCounts};
 use crate::measured::Measured;
 use serde::{Deserialize, Serialize};
@@ -69,13 +70,14 @@ impl FromStr for Dimension {
     }
 }
 
+counts! {
 /// The counts of one group.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Group {
     /// Its streams.
     pub streams: StreamCounts,
     /// What each checker answered.
     pub counts: Vec<Counts>,
+}
 }
 
 /// The groups of one dimension, a bounded number of them.
@@ -83,7 +85,7 @@ pub struct Group {
 /// Those with a name in the first 300 of the alphabet have counts of their own. A name of the final
 /// 300 is among the first 300 of any part of the streams too, so its counts are never given up, and
 /// the rest is the same whatever the order.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Groups {
     dimension: Dimension,
     named: BTreeMap<String, Group>,
@@ -152,7 +154,7 @@ impl Groups {
     pub fn merge(&mut self, other: Self) {
         for (name, more) in other.named {
             match self.named.get_mut(&name) {
-                Some(group) => group.merge(&more),
+                Some(group) => group.add_up(&more),
                 None => drop(self.named.insert(name, more)),
             }
         }
@@ -180,7 +182,7 @@ impl Groups {
 
     fn put_aside(&mut self, more: Group) {
         match &mut self.other {
-            Some(group) => group.merge(&more),
+            Some(group) => group.add_up(&more),
             None => self.other = Some(more),
         }
     }
@@ -198,13 +200,6 @@ impl Group {
         self.streams.add(measured);
         for (counts, outcome) in self.counts.iter_mut().zip(&measured.outcomes) {
             counts.add(measured, outcome);
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.streams.merge(&other.streams);
-        for (counts, more) in self.counts.iter_mut().zip(&other.counts) {
-            counts.merge(more);
         }
     }
 }

@@ -1,29 +1,25 @@
-//! Counts of whole numbers, from which quantiles are computed in constant memory.
+//! Counts of whole numbers, from which quantiles are computed in bounded memory.
 
+use crate::add_up::AddUp;
+use hdrhistogram::Histogram as Buckets;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
-/// Values below this have a bucket each, so small numbers are exact.
-const EXACT: u64 = 128;
-/// Above, each power of two is split into this many buckets of equal width, as in
-/// [HdrHistogram](https://hdrhistogram.github.io/HdrHistogram/).
-const SPLIT_BITS: u32 = 6;
-/// The power of two at which split buckets begin.
-const FIRST_POWER: u32 = EXACT.ilog2();
+/// Significant digits: values below 256 are exact, and a larger one is reported as the middle of
+/// its bucket, which is at most 1/256 (0.4 %) away.
+const DIGITS: u8 = 2;
 
-/// How many values fell into each bucket.
-///
-/// Values below 128 are exact. A larger value is reported as the middle of its bucket, which is at
-/// most 1/128 (0.79 %) away from it. The smallest value and the largest are exact. At most 3,776
-/// buckets exist, and only those that hold a value take memory. All fields are integers, so that
-/// merging in any order gives the same bits.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+/// How many values fell into each bucket. The largest value is exact.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(from = "Saved", into = "Saved")]
 pub struct Histogram {
-    /// Values in each bucket that has any.
-    buckets: BTreeMap<u16, u64>,
-    /// The smallest value.
-    min: Option<u64>,
-    /// The largest value.
+    buckets: Option<Buckets<u64>>,
+    max: Option<u64>,
+}
+
+/// A histogram as JSON: the first value of each bucket that has any, and how many it has.
+#[derive(Deserialize, Serialize)]
+struct Saved {
+    buckets: Vec<(u64, u64)>,
     max: Option<u64>,
 }
 
@@ -37,31 +33,54 @@ pub struct Ranges {
     pub counts: Vec<u64>,
 }
 
+impl From<Saved> for Histogram {
+    fn from(saved: Saved) -> Self {
+        let mut histogram = Histogram::default();
+        for (value, count) in saved.buckets {
+            histogram.add(value, count);
+        }
+        Histogram {
+            max: saved.max,
+            ..histogram
+        }
+    }
+}
+
+impl From<Histogram> for Saved {
+    fn from(histogram: Histogram) -> Self {
+        Saved {
+            buckets: histogram.buckets().collect(),
+            max: histogram.max,
+        }
+    }
+}
+
 impl Histogram {
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
-        let count = self.buckets.entry(bucket(value)).or_default();
-        *count = count.saturating_add(1);
-        self.min = Some(self.min.map_or(value, |min| min.min(value)));
-        self.max = Some(self.max.map_or(value, |max| max.max(value)));
+        self.add(value, 1);
+        self.max = self.max.max(Some(value));
     }
 
-    /// Adds the values of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        for (bucket, more) in &other.buckets {
-            let count = self.buckets.entry(*bucket).or_default();
-            *count = count.saturating_add(*more);
+    fn add(&mut self, value: u64, count: u64) {
+        if self.buckets.is_none() {
+            // Fails for a number of digits above 5 alone.
+            self.buckets = Buckets::new(DIGITS).ok();
         }
-        self.min = [self.min, other.min].into_iter().flatten().min();
-        self.max = self.max.max(other.max);
+        if let Some(buckets) = &mut self.buckets {
+            // Fails for a histogram of a fixed size alone.
+            let _ = buckets.record_n(value, count);
+        }
     }
 
-    /// How many values were counted.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.buckets
-            .values()
-            .fold(0, |sum, count| sum.saturating_add(*count))
+    /// The first value of each bucket that has any, in order, and how many it has.
+    fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.buckets.iter().flat_map(|buckets| {
+            buckets.iter_recorded().map(|bucket| {
+                let first = buckets.lowest_equivalent(bucket.value_iterated_to());
+                (first, bucket.count_at_value())
+            })
+        })
     }
 
     /// The largest value; `None` without values.
@@ -74,17 +93,17 @@ impl Histogram {
     /// rank; `inverted_cdf` in NumPy), within the error of a bucket; `None` without values.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
-        let rank = (u128::from(self.count()) * u128::from(percent))
+        let all = self.buckets().map(|(_, count)| u128::from(count));
+        let rank = (all.sum::<u128>() * u128::from(percent))
             .div_ceil(100)
             .max(1);
-        let mut seen = 0u128;
-        for (bucket, count) in &self.buckets {
+        let mut seen = 0;
+        let (first, _) = self.buckets().find(|(_, count)| {
             seen += u128::from(*count);
-            if seen >= rank {
-                return Some(middle(*bucket).min(self.max?).max(self.min?));
-            }
-        }
-        None
+            seen >= rank
+        })?;
+        let middle = self.buckets.as_ref()?.median_equivalent(first);
+        Some(middle.min(self.max?))
     }
 
     /// The values in ranges that grow with the values: one number each below 8, then four to a
@@ -102,59 +121,24 @@ impl Histogram {
             });
         }
         ranges.edges.push(edge);
-        ranges.counts = vec![0; ranges.edges.len() - 1];
-        for (bucket, count) in &self.buckets {
-            let above = ranges.edges.partition_point(|edge| *edge <= first(*bucket));
-            let last = ranges.counts.len() - 1;
+        let last = ranges.edges.len() - 2;
+        ranges.counts = vec![0; last + 1];
+        for (first, count) in self.buckets() {
+            let above = ranges.edges.partition_point(|edge| *edge <= first);
             let at = &mut ranges.counts[above.saturating_sub(1).min(last)];
-            *at = at.saturating_add(*count);
+            *at = at.saturating_add(count);
         }
         ranges
     }
 }
 
-/// The bucket of a value.
-fn bucket(value: u64) -> u16 {
-    if value < EXACT {
-        return u16::try_from(value).unwrap_or(u16::MAX);
+impl AddUp for Histogram {
+    fn add_up(&mut self, other: &Self) {
+        for (value, count) in other.buckets() {
+            self.add(value, count);
+        }
+        self.max = self.max.max(other.max);
     }
-    let power = value.ilog2();
-    let part = (value >> (power - SPLIT_BITS)) & ((1 << SPLIT_BITS) - 1);
-    let index = EXACT + (u64::from(power - FIRST_POWER) << SPLIT_BITS) + part;
-    u16::try_from(index).unwrap_or(u16::MAX)
-}
-
-/// The smallest value of a bucket. Counts are also read from files, so a bucket that no value has
-/// gives the largest `u64`.
-fn first(bucket: u16) -> u64 {
-    let bucket = u64::from(bucket);
-    if bucket < EXACT {
-        return bucket;
-    }
-    let step = shift(bucket);
-    let part = (bucket - EXACT) & ((1 << SPLIT_BITS) - 1);
-    if step + SPLIT_BITS < u64::BITS {
-        ((1 << SPLIT_BITS) + part) << step
-    } else {
-        u64::MAX
-    }
-}
-
-/// The middle of a bucket.
-fn middle(bucket: u16) -> u64 {
-    if u64::from(bucket) < EXACT {
-        return u64::from(bucket);
-    }
-    let half = shift(u64::from(bucket)) - 1;
-    first(bucket).saturating_add(1u64.checked_shl(half).unwrap_or(0))
-}
-
-/// The power of two that is the width of a bucket of [`EXACT`] or above.
-fn shift(bucket: u64) -> u32 {
-    let power = u64::from(FIRST_POWER) + ((bucket - EXACT) >> SPLIT_BITS);
-    u32::try_from(power)
-        .unwrap_or(u32::MAX)
-        .saturating_sub(SPLIT_BITS)
 }
 
 #[cfg(test)]
@@ -200,13 +184,11 @@ mod tests {
     #[test]
     fn a_bucket_of_a_damaged_file_is_not_a_panic() {
         let histogram: Histogram = serde_json::from_str(
-            r#"{"buckets":{"65535":18446744073709551615,"4000":3},"min":1,"max":9}"#,
+            r#"{"buckets":[[18446744073709551615,18446744073709551615],[7,3]],"max":9}"#,
         )
         .unwrap();
         assert_eq!(histogram.percentile(99), Some(9));
-        assert_eq!(
-            histogram.ranges().counts.iter().copied().max(),
-            Some(u64::MAX)
-        );
+        let counts = histogram.ranges().counts;
+        assert_eq!(counts.iter().copied().max(), Some(u64::MAX));
     }
 }

@@ -4,6 +4,8 @@
 //! the counts that many of these add up to, the statistics of the counts, and the forms of a
 //! report. What it is not: it reads no file and runs no checker; `bin/tc-eval` does both.
 
+#[macro_use]
+mod add_up;
 mod baseline;
 mod clusters;
 pub mod command_line;
@@ -18,7 +20,6 @@ pub mod mcnemar;
 mod measured;
 mod metrics;
 mod partial;
-pub mod plot;
 mod report;
 mod requirement;
 mod statistics;

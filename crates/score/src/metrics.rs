@@ -4,14 +4,13 @@ use crate::clusters::Cell;
 use crate::counts::{Counts, Details, SHARE_UNIT, StreamCounts};
 use crate::histogram::Histogram;
 use crate::statistics::{f1, mcc, ratio};
-use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::ser::{SerializeMap, Serializer};
+use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
-use std::fmt;
+use std::collections::BTreeMap;
 
 /// The value of a metric. In JSON it is a number, or `null` where it is not defined.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Value {
     /// A count.
     Count(u64),
@@ -45,41 +44,37 @@ impl From<Option<f64>> for Value {
     }
 }
 
-/// Values by the name of their metric, in the order of the docs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metrics(Vec<(Cow<'static, str>, Value)>);
+/// Values by the name of their metric.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Metrics(BTreeMap<String, Value>);
 
 impl Metrics {
     /// The value of a metric; `None` where it is not counted here.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Value> {
-        self.0
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| *value)
+        self.0.get(name).copied()
     }
 
     /// Names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Value)> {
-        self.0.iter().map(|(name, value)| (name.as_ref(), *value))
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
-    fn add(&mut self, name: &'static str, value: impl Into<Value>) {
-        self.0.push((Cow::Borrowed(name), value.into()));
+    pub(crate) fn add(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
     }
 
-    fn quantiles(
-        &mut self,
-        names: [&'static str; 4],
-        histogram: &Histogram,
-        convert: fn(u64) -> Value,
-    ) {
-        let values = [50, 90, 99].map(|percent| histogram.percentile(percent));
-        for (name, value) in names
-            .into_iter()
-            .zip(values.into_iter().chain([histogram.max()]))
-        {
-            self.add(name, value.map_or(Value::Undefined, convert));
+    /// Adds the quantiles of a distance, of which `convert` makes values.
+    fn quantiles(&mut self, name: &str, histogram: &Histogram, convert: fn(u64) -> Value) {
+        for (quantile, value) in [
+            ("p50", histogram.percentile(50)),
+            ("p90", histogram.percentile(90)),
+            ("p99", histogram.percentile(99)),
+            ("max", histogram.max()),
+        ] {
+            let value = value.map_or(Value::Undefined, convert);
+            self.add(&format!("{name}.{quantile}"), value);
         }
     }
 }
@@ -88,18 +83,6 @@ impl From<u64> for Value {
     fn from(count: u64) -> Self {
         Self::Count(count)
     }
-}
-
-/// The four quantiles of a distance.
-macro_rules! quantiles {
-    ($name:literal) => {
-        [
-            concat!($name, ".p50"),
-            concat!($name, ".p90"),
-            concat!($name, ".p99"),
-            concat!($name, ".max"),
-        ]
-    };
 }
 
 /// The metrics of streams, whatever the checkers answered.
@@ -114,7 +97,7 @@ pub fn of_streams(counts: &StreamCounts) -> Metrics {
     metrics.add("calls.in_order", ratio(counts.in_order, counts.calling));
     metrics.add("calls.repaired", counts.repaired);
     metrics.add("calls.incomplete", counts.incomplete);
-    metrics.quantiles(quantiles!("saved.ms"), &counts.saved_us, milliseconds);
+    metrics.quantiles("saved.ms", &counts.saved_us, milliseconds);
     metrics
 }
 
@@ -149,37 +132,14 @@ pub fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
     );
     metrics.add("revised", counts.revised);
     metrics.add("split", counts.split);
+    metrics.quantiles("decision.chars", &counts.decision_chars, Value::Count);
     if let Some(details) = details {
-        metrics.quantiles(
-            quantiles!("decision.events"),
-            &details.decision.events,
-            Value::Count,
-        );
-    }
-    metrics.quantiles(
-        quantiles!("decision.chars"),
-        &counts.decision_chars,
-        Value::Count,
-    );
-    if let Some(details) = details {
-        metrics.quantiles(
-            quantiles!("decision.bytes"),
-            &details.decision.bytes,
-            Value::Count,
-        );
-        metrics.quantiles(
-            quantiles!("decision.ms"),
-            &details.decision.us,
-            milliseconds,
-        );
-        metrics.quantiles(
-            quantiles!("late.events"),
-            &details.late.events,
-            Value::Count,
-        );
-        metrics.quantiles(quantiles!("late.chars"), &details.late_chars, Value::Count);
-        metrics.quantiles(quantiles!("late.bytes"), &details.late.bytes, Value::Count);
-        metrics.quantiles(quantiles!("late.ms"), &details.late.us, milliseconds);
+        metrics.quantiles("late.chars", &details.late_chars, Value::Count);
+        for (name, distances) in [("decision", &details.decision), ("late", &details.late)] {
+            metrics.quantiles(&format!("{name}.events"), &distances.events, Value::Count);
+            metrics.quantiles(&format!("{name}.bytes"), &distances.bytes, Value::Count);
+            metrics.quantiles(&format!("{name}.ms"), &distances.us, milliseconds);
+        }
     }
     metrics
 }
@@ -208,16 +168,6 @@ fn milliseconds(us: u64) -> Value {
     Value::Real(us as f64 / 1000.0)
 }
 
-impl Serialize for Value {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Count(count) => to.serialize_u64(*count),
-            Self::Real(real) => to.serialize_f64(*real),
-            Self::Undefined => to.serialize_none(),
-        }
-    }
-}
-
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let Some(number) = Option::<serde_json::Number>::deserialize(from)? else {
@@ -231,50 +181,16 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-impl Serialize for Metrics {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Metrics {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Metrics;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("metrics by name")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metrics, A::Error> {
-                let mut metrics = Metrics::default();
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    metrics.0.push((Cow::Owned(name), value));
-                }
-                Ok(metrics)
-            }
-        }
-        from.deserialize_map(Entries)
-    }
-}
-
 /// Of how many streams (of `calls.exact`: calls, of `waited`: nothing, since characters are not
 /// counted here) how many have the property whose share the metric is.
 #[must_use]
 pub fn part(metrics: &Metrics, name: &str) -> Option<(u64, u64)> {
-    let count = |name: &str| match metrics.get(name) {
-        Some(Value::Count(count)) => count,
-        _ => 0,
-    };
     let all = |names: &[&str]| {
-        names
-            .iter()
-            .fold(0u64, |sum, name| sum.saturating_add(count(name)))
+        let counts = names.iter().filter_map(|name| match metrics.get(name) {
+            Some(Value::Count(count)) => Some(count),
+            _ => None,
+        });
+        counts.fold(0, u64::saturating_add)
     };
     let whole = match name {
         "accuracy" => all(&[
@@ -284,8 +200,8 @@ pub fn part(metrics: &Metrics, name: &str) -> Option<(u64, u64)> {
             "false_negatives",
         ]),
         "precision" => all(&["true_positives", "false_positives"]),
-        "recall" | "calls.in_order" => count("calls"),
-        "calls.exact" => count("calls.expected"),
+        "recall" | "calls.in_order" => all(&["calls"]),
+        "calls.exact" => all(&["calls.expected"]),
         _ => return None,
     };
     let share = metrics.get(name)?.number()?;

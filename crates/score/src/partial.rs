@@ -2,20 +2,12 @@
 //! to.
 
 use crate::clusters::hash;
-use crate::measured::Measured;
 use crate::tally::{MergeError, Tally};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// The version of the format, as `tc_eval_partial` has it.
-pub const PARTIAL_FORMAT: u32 = 1;
-/// How many streams of a part represent it (the k smallest hashes:
-/// <https://en.wikipedia.org/wiki/MinHash>). Parts that are equal share all of these; parts that
-/// share a twentieth of their streams share one with a probability of 96 %, by simulation.
-const SAMPLE: usize = 64;
-/// How many streams of the sample are remembered for all parts. Of more parts than fit, the streams
-/// with the smallest hashes are kept.
-const REMEMBERED: usize = 1 << 18;
+pub const PARTIAL_FORMAT: u32 = 2;
 
 /// The counts of some streams.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -24,11 +16,8 @@ pub struct Partial {
     tc_eval_partial: u32,
     /// The version of the command that counted.
     version: String,
-    /// The streams with the smallest hashes of their corpus and id, in order, as hexadecimal
-    /// numbers: JSON readers such as jq round large numbers.
-    sample: BTreeSet<String>,
     /// The counts.
-    tally: Tally,
+    pub tally: Tally,
 }
 
 /// Why a part cannot be added.
@@ -36,7 +25,7 @@ pub struct Partial {
 pub enum PartialError {
     /// The line is not JSON, or lacks what a part has.
     #[error("not a whole part ({0}), run tc-eval --partial again for this part")]
-    Invalid(serde_json::Error),
+    Invalid(#[from] serde_json::Error),
     /// A part of another format or another version of the command, which may count other things.
     #[error("a part of version {part}, and this is {this}; count all parts with one version")]
     Version {
@@ -45,48 +34,23 @@ pub enum PartialError {
         /// Of this command.
         this: String,
     },
-    /// It was counted before, at least in part.
-    #[error(
-        "has a stream that {0} has, too; give each part once, and each stream an id of its own"
-    )]
+    /// The same line was added before.
+    #[error("the same counts as {0}; give each part once")]
     Twice(String),
     /// Its checkers differ, or it was damaged.
     #[error("{0}; count all parts with the same options")]
-    Merge(MergeError),
+    Merge(#[from] MergeError),
 }
 
 impl Partial {
-    /// No streams, counted into `tally` by a command of this version.
+    /// The counts of a command of this version.
     #[must_use]
     pub fn new(version: &str, tally: Tally) -> Self {
-        let version = version.to_owned();
         Partial {
             tc_eval_partial: PARTIAL_FORMAT,
-            version,
-            sample: BTreeSet::new(),
+            version: version.to_owned(),
             tally,
         }
-    }
-
-    /// Counts one stream.
-    pub fn add(&mut self, measured: &Measured) {
-        // A corpus's name cannot hold the byte that separates the two.
-        self.keep(format!(
-            "{:016x}",
-            hash(&format!("{}\0{}", measured.corpus, measured.id))
-        ));
-        self.tally.add(measured);
-    }
-
-    /// The counts.
-    #[must_use]
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// The counts, to add what is not a stream.
-    pub fn tally_mut(&mut self) -> &mut Tally {
-        &mut self.tally
     }
 
     /// The line of JSON, without its end.
@@ -96,15 +60,6 @@ impl Partial {
     pub fn line(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
     }
-
-    fn keep(&mut self, name: String) {
-        if self.sample.len() < SAMPLE || self.sample.last().is_some_and(|last| name < *last) {
-            self.sample.insert(name);
-            while self.sample.len() > SAMPLE {
-                self.sample.pop_last();
-            }
-        }
-    }
 }
 
 /// Adds parts up.
@@ -112,12 +67,8 @@ impl Partial {
 pub struct Merger {
     version: String,
     total: Option<Partial>,
-    /// Which part each sampled stream came from.
-    seen: HashMap<u64, u32>,
-    /// Streams from this hash on are not remembered.
-    bound: u64,
-    remembered: usize,
-    parts: u32,
+    /// Where each part came from, by the hash of its line.
+    seen: HashMap<u64, String>,
 }
 
 /// The format and the version of a line, whatever else it has.
@@ -131,86 +82,46 @@ impl Merger {
     /// No parts; all must be of this version of the command.
     #[must_use]
     pub fn new(version: &str) -> Self {
-        let version = version.to_owned();
         Merger {
-            version,
+            version: version.to_owned(),
             total: None,
             seen: HashMap::new(),
-            bound: u64::MAX,
-            remembered: REMEMBERED,
-            parts: 0,
         }
     }
 
-    /// Adds one line. `place` names an earlier part for messages by its number, from 0 on.
+    /// Adds one line. `place` names it in the messages about later ones.
     ///
     /// # Errors
-    /// When it is not a part, is one of another version or with other checkers, or was counted
+    /// When it is not a part, is one of another version or with other checkers, or was added
     /// before. The sum is unchanged then.
-    pub fn add(
-        &mut self,
-        line: &[u8],
-        place: impl FnOnce(u32) -> String,
-    ) -> Result<(), PartialError> {
-        let versions: Versions = serde_json::from_slice(line).map_err(PartialError::Invalid)?;
-        if versions.tc_eval_partial != PARTIAL_FORMAT || versions.version != self.version {
-            let Versions {
-                tc_eval_partial: format,
-                version,
-            } = versions;
-            let this = format!("{} (format {PARTIAL_FORMAT})", self.version);
+    pub fn add(&mut self, line: &str, place: &str) -> Result<(), PartialError> {
+        let Versions {
+            tc_eval_partial: format,
+            version,
+        } = serde_json::from_str(line)?;
+        if format != PARTIAL_FORMAT || version != self.version {
             return Err(PartialError::Version {
                 part: format!("{version} (format {format})"),
-                this,
+                this: format!("{} (format {PARTIAL_FORMAT})", self.version),
             });
         }
-        let part: Partial = serde_json::from_slice(line).map_err(PartialError::Invalid)?;
-        let hashes: Vec<u64> = part
-            .sample
-            .iter()
-            .filter_map(|name| u64::from_str_radix(name, 16).ok())
-            .collect();
-        // Of two reasons the checkers are the plainer one: counts of the same streams for other
-        // checkers.
-        let is_alike = self
-            .total
-            .as_ref()
-            .is_none_or(|total| total.tally.checkers() == part.tally.checkers());
-        if let Some(earlier) = hashes
-            .iter()
-            .find_map(|hash| self.seen.get(hash))
-            .filter(|_| is_alike)
-        {
-            return Err(PartialError::Twice(place(*earlier)));
+        let part: Partial = serde_json::from_str(line)?;
+        // Parts without a stream are equal: an engine for clusters may have many.
+        if part.tally.streams() > 0 {
+            let hash = hash(line);
+            if let Some(earlier) = self.seen.get(&hash) {
+                return Err(PartialError::Twice(earlier.clone()));
+            }
+            self.seen.insert(hash, place.to_owned());
         }
         match &mut self.total {
+            Some(total) => total.tally.merge(part.tally)?,
             None => {
-                part.tally.check().map_err(PartialError::Merge)?;
+                part.tally.check()?;
                 self.total = Some(part);
             }
-            Some(total) => {
-                total.tally.merge(part.tally).map_err(PartialError::Merge)?;
-                part.sample.into_iter().for_each(|name| total.keep(name));
-            }
         }
-        self.seen.extend(
-            hashes
-                .into_iter()
-                .filter(|hash| *hash < self.bound)
-                .map(|hash| (hash, self.parts)),
-        );
-        while self.seen.len() > self.remembered {
-            self.bound /= 2;
-            self.seen.retain(|hash, _| *hash < self.bound);
-        }
-        self.parts = self.parts.saturating_add(1);
         Ok(())
-    }
-
-    /// How many parts were added.
-    #[must_use]
-    pub fn parts(&self) -> u32 {
-        self.parts
     }
 
     /// The sum; `None` without a part.
@@ -223,7 +134,7 @@ impl Merger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measured::{Answer, CallCounts, Outcome, Place};
+    use crate::measured::{Answer, CallCounts, Measured, Outcome, Place};
     use crate::report::Report;
     use std::collections::BTreeSet;
 
@@ -277,16 +188,14 @@ mod tests {
         let mut part = Partial::new("1", Tally::new(&["a".to_owned(), "b".to_owned()]));
         numbers
             .into_iter()
-            .for_each(|number| part.add(&measured(number)));
+            .for_each(|number| part.tally.add(&measured(number)));
         part
     }
 
     fn merged(parts: &[Partial]) -> Result<Partial, PartialError> {
         let mut merger = Merger::new("1");
-        for part in parts {
-            merger.add(part.line().unwrap().as_bytes(), |earlier| {
-                format!("part {earlier}")
-            })?;
+        for (number, part) in parts.iter().enumerate() {
+            merger.add(&part.line().unwrap(), &format!("part {number}"))?;
         }
         Ok(merger.total().unwrap())
     }
@@ -294,7 +203,7 @@ mod tests {
     #[test]
     fn any_parts_in_any_order_are_the_same_to_the_last_byte() {
         let whole = part(0..1600);
-        let report = serde_json::to_string(&Report::of(whole.tally())).unwrap();
+        let report = serde_json::to_string(&Report::of(&whole.tally)).unwrap();
         for (parts, step) in [(1, 1), (2, 1), (7, 3), (64, 37)] {
             let parts: Vec<_> = (0..parts)
                 .map(|place| place * step % parts)
@@ -303,7 +212,7 @@ mod tests {
             let sum = merged(&parts).unwrap();
             assert_eq!(sum.line().unwrap(), whole.line().unwrap());
             assert_eq!(
-                serde_json::to_string(&Report::of(sum.tally())).unwrap(),
+                serde_json::to_string(&Report::of(&sum.tally)).unwrap(),
                 report
             );
             // A tree of merges, with parts without a stream in it.
@@ -316,47 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_counted_twice_is_found() {
-        let parts = [part(0..100), part(100..300), part(100..300)];
+    fn a_part_that_comes_twice_is_found_and_empty_ones_are_not() {
+        let parts = [
+            part(0..100),
+            part([]),
+            part([]),
+            part(100..300),
+            part(100..300),
+        ];
         let twice = merged(&parts).unwrap_err().to_string();
-        assert!(
-            twice.starts_with("has a stream that part 1 has, too"),
-            "{twice}"
-        );
-        // Divided another way: the parts share half of their streams.
-        let found = (0..20).filter(|start| {
-            let start = start * 1000;
-            merged(&[part(start..start + 200), part(start + 100..start + 300)]).is_err()
-        });
-        assert_eq!(found.count(), 20);
-        let found = (0..20).filter(|start| {
-            let start = start * 1000;
-            merged(&[part(start..start + 200), part(start + 190..start + 390)]).is_err()
-        });
-        assert!(found.count() >= 17);
-    }
-
-    #[test]
-    fn the_memory_of_streams_seen_is_bounded_and_still_finds_equal_parts() {
-        let mut merger = Merger {
-            remembered: 400,
-            ..Merger::new("1")
-        };
-        let parts: Vec<_> = (0..200)
-            .map(|place| part(place * 20..place * 20 + 20))
-            .collect();
-        for part in &parts {
-            merger
-                .add(part.line().unwrap().as_bytes(), |_| String::new())
-                .unwrap();
-            assert!(merger.seen.len() <= 400);
-        }
-        let found = parts.iter().filter(|part| {
-            merger
-                .add(part.line().unwrap().as_bytes(), |_| String::new())
-                .is_err()
-        });
-        assert!(found.count() > 100);
+        assert_eq!(twice, "the same counts as part 3; give each part once");
     }
 
     #[test]
@@ -364,13 +242,8 @@ mod tests {
         let line = part(0..10).line().unwrap();
         let refused = |line: &str| {
             let mut merger = Merger::new("1");
-            merger
-                .add(part(100..110).line().unwrap().as_bytes(), |_| String::new())
-                .unwrap();
-            let error = merger
-                .add(line.as_bytes(), |_| String::new())
-                .unwrap_err()
-                .to_string();
+            merger.add(&part(100..110).line().unwrap(), "").unwrap();
+            let error = merger.add(line, "").unwrap_err().to_string();
             assert_eq!(
                 merger.total().unwrap(),
                 part(100..110),
@@ -386,11 +259,11 @@ mod tests {
             (format!("{line}{line}"), "not a whole part"),
             (
                 line.replacen("\"1\"", "\"0.9\"", 1),
-                "a part of version 0.9 (format 1), and this is 1 (format 1)",
+                "a part of version 0.9 (format 2), and this is 1 (format 2)",
             ),
             (
-                line.replacen("l\":1", "l\":2", 1),
-                "a part of version 1 (format 2)",
+                line.replacen("l\":2", "l\":3", 1),
+                "a part of version 1 (format 3)",
             ),
             (
                 line.replacen("\"a\",\"b\"", "\"a\",\"c\"", 1),

@@ -163,6 +163,28 @@ impl CheckerReport {
 }
 
 impl Confusion {
+    /// Streams with a call to which the answer was not yes.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.false_negatives.saturating_add(self.undecided_calls)
+    }
+
+    /// The streams with and without calls, each with how often the answer was yes, no or none.
+    #[must_use]
+    pub fn rows(&self) -> [(&'static str, [u64; 3]); 2] {
+        let calls = [
+            self.true_positives,
+            self.false_negatives,
+            self.undecided_calls,
+        ];
+        let others = [
+            self.false_positives,
+            self.true_negatives,
+            self.undecided_others,
+        ];
+        [("calls a tool", calls), ("calls no tool", others)]
+    }
+
     fn of(counts: &Counts) -> Self {
         Self {
             true_positives: counts.cell(Cell::TruePositive),

@@ -1,10 +1,12 @@
 //! Requirements on metrics: what `--require` takes.
 
+use crate::baseline::{BaselineReport, CheckerChange};
 use crate::group::Dimension;
 use crate::metrics::{self, Metrics, Value};
-use crate::report::Report;
+use crate::report::{CheckerReport, Report};
 use crate::tally::Tally;
 use crate::verdict::Verdict;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// A requirement: `[CHECKER:]METRIC[{GROUP=VALUE}] OP NUMBER`.
@@ -62,20 +64,6 @@ const METRICS: &str = "streams, calls, true_positives, false_positives, true_neg
     {decision,late}.{events,chars,bytes,ms}.{p50,p90,p99,max}, saved.ms.{p50,p90,p99,max}, \
     calls.{expected,read,exact,in_order,repaired,incomplete}, \
     baseline.{broken,fixed,changed,earlier,later,p,new,vanished,relabelled,compared}";
-/// The metrics of a comparison with a baseline.
-const BASELINE: [&str; 10] = [
-    "broken",
-    "fixed",
-    "changed",
-    "earlier",
-    "later",
-    "p",
-    "new",
-    "vanished",
-    "relabelled",
-    "compared",
-];
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
     AtLeast,
@@ -189,108 +177,62 @@ impl Requirement {
     /// does not depend on a checker. A metric that is not defined is a requirement that is missed.
     #[must_use]
     pub fn check(&self, report: &Report) -> Vec<Verdict> {
-        let group = self.group.as_ref().map(|(by, name)| {
-            // Empty where no stream is in the group.
-            report.groups_by(*by).find(|group| group.name == *name)
-        });
-        if matches!(group, Some(None)) {
-            return vec![self.verdict(
-                self.checker.clone(),
-                None,
-                Some("no stream is in this group".to_owned()),
-            )];
-        }
-        let group = group.flatten();
-        let of_streams = group.map_or(&report.streams, |group| &group.streams);
-        if self.checker.is_none() && of_streams.get(&self.metric).is_some() {
-            return vec![self.verdict(None, Some(of_streams), None)];
-        }
-        let of_checker = |index: usize, name: &str| match group {
-            _ if self.needs_baseline() => self.of_baseline(report, name),
-            None => self.of(name, &report.checkers[index].metrics, of_streams),
-            Some(group) => self.of(name, &group.checkers[index].metrics, of_streams),
+        let fails = |checker: Option<&str>, why: &str| {
+            self.verdict(checker, &Metrics::default(), Some(why))
         };
-        let names = report
-            .checkers
-            .iter()
-            .map(|checker| checker.name.as_str())
-            .enumerate();
-        let verdicts: Vec<_> = names
-            .filter(|(_, name)| self.checker.as_deref().is_none_or(|only| only == *name))
-            .map(|(index, name)| of_checker(index, name))
-            .collect();
+        let only = self.checker.as_deref();
+        let group = match &self.group {
+            None => None,
+            Some((by, name)) => match report.groups_by(*by).find(|group| group.name == *name) {
+                None => return vec![fails(only, "no stream is in this group")],
+                group => group,
+            },
+        };
+        let of_streams = group.map_or(&report.streams, |group| &group.streams);
+        if only.is_none() && of_streams.get(&self.metric).is_some() {
+            return vec![self.verdict(None, of_streams, None)];
+        }
+        let of_checker = |(index, checker): (usize, &CheckerReport)| {
+            let name = Some(checker.name.as_str());
+            if self.needs_baseline() {
+                let Some(baseline) = &report.baseline else {
+                    return fails(name, "the run has no --baseline");
+                };
+                return match baseline.metrics(&checker.name) {
+                    Some(metrics) => self.verdict(name, &metrics, None),
+                    None => fails(name, "the baseline does not have this checker"),
+                };
+            }
+            let metrics = group.map_or(&checker.metrics, |group| &group.checkers[index].metrics);
+            let is_here = metrics.get(&self.metric).is_some();
+            self.verdict(name, if is_here { metrics } else { of_streams }, None)
+        };
+        let checkers = report.checkers.iter().enumerate();
+        let wanted = checkers.filter(|(_, checker)| only.is_none_or(|only| only == checker.name));
+        let verdicts: Vec<_> = wanted.map(of_checker).collect();
         if verdicts.is_empty() {
-            return vec![self.verdict(
-                self.checker.clone(),
-                None,
-                Some("the report has no such checker".to_owned()),
-            )];
+            return vec![fails(only, "the report has no such checker")];
         }
         verdicts
     }
 
-    fn of(&self, checker: &str, metrics: &Metrics, of_streams: &Metrics) -> Verdict {
-        let metrics = if metrics.get(&self.metric).is_some() {
-            metrics
-        } else {
-            of_streams
-        };
-        self.verdict(Some(checker.to_owned()), Some(metrics), None)
-    }
-
-    fn of_baseline(&self, report: &Report, checker: &str) -> Verdict {
-        let name = self.metric.strip_prefix("baseline.").unwrap_or_default();
-        let Some(baseline) = &report.baseline else {
-            return self.verdict(
-                Some(checker.to_owned()),
-                None,
-                Some("the run has no --baseline".to_owned()),
-            );
-        };
-        let value = baseline.metric(checker, name);
-        let reason = value
+    fn verdict(&self, checker: Option<&str>, metrics: &Metrics, reason: Option<&str>) -> Verdict {
+        let value = metrics.get(&self.metric).unwrap_or(Value::Undefined);
+        let group = self.group.as_ref();
+        let group = group.map_or(String::new(), |(by, name)| format!("{{{by}={name}}}"));
+        let number = value.number();
+        let undefined = number
             .is_none()
-            .then(|| "the baseline does not have this checker".to_owned());
-        let mut verdict = self.verdict(Some(checker.to_owned()), None, reason);
-        if let Some(value) = value {
-            let is_count = value.fract() == 0.0 && value < 1e15 && name != "p";
-            verdict.value = if is_count {
-                Value::Count(value as u64)
-            } else {
-                Value::Real(value)
-            };
-            verdict.is_met = self.op.holds(value, self.bound);
-        }
-        verdict
-    }
-
-    fn verdict(
-        &self,
-        checker: Option<String>,
-        metrics: Option<&Metrics>,
-        reason: Option<String>,
-    ) -> Verdict {
-        let value = metrics
-            .and_then(|metrics| metrics.get(&self.metric))
-            .unwrap_or(Value::Undefined);
-        let group = self
-            .group
-            .as_ref()
-            .map(|(by, name)| format!("{{{by}={name}}}"))
-            .unwrap_or_default();
-        let is_undefined = value == Value::Undefined;
+            .then(|| metrics::why_undefined(&self.metric));
         Verdict {
             requirement: self.text.clone(),
-            checker,
+            checker: checker.map(str::to_owned),
             metric: format!("{}{group}", self.metric),
             value,
-            part: metrics.and_then(|metrics| metrics::part(metrics, &self.metric)),
+            part: metrics::part(metrics, &self.metric),
             required: format!("{} {}", self.op.text(), self.shown),
-            is_met: value
-                .number()
-                .is_some_and(|value| self.op.holds(value, self.bound)),
-            reason: reason
-                .or_else(|| is_undefined.then(|| metrics::why_undefined(&self.metric).to_owned())),
+            is_met: number.is_some_and(|value| self.op.holds(value, self.bound)),
+            reason: reason.or(undefined).map(str::to_owned),
         }
     }
 }
@@ -364,16 +306,15 @@ pub fn names(in_group: bool) -> Vec<String> {
         .iter()
         .zip(&tally.details)
         .map(|(counts, details)| metrics::of_checker(counts, (!in_group).then_some(details)));
-    let mut names: Vec<String> = Vec::new();
-    for metrics in checkers.chain([streams]) {
-        for (name, _) in metrics.iter() {
-            if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
-            }
-        }
-    }
-    if !in_group {
-        names.extend(BASELINE.map(|name| format!("baseline.{name}")));
-    }
-    names
+    let baseline = BaselineReport {
+        checkers: vec![CheckerChange::default()],
+        ..BaselineReport::default()
+    };
+    let baseline = baseline.metrics("").filter(|_| !in_group);
+    let metrics = checkers.chain([streams]).chain(baseline);
+    let names = metrics.flat_map(|metrics| {
+        let names = metrics.iter().map(|(name, _)| name.to_owned());
+        names.collect::<Vec<_>>()
+    });
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -1,5 +1,6 @@
 //! Counts that add up: of any number of streams, in parts, merged in any order.
 
+use crate::add_up::AddUp;
 use crate::counts::{Counts, Details, StreamCounts};
 use crate::group::{Dimension, Groups};
 use crate::measured::Measured;
@@ -13,7 +14,7 @@ pub const SHOWN: usize = 20;
 ///
 /// Its size does not grow with the number of streams. Merging parts in any order, and counting all
 /// streams in one run, give the same counts bit for bit.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Tally {
     /// The names of the checkers, in the order in which the user named them.
     pub(crate) checkers: Vec<String>,
@@ -111,12 +112,12 @@ impl Tally {
 
     /// Counts a recording that could not be read.
     pub fn add_unreadable(&mut self) {
-        self.unreadable = self.unreadable.saturating_add(1);
+        self.unreadable += 1;
     }
 
     /// Counts a stream whose label has no answer yet.
     pub fn add_unlabelled(&mut self) {
-        self.unlabelled = self.unlabelled.saturating_add(1);
+        self.unlabelled += 1;
     }
 
     /// Adds the streams of `other`.
@@ -140,25 +141,15 @@ impl Tally {
                 other: other.limit(),
             });
         }
-        self.unreadable = self.unreadable.saturating_add(other.unreadable);
-        self.unlabelled = self.unlabelled.saturating_add(other.unlabelled);
-        self.streams.merge(&other.streams);
-        self.counts
-            .iter_mut()
-            .zip(&other.counts)
-            .for_each(|(mine, more)| mine.merge(more));
-        self.details
-            .iter_mut()
-            .zip(&other.details)
-            .for_each(|(mine, more)| mine.merge(more));
-        self.wrong
-            .iter_mut()
-            .zip(other.wrong)
-            .for_each(|(mine, more)| mine.merge(more));
-        self.groups
-            .iter_mut()
-            .zip(other.groups)
-            .for_each(|(mine, more)| mine.merge(more));
+        self.unreadable.add_up(&other.unreadable);
+        self.unlabelled.add_up(&other.unlabelled);
+        self.streams.add_up(&other.streams);
+        self.counts.add_up(&other.counts);
+        self.details.add_up(&other.details);
+        let wrong = self.wrong.iter_mut().zip(other.wrong);
+        wrong.for_each(|(mine, more)| mine.merge(more));
+        let groups = self.groups.iter_mut().zip(other.groups);
+        groups.for_each(|(mine, more)| mine.merge(more));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The lines in which other programs give their decisions. `docs/checkers.md` describes them.
+//! The lines in which other programs give their decisions. `docs/evaluation.md` describes them.
 
 use event::{Event, Kind};
 use score::{Answer, Outcome, Place};

@@ -1,25 +1,27 @@
-//! A command that runs beside this process: what it reads and writes, without ever blocking.
+//! A command that runs beside this process. Threads write its input and read its output, so that
+//! neither side waits for the other.
 
 use group::Group;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::ioctl_fionbio;
 use rustix::process::Signal;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest line that is read, in bytes. The rest of a longer line is ignored, and with it the
-/// line.
-const LINE: usize = 1 << 20;
+/// The longest line that is read, in bytes. A longer line is ignored.
+const LINE: u64 = 1 << 20;
 /// How much input may wait for the command to read it, in bytes, before this process waits for the
 /// command.
 const WAITING: usize = 1 << 16;
-/// How often a silent command is looked at: where a child of it holds its output open, no file
+/// How often a silent command is looked at: where a child of it holds its output open, nothing else
 /// shows that it has ended.
 const LOOK: Duration = Duration::from_millis(50);
-/// How many blocks are read before the other files are looked at.
-const BLOCKS: usize = 64;
+/// How many lines of output may wait to be taken.
+const LINES: usize = 1 << 10;
 /// How much of the last line of standard error is kept, in bytes.
 const LAST_WORDS: usize = 300;
 
@@ -34,21 +36,33 @@ pub enum Progress {
     Late,
 }
 
+/// What the threads report.
+enum Report {
+    /// The command wrote a line.
+    Line(String),
+    /// The command closed its output.
+    End,
+    /// So many bytes of input are written, or were given up since the command reads no more.
+    Written(usize),
+}
+
 /// A running command.
 #[derive(Debug)]
 pub struct Process {
     group: Group,
     /// The command itself.
     command: Child,
-    stdin: Option<ChildStdin>,
-    /// Input that the command has not read: the bytes from `sent` on.
+    /// Input that the thread that writes has not got yet.
     input: Vec<u8>,
-    sent: usize,
-    stdout: Option<ChildStdout>,
-    lines: Lines,
-    stderr: Option<ChildStderr>,
-    errors: Lines,
-    last_words: String,
+    /// To that thread; `None` once the input is to be closed.
+    writer: Option<Sender<Vec<u8>>>,
+    /// How many bytes it has got and not written.
+    unwritten: usize,
+    reads_no_more: Arc<AtomicBool>,
+    reports: Receiver<Report>,
+    last_words: Arc<Mutex<String>>,
+    /// Ends when the whole of standard error is read.
+    errors: Receiver<()>,
     patience: Duration,
 }
 
@@ -56,7 +70,7 @@ impl Process {
     /// Starts `command` with `sh -c`. `patience` is how long it may take to read or to answer.
     ///
     /// # Errors
-    /// When the shell cannot be started.
+    /// When the shell or a thread cannot be started.
     pub fn start(command: &str, patience: Duration) -> io::Result<Self> {
         let group = Group::start()?;
         let mut command = Command::new("sh")
@@ -66,337 +80,192 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let stdin = command.stdin.take();
-        let stdout = command.stdout.take();
-        let stderr = command.stderr.take();
-        let process = Process {
+        let (report, reports) = sync_channel(LINES);
+        let (writer, chunks) = channel();
+        let (end_of_errors, errors) = channel::<()>();
+        let reads_no_more = Arc::new(AtomicBool::new(false));
+        let last_words = Arc::new(Mutex::new(String::new()));
+        if let Some(stdin) = command.stdin.take() {
+            let (report, is_closed) = (report.clone(), Arc::clone(&reads_no_more));
+            let write = move || write_input(stdin, &chunks, &report, &is_closed);
+            thread::Builder::new().spawn(write)?;
+        }
+        if let Some(stdout) = command.stdout.take() {
+            thread::Builder::new().spawn(move || {
+                each_line(stdout, |line| report.send(Report::Line(line)).is_ok());
+                // It fails where nobody waits any more.
+                let _ = report.send(Report::End);
+            })?;
+        }
+        if let Some(stderr) = command.stderr.take() {
+            let words = Arc::clone(&last_words);
+            thread::Builder::new().spawn(move || {
+                let _end = end_of_errors;
+                each_line(stderr, |line| {
+                    if !line.trim().is_empty() {
+                        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+                        event::cut(line.trim(), LAST_WORDS).clone_into(&mut words);
+                    }
+                    true
+                });
+            })?;
+        }
+        Ok(Process {
             group,
             command,
-            stdin,
             input: Vec::new(),
-            sent: 0,
-            stdout,
-            lines: Lines::default(),
-            stderr,
-            errors: Lines::default(),
-            last_words: String::new(),
+            writer: Some(writer),
+            unwritten: 0,
+            reads_no_more,
+            reports,
+            last_words,
+            errors,
             patience,
-        };
-        if let (Some(stdin), Some(stdout), Some(stderr)) =
-            (&process.stdin, &process.stdout, &process.stderr)
-        {
-            ioctl_fionbio(stdin, true)?;
-            ioctl_fionbio(stdout, true)?;
-            ioctl_fionbio(stderr, true)?;
-        }
-        Ok(process)
+        })
     }
 
     /// Whether the command has closed its input.
     pub fn reads_no_more(&self) -> bool {
-        self.stdin.is_none()
+        self.reads_no_more.load(Ordering::Relaxed)
     }
 
     /// Gives a line to the command. `take` gets each line that the command writes meanwhile, and
     /// returns whether it was an answer.
     pub fn push(&mut self, line: &[u8], take: &mut dyn FnMut(&str) -> bool) -> Progress {
-        if self.stdin.is_none() {
-            return Progress::Done; // it reads no more, and may still answer
-        }
         self.input.extend_from_slice(line);
-        if self.input.len() - self.sent < WAITING {
+        if self.input.len() < WAITING / 2 {
             return Progress::Done;
         }
-        self.wait(take, |process| {
-            process.input.len() - process.sent < WAITING / 2
-        })
+        self.send();
+        self.wait(take, |process, _| process.unwritten < WAITING)
     }
 
     /// Waits for the next answer: until `take` has returned `true`.
     pub fn answer(&mut self, take: &mut dyn FnMut(&str) -> bool) -> Progress {
-        loop {
-            let mut is_answered = false;
-            let step = self.wait_once(&mut |line| {
-                let is_answer = take(line);
-                is_answered |= is_answer;
-                is_answer
-            });
-            match step {
-                _ if is_answered => return Progress::Done,
-                Some(progress) => return progress,
-                None => {}
-            }
-        }
+        self.send();
+        self.wait(take, |_, is_answered| is_answered)
     }
 
     /// Closes the input of the command, and lets it run until it ends by itself or is late.
     pub fn close(&mut self) {
-        let mut ignore = |_: &str| false;
-        if self.wait(&mut ignore, |process| process.sent == process.input.len()) == Progress::Done {
-            self.stdin = None;
-            self.wait(&mut ignore, |_| false);
-        }
+        self.send();
+        self.writer = None;
+        self.wait(&mut |_| false, |_, _| false);
     }
 
     /// Ends the command and all its children; returns how it ended, and the last line of its
     /// standard error.
     pub fn end(mut self) -> (io::Result<ExitStatus>, String) {
-        self.stdin = None;
-        let ended = self.kill();
-        // What was in the pipe when it ended.
-        self.read_errors();
-        let rest = self.errors.rest();
-        if let Some(rest) = rest {
-            keep_last(&mut self.last_words, &rest);
-        }
-        (ended, std::mem::take(&mut self.last_words))
-    }
-
-    /// Kills the command and all its children, and returns how the command ended: by itself, if it
-    /// had done so already.
-    fn kill(&mut self) -> io::Result<ExitStatus> {
         self.group.signal(Signal::KILL);
-        self.command.wait()
+        let ended = self.command.wait();
+        self.wait_for_errors();
+        let mut words = self
+            .last_words
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        (ended, std::mem::take(&mut words))
     }
 
-    /// Waits until `is_done`.
+    /// Hands the input to the thread that writes it.
+    fn send(&mut self) {
+        let input = std::mem::take(&mut self.input);
+        let length = input.len();
+        if let Some(writer) = self.writer.as_ref().filter(|_| length > 0)
+            && writer.send(input).is_ok()
+        {
+            self.unwritten += length;
+        }
+    }
+
+    /// Waits until `is_done`, which gets whether `take` took an answer. The command is late where
+    /// it neither reads nor answers for as long as it may take.
     fn wait(
         &mut self,
         take: &mut dyn FnMut(&str) -> bool,
-        is_done: impl Fn(&Process) -> bool,
+        is_done: impl Fn(&Process, bool) -> bool,
     ) -> Progress {
+        let mut begin = Instant::now();
+        let mut is_answered = false;
         loop {
-            if is_done(self) {
+            if is_done(self, is_answered) {
                 return Progress::Done;
             }
-            if let Some(progress) = self.wait_once(take) {
-                return progress;
-            }
-        }
-    }
-
-    /// Waits until the command reads or answers; `None` when it has done so.
-    fn wait_once(&mut self, take: &mut dyn FnMut(&str) -> bool) -> Option<Progress> {
-        let begin = Instant::now();
-        loop {
             let left = self.patience.saturating_sub(begin.elapsed());
             if left.is_zero() {
-                return Some(Progress::Late);
+                return Progress::Late;
             }
-            let mut has_moved = false;
-            match self.poll(left.min(LOOK)) {
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(_) => return Some(Progress::Closed),
-                Ok([false, false, false]) if matches!(self.command.try_wait(), Ok(Some(_))) => {
-                    return Some(Progress::Closed);
+            let has_moved = match self.reports.recv_timeout(left.min(LOOK)) {
+                Ok(Report::Line(line)) => {
+                    let is_answer = take(&line);
+                    is_answered |= is_answer;
+                    is_answer
                 }
-                Ok([may_write, may_read, may_read_errors]) => {
-                    if may_read_errors {
-                        self.read_errors();
-                    }
-                    if may_write {
-                        has_moved |= self.write();
-                    }
-                    if may_read && !self.read(&mut |line| has_moved |= take(line)) {
-                        // Its last words come as it ends.
-                        self.stdout = None;
-                        self.wait_for_errors();
-                        return Some(Progress::Closed);
-                    }
+                Ok(Report::Written(bytes)) => {
+                    self.unwritten -= bytes;
+                    true
                 }
-            }
-            if has_moved {
-                return None;
-            }
-        }
-    }
-
-    /// Waits until one of the three files is ready: input, output, standard error.
-    fn poll(&self, left: Duration) -> rustix::io::Result<[bool; 3]> {
-        let Some(stdout) = &self.stdout else {
-            return Err(rustix::io::Errno::PIPE);
-        };
-        let mut files = vec![PollFd::new(stdout, PollFlags::IN)];
-        if let Some(stderr) = &self.stderr {
-            files.push(PollFd::new(stderr, PollFlags::IN));
-        }
-        let has_input = self.sent < self.input.len();
-        if let Some(stdin) = self.stdin.as_ref().filter(|_| has_input) {
-            files.push(PollFd::new(stdin, PollFlags::OUT));
-        }
-        poll(&mut files, Some(&timespec(left)))?;
-        let is_ready = |at: Option<usize>| {
-            at.and_then(|at| files.get(at))
-                .is_some_and(|f| !f.revents().is_empty())
-        };
-        let stderr = self.stderr.is_some().then_some(1);
-        let stdin =
-            (self.stdin.is_some() && has_input).then_some(1 + usize::from(self.stderr.is_some()));
-        Ok([is_ready(stdin), is_ready(Some(0)), is_ready(stderr)])
-    }
-
-    /// Writes input until the pipe is full; returns whether the command read some, or reads no
-    /// more.
-    fn write(&mut self) -> bool {
-        let Some(stdin) = &mut self.stdin else {
-            return false;
-        };
-        let before = self.sent;
-        while self.sent < self.input.len() {
-            match stdin.write(&self.input[self.sent..]) {
-                Ok(count) => self.sent += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    // It closed its input, or ended. What it wrote before that counts, so its
-                    // output is read on.
-                    self.stdin = None;
-                    break;
+                Err(RecvTimeoutError::Timeout)
+                    if !matches!(self.command.try_wait(), Ok(Some(_))) =>
+                {
+                    false
                 }
-            }
-        }
-        let has_moved = self.sent > before || self.stdin.is_none();
-        if self.stdin.is_none() || self.sent == self.input.len() {
-            self.input.clear();
-            self.sent = 0;
-        } else if self.sent >= WAITING {
-            self.input.drain(..self.sent);
-            self.sent = 0;
-        }
-        has_moved
-    }
-
-    /// Reads output as far as it is there, but not without end; `false` at its end.
-    fn read(&mut self, take: &mut dyn FnMut(&str)) -> bool {
-        let Some(stdout) = &mut self.stdout else {
-            return false;
-        };
-        for _ in 0..BLOCKS {
-            match self.lines.read(stdout, take) {
-                Block::Read => {}
-                Block::Later => return true,
-                Block::End => return false,
-            }
-        }
-        true
-    }
-
-    /// Reads standard error as far as it is there.
-    fn read_errors(&mut self) {
-        let (words, errors) = (&mut self.last_words, &mut self.errors);
-        for _ in 0..BLOCKS {
-            let Some(stderr) = &mut self.stderr else {
-                return;
+                Ok(Report::End) | Err(_) => {
+                    // Its last words come as it ends.
+                    self.wait_for_errors();
+                    return Progress::Closed;
+                }
             };
-            match errors.read(stderr, &mut |line| keep_last(words, line)) {
-                Block::Read => {}
-                Block::Later => return,
-                Block::End => self.stderr = None,
+            if has_moved {
+                begin = Instant::now();
             }
         }
     }
 
-    /// Reads standard error to its end, for a second at most: a child of the command may hold it.
-    fn wait_for_errors(&mut self) {
-        let deadline = Instant::now() + Duration::from_secs(1);
-        while let Some(stderr) = &self.stderr {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero()
-                || poll(
-                    &mut [PollFd::new(stderr, PollFlags::IN)],
-                    Some(&timespec(left)),
-                )
-                .is_err()
-            {
+    /// Waits until standard error is read to its end, for a second at most: a child of the command
+    /// may hold it open.
+    fn wait_for_errors(&self) {
+        // An error is the end, or that it took too long.
+        let _ = self.errors.recv_timeout(Duration::from_secs(1));
+    }
+}
+
+/// Writes chunks until there are no more. A command that reads no more may still answer, so the
+/// rest is given up.
+fn write_input(
+    mut stdin: impl Write,
+    chunks: &Receiver<Vec<u8>>,
+    report: &SyncSender<Report>,
+    reads_no_more: &AtomicBool,
+) {
+    for chunk in chunks {
+        if !reads_no_more.load(Ordering::Relaxed) && stdin.write_all(&chunk).is_err() {
+            reads_no_more.store(true, Ordering::Relaxed);
+        }
+        if report.send(Report::Written(chunk.len())).is_err() {
+            return;
+        }
+    }
+}
+
+/// Gives each line to `take`, until that returns `false`.
+fn each_line(from: impl Read, mut take: impl FnMut(String) -> bool) {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    let mut is_rest = false;
+    loop {
+        line.clear();
+        match from.by_ref().take(LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let is_whole = line.ends_with(b"\n");
+        let is_too_long = !is_whole && line.len() as u64 == LINE;
+        if !is_rest && !is_too_long {
+            let text = String::from_utf8_lossy(&line);
+            if !take(text.trim_end_matches(['\n', '\r']).to_owned()) {
                 return;
             }
-            self.read_errors();
         }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.kill();
-    }
-}
-
-fn timespec(time: Duration) -> Timespec {
-    let longest = Duration::from_secs(1 << 30);
-    Timespec::try_from(time.min(longest)).unwrap_or(Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    })
-}
-
-fn keep_last(words: &mut String, line: &str) {
-    if !line.trim().is_empty() {
-        event::cut(line.trim(), LAST_WORDS).clone_into(words);
-    }
-}
-
-/// The result of reading once.
-enum Block {
-    Read,
-    Later,
-    End,
-}
-
-/// Cuts bytes into lines.
-#[derive(Debug, Default)]
-struct Lines {
-    /// The line at the end, which is not complete.
-    open: Vec<u8>,
-    is_too_long: bool,
-}
-
-impl Lines {
-    fn read(&mut self, from: &mut impl Read, take: &mut dyn FnMut(&str)) -> Block {
-        let mut block = [0; 1 << 14];
-        match from.read(&mut block) {
-            Ok(0) => {
-                if let Some(rest) = self.rest() {
-                    take(&rest);
-                }
-                Block::End
-            }
-            Ok(count) => {
-                self.push(&block[..count], take);
-                Block::Read
-            }
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
-                Block::Later
-            }
-            Err(_) => Block::End,
-        }
-    }
-
-    fn push(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(&str)) {
-        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
-            self.extend(&bytes[..end]);
-            if !self.is_too_long {
-                take(&String::from_utf8_lossy(&self.open));
-            }
-            (self.is_too_long, bytes) = (false, &bytes[end + 1..]);
-            self.open.clear();
-        }
-        self.extend(bytes);
-    }
-
-    fn extend(&mut self, bytes: &[u8]) {
-        self.is_too_long |= self.open.len() + bytes.len() > LINE;
-        if self.is_too_long {
-            self.open = Vec::new();
-        } else {
-            self.open.extend_from_slice(bytes);
-        }
-    }
-
-    /// The last line, which has no line feed.
-    fn rest(&mut self) -> Option<String> {
-        let rest = std::mem::take(&mut self.open);
-        (!rest.is_empty() && !self.is_too_long).then(|| String::from_utf8_lossy(&rest).into_owned())
+        is_rest = !is_whole && (is_rest || is_too_long);
     }
 }

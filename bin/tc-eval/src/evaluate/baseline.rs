@@ -1,17 +1,15 @@
 //! Compares a run with an earlier one (`--baseline`), and writes what a later run is compared with
 //! (`--save-baseline`).
 
-mod file;
-mod join;
-mod names;
-mod sort;
-
-use anyhow::Result;
-use file::{Reader, Writer};
-use join::Join;
-use names::CorpusNames;
-use score::{BaselineReport, BaselineStream, Measured};
-use std::path::PathBuf;
+use crate::draft::Draft;
+use anyhow::{Context as _, Result, anyhow, bail};
+use score::{
+    BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineReport, BaselineStream, Comparison,
+    Measured,
+};
+use std::collections::{HashMap, VecDeque};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 /// The options of baselines.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -30,12 +28,27 @@ pub struct Args {
     pub show: usize,
 }
 
+/// The longest line of a baseline, in bytes: a line holds the names of a stream and an answer for
+/// each checker.
+const LONGEST: usize = 1 << 20;
+
 /// The baselines of one run: the one that it is compared with, and the one that it writes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Baseline {
-    names: CorpusNames,
-    join: Option<Join>,
+    earlier: Option<Earlier>,
     writer: Option<Writer>,
+}
+
+/// An earlier run while it is compared.
+struct Earlier {
+    path: PathBuf,
+    header: BaselineHeader,
+    streams: Vec<Option<BaselineStream>>,
+    /// The places of the streams that have not found their partner, by corpus and id.
+    waiting: HashMap<(String, String), VecDeque<usize>>,
+    /// The shared name of the corpora, where both runs have a single one.
+    single: Option<String>,
+    comparison: Comparison,
 }
 
 impl Baseline {
@@ -43,46 +56,34 @@ impl Baseline {
     /// once. `checkers` are in the order of the outcomes; `corpora` are as the user typed them.
     ///
     /// # Errors
-    /// When a file cannot be opened, is not a baseline, or shares no checker with this run.
+    /// When a file cannot be opened, is not a whole baseline, or shares no checker with this run.
     pub fn open(args: &Args, checkers: &[String], corpora: &[String]) -> Result<Self> {
-        let mut names = CorpusNames::default();
-        let join = match &args.baseline {
-            Some(path) => {
-                let reader = Reader::open(path)?;
-                names = CorpusNames::of(&reader.header().corpora, corpora);
-                Some(Join::new(reader, names.clone(), checkers, args.show)?)
-            }
-            None => None,
-        };
-        let writer = args
-            .save_baseline
-            .as_ref()
-            .map(|path| Writer::create(path, checkers, corpora))
-            .transpose()?;
+        let earlier = args.baseline.as_deref();
+        let earlier = earlier.map(|path| Earlier::open(path, checkers, corpora, args.show));
+        let writer = args.save_baseline.as_deref();
+        let writer = writer.map(|path| Writer::create(path, checkers, corpora));
         Ok(Baseline {
-            names,
-            join,
-            writer,
+            earlier: earlier.transpose()?,
+            writer: writer.transpose()?,
         })
     }
 
     /// Takes one stream. The streams come in the order of the corpora.
     ///
     /// # Errors
-    /// When a file cannot be read or written, or the baseline has a line that is not valid.
+    /// When a file cannot be written.
     pub fn take(&mut self, measured: &Measured) -> Result<()> {
-        if self.join.is_none() && self.writer.is_none() {
+        if self.earlier.is_none() && self.writer.is_none() {
             return Ok(());
         }
-        let mut stream = BaselineStream::of(measured);
-        if let Some(writer) = &mut self.writer {
-            writer.write(&stream)?;
+        let stream = BaselineStream::of(measured);
+        if let Some(earlier) = &mut self.earlier {
+            earlier.take(&stream);
         }
-        if let Some(join) = &mut self.join {
-            self.names.unify(&mut stream.corpus);
-            join.take(stream)?;
+        match &mut self.writer {
+            Some(writer) => writer.write(stream),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Leaves the file of `--save-baseline` as it was.
@@ -95,14 +96,233 @@ impl Baseline {
     /// change, by running without `--baseline`.
     ///
     /// # Errors
-    /// As [`Baseline::take`], and when the baseline is cut or has no stream of this run.
+    /// When the baseline has no stream of this run, or a file cannot be written.
     pub fn finish(self) -> Result<Option<BaselineReport>> {
-        let report = self.join.map(Join::finish).transpose()?;
-        if let Some(writer) = self.writer
-            && !report.as_ref().is_some_and(BaselineReport::has_regressions)
-        {
+        let report = self.earlier.map(Earlier::finish).transpose()?;
+        let is_worse = report.as_ref().is_some_and(BaselineReport::has_regressions);
+        if let Some(writer) = self.writer.filter(|_| !is_worse) {
             writer.finish()?;
         }
         Ok(report)
+    }
+}
+
+impl Earlier {
+    /// Reads the baseline at `path`.
+    fn open(path: &Path, checkers: &[String], corpora: &[String], shown: usize) -> Result<Self> {
+        let name = path.display();
+        let bytes = std::fs::read(path).map_err(|e| {
+            anyhow!("{name}: {e}, write it with --save-baseline or correct the path")
+        })?;
+        let mut lines = (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n'));
+        let invalid = |line: u64, what: &str| {
+            anyhow!(
+                "{name}, line {line}: the line {what}; write the file again with --save-baseline"
+            )
+        };
+        let not_valid = |line, e: serde_json::Error| invalid(line, &format!("is not valid ({e})"));
+        let (_, first) = lines.next().unwrap_or((1, b""));
+        let header = header(path, first, &|e| not_valid(1, e))?;
+        if !checkers
+            .iter()
+            .any(|checker| header.checkers.contains(checker))
+        {
+            let (theirs, ours) = (header.checkers.join(", "), checkers.join(", "));
+            bail!(
+                "{name}: a baseline of {theirs}, and this run has {ours}; name one of those with --checker"
+            );
+        }
+        let mut earlier = Earlier {
+            path: path.to_owned(),
+            comparison: Comparison::new(&header, checkers, shown),
+            single: match (&header.corpora[..], corpora) {
+                ([_], [now]) => Some(plain(now).to_owned()),
+                _ => None,
+            },
+            header,
+            streams: Vec::new(),
+            waiting: HashMap::new(),
+        };
+        let mut last = 1;
+        for (number, line) in &mut lines {
+            if line.len() > LONGEST {
+                return Err(invalid(number, "is longer than a line of a baseline"));
+            }
+            if line.starts_with(b"{\"end\":") {
+                let end: BaselineEnd =
+                    serde_json::from_slice(line).map_err(|e| not_valid(number, e))?;
+                let missing = end.end.abs_diff(earlier.streams.len() as u64);
+                if missing > 0 {
+                    bail!(
+                        "{name}: {missing} streams are missing of {}; write it again with --save-baseline",
+                        end.end
+                    );
+                }
+                return match lines.next() {
+                    Some((number, _)) => {
+                        Err(invalid(number, "follows the last line of a baseline"))
+                    }
+                    None => Ok(earlier),
+                };
+            }
+            let stream: BaselineStream =
+                serde_json::from_slice(line).map_err(|e| not_valid(number, e))?;
+            if stream.outcomes.len() != earlier.header.checkers.len() {
+                let what = "has another number of answers than the header has checkers";
+                return Err(invalid(number, what));
+            }
+            let key = earlier.key(&stream);
+            let places = earlier.waiting.entry(key).or_default();
+            places.push_back(earlier.streams.len());
+            earlier.streams.push(Some(stream));
+            last = number;
+        }
+        bail!(
+            "{name}: cut after line {last}, its last line is missing; write it again with --save-baseline"
+        )
+    }
+
+    /// By what a stream of either run is found.
+    fn key(&self, stream: &BaselineStream) -> (String, String) {
+        let corpus = self.single.as_deref().unwrap_or(plain(&stream.corpus));
+        (corpus.to_owned(), stream.id.clone())
+    }
+
+    /// Takes a stream of the run. Of a name that comes twice the first is the first to find a
+    /// partner.
+    fn take(&mut self, stream: &BaselineStream) {
+        let places = self.waiting.get_mut(&self.key(stream));
+        let place = places.and_then(VecDeque::pop_front);
+        match place.and_then(|place| self.streams[place].take()) {
+            Some(earlier) => self.comparison.pair(&earlier, stream),
+            None => self.comparison.new_stream(stream),
+        }
+    }
+
+    fn finish(mut self) -> Result<BaselineReport> {
+        for stream in self.streams.iter().flatten() {
+            self.comparison.vanished_stream(stream);
+        }
+        let report = self.comparison.finish();
+        if report.compared == 0 && report.vanished > 0 {
+            bail!(
+                "{}: a baseline of other streams, this run has none of them; give the corpus that it was made of ({})",
+                self.path.display(),
+                self.header.corpora.join(", ")
+            );
+        }
+        Ok(report)
+    }
+}
+
+/// Reads the first line. Its version alone comes first, since a later format may have another
+/// header.
+fn header(
+    path: &Path,
+    line: &[u8],
+    not_valid: &dyn Fn(serde_json::Error) -> anyhow::Error,
+) -> Result<BaselineHeader> {
+    let name = path.display();
+    if line.len() > LONGEST {
+        bail!("{name}: not a baseline, its first line is longer than a line of one");
+    }
+    let header = serde_json::from_slice::<serde_json::Value>(line).ok();
+    let version = header.and_then(|header| header.get("tc_eval_baseline")?.as_u64());
+    match version {
+        None => bail!("{name}: not a baseline, write one with --save-baseline"),
+        Some(version) if version != u64::from(BASELINE_FORMAT) => bail!(
+            "{name}: a baseline of format {version}, and this version reads format {BASELINE_FORMAT}; write it again \
+             with --save-baseline"
+        ),
+        Some(_) => serde_json::from_slice(line).map_err(not_valid),
+    }
+}
+
+/// The folder that a corpus is: `./fixtures/index.ndjson` is `fixtures`. By this corpora of two runs
+/// are the same; where both have a single one these are the same whatever their names.
+fn plain(name: &str) -> &str {
+    let folder = name.strip_suffix("/index.ndjson").unwrap_or(name);
+    let folder = folder.strip_prefix("./").unwrap_or(folder);
+    match folder.trim_end_matches('/') {
+        "" => folder,
+        trimmed => trimmed,
+    }
+}
+
+/// Writes a baseline.
+struct Writer {
+    path: PathBuf,
+    draft: Draft,
+    streams: u64,
+}
+
+impl Writer {
+    /// Begins the baseline `path` with its header.
+    fn create(path: &Path, checkers: &[String], corpora: &[String]) -> Result<Self> {
+        let mut writer = Writer {
+            path: path.to_owned(),
+            draft: Draft::create(path).with_context(|| unwritable(path))?,
+            streams: 0,
+        };
+        writer.put(serde_json::to_vec(&BaselineHeader {
+            tc_eval_baseline: BASELINE_FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            checkers: checkers.to_vec(),
+            corpora: corpora.to_vec(),
+        })?)?;
+        Ok(writer)
+    }
+
+    /// Writes one stream, without the reasons: these change with every wording, and the file is
+    /// meant to be kept under version control.
+    fn write(&mut self, mut stream: BaselineStream) -> Result<()> {
+        let outcomes = stream.outcomes.iter_mut();
+        outcomes.for_each(|outcome| outcome.reason.clear());
+        self.streams += 1;
+        self.put(serde_json::to_vec(&stream)?)
+    }
+
+    /// Writes the last line and gives the file its name.
+    fn finish(mut self) -> Result<()> {
+        self.put(serde_json::to_vec(&BaselineEnd { end: self.streams })?)?;
+        self.draft.finish().with_context(|| unwritable(&self.path))
+    }
+
+    fn put(&mut self, mut line: Vec<u8>) -> Result<()> {
+        line.push(b'\n');
+        if line.len() > LONGEST {
+            bail!(
+                "{}: stream {} makes a line of more than {LONGEST} bytes; shorten its id",
+                self.path.display(),
+                self.streams
+            );
+        }
+        let written = self.draft.write_all(&line);
+        written.with_context(|| unwritable(&self.path))
+    }
+}
+
+fn unwritable(path: &Path) -> String {
+    let path = path.display();
+    format!("{path}: the baseline cannot be written, free some space or write elsewhere")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_corpus_is_the_same_however_its_path_is_written() {
+        for name in [
+            "fixtures",
+            "fixtures/",
+            "./fixtures",
+            "./fixtures/index.ndjson",
+        ] {
+            assert_eq!(plain(name), "fixtures", "{name}");
+        }
+        for (name, folder) in [("-", "-"), ("/", "/"), ("a/b.ndjson", "a/b.ndjson")] {
+            assert_eq!(plain(name), folder);
+        }
     }
 }

@@ -1,68 +1,50 @@
 //! `--list`: what every checker did on every stream, a line of JSON each, for other programs.
 
-use event::Object;
-use score::{Answer, Measured, Place};
+use score::{Measured, Place};
+use serde_json::{Map, Number, Value, json};
 
 /// Appends a line for each checker.
 pub fn write(out: &mut Vec<u8>, checkers: &[String], measured: &Measured) {
+    let tags: Vec<&str> = measured.tags.iter().map(|tag| &**tag).collect();
+    let calls = &measured.calls;
     for (checker, outcome) in checkers.iter().zip(&measured.outcomes) {
-        let mut o = Object::open(out);
-        o.str("id", &measured.id)
-            .str("corpus", &measured.corpus)
-            .str("source", &measured.source);
-        o.str("api", &measured.api)
-            .str("provider", &measured.provider)
-            .str("model", &measured.model);
-        o.array("tags", |a| {
-            for tag in &measured.tags {
-                a.str(tag);
-            }
-        });
-        o.bool("has_tool_call", measured.has_tool_call)
-            .str("checker", checker);
-        o.str("answer", word(outcome.answer))
-            .str("last", word(outcome.last));
-        place(&mut o, outcome.at);
-        o.str("reason", &outcome.reason)
-            .bool("depends_on_split", outcome.depends_on_split);
-        o.object("end", |o| place(o, Some(measured.end)));
-        match measured.first_call {
-            None => o.raw("first_call", "null"),
-            at => o.object("first_call", |o| place(o, at)),
-        };
-        let calls = &measured.calls;
-        o.object("calls", |o| {
-            o.int("expected", calls.expected)
-                .int("read", calls.read)
-                .int("exact", calls.exact);
-            o.bool("in_order", calls.is_in_order)
-                .int("repaired", calls.repaired)
-                .int("incomplete", calls.incomplete);
-        });
-        o.raw("saved_ms", &number(measured.saved_ms));
-        o.close();
+        let mut line = members(json!({
+            "id": *measured.id, "corpus": *measured.corpus, "source": *measured.source,
+            "api": *measured.api, "provider": *measured.provider, "model": *measured.model,
+            "tags": tags, "has_tool_call": measured.has_tool_call, "checker": checker,
+            "answer": outcome.answer, "last": outcome.last,
+        }));
+        line.extend(members(place(outcome.at)));
+        line.extend(members(json!({
+            "reason": outcome.reason, "depends_on_split": outcome.depends_on_split,
+            "end": place(Some(measured.end)),
+            "first_call": measured.first_call.map(|at| place(Some(at))),
+            "calls": {
+                "expected": calls.expected, "read": calls.read, "exact": calls.exact,
+                "in_order": calls.is_in_order, "repaired": calls.repaired, "incomplete": calls.incomplete,
+            },
+            "saved_ms": number(measured.saved_ms),
+        })));
+        out.extend_from_slice(event::safe_json(&Value::Object(line).to_string()).as_bytes());
         out.push(b'\n');
     }
 }
 
-fn word(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Yes => "yes",
-        Answer::No => "no",
-        Answer::Undecided => "undecided",
+fn members(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(members) => members,
+        _ => Map::new(),
     }
 }
 
-fn place(o: &mut Object<'_>, place: Option<Place>) {
-    let count = |count: Option<u64>| count.map_or_else(|| "null".to_owned(), |n| n.to_string());
-    o.raw("event", &count(place.map(|p| p.events)))
-        .raw("chars", &count(place.map(|p| p.chars)));
-    o.raw("bytes", &count(place.map(|p| p.bytes)))
-        .raw("ms", &number(place.and_then(|p| p.ms)));
+fn place(at: Option<Place>) -> Value {
+    json!({
+        "event": at.map(|at| at.events), "chars": at.map(|at| at.chars),
+        "bytes": at.map(|at| at.bytes), "ms": number(at.and_then(|at| at.ms)),
+    })
 }
 
-fn number(value: Option<f64>) -> String {
-    value
-        .filter(|n| n.is_finite())
-        .map_or_else(|| "null".to_owned(), |n| n.to_string())
+/// Milliseconds, whole ones without a fraction; `None` for what is not a number.
+fn number(ms: Option<f64>) -> Option<Number> {
+    ms?.to_string().parse().ok()
 }

@@ -1,13 +1,12 @@
-//! Work in several threads with results in the order of the jobs, and with a bound on how many of
-//! them wait.
+//! Work in several threads, whose results come in the order of the jobs.
 
-use std::collections::BTreeMap;
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// How many results for each thread may wait for a slower one before them.
-const AHEAD: u64 = 32;
+/// How many jobs of each thread are given out at once.
+const AHEAD: usize = 32;
 
 /// Takes jobs from `next` until that returns `None`, works on them in `threads` threads, each with
 /// a state of its own, and gives the results to `consume` in this thread, in the order of the jobs.
@@ -17,131 +16,69 @@ const AHEAD: u64 = 32;
 /// The first error of `consume`, which ends the work.
 pub fn in_order<J: Send, R: Send, S, E>(
     threads: usize,
-    mut next: impl FnMut() -> Option<J> + Send,
+    mut next: impl FnMut() -> Option<J>,
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, J) -> R + Sync,
     mut consume: impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
-    if threads <= 1 {
-        let mut state = state();
-        while let Some(job) = next() {
-            consume(work(&mut state, job))?;
-        }
-        return Ok(());
-    }
-    let line = Line {
-        jobs: Mutex::new(Jobs { next, number: 0 }),
-        place: Mutex::default(),
-        moved: Condvar::new(),
-    };
-    let ahead = AHEAD * threads as u64;
-    thread::scope(|scope| {
-        let (send, receive) = channel();
-        let start = |_| {
-            let (line, state, work, send) = (&line, &state, &work, send.clone());
-            thread::Builder::new()
-                .spawn_scoped(scope, move || line.work(ahead, &mut state(), work, &send))
-                .is_ok()
+    let (give, jobs) = channel();
+    let jobs = Mutex::new(jobs);
+    let several = thread::scope(|scope| {
+        let (send, results) = channel();
+        // Dropped at the end of this scope, so that the threads end.
+        let give = give;
+        let start = |_: &usize| {
+            let (jobs, state, work, send) = (&jobs, &state, &work, send.clone());
+            let run = move || work_on(jobs, &mut state(), work, &send);
+            thread::Builder::new().spawn_scoped(scope, run).is_ok()
         };
         // Where the system allows no more threads, those that run do the work.
-        let started = (0..threads)
-            .map(start)
-            .take_while(|is_started| *is_started)
-            .count();
-        drop(send);
-        let _end = EndOfWork(&line.place, &line.moved);
-        if started == 0 {
-            let mut state = state();
-            while let Some((_, job)) = line.job(u64::MAX) {
-                consume(work(&mut state, job))?;
+        let wanted = if threads > 1 { threads } else { 0 };
+        if (0..wanted).take_while(start).count() == 0 {
+            return None;
+        }
+        loop {
+            let batch = std::iter::from_fn(&mut next).take(AHEAD * threads);
+            let mut waiting: Vec<Option<R>> = Vec::new();
+            for (number, job) in batch.enumerate() {
+                // The threads take jobs until `give` is dropped.
+                let _ = give.send((number, job));
+                waiting.push(None);
+            }
+            if waiting.is_empty() {
+                return Some(Ok(()));
+            }
+            for (number, result) in results.iter().take(waiting.len()) {
+                match result {
+                    Ok(result) => waiting[number] = Some(result),
+                    Err(panic) => resume_unwind(panic),
+                }
+            }
+            if let Err(e) = waiting.into_iter().flatten().try_for_each(&mut consume) {
+                return Some(Err(e));
             }
         }
-        let mut early = BTreeMap::new();
-        let mut wanted = 0;
-        for (number, result) in receive {
-            early.insert(number, result);
-            while let Some(result) = early.remove(&wanted) {
-                wanted += 1;
-                consume(result)?;
-            }
-            lock(&line.place).consumed = wanted;
-            line.moved.notify_all();
-        }
-        Ok(())
+    });
+    several.unwrap_or_else(|| {
+        let mut state = state();
+        std::iter::from_fn(next).try_for_each(|job| consume(work(&mut state, job)))
     })
 }
 
-/// The jobs, and how far their results are consumed.
-struct Line<N> {
-    jobs: Mutex<Jobs<N>>,
-    place: Mutex<Place>,
-    moved: Condvar,
-}
-
-struct Jobs<N> {
-    next: N,
-    /// The number of the next job.
-    number: u64,
-}
-
-#[derive(Default)]
-struct Place {
-    consumed: u64,
-    has_ended: bool,
-}
-
-impl<J, N: FnMut() -> Option<J>> Line<N> {
-    /// Works until no job is left.
-    fn work<S, R>(
-        &self,
-        ahead: u64,
-        state: &mut S,
-        work: impl Fn(&mut S, J) -> R,
-        send: &Sender<(u64, R)>,
-    ) {
-        // Also when this thread panics: the others must not wait for its result.
-        let _end = EndOfWork(&self.place, &self.moved);
-        while let Some((number, job)) = self.job(ahead) {
-            if send.send((number, work(state, job))).is_err() {
-                return;
-            }
+/// Works until no job is left. A panic goes to whoever waits for the result.
+fn work_on<J, R, S>(
+    jobs: &Mutex<Receiver<(usize, J)>>,
+    state: &mut S,
+    work: impl Fn(&mut S, J) -> R,
+    send: &Sender<(usize, thread::Result<R>)>,
+) {
+    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    while let Ok((number, job)) = next() {
+        let result = catch_unwind(AssertUnwindSafe(|| work(state, job)));
+        if send.send((number, result)).is_err() {
+            return;
         }
     }
-
-    /// The next job, once its result may wait.
-    fn job(&self, ahead: u64) -> Option<(u64, J)> {
-        let mut jobs = lock(&self.jobs);
-        let mut place = lock(&self.place);
-        while jobs.number >= place.consumed.saturating_add(ahead) && !place.has_ended {
-            place = self
-                .moved
-                .wait(place)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        if place.has_ended {
-            return None;
-        }
-        drop(place);
-        let job = (jobs.next)()?;
-        jobs.number += 1;
-        Some((jobs.number - 1, job))
-    }
-}
-
-/// Ends the work when it is dropped.
-struct EndOfWork<'e>(&'e Mutex<Place>, &'e Condvar);
-
-impl Drop for EndOfWork<'_> {
-    fn drop(&mut self) {
-        lock(self.0).has_ended = true;
-        self.1.notify_all();
-    }
-}
-
-/// The data of a mutex. A thread that panicked with it leaves it whole: every change is one
-/// assignment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -175,7 +112,7 @@ mod tests {
                 },
             );
             assert_eq!((all, results), (Ok(()), (0..5000).collect()));
-            assert!(furthest.into_inner() <= AHEAD * threads as u64);
+            assert!(furthest.into_inner() <= (AHEAD * threads) as u64);
         }
     }
 

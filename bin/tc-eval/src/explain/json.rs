@@ -2,7 +2,7 @@
 
 use super::found::{Explained, Explanation};
 use super::places::EventPlace;
-use score::{Answer, Place, command_line};
+use score::{Place, command_line};
 use serde_json::{Value, json};
 
 /// The explanation as one JSON object.
@@ -25,9 +25,9 @@ pub fn object(explanation: &Explanation<'_>) -> Value {
             let (before, after) = outcome.at.as_ref().map(|at| explanation.texts(at)).unzip();
             json!({
                 "checker": name,
-                "answer": answer(outcome.answer),
+                "answer": outcome.answer,
                 "right": is_right,
-                "revised": (outcome.last != outcome.answer).then(|| answer(outcome.last)),
+                "revised": (outcome.last != outcome.answer).then_some(outcome.last),
                 "reason": outcome.reason,
                 "at": outcome.at.as_ref().map(point),
                 "event": event(place),
@@ -53,14 +53,6 @@ pub fn object(explanation: &Explanation<'_>) -> Value {
         "first_call": measured.first_call.as_ref().map(|at| json!({"at": point(at), "event": event(&explanation.first_call)})),
         "checkers": checkers,
     })
-}
-
-fn answer(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Yes => "yes",
-        Answer::No => "no",
-        Answer::Undecided => "undecided",
-    }
 }
 
 fn point(place: &Place) -> Value {

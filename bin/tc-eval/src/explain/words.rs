@@ -141,13 +141,13 @@ impl Page {
         let name = visible(checker.name, LINE);
         self.out.push_str(&format!(
             "{name}: {}, {verdict}{place}\n",
-            word(outcome.answer)
+            outcome.answer.name()
         ));
         self.line("reason", &visible(&outcome.reason, LINE));
         if outcome.last != outcome.answer {
             self.line(
                 "revised",
-                &format!("to {} after all events", word(outcome.last)),
+                &format!("to {} after all events", outcome.last.name()),
             );
         }
         if let Some(event) = &checker.event {
@@ -239,14 +239,6 @@ impl Page {
             "show",
             &command_line::bytes(&self.file, place.range.clone()),
         );
-    }
-}
-
-fn word(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Yes => "yes",
-        Answer::No => "no",
-        Answer::Undecided => "undecided",
     }
 }
 

@@ -59,10 +59,10 @@ pub fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<See
             ..Seen::default()
         });
         seen.end = usize::try_from(origin.offset).unwrap_or(usize::MAX);
-        reading.push(event, origin, &mut |event| seen.take(event));
+        reading.push(origin.part, event, &mut |event, _| seen.take(event));
     })?;
     for (part, seen) in &mut streams {
-        reading.finish(*part, &mut |event| seen.take(event));
+        reading.finish(*part, &mut |event, _| seen.take(event));
     }
     let mut streams: Vec<Seen> = streams.into_values().collect();
     if let [alone] = streams.as_mut_slice() {
@@ -86,7 +86,7 @@ impl Seen {
         self.calls.iter().flatten().cloned().collect()
     }
 
-    /// What the stream shows, in the words of docs/corpora.md.
+    /// What the stream shows, in the words of docs/evaluation.md.
     pub fn tags(&self) -> Vec<String> {
         self.flags.keys().map(|tag| (*tag).to_owned()).collect()
     }

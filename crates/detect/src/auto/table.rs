@@ -93,7 +93,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// The table that is compiled in. `docs/auto.md` has the command that makes it.
+    /// The table that is compiled in. `docs/evaluation.md` has the command that makes it.
     pub fn built_in() -> Table {
         Table::parse(include_str!("../../auto.table")).unwrap_or_default()
     }
@@ -142,7 +142,7 @@ impl Table {
             }
             _ => {
                 return Err(
-                    "a row is text, api, model, tools, before or after with its numbers; see docs/auto.md",
+                    "a row is text, api, model, tools, before or after with its numbers; see docs/evaluation.md",
                 );
             }
         }

@@ -1,298 +1,396 @@
 //! The comparison: conversations, turns, choices and calls, each list aligned at its beginning and
 //! its end.
 
-use super::arguments;
-use super::found::{Side, What};
+use super::found::{Difference, Locus, Side, What};
+use super::recording::Arguments;
 use super::recording::{Call, Choice, Conversation, Passage, Recording, ToolResult, Turn, Word};
-use super::text;
-use super::walk::{Walk, align};
+use super::text::{self, Settings};
+use super::value;
+use event::Raw;
 use std::collections::{BTreeSet, HashMap};
 
-impl Walk<'_> {
-    /// Compares two recordings.
-    pub fn recordings(&mut self, a: &Recording, b: &Recording) {
-        let results = a.holds_results && b.holds_results;
-        let pairs = pairs(&a.conversations, &b.conversations);
-        let are_several = pairs.len() > 1;
-        for pair in pairs {
+/// Differences while they are collected: up to a limit, each with the place at which the comparison
+/// is.
+#[derive(Debug)]
+pub(super) struct Walk<'s> {
+    settings: &'s Settings<'s>,
+    at: Locus,
+    limit: usize,
+    /// Whether both recordings could hold results.
+    has_results: bool,
+    pub found: Vec<Difference>,
+}
+
+/// An item of each recording; `None` where a recording lacks it.
+type Pair<'r, T> = [Option<&'r T>; 2];
+
+impl<'s> Walk<'s> {
+    /// A walk that ends after `limit` differences.
+    pub fn new(settings: &'s Settings<'s>, limit: usize, has_results: bool) -> Self {
+        Walk {
+            settings,
+            at: Locus::default(),
+            limit,
+            has_results,
+            found: Vec::new(),
+        }
+    }
+
+    /// Whether no more differences are wanted.
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.limit
+    }
+
+    /// Adds a difference at the present place.
+    fn add(&mut self, what: What, sides: [Side; 2]) {
+        self.push(what, None, sides);
+    }
+
+    fn push(&mut self, what: What, character: Option<u64>, [a, b]: [Side; 2]) {
+        if !self.is_full() {
+            self.found.push(Difference {
+                at: self.at.clone(),
+                what,
+                character,
+                a,
+                b,
+            });
+        }
+    }
+
+    /// Adds a difference of two items; an item that a recording lacks has no side.
+    fn add_pair<T>(&mut self, what: What, pair: Pair<'_, T>, show: impl Fn(&T) -> Side) {
+        self.add(
+            what,
+            pair.map(|item| item.map_or_else(Side::default, &show)),
+        );
+    }
+
+    /// Compares two lists. Where one is longer they are aligned: what is equal at the beginning and
+    /// at the end belongs together. `take` gets each pair that is not known to be equal, and the
+    /// place of its items, from 1 on.
+    fn list<T>(
+        &mut self,
+        a: &[T],
+        b: &[T],
+        take: impl for<'l> Fn(&mut Walk<'s>, u64, Pair<'l, T>),
+    ) {
+        let is_equal = |at: usize, bt: usize| {
+            let mut probe = Walk::new(self.settings, 1, self.has_results);
+            take(&mut probe, 0, [a.get(at), b.get(bt)]);
+            probe.found.is_empty()
+        };
+        let shorter = a.len().min(b.len());
+        let (mut head, mut tail) = (0, 0);
+        if a.len() != b.len() {
+            head = (0..shorter).take_while(|at| is_equal(*at, *at)).count();
+            tail = (1..=shorter - head)
+                .take_while(|back| is_equal(a.len() - back, b.len() - back))
+                .count();
+        }
+        let (a, b) = (&a[head..a.len() - tail], &b[head..b.len() - tail]);
+        for at in 0..a.len().max(b.len()) {
             if self.is_full() {
                 return;
             }
+            take(self, (head + at) as u64 + 1, [a.get(at), b.get(at)]);
+        }
+    }
+
+    /// Compares two recordings.
+    pub fn recordings(&mut self, a: &Recording, b: &Recording) {
+        let pairs = pairs(&a.conversations, &b.conversations);
+        let are_several = pairs.len() > 1;
+        for pair in pairs {
             let name = pair
-                .0
-                .or(pair.1)
-                .and_then(|conversation| conversation.name.clone());
+                .iter()
+                .flatten()
+                .next()
+                .and_then(|one| one.name.clone());
             self.at.stream = name.filter(|_| are_several);
             match pair {
-                (Some(a), Some(b)) => self.conversations(a, b, results),
-                (a, b) => {
-                    let side = |one: Option<&Conversation>| {
-                        one.map_or_else(Side::default, |one| {
-                            let turns = counted(one.turns.len(), "turn");
-                            Side::of(turns, one.turns.first().map(|turn| turn.line))
-                        })
-                    };
-                    self.add(What::Conversation, side(a), side(b));
-                }
+                [Some(a), Some(b)] => self.list(&a.turns, &b.turns, Walk::turn),
+                pair => self.add_pair(What::Conversation, pair, |one| {
+                    let turns = counted(one.turns.len(), "turn");
+                    Side::of(turns, one.turns.first().map(|turn| turn.line))
+                }),
             }
+            self.at.turn = 0;
         }
     }
 
-    fn conversations(&mut self, a: &Conversation, b: &Conversation, results: bool) {
-        let (a, b) = (&a.turns[..], &b.turns[..]);
-        let (head, tail) = align(a.len(), b.len(), |at, bt| {
-            self.is_equal(|probe| probe.turns(&a[at], &b[bt], results))
-        });
-        each(a, b, head, tail, |at, pair| {
-            self.at.turn = at;
-            match pair {
-                (Some(a), Some(b)) => self.turns(a, b, results),
-                (a, b) => {
-                    let side = |turn: Option<&Turn>| {
-                        turn.map_or_else(Side::default, |turn| {
-                            Side::of(summary(turn), Some(turn.line))
-                        })
-                    };
-                    self.add(What::Turn, side(a), side(b));
-                }
-            }
-            !self.is_full()
-        });
-        self.at.turn = 0;
-    }
-
-    fn turns(&mut self, a: &Turn, b: &Turn, results: bool) {
-        if self.settings.prompts {
-            each(&a.prompts, &b.prompts, 0, 0, |_, (a, b)| {
-                let none = (String::new(), Passage::default());
-                let role = a.or(b).map_or_else(String::new, |(role, _)| role.clone());
-                let (a, b) = (a.unwrap_or(&none), b.unwrap_or(&none));
-                if a.0 == b.0 || a.1.is_empty() || b.1.is_empty() {
-                    self.passage(What::Prompt(role), &a.1, &b.1);
-                } else {
-                    let side =
-                        |(role, text): &(String, Passage)| Side::of(text::name(role), text.line(0));
-                    self.add(What::Prompt(role), side(a), side(b));
-                }
-                !self.is_full()
+    fn turn(&mut self, at: u64, pair: Pair<'_, Turn>) {
+        self.at.turn = at;
+        let [Some(a), Some(b)] = pair else {
+            return self.add_pair(What::Turn, pair, |turn| {
+                let summary = turn.choices.first().map_or("empty".to_owned(), sketch);
+                Side::of(summary, Some(turn.line))
             });
+        };
+        if self.settings.prompts {
+            for at in 0..a.prompts.len().max(b.prompts.len()) {
+                self.prompt([a.prompts.get(at), b.prompts.get(at)]);
+            }
         }
-        let numbers: BTreeSet<u32> = a
-            .choices
-            .iter()
-            .chain(&b.choices)
-            .map(|choice| choice.number)
-            .collect();
+        let choices = a.choices.iter().chain(&b.choices);
+        let numbers: BTreeSet<u32> = choices.map(|choice| choice.number).collect();
         for number in numbers {
             self.at.choice = number;
-            let find = |turn: &'_ Turn| {
-                turn.choices
-                    .binary_search_by_key(&number, |choice| choice.number)
-                    .ok()
-            };
-            match (find(a), find(b)) {
-                (Some(at), Some(bt)) => self.choices(&a.choices[at], &b.choices[bt], results),
-                (at, bt) => {
-                    let side = |turn: &Turn, at: Option<usize>| {
-                        at.map_or_else(Side::default, |at| {
-                            let choice = &turn.choices[at];
-                            let line = choice
-                                .text
-                                .line(0)
-                                .or(choice.calls.first().map(|call| call.line));
-                            Side::of(sketch(choice), line.or(Some(turn.line)))
+            let turns = [a, b];
+            let pair = turns.map(|turn| turn.choices.iter().find(|one| one.number == number));
+            match pair {
+                [Some(a), Some(b)] => self.choice(a, b),
+                _ => self.add(
+                    What::Choice,
+                    [0, 1].map(|at| {
+                        pair[at].map_or_else(Side::default, |choice| {
+                            let call = choice.calls.first().map(|call| call.line);
+                            let line = choice.text.line(0).or(call).unwrap_or(turns[at].line);
+                            Side::of(sketch(choice), Some(line))
                         })
-                    };
-                    self.add(What::Choice, side(a, at), side(b, bt));
-                }
+                    }),
+                ),
             }
         }
         self.at.choice = 0;
         if a.finish.is_some() && b.finish.is_some() {
-            self.word(What::Finish, a.finish.as_ref(), b.finish.as_ref());
+            self.word(What::Finish, [&a.finish, &b.finish].map(Option::as_ref));
         }
-        self.words(&What::ServerItem, &a.server_items, &b.server_items);
-        self.words(&What::Error, &a.errors, &b.errors);
-        if results {
-            each(&a.stray_results, &b.stray_results, 0, 0, |_, (a, b)| {
-                let tool = a.or(b).map_or_else(String::new, |(tool, _)| tool.clone());
-                self.results(
-                    a.map(|(_, result)| result),
-                    b.map(|(_, result)| result),
-                    &What::StrayResult(tool),
-                );
-                !self.is_full()
-            });
+        for (what, a, b) in [
+            (What::ServerItem, &a.server_items, &b.server_items),
+            (What::Error, &a.errors, &b.errors),
+        ] {
+            self.list(a, b, |walk, _, pair| walk.word(what.clone(), pair));
+        }
+        if self.has_results {
+            for at in 0..a.stray_results.len().max(b.stray_results.len()) {
+                let pair = [a, b].map(|turn| turn.stray_results.get(at));
+                let tool = pair.iter().flatten().next().map(|(tool, _)| tool.clone());
+                let what = What::StrayResult(tool.unwrap_or_default());
+                self.results(what, pair.map(|stray| stray.map(|(_, result)| result)));
+            }
         }
         if self.settings.usage {
             let count = |turn: &'_ Turn, name: &str| {
                 turn.usage.iter().position(|(known, _)| *known == name)
             };
-            let names = a
-                .usage
-                .iter()
-                .chain(b.usage.iter().filter(|(name, _)| count(a, name).is_none()));
-            for (name, _) in names {
-                let of = |turn: &'_ Turn| count(turn, name);
-                let (at, bt) = (of(a), of(b));
-                self.word(
-                    What::Usage((*name).to_owned()),
-                    at.map(|at| &a.usage[at].1),
-                    bt.map(|bt| &b.usage[bt].1),
-                );
+            let more = b.usage.iter().filter(|(name, _)| count(a, name).is_none());
+            for (name, _) in a.usage.iter().chain(more) {
+                let pair = [a, b].map(|turn| count(turn, name).map(|at| &turn.usage[at].1));
+                self.word(What::Usage((*name).to_owned()), pair);
             }
         }
     }
 
-    fn words(&mut self, what: &What, a: &[Word], b: &[Word]) {
-        let (head, tail) = align(a.len(), b.len(), |at, bt| a[at].text == b[bt].text);
-        each(a, b, head, tail, |_, (a, b)| {
-            self.word(what.clone(), a, b);
-            !self.is_full()
-        });
+    fn prompt(&mut self, pair: Pair<'_, (String, Passage)>) {
+        let none = (String::new(), Passage::default());
+        let role = pair.iter().flatten().next().map(|(role, _)| role.clone());
+        let what = What::Prompt(role.unwrap_or_default());
+        let [a, b] = pair.map(|prompt| prompt.unwrap_or(&none));
+        if a.0 == b.0 || a.1.text.is_empty() || b.1.text.is_empty() {
+            self.passage(what, &a.1, &b.1);
+        } else {
+            let side = |(role, text): &(String, Passage)| Side::of(text::name(role), text.line(0));
+            self.add(what, [side(a), side(b)]);
+        }
     }
 
-    fn choices(&mut self, a: &Choice, b: &Choice, results: bool) {
-        self.answers(a, b, results);
+    fn choice(&mut self, a: &Choice, b: &Choice) {
+        self.answers(a, b);
         if a.message.is_some() || b.message.is_some() {
             self.at.in_message = true;
-            self.answers(
-                a.message.as_deref().unwrap_or(a),
-                b.message.as_deref().unwrap_or(b),
-                false,
-            );
+            let has_results = std::mem::take(&mut self.has_results);
+            let [a, b] = [a, b].map(|choice| choice.message.as_deref().unwrap_or(choice));
+            self.answers(a, b);
+            self.has_results = has_results;
             self.at.in_message = false;
         }
     }
 
     /// What both a stream and a message hold.
-    fn answers(&mut self, a: &Choice, b: &Choice, results: bool) {
+    fn answers(&mut self, a: &Choice, b: &Choice) {
         if self.settings.reasoning {
             self.passage(What::Reasoning, &a.reasoning, &b.reasoning);
         }
         self.passage(What::Text, &a.text, &b.text);
         self.passage(What::Refusal, &a.refusal, &b.refusal);
-        let (a, b) = (&a.calls[..], &b.calls[..]);
-        let (head, tail) = align(a.len(), b.len(), |at, bt| {
-            self.is_equal(|probe| probe.calls(&a[at], &b[bt], results))
-        });
-        each(a, b, head, tail, |at, pair| {
-            self.at.call = Some(at);
-            match pair {
-                (Some(a), Some(b)) => self.calls(a, b, results),
-                (a, b) => {
-                    let side = |call: Option<&Call>| {
-                        call.map_or_else(Side::default, |call| {
-                            Side::of(call.request(), Some(call.line))
-                        })
-                    };
-                    self.add(What::Call, side(a), side(b));
-                }
-            }
-            !self.is_full()
-        });
+        self.list(&a.calls, &b.calls, Walk::call);
         self.at.call = None;
     }
 
-    fn calls(&mut self, a: &Call, b: &Call, results: bool) {
-        let lines = [a.line, b.line];
+    fn call(&mut self, at: u64, pair: Pair<'_, Call>) {
+        self.at.call = Some(at);
+        let [Some(a), Some(b)] = pair else {
+            let show = |call: &Call| Side::of(call.request(), Some(call.line));
+            return self.add_pair(What::Call, pair, show);
+        };
         if a.name != b.name {
-            let side = |call: &Call| Side::of(text::name(&call.name), Some(call.line));
             // The arguments of another tool are another thing altogether.
-            return self.add(What::Tool, side(a), side(b));
+            let show = |call: &Call| Side::of(text::name(&call.name), Some(call.line));
+            return self.add_pair(What::Tool, pair, show);
         }
-        arguments::compare(self, &a.arguments, &b.arguments, lines);
+        arguments(self, &a.arguments, &b.arguments, [a.line, b.line]);
         let counts =
             |one: &Call, other: &Call| one.error.as_deref() != Some("schema") || other.has_schema;
         if a.error != b.error && counts(a, b) && counts(b, a) {
-            let side = |call: &Call| match &call.error {
+            self.add_pair(What::CallError, pair, |call| match &call.error {
                 Some(code) => Side::of(text::name(code), Some(call.line)),
                 None => Side::default(),
-            };
-            self.add(What::CallError, side(a), side(b));
+            });
         }
-        if results {
-            self.results(a.result.as_ref(), b.result.as_ref(), &What::Result);
-            let none = Passage::default();
-            let message = |call: &'_ Call| call.tool_message.is_some();
-            if message(a) || message(b) {
-                let [a, b] = [a, b].map(|call| call.tool_message.as_ref().unwrap_or(&none));
-                self.passage(What::ToolMessage, a, b);
-            }
+        if self.has_results {
+            self.results(What::Result, [&a.result, &b.result].map(Option::as_ref));
+            self.passage(What::ToolMessage, &a.tool_message, &b.tool_message);
         }
     }
 
-    fn results(&mut self, a: Option<&ToolResult>, b: Option<&ToolResult>, what: &What) {
-        self.word(
-            what.clone(),
-            a.map(|result| &result.status),
-            b.map(|result| &result.status),
-        );
-        if let (Some(a), Some(b)) = (a, b) {
+    fn results(&mut self, what: What, pair: Pair<'_, ToolResult>) {
+        self.word(what, pair.map(|result| result.map(|result| &result.status)));
+        if let [Some(a), Some(b)] = pair {
             self.passage(What::Output, &a.output, &b.output);
         }
     }
+
+    /// Compares two texts.
+    fn passage(&mut self, what: What, a: &Passage, b: &Passage) {
+        let Some((at, bt)) = text::first_difference(&a.text, &b.text, self.settings) else {
+            return;
+        };
+        if a.text.is_empty() || b.text.is_empty() {
+            let pair = [a, b].map(|passage| Some(passage).filter(|one| !one.text.is_empty()));
+            return self.add_pair(what, pair, |passage| {
+                Side::of(text::beginning(&passage.text), passage.line(0))
+            });
+        }
+        let side =
+            |passage: &Passage, at| Side::of(text::around(&passage.text, at), passage.line(at));
+        self.push(
+            what,
+            Some(character(&a.text, at)),
+            [side(a, at), side(b, bt)],
+        );
+    }
+
+    /// Compares two strings of the lines `lines`, which are shown whole where they are short.
+    fn string(&mut self, what: What, [a, b]: [&str; 2], lines: [u64; 2]) {
+        let Some((at, bt)) = text::first_difference(a, b, self.settings) else {
+            return;
+        };
+        let sides = |a, b| [Side::of(a, Some(lines[0])), Side::of(b, Some(lines[1]))];
+        if text::is_short(a) && text::is_short(b) {
+            return self.add(what, sides(text::beginning(a), text::beginning(b)));
+        }
+        let sides = sides(text::around(a, at), text::around(b, bt));
+        self.push(what, Some(character(a, at)), sides);
+    }
+
+    fn word(&mut self, what: What, pair: Pair<'_, Word>) {
+        let [a, b] = pair.map(|word| word.map(|word| &word.text));
+        if a != b {
+            let show = |word: &Word| Side::of(text::name(&word.text), Some(word.line));
+            self.add_pair(what, pair, show);
+        }
+    }
+}
+
+/// Compares the arguments of two calls, which come from the lines `lines`.
+fn arguments(walk: &mut Walk<'_>, a: &Arguments, b: &Arguments, lines: [u64; 2]) {
+    let whole = What::Argument(String::new());
+    match (a.json(), b.json()) {
+        (Some(a), Some(b)) => values(walk, &mut String::new(), [Some(a), Some(b)], lines),
+        (None, None) => walk.string(whole, [&a.text, &b.text], lines),
+        _ => {
+            let side = |arguments: &Arguments, line| {
+                let shown = arguments.json().map_or_else(
+                    || format!("{}, which is not JSON,", text::beginning(&arguments.text)),
+                    value::shown,
+                );
+                Side::of(shown, Some(line))
+            };
+            walk.add(whole, [side(a, lines[0]), side(b, lines[1])]);
+        }
+    }
+}
+
+/// Compares two values at `path`; `None` is a value that a recording lacks. A path is as deep as
+/// values may be nested.
+fn values(walk: &mut Walk<'_>, path: &mut String, pair: [Option<Raw<'_>>; 2], lines: [u64; 2]) {
+    let length = path.len();
+    if let [Some(a), Some(b)] = pair {
+        if walk.is_full() || json::equal(a, b) {
+            return;
+        }
+        if a.is_object() && b.is_object() {
+            let (x, y) = (value::members(a), value::members(b));
+            let more = y.iter().filter(|(key, _)| !x.contains_key(*key));
+            for (key, _) in x.iter().chain(more) {
+                value::push_key(path, key);
+                let pair = [&x, &y].map(|members| members.get(key).copied());
+                values(walk, path, pair, lines);
+                path.truncate(length);
+            }
+            return;
+        }
+        if a.is_array() && b.is_array() {
+            let (mut x, mut y) = (a.items(), b.items());
+            for at in 0.. {
+                let pair = [x.next(), y.next()];
+                if pair.iter().all(Option::is_none) {
+                    return;
+                }
+                path.push_str(&format!("[{at}]"));
+                values(walk, path, pair, lines);
+                path.truncate(length);
+            }
+        }
+        if let (Some(a), Some(b)) = (a.str(), b.str()) {
+            return walk.string(What::Argument(path.clone()), [&a, &b], lines);
+        }
+        let is_number = |raw: Raw<'_>| raw.f64().is_some();
+        if is_number(a)
+            && is_number(b)
+            && text::first_difference(a.text(), b.text(), walk.settings).is_none()
+        {
+            return;
+        }
+    }
+    let [a, b] = [0, 1].map(|at| {
+        let side = |value| Side::of(value::shown(value), Some(lines[at]));
+        pair[at].map_or_else(Side::default, side)
+    });
+    walk.add(What::Argument(path.clone()), [a, b]);
+}
+
+/// The number of the character at the byte `at`, from 1 on.
+fn character(text: &str, at: usize) -> u64 {
+    text[..at].chars().count() as u64 + 1
 }
 
 /// Conversations that belong together: those of one name, if both recordings have the same names;
 /// else in their order.
-fn pairs<'r>(
-    a: &'r [Conversation],
-    b: &'r [Conversation],
-) -> Vec<(Option<&'r Conversation>, Option<&'r Conversation>)> {
+fn pairs<'r>(a: &'r [Conversation], b: &'r [Conversation]) -> Vec<Pair<'r, Conversation>> {
     let names = |list: &'r [Conversation]| -> HashMap<Option<&'r str>, &'r Conversation> {
         list.iter().map(|one| (one.name.as_deref(), one)).collect()
     };
     let (left, right) = (names(a), names(b));
-    if left.len() == a.len()
-        && left.len() == right.len()
-        && left.keys().all(|name| right.contains_key(name))
-    {
-        return a
-            .iter()
-            .map(|one| (Some(one), right.get(&one.name.as_deref()).copied()))
-            .collect();
+    let is_known = |name: &Option<&str>| right.contains_key(name);
+    if left.len() == a.len() && left.len() == right.len() && left.keys().all(is_known) {
+        let pair = |one: &'r Conversation| [Some(one), right.get(&one.name.as_deref()).copied()];
+        return a.iter().map(pair).collect();
     }
-    (0..a.len().max(b.len()))
-        .map(|at| (a.get(at), b.get(at)))
-        .collect()
-}
-
-/// Calls `take` with each pair of two aligned lists that is not known to be equal, and with the
-/// place of its first item that is there, from 1 on; until it returns `false`.
-fn each<'l, T>(
-    a: &'l [T],
-    b: &'l [T],
-    head: usize,
-    tail: usize,
-    mut take: impl FnMut(u64, (Option<&'l T>, Option<&'l T>)) -> bool,
-) {
-    let (x, y) = (&a[head..a.len() - tail], &b[head..b.len() - tail]);
-    for at in 0..x.len().max(y.len()) {
-        if !take((head + at) as u64 + 1, (x.get(at), y.get(at))) {
-            return;
-        }
-    }
-}
-
-/// A turn in a few words.
-fn summary(turn: &Turn) -> String {
-    turn.choices
-        .first()
-        .map_or_else(|| "empty".to_owned(), sketch)
+    let longer = a.len().max(b.len());
+    (0..longer).map(|at| [a.get(at), b.get(at)]).collect()
 }
 
 /// A choice in a few words: its text, and its calls.
 fn sketch(choice: &Choice) -> String {
-    let text = Some(&choice.text.text)
-        .filter(|text| !text.is_empty())
-        .map(|text| text::beginning(text));
+    let text = Some(&choice.text.text).filter(|text| !text.is_empty());
     let calls = match &choice.calls[..] {
         [] => None,
         [call] => Some(call.request()),
         calls => Some(counted(calls.len(), "call")),
     };
-    match (text, calls) {
+    match (text.map(|text| text::beginning(text)), calls) {
         (Some(text), Some(calls)) => format!("{text} with {calls}"),
         (Some(only), None) | (None, Some(only)) => only,
         (None, None) => "empty".to_owned(),

@@ -2,10 +2,11 @@
 //! pieces in which it was recorded.
 
 use super::text;
-use super::value::Value;
+use super::value;
+use event::{Index, Raw, Surrogates, Text};
 
 /// A recording: a body, a tape or a log.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Recording {
     /// The streams of one name are one conversation, in the order in which the names appear.
     pub conversations: Vec<Conversation>,
@@ -14,7 +15,7 @@ pub struct Recording {
 }
 
 /// The streams of one name.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Conversation {
     /// The name of the streams; `None` for unnamed ones.
     pub name: Option<String>,
@@ -23,7 +24,7 @@ pub struct Conversation {
 }
 
 /// One request and its answer.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Turn {
     /// The line at which it begins.
     pub line: u64,
@@ -44,7 +45,7 @@ pub struct Turn {
 }
 
 /// One choice of an answer.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Choice {
     /// Its number.
     pub number: u32,
@@ -61,14 +62,21 @@ pub struct Choice {
 }
 
 /// A call of a tool.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Call {
     /// The line at which the call was known.
     pub line: u64,
+    /// Its id, by which results and messages name it.
+    pub id: String,
+    /// Its place among the calls of its choice, where the recording has it.
+    pub index: Option<i64>,
     /// The name of the tool.
     pub name: String,
     /// The arguments.
     pub arguments: Arguments,
+    /// The arguments with which the call runs, which a message repeats: after a repair they are not
+    /// those that the model wrote.
+    pub used: Option<Arguments>,
     /// The code of the error for which the call must not run.
     pub error: Option<String>,
     /// Whether the arguments were compared with the schema of the tool, so that the absence of an
@@ -77,50 +85,61 @@ pub struct Call {
     /// The result.
     pub result: Option<ToolResult>,
     /// What the model reads of the result.
-    pub tool_message: Option<Passage>,
+    pub tool_message: Passage,
 }
 
 impl Call {
     /// The name of the tool and the arguments on one line: cut where they are long, and without
     /// hidden characters.
     pub fn request(&self) -> String {
-        let arguments = match &self.arguments {
-            Arguments::Json(value) => text::json(&value.json()),
-            Arguments::Text(text) => text::beginning(text),
+        let arguments = match self.arguments.json() {
+            Some(value) => value::shown(value),
+            None => text::beginning(&self.arguments.text),
         };
         format!("{} {arguments}", text::name(&self.name))
     }
 }
 
-/// The arguments of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arguments {
-    /// A JSON value.
-    Json(Value),
-    /// A text that is not JSON, or was cut.
-    Text(String),
-}
-
-impl Default for Arguments {
-    fn default() -> Self {
-        Arguments::Text(String::new())
-    }
+/// The arguments of a call: JSON, or a text that is not JSON or was cut.
+#[derive(Clone, Debug, Default)]
+pub struct Arguments {
+    /// As they are written.
+    pub(super) text: String,
+    is_json: bool,
 }
 
 impl Arguments {
     /// The arguments that `text` holds. Empty text is the empty object, as in the protocol.
     pub fn of(text: &str) -> Self {
-        match text.trim_ascii() {
-            "" => Arguments::Json(Value::Object(Default::default())),
-            json => {
-                Value::parse(json).map_or_else(|| Arguments::Text(text.to_owned()), Arguments::Json)
-            }
+        let text = match text.trim_ascii() {
+            "" => "{}",
+            _ => text,
+        };
+        Arguments {
+            text: text.to_owned(),
+            is_json: Raw::indexed(text.trim_ascii(), &mut Index::default()).is_ok(),
+        }
+    }
+
+    /// Their value; `None` where they are not JSON, or nested deeper than the protocol allows.
+    pub fn json(&self) -> Option<Raw<'_>> {
+        Raw::parse(self.text.trim_ascii())
+            .ok()
+            .filter(|_| self.is_json)
+    }
+}
+
+impl PartialEq for Arguments {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.json(), other.json()) {
+            (Some(a), Some(b)) => json::equal(a, b),
+            (a, b) => a.is_some() == b.is_some() && self.text == other.text,
         }
     }
 }
 
 /// The result of a call.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ToolResult {
     /// How the call ended.
     pub status: Word,
@@ -129,7 +148,7 @@ pub struct ToolResult {
 }
 
 /// A word of the recording.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Word {
     /// The word.
     pub text: String,
@@ -137,28 +156,40 @@ pub struct Word {
     pub line: u64,
 }
 
-/// A text that was recorded in pieces.
-#[derive(Clone, Debug, Default)]
+/// A text that was recorded in pieces, between which a surrogate pair may be cut.
+#[derive(Debug, Default)]
 pub struct Passage {
-    /// The whole text.
+    /// The text so far.
     pub text: String,
     /// Where each piece ends in the text, in bytes, and the line that it comes from.
     pieces: Vec<(usize, u64)>,
+    half: Surrogates,
 }
 
 impl Passage {
     /// A text of one line of the recording.
     pub fn of(text: String, line: u64) -> Self {
-        let pieces = vec![(text.len(), line)];
-        Passage { text, pieces }
+        Passage {
+            pieces: vec![(text.len(), line)],
+            text,
+            half: Surrogates::default(),
+        }
     }
 
-    /// Takes the next piece: `append` appends it to the text.
-    pub fn push(&mut self, line: u64, append: impl FnOnce(&mut String)) {
-        append(&mut self.text);
+    /// Takes the next piece.
+    pub fn push(&mut self, text: Text<'_>, line: u64) {
+        self.half.push_text(text, &mut self.text);
         match self.pieces.last_mut() {
             Some((end, last)) if *last == line => *end = self.text.len(),
             _ => self.pieces.push((self.text.len(), line)),
+        }
+    }
+
+    /// Takes the end of the text.
+    pub fn finish(&mut self) {
+        self.half.finish(&mut self.text);
+        if let Some((end, _)) = self.pieces.last_mut() {
+            *end = self.text.len();
         }
     }
 
@@ -166,14 +197,7 @@ impl Passage {
     /// without any text.
     pub fn line(&self, at: usize) -> Option<u64> {
         let piece = self.pieces.partition_point(|(end, _)| *end <= at);
-        self.pieces
-            .get(piece)
-            .or(self.pieces.last())
-            .map(|(_, line)| *line)
-    }
-
-    /// Whether the text has no characters.
-    pub fn is_empty(&self) -> bool {
-        self.text.is_empty()
+        let piece = self.pieces.get(piece).or(self.pieces.last());
+        piece.map(|(_, line)| *line)
     }
 }

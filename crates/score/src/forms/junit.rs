@@ -5,14 +5,11 @@
 //! the run passes is decided by the requirements, and a CI system that counted failures of its own
 //! would disagree with the exit status.
 
-use super::number::characters;
-use crate::baseline::{AnswerChange, BaselineReport};
+use super::words::{self, Named};
 use crate::command_line::explain;
-use crate::measured::Answer;
 use crate::report::{CheckerReport, Report};
 use crate::verdict::Verdict;
 use crate::visible;
-use crate::wrong::WrongStream;
 use maud::{Markup, PreEscaped, html};
 
 /// Characters of a name.
@@ -131,49 +128,35 @@ pub fn junit(report: &Report) -> String {
 
 fn of_checker(report: &Report, checker: &CheckerReport) -> Suite {
     let mut cases = Vec::new();
-    let wrong: Vec<_> = checker.missed.iter().chain(&checker.false_yes).collect();
-    let list: Vec<_> = wrong
-        .iter()
-        .map(|stream| format!("{}\n", of_wrong(&checker.name, stream)))
+    let wrong = words::wrong(checker);
+    let wrong = || {
+        let all = wrong.iter();
+        all.flat_map(|(kind, _, streams)| streams.iter().map(move |stream| (kind, stream)))
+    };
+    let list: String = wrong()
+        .map(|(_, stream)| format!("{}\n", of_wrong(&checker.name, stream)))
         .collect();
-    for verdict in report
-        .verdicts
+    for verdict in &report.verdicts {
+        if verdict.checker.as_deref() == Some(&*checker.name) {
+            let is_explained = is_about_answers(&verdict.metric);
+            cases.push(requirement(verdict, if is_explained { &list } else { "" }));
+        }
+    }
+    let changes = report
+        .baseline
         .iter()
-        .filter(|verdict| verdict.checker.as_deref() == Some(&*checker.name))
-    {
-        let streams = if is_about_answers(&verdict.metric) {
-            list.concat()
-        } else {
-            String::new()
-        };
-        cases.push(requirement(verdict, &streams));
+        .flat_map(|baseline| &baseline.checkers);
+    for change in changes.filter(|change| change.checker == checker.name) {
+        let [(_, _, broken), _] = words::changed(change);
+        for stream in broken {
+            let name = format!("baseline: {}", name_of(&stream));
+            let message = format!("{} now: {}", stream.answer, stream.reason);
+            let command = explain(stream.corpus, stream.id, &checker.name);
+            cases.push(Case::new(&name, Status::Failure(message, command)));
+        }
     }
-    for change in broken(report.baseline.as_ref(), &checker.name) {
-        let name = format!(
-            "baseline: {} {}",
-            visible(&change.corpus, NAME),
-            visible(&change.id, NAME)
-        );
-        let message = format!(
-            "was {}, is {} now: {}",
-            change.was.name(),
-            change.is.name(),
-            visible(&change.reason, MESSAGE)
-        );
-        let command = explain(&change.corpus, &change.id, &checker.name);
-        cases.push(Case::new(&name, Status::Failure(message, command)));
-    }
-    for stream in wrong {
-        let kind = if stream.answer == Answer::Yes {
-            "false yes"
-        } else {
-            "missed"
-        };
-        let name = format!(
-            "{kind}: {} {}",
-            visible(&stream.corpus, NAME),
-            visible(&stream.id, NAME)
-        );
+    for (kind, stream) in wrong() {
+        let name = format!("{kind}: {}", name_of(stream));
         cases.push(Case::new(
             &name,
             Status::Skipped(of_wrong(&checker.name, stream)),
@@ -189,18 +172,9 @@ fn of_checker(report: &Report, checker: &CheckerReport) -> Suite {
     }
 }
 
-/// The streams on which a checker was right in the baseline.
-fn broken<'r>(
-    baseline: Option<&'r BaselineReport>,
-    checker: &str,
-) -> impl Iterator<Item = &'r AnswerChange> {
-    let of = baseline.and_then(|baseline| {
-        baseline
-            .checkers
-            .iter()
-            .find(|change| change.checker == checker)
-    });
-    of.into_iter().flat_map(|change| &change.broken_streams)
+fn name_of(stream: &Named<'_>) -> String {
+    let [corpus, id] = [stream.corpus, stream.id].map(|name| visible(name, NAME));
+    format!("{corpus} {id}")
 }
 
 /// Whether wrong streams explain the value of a metric.
@@ -232,17 +206,8 @@ fn requirement(verdict: &Verdict, wrong: &str) -> Case {
 }
 
 /// What a checker answered on a stream, and the command that shows more.
-fn of_wrong(checker: &str, stream: &WrongStream) -> String {
-    let at = match (stream.events, stream.chars) {
-        (Some(events), Some(chars)) => format!(" at event {events}, after {}", characters(chars)),
-        _ => String::new(),
-    };
-    let reason = visible(&stream.reason, MESSAGE);
-    format!(
-        "{} {}: {}{at} ({reason}); {}",
-        visible(&stream.corpus, NAME),
-        visible(&stream.id, NAME),
-        stream.answer.name(),
-        explain(&stream.corpus, &stream.id, checker)
-    )
+fn of_wrong(checker: &str, stream: &Named<'_>) -> String {
+    let Named { answer, reason, .. } = stream;
+    let command = explain(stream.corpus, stream.id, checker);
+    format!("{}: {answer} ({reason}); {command}", name_of(stream))
 }

@@ -72,10 +72,10 @@ pub fn markdown(report: &Report, by: &[Dimension]) -> String {
         );
     }
     for by in by {
-        let (mut sheet, left_out) =
-            sheet::groups(report, *by, 0..report.checkers.len(), NAME, NAME);
-        let more = left_out + sheet.rows.len().saturating_sub(GROUPS);
-        sheet.rows.truncate(GROUPS);
+        let (mut groups, left_out) = sheet::differing(report, *by);
+        let more = left_out + groups.len().saturating_sub(GROUPS);
+        groups.truncate(GROUPS);
+        let sheet = sheet::groups(report, *by, &groups, 0..report.checkers.len(), [NAME; 2]);
         if !sheet.rows.is_empty() {
             details(
                 &mut out,

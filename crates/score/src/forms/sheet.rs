@@ -1,11 +1,12 @@
 //! The tables of a report, whatever draws them.
 
-use super::number::{coefficient, count, maybe_count, milliseconds, percent};
+use super::words::{count, metric, percent};
 use crate::group::Dimension;
 use crate::metrics::{Metrics, Value};
 use crate::report::{CheckerReport, GroupChecker, GroupReport, Report};
 use crate::statistics::Interval;
 use crate::visible_ends;
+use std::ops::Range;
 
 /// Rows of a table. The first column has names; the others have numbers and are drawn flush right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,77 +18,60 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    fn new(head: &[&str]) -> Self {
+    /// A table without rows.
+    pub fn new(head: &[&str]) -> Self {
         Self {
             head: head.iter().map(|&word| word.to_owned()).collect(),
             rows: Vec::new(),
         }
     }
+
+    /// Adds a row: its name, and the values of metrics.
+    fn add(&mut self, name: String, metrics: &Metrics, columns: &[&str]) {
+        let cells = columns.iter().map(|name| metric(metrics, name));
+        self.rows.push([name].into_iter().chain(cells).collect());
+    }
 }
 
 /// A name for a cell, of at most `limit` characters.
 pub fn name(name: &str, limit: usize) -> String {
-    if name.is_empty() {
-        "(empty)".to_owned()
-    } else {
-        visible_ends(name, limit)
+    match name {
+        "" => "(empty)".to_owned(),
+        _ => visible_ends(name, limit),
     }
 }
 
 /// One row for each checker. `limit` is the most characters of a name.
 pub fn summary(report: &Report, limit: usize) -> Sheet {
-    let mut sheet = Sheet::new(&[
-        "checker",
-        "recall",
-        "95 %",
-        "precision",
-        "undecided",
-        "waited",
-        "p50",
-        "p90",
-    ]);
+    let columns = ["recall", "precision", "undecided", "waited"];
+    let mut sheet = Sheet::new(&["checker", "recall", "precision", "undecided", "waited"]);
     for checker in &report.checkers {
-        let number = |metric: &str| checker.number(metric);
-        sheet.rows.push(vec![
-            name(&checker.name, limit),
-            percent(number("recall")),
-            range(checker.intervals.get("recall")),
-            percent(number("precision")),
-            cell(&checker.metrics, "undecided"),
-            percent(number("waited")),
-            short(&checker.metrics, "decision.chars.p50"),
-            short(&checker.metrics, "decision.chars.p90"),
-        ]);
+        sheet.add(name(&checker.name, limit), &checker.metrics, &columns);
+    }
+    sheet.head.insert(2, "95 %".to_owned());
+    sheet.head.extend(["p50", "p90"].map(str::to_owned));
+    for (row, checker) in sheet.rows.iter_mut().zip(&report.checkers) {
+        row.insert(2, range(checker.intervals.get("recall")));
+        let places = ["decision.chars.p50", "decision.chars.p90"];
+        row.extend(places.map(|metric| short(&checker.metrics, metric)));
     }
     sheet
 }
 
 /// The confusion matrix of a checker.
 pub fn confusion(checker: &CheckerReport) -> Sheet {
-    let counts = checker.confusion;
     let mut sheet = Sheet::new(&["", "yes", "no", "undecided"]);
-    let rows = [
-        (
-            "calls a tool",
-            counts.true_positives,
-            counts.false_negatives,
-            counts.undecided_calls,
-        ),
-        (
-            "calls no tool",
-            counts.false_positives,
-            counts.true_negatives,
-            counts.undecided_others,
-        ),
-    ];
-    sheet.rows = rows
-        .into_iter()
-        .map(|(name, yes, no, undecided)| {
-            vec![name.to_owned(), count(yes), count(no), count(undecided)]
-        })
-        .collect();
+    for (name, counts) in checker.confusion.rows() {
+        let cells = counts.map(count).into_iter();
+        sheet
+            .rows
+            .push([name.to_owned()].into_iter().chain(cells).collect());
+    }
     sheet
 }
+
+/// The quantiles that a report shows.
+const QUANTILES: [&str; 4] = ["p50", "p90", "p99", "max"];
 
 /// Where a checker decided, and how late it was.
 pub fn places(checker: &CheckerReport) -> Sheet {
@@ -99,19 +83,15 @@ pub fn places(checker: &CheckerReport) -> Sheet {
             ("bytes", "bytes"),
             ("ms", "time"),
         ] {
-            let metric = |quantile: &str| format!("{kind}.{unit}.{quantile}");
+            let columns = QUANTILES.map(|quantile| format!("{kind}.{unit}.{quantile}"));
             // A yes at the first event of a call has a row of zeros for each unit; one says it.
-            let is_at_call =
-                kind == "late" && unit != "events" && checker.number(&metric("max")) == Some(0.0);
-            if is_at_call || checker.number(&metric("max")).is_none() {
-                continue;
+            match checker.number(&columns[3]) {
+                None => continue,
+                Some(0.0) if kind == "late" && unit != "events" => continue,
+                Some(_) => {}
             }
-            let mut row = vec![format!("{words}, {name}")];
-            row.extend(
-                ["p50", "p90", "p99", "max"]
-                    .map(|quantile| cell(&checker.metrics, &metric(quantile))),
-            );
-            sheet.rows.push(row);
+            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+            sheet.add(format!("{words}, {name}"), &checker.metrics, &columns);
         }
     }
     sheet
@@ -120,66 +100,57 @@ pub fn places(checker: &CheckerReport) -> Sheet {
 /// The shares of a checker with their intervals.
 pub fn shares(checker: &CheckerReport) -> Sheet {
     let mut sheet = Sheet::new(&["", "share", "95 %"]);
-    let row = |metric: &str| {
-        let share = percent(checker.number(metric));
-        vec![
-            metric.to_owned(),
-            share,
-            range(checker.intervals.get(metric)),
-        ]
-    };
-    sheet.rows = ["recall", "precision", "accuracy"].map(row).to_vec();
+    for share in ["recall", "precision", "accuracy"] {
+        let value = metric(&checker.metrics, share);
+        let interval = range(checker.intervals.get(share));
+        sheet.rows.push(vec![share.to_owned(), value, interval]);
+    }
     sheet
 }
 
 /// Metrics that are one number each, as a sentence.
 pub fn scores(checker: &CheckerReport) -> String {
-    let number = |metric: &str| checker.number(metric);
+    let [f1, mcc, waited, stream, revised, split] =
+        ["f1", "mcc", "waited", "waited.stream", "revised", "split"]
+            .map(|name| metric(&checker.metrics, name));
     format!(
-        "F1 {}, MCC {}, waited {} ({} a stream), revised {}, split {}",
-        percent(number("f1")),
-        coefficient(number("mcc")),
-        percent(number("waited")),
-        percent(number("waited.stream")),
-        cell(&checker.metrics, "revised"),
-        cell(&checker.metrics, "split"),
+        "F1 {f1}, MCC {mcc}, waited {waited} ({stream} a stream), revised {revised}, split {split}"
     )
 }
 
 /// What is known of the streams, whatever the checkers answered, as sentences.
 pub fn streams(report: &Report) -> Vec<String> {
-    let cell = |metric: &str| cell(&report.streams, metric);
-    let number = |metric: &str| report.streams.get(metric).and_then(Value::number);
-    let is_one = |metric: &str| number(metric) == Some(1.0);
-    let (noun, verb) = (
-        if is_one("streams") {
-            "stream"
-        } else {
-            "streams"
-        },
-        if is_one("calls") { "calls" } else { "call" },
-    );
-    let mut lines = vec![format!(
-        "{} {}, {} of them {} a tool.",
-        cell("streams"),
-        noun,
-        cell("calls"),
-        verb
-    )];
+    let cell = |name: &str| metric(&report.streams, name);
+    let number = |name: &str| report.streams.get(name).and_then(Value::number);
+    let noun = if number("streams") == Some(1.0) {
+        "stream"
+    } else {
+        "streams"
+    };
+    let verb = if number("calls") == Some(1.0) {
+        "calls"
+    } else {
+        "call"
+    };
+    let (all, calling) = (cell("streams"), cell("calls"));
+    let mut lines = vec![format!("{all} {noun}, {calling} of them {verb} a tool.")];
     if number("calls.expected") != Some(0.0) {
+        let [expected, read, exact, in_order, repaired, incomplete] = [
+            "expected",
+            "read",
+            "exact",
+            "in_order",
+            "repaired",
+            "incomplete",
+        ]
+        .map(|name| cell(&format!("calls.{name}")));
         lines.push(format!(
-            "Calls: {} expected, {} read, {} exact; lists in order {}; {} repaired, {} incomplete.",
-            cell("calls.expected"),
-            cell("calls.read"),
-            percent(number("calls.exact")),
-            percent(number("calls.in_order")),
-            cell("calls.repaired"),
-            cell("calls.incomplete"),
+            "Calls: {expected} expected, {read} read, {exact} exact; lists in order {in_order}; {repaired} repaired, \
+             {incomplete} incomplete."
         ));
     }
     if number("saved.ms.max").is_some() {
-        let [p50, p90, p99] =
-            ["p50", "p90", "p99"].map(|quantile| cell(&format!("saved.ms.{quantile}")));
+        let [p50, p90, p99, _] = QUANTILES.map(|quantile| cell(&format!("saved.ms.{quantile}")));
         lines.push(format!(
             "Tools that start at their call save {p50} (p50), {p90} (p90), {p99} (p99)."
         ));
@@ -195,42 +166,45 @@ pub fn streams(report: &Report) -> Vec<String> {
     lines
 }
 
-/// The groups of a dimension in which checkers differ, or a single checker is wrong: for each its
-/// streams, its calls, and the recall of each checker of `range` with the number of its false
-/// yeses. Also how many groups are left out. `limit` and `checker_limit` are the most characters of
-/// the names of groups and of checkers.
+/// The groups of a dimension in which checkers differ, or a single checker is wrong, and how many
+/// others there are.
+pub fn differing(report: &Report, by: Dimension) -> (Vec<&GroupReport>, usize) {
+    let (shown, others): (Vec<_>, Vec<_>) = report.groups_by(by).partition(|group| is_shown(group));
+    (shown, others.len())
+}
+
+/// A row for each group: its streams, its calls, and the recall of each checker of `range` with the
+/// number of its false yeses. `limits` are the most characters of the names of groups and of
+/// checkers.
 pub fn groups(
     report: &Report,
     by: Dimension,
-    range: std::ops::Range<usize>,
-    limit: usize,
-    checker_limit: usize,
-) -> (Sheet, usize) {
+    groups: &[&GroupReport],
+    range: Range<usize>,
+    limits: [usize; 2],
+) -> Sheet {
     let mut sheet = Sheet::new(&[by.name(), "streams", "calls"]);
+    let checkers = &report.checkers[range.clone()];
     sheet.head.extend(
-        report.checkers[range.clone()]
+        checkers
             .iter()
-            .map(|checker| name(&checker.name, checker_limit)),
+            .map(|checker| name(&checker.name, limits[1])),
     );
-    let mut left_out = 0;
-    for group in report.groups_by(by) {
-        if !is_shown(group) {
-            left_out += 1;
-            continue;
+    for group in groups {
+        sheet.add(
+            name(&group.name, limits[0]),
+            &group.streams,
+            &["streams", "calls"],
+        );
+        if let Some(row) = sheet.rows.last_mut() {
+            row.extend(group.checkers[range.clone()].iter().map(recall));
         }
-        let mut row = vec![
-            name(&group.name, limit),
-            cell(&group.streams, "streams"),
-            cell(&group.streams, "calls"),
-        ];
-        row.extend(group.checkers[range.clone()].iter().map(recall));
-        sheet.rows.push(row);
     }
-    (sheet, left_out)
+    sheet
 }
 
 fn recall(checker: &GroupChecker) -> String {
-    let recall = percent(checker.metrics.get("recall").and_then(Value::number));
+    let recall = metric(&checker.metrics, "recall");
     match checker.metrics.get("false_positives") {
         Some(Value::Count(false_yes)) if false_yes > 0 => format!("{recall} +{}", count(false_yes)),
         _ => recall,
@@ -238,42 +212,35 @@ fn recall(checker: &GroupChecker) -> String {
 }
 
 fn is_shown(group: &GroupReport) -> bool {
-    let cells = |checker: &GroupChecker| {
-        ["true_positives", "false_positives", "undecided"].map(|metric| checker.metrics.get(metric))
-    };
+    let cells =
+        |checker: &GroupChecker, names: [&str; 3]| names.map(|metric| checker.metrics.get(metric));
     match &group.checkers[..] {
         [] => false,
         [single] => {
-            let wrong = ["false_negatives", "false_positives", "undecided"]
-                .map(|metric| single.metrics.get(metric));
+            let wrong = cells(single, ["false_negatives", "false_positives", "undecided"]);
             wrong.iter().any(|count| *count != Some(Value::Count(0)))
         }
-        [first, rest @ ..] => rest.iter().any(|checker| cells(checker) != cells(first)),
-    }
-}
-
-/// A metric for people: a count, or a time.
-fn cell(metrics: &Metrics, metric: &str) -> String {
-    match metrics.get(metric) {
-        Some(Value::Real(real)) => milliseconds(Some(real)),
-        Some(Value::Count(number)) => count(number),
-        _ => maybe_count(None),
+        [first, rest @ ..] => {
+            let answers = ["true_positives", "false_positives", "undecided"];
+            rest.iter()
+                .any(|checker| cells(checker, answers) != cells(first, answers))
+        }
     }
 }
 
 /// A count in at most six characters.
-fn short(metrics: &Metrics, metric: &str) -> String {
-    match metrics.get(metric) {
+fn short(metrics: &Metrics, name: &str) -> String {
+    match metrics.get(name) {
         Some(Value::Count(number)) if number >= 10_000_000 => {
             format!("{}M", count(number / 1_000_000))
         }
         Some(Value::Count(number)) if number >= 100_000 => format!("{}k", count(number / 1_000)),
-        _ => cell(metrics, metric),
+        _ => metric(metrics, name),
     }
 }
 
 /// An interval of shares: `85.2–90.1 %`.
-fn range(interval: Option<&Interval>) -> String {
+pub fn range(interval: Option<&Interval>) -> String {
     let Some(interval) = interval else {
         return "–".to_owned();
     };

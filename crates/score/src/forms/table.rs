@@ -195,6 +195,10 @@ impl Page {
     }
 
     fn groups(&mut self, report: &Report, by: Dimension) {
+        let (groups, left_out) = sheet::differing(report, by);
+        if groups.is_empty() {
+            return;
+        }
         let per_table = (self.width.saturating_sub(GROUP) / GROUP_CHECKER).max(1);
         let mut start = 0;
         while start < report.checkers.len() {
@@ -203,12 +207,9 @@ impl Page {
                 .width
                 .saturating_sub(GROUP_COUNTS + GROUP_CHECKER * (end - start))
                 .max(GROUP - GROUP_COUNTS);
-            let (sheet, left_out) =
-                sheet::groups(report, by, start..end, name, GROUP_CHECKER - GAP);
+            let limits = [name, GROUP_CHECKER - GAP];
+            let sheet = sheet::groups(report, by, &groups, start..end, limits);
             start = end;
-            if sheet.rows.is_empty() {
-                continue;
-            }
             self.heading(&format!("by {by}: recall, and +N for N false yeses"));
             self.sheet(&sheet, 2);
             if left_out > 0 {

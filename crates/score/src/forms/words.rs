@@ -1,21 +1,104 @@
-//! The sentences of a report that the forms share.
+//! The numbers, names and sentences of a report that the forms share.
 
-use super::number::{characters, count};
 use crate::baseline::{AnswerChange, BaselineReport, CheckerChange};
+use crate::metrics::{Metrics, Value};
 use crate::report::CheckerReport;
 use crate::visible;
 use crate::wrong::WrongStream;
 
-/// Characters of a name in a sentence.
-const NAME: usize = 100;
+/// What is written for a value that is not defined, such as the precision of a checker that never
+/// answers yes.
+const UNDEFINED: &str = "–";
+
+/// `1234567` as `1,234,567`.
+pub fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A share as percent with one digit: `93.1 %`. A share that is close to a whole, or to nothing,
+/// but is not, gets as many digits as show that.
+pub fn percent(share: Option<f64>) -> String {
+    let Some(share) = share.filter(|share| (share * 100.0).is_finite()) else {
+        return UNDEFINED.to_owned();
+    };
+    let percent = share * 100.0;
+    for digits in 1..5 {
+        let text = format!("{percent:.digits$}");
+        let is_false = (share < 1.0 && text.starts_with("100."))
+            || (share > 0.0 && text.trim_start_matches(['0', '.']).is_empty());
+        if !is_false {
+            return format!("{text}\u{a0}%");
+        }
+    }
+    // Closer than any digit that people read.
+    if share < 0.5 {
+        "< 0.0001\u{a0}%".to_owned()
+    } else {
+        "> 99.9999\u{a0}%".to_owned()
+    }
+}
+
+/// A number from -1 to 1 with three digits.
+fn coefficient(value: Option<f64>) -> String {
+    match value.filter(|value| value.is_finite()) {
+        Some(value) => format!("{value:.3}").replace('-', "\u{2212}"),
+        None => UNDEFINED.to_owned(),
+    }
+}
+
+/// Milliseconds: `0.4 ms`, `12 ms`, `1.5 s`.
+fn milliseconds(ms: Option<f64>) -> String {
+    match ms.filter(|ms| ms.is_finite()) {
+        Some(ms) if ms >= 1_000.0 => format!("{:.1}\u{a0}s", ms / 1_000.0),
+        Some(ms) if ms >= 10.0 || ms == 0.0 => format!("{ms:.0}\u{a0}ms"),
+        Some(ms) => format!("{ms:.1}\u{a0}ms"),
+        None => UNDEFINED.to_owned(),
+    }
+}
+
+/// The value of a metric for people, by what it is: a share, a time, a count. A dash where it is not
+/// defined.
+pub fn metric(metrics: &Metrics, name: &str) -> String {
+    let value = metrics.get(name);
+    let number = value.and_then(Value::number);
+    match name {
+        "accuracy" | "precision" | "recall" | "f1" | "waited" | "waited.stream" | "calls.exact"
+        | "calls.in_order" => percent(number),
+        "mcc" => coefficient(number),
+        _ if name.contains(".ms.") => milliseconds(number),
+        _ => match value {
+            Some(Value::Count(number)) => count(number),
+            _ => UNDEFINED.to_owned(),
+        },
+    }
+}
+
+/// Characters of a name.
+const NAME: usize = 80;
 /// Characters of a reason.
-const REASON: usize = 200;
+pub const REASON: usize = 200;
+
+/// A name of a checker, a model, a stream or a group. Its hidden characters are written out.
+pub fn plain_name(name: &str) -> String {
+    match name {
+        "" => "(empty)".to_owned(),
+        _ => visible(name, NAME),
+    }
+}
 
 /// A stream that was named, and what the checker answered.
 pub struct Named<'r> {
-    /// The index that names it, and its id.
+    /// The index that names it.
     pub corpus: &'r str,
-    /// See `corpus`.
+    /// Its id there.
     pub id: &'r str,
     /// The answer and where it was given.
     pub answer: String,
@@ -23,42 +106,31 @@ pub struct Named<'r> {
     pub reason: String,
 }
 
-/// The wrong streams of a checker by kind: the name of the kind, how many there are, and the first
-/// of them.
-pub fn wrong(checker: &CheckerReport) -> [(&'static str, u64, Vec<Named<'_>>); 2] {
+/// Streams of one kind: the name of the kind, how many there are, and the first of them.
+pub type NamedStreams<'r> = (&'static str, u64, Vec<Named<'r>>);
+
+/// The wrong streams of a checker.
+pub fn wrong(checker: &CheckerReport) -> [NamedStreams<'_>; 2] {
     let counts = checker.confusion;
-    let missed = counts
-        .false_negatives
-        .saturating_add(counts.undecided_calls);
+    let missed = checker.missed.iter().map(of_wrong).collect();
+    let false_yes = checker.false_yes.iter().map(of_wrong).collect();
     [
-        (
-            "missed",
-            missed,
-            checker.missed.iter().map(of_wrong).collect(),
-        ),
-        (
-            "false yes",
-            counts.false_positives,
-            checker.false_yes.iter().map(of_wrong).collect(),
-        ),
+        ("missed", counts.missed(), missed),
+        ("false yes", counts.false_positives, false_yes),
     ]
 }
 
 fn of_wrong(stream: &WrongStream) -> Named<'_> {
-    let at = match (stream.events, stream.chars) {
-        (Some(events), Some(chars)) => format!(", event {}, {}", count(events), characters(chars)),
-        _ => String::new(),
-    };
-    let (corpus, id, reason) = (
-        &*stream.corpus,
-        &*stream.id,
-        visible(&stream.reason, REASON),
-    );
+    let mut answer = stream.answer.name().to_owned();
+    if let (Some(events), Some(chars)) = (stream.events, stream.chars) {
+        let s = if chars == 1 { "" } else { "s" };
+        answer += &format!(", event {}, {} character{s}", count(events), count(chars));
+    }
     Named {
-        corpus,
-        id,
-        answer: format!("{}{at}", stream.answer.name()),
-        reason,
+        corpus: &stream.corpus,
+        id: &stream.id,
+        answer,
+        reason: visible(&stream.reason, REASON),
     }
 }
 
@@ -80,27 +152,20 @@ pub fn change(change: &CheckerChange) -> String {
 }
 
 /// The streams whose answer changed.
-pub fn changed(change: &CheckerChange) -> [(&'static str, u64, Vec<Named<'_>>); 2] {
+pub fn changed(change: &CheckerChange) -> [NamedStreams<'_>; 2] {
+    let broken = change.broken_streams.iter().map(of_change).collect();
+    let fixed = change.fixed_streams.iter().map(of_change).collect();
     [
-        (
-            "broken",
-            change.broken,
-            change.broken_streams.iter().map(of_change).collect(),
-        ),
-        (
-            "fixed",
-            change.fixed,
-            change.fixed_streams.iter().map(of_change).collect(),
-        ),
+        ("broken", change.broken, broken),
+        ("fixed", change.fixed, fixed),
     ]
 }
 
 fn of_change(change: &AnswerChange) -> Named<'_> {
-    let answer = format!("was {}, is {}", change.was.name(), change.is.name());
     Named {
         corpus: &change.corpus,
         id: &change.id,
-        answer,
+        answer: format!("was {}, is {}", change.was.name(), change.is.name()),
         reason: visible(&change.reason, REASON),
     }
 }
@@ -125,20 +190,70 @@ pub fn baseline(baseline: &BaselineReport) -> String {
 pub fn regressions(baseline: &BaselineReport) -> Vec<String> {
     let mut lines = Vec::new();
     for worse in baseline.checkers.iter().filter(|change| change.broken > 0) {
-        let checker = visible(&worse.checker, NAME);
-        lines.push(format!(
-            "{checker}: compared with the baseline {}",
-            change(worse)
-        ));
+        let checker = plain_name(&worse.checker);
+        let what = change(worse);
+        lines.push(format!("{checker}: compared with the baseline {what}"));
         lines.extend(worse.broken_streams.iter().map(|stream| {
-            let [corpus, id] = [&stream.corpus, &stream.id].map(|name| visible(name, NAME));
-            let reason = visible(&stream.reason, REASON);
-            format!(
-                "{checker}: {corpus} {id} was {}, is {}: {reason}",
-                stream.was.name(),
-                stream.is.name()
-            )
+            let [corpus, id] = [&stream.corpus, &stream.id].map(|name| plain_name(name));
+            let Named { answer, reason, .. } = of_change(stream);
+            format!("{checker}: {corpus} {id} {answer}: {reason}")
         }));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_groups_of_three() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+            (u64::MAX, "18,446,744,073,709,551,615"),
+        ] {
+            assert_eq!(count(number), text);
+        }
+    }
+
+    #[test]
+    fn a_share_that_is_not_whole_never_reads_as_whole() {
+        for (share, text) in [
+            (Some(1.0), "100.0\u{a0}%"),
+            (Some(0.9996), "99.96\u{a0}%"),
+            (Some(0.99999), "99.999\u{a0}%"),
+            (Some(1.0 - 1e-9), "> 99.9999\u{a0}%"),
+            (Some(0.0), "0.0\u{a0}%"),
+            (Some(0.0001), "0.01\u{a0}%"),
+            (Some(1e-9), "< 0.0001\u{a0}%"),
+            (Some(0.871), "87.1\u{a0}%"),
+            (None, "–"),
+            (Some(f64::NAN), "–"),
+        ] {
+            assert_eq!(percent(share), text, "{share:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_undefined_is_a_dash() {
+        assert_eq!(
+            [
+                coefficient(None),
+                metric(&Metrics::default(), "streams"),
+                milliseconds(Some(f64::INFINITY))
+            ],
+            ["–", "–", "–"]
+        );
+        assert_eq!(
+            [
+                coefficient(Some(-0.25)),
+                milliseconds(Some(0.42)),
+                milliseconds(Some(1_540.0))
+            ],
+            ["−0.250", "0.4\u{a0}ms", "1.5\u{a0}s"]
+        );
+    }
 }

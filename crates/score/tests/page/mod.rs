@@ -144,7 +144,7 @@ const ELEMENTS: [&str; 42] = [
     "circle",
 ];
 /// Attributes of a page. None of them takes an address or a script.
-const ATTRIBUTES: [&str; 40] = [
+const ATTRIBUTES: [&str; 27] = [
     "lang",
     "charset",
     "http-equiv",
@@ -152,7 +152,6 @@ const ATTRIBUTES: [&str; 40] = [
     "name",
     "class",
     "scope",
-    "colspan",
     "style",
     "open",
     "id",
@@ -170,21 +169,9 @@ const ATTRIBUTES: [&str; 40] = [
     "cx",
     "cy",
     "r",
-    "dy",
     "points",
-    "fill",
-    "stroke",
-    "stroke-width",
-    "opacity",
     "text-anchor",
-    "font-family",
-    "font-size",
-    "font-weight",
-    "font-style",
-    "transform",
     "title",
-    "dir",
-    "hidden",
 ];
 const EMPTY: [&str; 3] = ["meta", "br", "wbr"];
 

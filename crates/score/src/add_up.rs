@@ -1,0 +1,60 @@
+//! Counts that add up, field by field.
+
+use std::collections::BTreeMap;
+
+/// What adds up.
+pub trait AddUp {
+    /// Adds the counts of `other`.
+    fn add_up(&mut self, other: &Self);
+}
+
+impl AddUp for u64 {
+    fn add_up(&mut self, other: &Self) {
+        *self = self.saturating_add(*other);
+    }
+}
+
+impl AddUp for u32 {
+    fn add_up(&mut self, other: &Self) {
+        *self = self.saturating_add(*other);
+    }
+}
+
+impl<T: AddUp, const N: usize> AddUp for [T; N] {
+    fn add_up(&mut self, other: &Self) {
+        self.iter_mut()
+            .zip(other)
+            .for_each(|(mine, more)| mine.add_up(more));
+    }
+}
+
+impl<T: AddUp> AddUp for Vec<T> {
+    fn add_up(&mut self, other: &Self) {
+        self.iter_mut()
+            .zip(other)
+            .for_each(|(mine, more)| mine.add_up(more));
+    }
+}
+
+impl<K: Ord + Copy, T: AddUp + Default> AddUp for BTreeMap<K, T> {
+    fn add_up(&mut self, other: &Self) {
+        for (key, more) in other {
+            self.entry(*key).or_default().add_up(more);
+        }
+    }
+}
+
+/// Counts whose fields all add up.
+macro_rules! counts {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+        pub struct $name { $($(#[$doc])* pub $field: $type,)* }
+
+        impl AddUp for $name {
+            fn add_up(&mut self, other: &Self) {
+                $(self.$field.add_up(&other.$field);)*
+            }
+        }
+    };
+}
