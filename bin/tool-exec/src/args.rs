@@ -1,9 +1,10 @@
 //! What was typed.
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use std::time::Duration;
-use tool::{ApprovalLevel, CallAnswer, CallReference, SandboxKind};
+use tool::{ApprovalLevel, CallAnswer, CallReference, Order, SandboxKind};
 
 /// Run the tool calls of a stream, and answer them.
 ///
@@ -41,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = at_least_one)]
     pub max_calls: usize,
     /// The order of results; tool messages are always in call order
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
+    #[arg(long, value_name = "ORDER", default_value = "call", value_parser = order())]
     pub order: Order,
     /// The choice whose calls run, when the request asked for several
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -92,14 +93,17 @@ A tools file:
       \"properties\": {\"city\": {\"type\": \"string\"}}},
     \"exec\": {\"command\": [\"./weather.sh\", \"--city={city}\"], \"class\": \"read\"}}]";
 
-/// The order in which results are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Order {
-    /// As the message lists the calls
-    #[default]
-    Call,
-    /// As the calls end
-    Completion,
+/// The orders by their words, with the texts of `--help`.
+fn order() -> impl TypedValueParser<Value = Order> {
+    let word = |name: &'static str, help: &'static str| PossibleValue::new(name).help(help);
+    PossibleValuesParser::new([
+        word("call", "As the message lists the calls"),
+        word("completion", "As the calls end"),
+    ])
+    .map(|word| match &*word {
+        "call" => Order::Call,
+        _ => Order::Completion,
+    })
 }
 
 fn above_zero(text: &str) -> Result<Duration, String> {

@@ -1,7 +1,7 @@
 //! A run: the calls of the input run, or what would run is shown.
 
 use super::approve::{Asker, Terminal};
-use super::args::{Args, Order};
+use super::args::Args;
 use super::call::Runners;
 use super::command::confine::sandboxes::{ProtectedFile, standard_files};
 use super::command::confine::{Sandboxes, groups};
@@ -148,10 +148,6 @@ fn cache(args: &Args, judge: &Judge) -> anyhow::Result<Option<Cache>> {
 
 /// The settings of the plan.
 fn settings(args: &Args) -> Settings {
-    let order = match args.order {
-        Order::Call => tool::Order::Call,
-        Order::Completion => tool::Order::Completion,
-    };
     // In a dry run no call waits for another one.
     let jobs = if args.dry_run || args.list_pending {
         usize::MAX
@@ -160,16 +156,14 @@ fn settings(args: &Args) -> Settings {
     };
     // What only looks asks nobody.
     let can_ask = !args.dry_run && !args.list_pending && Terminal::is_there();
-    let (max_questions, max_repeats) =
-        (args.permissions.max_questions, args.permissions.max_repeats);
     Settings {
         jobs,
-        order,
+        order: args.order,
         choice: args.choice,
         max_calls: args.max_calls,
         can_ask,
-        max_questions,
-        max_repeats,
+        max_questions: args.permissions.max_questions,
+        max_repeats: args.permissions.max_repeats,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The secrets that nothing which this process writes may hold.
+//! Secrets to redact from all output.
 
 use client::secrets_in_url;
 use redact::{Redactor, is_secret_header};
@@ -48,14 +48,26 @@ fn in_request(http: &HttpRun) -> Vec<String> {
         let Ok(value) = text.fill(|name| std::env::var(name).ok()) else {
             continue;
         };
-        if is_named || is_secret_header(name) {
-            let (scheme, credential) = value.rsplit_once(' ').unwrap_or(("", &value));
-            if scheme.eq_ignore_ascii_case("basic") {
-                secrets.extend(redact::basic(credential));
-            }
-            secrets.push(credential.to_owned());
-        }
+        secrets.extend(in_header(name, &value, is_named));
     }
+    secrets
+}
+
+/// The secrets of a header with this value: its credential, if the header has the name of one or is
+/// filled from a variable.
+fn in_header(name: &str, value: &str, is_filled: bool) -> Vec<String> {
+    if !is_filled && !is_secret_header(name) {
+        return Vec::new();
+    }
+    let (scheme, credential) = value.rsplit_once(' ').unwrap_or(("", value));
+    let is_basic = scheme.eq_ignore_ascii_case("basic");
+    let mut secrets = vec![credential.to_owned()];
+    secrets.extend(
+        is_basic
+            .then(|| redact::basic(credential))
+            .into_iter()
+            .flatten(),
+    );
     secrets
 }
 
@@ -129,14 +141,8 @@ fn in_endpoint(server: &Server) -> Vec<String> {
     };
     let mut secrets = secrets_in_url(&endpoint.url);
     for (name, value) in &endpoint.headers {
-        if let Some((value, is_filled)) = filled(value)
-            && (is_filled || is_secret_header(name))
-        {
-            let (scheme, credential) = value.rsplit_once(' ').unwrap_or(("", &value));
-            if scheme.eq_ignore_ascii_case("basic") {
-                secrets.extend(redact::basic(credential));
-            }
-            secrets.push(credential.to_owned());
+        if let Some((value, is_filled)) = filled(value) {
+            secrets.extend(in_header(name, &value, is_filled));
         }
     }
     secrets

@@ -88,12 +88,16 @@ impl Read for Stdin {
 
 // The clock.
 
-/// Milliseconds since 1970; 0 before.
-pub fn now() -> u64 {
-    let now = SystemTime::now()
+/// The time since 1970; 0 before.
+pub fn since_1970() -> Duration {
+    SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+        .unwrap_or_default()
+}
+
+/// Milliseconds since 1970.
+pub fn now() -> u64 {
+    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }
 
 // SIGINT and SIGTERM: how many have come, and the latest.

@@ -12,7 +12,7 @@ use super::trouble::sentence;
 use super::turn::TurnDraft;
 use anyhow::{Result, anyhow, bail};
 use api::{Answer, capability_key, plain_url, questions};
-use capabilities::Capability;
+use capabilities::{Capability, LearnedFrom};
 use client::{Network, Recorder};
 use event::{Glob, Object};
 use std::cell::RefCell;
@@ -43,12 +43,39 @@ pub struct AutoSettings {
     pub is_dialect_named: bool,
 }
 
+/// What decided how the model learns of its tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FormSource {
+    /// The user's allow-list.
+    AllowList,
+    /// What was learned before.
+    Cache,
+    /// The server's own list of models.
+    ModelList,
+    /// The request that is on the tape.
+    Tape,
+    /// None of them has the model.
+    Default,
+}
+
+impl FormSource {
+    fn name(self) -> &'static str {
+        match self {
+            FormSource::AllowList => "allow-list",
+            FormSource::Cache => "cache",
+            FormSource::ModelList => "model-list",
+            FormSource::Tape => "tape",
+            FormSource::Default => "default",
+        }
+    }
+}
+
 /// How the model learns of its tools, and why.
 #[derive(Debug)]
 pub struct FormDecision {
     /// How it learns of them.
     pub form: ToolsForm,
-    source: &'static str,
+    source: FormSource,
     detail: String,
 }
 
@@ -56,7 +83,7 @@ impl FormDecision {
     /// Whether the user made the decision in the allow-list. A server's refusal does not change
     /// such a decision.
     pub fn is_firm(&self) -> bool {
-        self.source == "allow-list"
+        self.source == FormSource::AllowList
     }
 }
 
@@ -114,7 +141,7 @@ impl AutoMode<'_> {
             detail: found.detail,
         };
         if let Some(found) = self.settings.capabilities.get(&self.key()) {
-            return Ok(of(found, "cache"));
+            return Ok(of(found, FormSource::Cache));
         }
         if let Some(network) = network {
             let listed = tokio::select! {
@@ -124,7 +151,7 @@ impl AutoMode<'_> {
                 _ = host.stop() => Ok(None),
             };
             match listed {
-                Ok(Some(listed)) => return Ok(of(listed, "model-list")),
+                Ok(Some(listed)) => return Ok(of(listed, FormSource::ModelList)),
                 Err(unreachable) if must_reach => bail!(unreachable),
                 // A server that does not know the model decides nothing. A server that cannot be
                 // reached fails the turn too, and the turn reports that.
@@ -142,7 +169,7 @@ impl AutoMode<'_> {
         let allowed = self.allowed()?;
         let tag = FormDecision {
             form: self.turn.tag(),
-            source: "tape",
+            source: FormSource::Tape,
             detail: String::new(),
         };
         for decision in allowed.into_iter().chain([self.default(), tag]) {
@@ -161,7 +188,7 @@ impl AutoMode<'_> {
     pub fn refused(&self, words: &str) {
         self.learn(&Capability {
             is_native: false,
-            source: "refused".to_owned(),
+            source: LearnedFrom::Refused,
             detail: words.to_owned(),
         });
     }
@@ -177,7 +204,7 @@ impl AutoMode<'_> {
         let mut o = Object::open(&mut text);
         o.str("mode", mode)
             .maybe_str("dialect", dialect)
-            .str("source", decision.source);
+            .str("source", decision.source.name());
         o.maybe_str(
             "detail",
             Some(decision.detail.as_str()).filter(|d| !d.is_empty()),
@@ -193,7 +220,7 @@ impl AutoMode<'_> {
         let detail = "no source lists this model: the first turn tries native calls, and tags if the server refuses them";
         FormDecision {
             form: ToolsForm::Native,
-            source: "default",
+            source: FormSource::Default,
             detail: detail.to_owned(),
         }
     }
@@ -235,7 +262,7 @@ impl AutoMode<'_> {
             };
             FormDecision {
                 form,
-                source: "allow-list",
+                source: FormSource::AllowList,
                 detail: format!("{}, line {line}", path.display()),
             }
         }))
@@ -285,7 +312,7 @@ impl AutoMode<'_> {
             };
             let listed = Capability {
                 is_native,
-                source: "model-list".to_owned(),
+                source: LearnedFrom::ModelList,
                 detail,
             };
             if !self.turn.provider.route.is_local {

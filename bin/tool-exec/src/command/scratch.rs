@@ -1,6 +1,7 @@
 //! A folder for one command, empty at its start and removed at its end: its home, and its place for
 //! temporary files.
 
+use crate::stream::since_1970;
 use rustix::fs::{
     AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, chmod, openat, renameat_with, unlinkat,
 };
@@ -9,7 +10,6 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A folder that is removed, with everything in it, when this is dropped.
 #[derive(Debug)]
@@ -48,9 +48,7 @@ pub struct HomeNames {
 impl HomeNames {
     /// Names for the folders of this run.
     pub fn new() -> Self {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let now = since_1970();
         HomeNames {
             prefix: format!("tool-exec-{}-{:x}", std::process::id(), now.as_nanos()),
             next: 0,

@@ -20,7 +20,7 @@ mod start;
 mod watch;
 mod wire;
 
-pub use isolation::keep_private;
+pub use isolation::{keep_private, map_user};
 pub use messages::{Containment, Ended, InForce, Job, ProcessLimits};
 pub use start::{Control, Running, StartError, Supervisor, prepare, spare, start};
 

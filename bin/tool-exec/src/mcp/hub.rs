@@ -10,6 +10,7 @@ pub use client::{HubCall, HubClient};
 use super::pool::Pool;
 use crate::command::program::HUB;
 use crate::command::supervisor;
+use crate::stream::since_1970;
 use anyhow::Context;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -19,7 +20,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use stdio::Status;
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -144,9 +144,7 @@ impl Socket {
     /// # Errors
     /// When there is no place for it.
     pub fn open() -> anyhow::Result<Socket> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let now = since_1970();
         let name = format!("toolpipe-hub-{}-{:x}", std::process::id(), now.as_nanos());
         let places = std::env::var_os("XDG_RUNTIME_DIR")
             .map(PathBuf::from)

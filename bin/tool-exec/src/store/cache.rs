@@ -1,11 +1,12 @@
 //! Results on disk: a file for each, named by its key, that this user alone can read.
 
 use super::folder::PrivateFolder;
+use crate::stream::since_1970;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tool::{Answer, Hash, Status};
 
 /// The folder of results.
@@ -84,7 +85,7 @@ impl Cache {
             return Ok(());
         }
         let kept = KeptResult {
-            made: millis(now()),
+            made: millis(since_1970()),
             life: millis(life),
             tool_name: tool.to_owned(),
             output_bytes: answer.output_bytes,
@@ -167,20 +168,13 @@ impl KeptResult {
     /// the file that it names is there.
     fn is_valid(&self, life: Duration) -> bool {
         let file = self.output_file.as_ref();
-        let age = now().checked_sub(Duration::from_millis(self.made));
+        let age = since_1970().checked_sub(Duration::from_millis(self.made));
         age.is_some_and(|age| age <= life) && file.is_none_or(|file| Path::new(file).is_file())
     }
 }
 
 fn name(key: &Hash) -> OsString {
     format!("{}.json", tool::hex(key)).into()
-}
-
-/// The time since 1970.
-fn now() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
 }
 
 fn millis(time: Duration) -> u64 {

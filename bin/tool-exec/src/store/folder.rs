@@ -1,5 +1,6 @@
 //! A folder that this user alone can read and write: each file in it is complete, or not there.
 
+use crate::stream::since_1970;
 use anyhow::{Context, bail};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use std::cell::Cell;
@@ -10,7 +11,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How often a name for a draft is tried again, where another process has the same one.
 const TRIES: u32 = 100;
@@ -149,10 +149,7 @@ impl PrivateFolder {
         let mut tries = 0;
         loop {
             self.drafts.set(self.drafts.get() + 1);
-            let now = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_nanos();
+            let now = since_1970().as_nanos();
             let name = OsString::from(format!(
                 ".{}-{now:x}-{}",
                 std::process::id(),

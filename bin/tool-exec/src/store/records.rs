@@ -15,7 +15,9 @@ use stdio::Filter;
 pub struct Records {
     /// Holds all that goes to standard output.
     pub log: Option<Log>,
-    journal: Option<Journal>,
+    /// Holds starts and results alone: each is on disk before anything else happens, so that no call
+    /// runs twice after a crash.
+    journal: Option<AppendedFile>,
     journal_failure: Option<String>,
     /// Held until the run has ended.
     #[expect(dead_code, reason = "it is there to be dropped")]
@@ -88,7 +90,7 @@ impl Records {
         read(named.into_iter().chain(&resumed).zip(paths), history)?;
         Ok(Records {
             log: Log::new(logs),
-            journal: journal.map(Journal),
+            journal,
             journal_failure: None,
             locks,
         })
@@ -148,9 +150,10 @@ impl Records {
         let Some(journal) = &mut self.journal else {
             return true;
         };
-        let result = journal.record(payload, stream, choice);
-        let name = &journal.0.name;
-        match result {
+        let line = line_of(payload, stream, choice);
+        let written = journal.append([&line[..]].into_iter());
+        let name = &journal.name;
+        match written.and_then(|()| journal.sync()) {
             Ok(()) => true,
             Err(e) => {
                 self.journal_failure = Some(format!(
@@ -202,6 +205,14 @@ fn refuse_input(options: &Filter, written: impl Iterator<Item = FileId>) -> anyh
         );
     }
     Ok(())
+}
+
+/// An event as a line.
+fn line_of(payload: &Payload<'_>, stream: Option<&str>, choice: u32) -> Vec<u8> {
+    let mut line = Vec::new();
+    payload::line(&mut line, payload, stream, choice, None);
+    line.push(b'\n');
+    line
 }
 
 fn unreadable(path: &Path) -> String {
@@ -275,9 +286,7 @@ impl Log {
         stream: Option<&str>,
         choice: u32,
     ) -> Result<(), ()> {
-        let mut line = Vec::new();
-        payload::line(&mut line, payload, stream, choice, None);
-        line.push(b'\n');
+        let line = line_of(payload, stream, choice);
         self.inner().append(&[&line], true)
     }
 
@@ -290,31 +299,5 @@ impl Log {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// The journal: each start and each result is on disk before anything else happens, so that no call
-// runs twice after a crash.
-
-/// A file that holds starts and results alone.
-#[derive(Debug)]
-pub struct Journal(pub AppendedFile);
-
-impl Journal {
-    /// Appends the event and waits until it is on disk.
-    ///
-    /// # Errors
-    /// When the disk is full or broken: nothing may run then.
-    pub fn record(
-        &mut self,
-        payload: &Payload<'_>,
-        stream: Option<&str>,
-        choice: u32,
-    ) -> io::Result<()> {
-        let mut line = Vec::new();
-        payload::line(&mut line, payload, stream, choice, None);
-        line.push(b'\n');
-        self.0.append([&line[..]].into_iter())?;
-        self.0.sync()
     }
 }

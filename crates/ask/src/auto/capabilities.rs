@@ -20,10 +20,28 @@ pub struct Capabilities {
 pub struct Capability {
     /// Whether it takes tools in the request.
     pub is_native: bool,
-    /// How that was learned: `refused` or `model-list`.
-    pub source: String,
+    /// How that was learned.
+    pub source: LearnedFrom,
     /// The server's message that shows this.
     pub detail: String,
+}
+
+/// How it was learned whether a model takes tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LearnedFrom {
+    /// The server refused tools.
+    Refused,
+    /// The server's own list of models.
+    ModelList,
+}
+
+impl LearnedFrom {
+    fn name(self) -> &'static str {
+        match self {
+            LearnedFrom::Refused => "refused",
+            LearnedFrom::ModelList => "model-list",
+        }
+    }
 }
 
 /// How long an entry from a server's own list is valid: its models change.
@@ -45,9 +63,12 @@ impl Capabilities {
             _ => return None,
         };
         let source = text("source")?;
+        let source = [LearnedFrom::Refused, LearnedFrom::ModelList]
+            .into_iter()
+            .find(|known| known.name() == source)?;
         let learned = u64::try_from(entry.get("learned")?.i64()?).ok()?;
         let age = now()?.checked_sub(learned)?;
-        let most = if source == "model-list" {
+        let most = if source == LearnedFrom::ModelList {
             self.time_to_live.min(LISTED)
         } else {
             self.time_to_live
@@ -73,7 +94,7 @@ impl Capabilities {
             .str("api", of[1])
             .str("model", of[2]);
         o.str("mode", if known.is_native { "native" } else { "tag" })
-            .str("source", &known.source);
+            .str("source", known.source.name());
         o.str("detail", &known.detail).int("learned", now);
         o.close();
         text.push(b'\n');
@@ -115,10 +136,10 @@ mod tests {
         )
     }
 
-    fn known(is_native: bool, source: &str) -> Capability {
+    fn known(is_native: bool, source: LearnedFrom) -> Capability {
         Capability {
             is_native,
-            source: source.to_owned(),
+            source,
             detail: "HTTP 400: no \"tools\"".to_owned(),
         }
     }
@@ -126,8 +147,12 @@ mod tests {
     #[test]
     fn an_entry_is_valid_until_it_is_too_old() {
         let (folder, cache) = cache("ttl", 7 * 86400);
-        cache.put("k", ["http://h", "ollama", "m"], &known(false, "refused"));
-        assert_eq!(cache.get("k"), Some(known(false, "refused")));
+        cache.put(
+            "k",
+            ["http://h", "ollama", "m"],
+            &known(false, LearnedFrom::Refused),
+        );
+        assert_eq!(cache.get("k"), Some(known(false, LearnedFrom::Refused)));
         assert_eq!(cache.get("other"), None);
         let path = folder.join("k.json");
         let text = std::fs::read_to_string(&path).unwrap();
@@ -167,8 +192,8 @@ mod tests {
             std::fs::write(folder.join("k.json"), broken).unwrap();
             assert_eq!(cache.get("k"), None, "{broken}");
         }
-        cache.put("k", ["", "", ""], &known(true, "model-list"));
-        assert_eq!(cache.get("k"), Some(known(true, "model-list")));
+        cache.put("k", ["", "", ""], &known(true, LearnedFrom::ModelList));
+        assert_eq!(cache.get("k"), Some(known(true, LearnedFrom::ModelList)));
         assert_eq!(
             std::fs::read_dir(&folder).unwrap().count(),
             1,
@@ -176,7 +201,7 @@ mod tests {
         );
         std::fs::remove_dir_all(&folder).unwrap();
         std::fs::write(&folder, "no folder").unwrap();
-        cache.put("k", ["", "", ""], &known(true, "model-list"));
+        cache.put("k", ["", "", ""], &known(true, LearnedFrom::ModelList));
         assert_eq!(cache.get("k"), None);
         std::fs::remove_file(&folder).unwrap();
     }

@@ -4,22 +4,28 @@ use crate::canonical::{Hash, canonical, digest, hex};
 use crate::visible::is_blank;
 use event::Raw;
 use json::ToolEntry;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What a server says of one of its tools. All of it is a stranger's: the description and the
 /// schema go to the model, the annotations are hints that grant nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     /// The server's name in the tools file.
+    #[serde(skip)]
     pub server: String,
     /// The tool's name at the server.
+    #[serde(rename = "name")]
     pub tool: String,
     /// What it is for, in words for the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments, as JSON.
-    pub schema: String,
-    /// The server's annotations, as JSON.
-    pub annotations: Option<String>,
+    /// The JSON Schema of its arguments, an object.
+    #[serde(rename = "inputSchema")]
+    pub schema: Value,
+    /// The server's annotations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
 }
 
 impl Definition {
@@ -28,39 +34,33 @@ impl Definition {
     /// # Errors
     /// What is wrong with it.
     pub fn read(server: &str, tool: &Value) -> Result<Definition, String> {
-        let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
-        let name = text("name")
-            .filter(|name| !name.is_empty())
-            .ok_or("a tool without a name")?;
-        let schema = tool.get("inputSchema").filter(|schema| schema.is_object());
-        let definition = Definition {
-            server: server.to_owned(),
-            description: text("description"),
-            schema: schema
-                .ok_or_else(|| format!("the tool {name:?} has no inputSchema"))?
-                .to_string(),
-            annotations: tool
-                .get("annotations")
-                .filter(|hints| !hints.is_null())
-                .map(Value::to_string),
-            tool: name,
-        };
-        let is_readable = |text: &str| Raw::parse(text).is_ok();
-        if !is_readable(&definition.schema)
-            || !definition.annotations.as_deref().is_none_or(is_readable)
-        {
+        let name = tool["name"].as_str().filter(|name| !name.is_empty());
+        let name = name.ok_or("a tool without a name")?;
+        let definition =
+            Definition::deserialize(tool).map_err(|e| format!("the tool {name:?}: {e}"))?;
+        if !definition.schema.is_object() {
+            return Err(format!("the tool {name:?} has no inputSchema"));
+        }
+        let is_readable = |part: &Value| Raw::parse(&part.to_string()).is_ok();
+        if !is_readable(&definition.schema) || !definition.annotations.iter().all(is_readable) {
             return Err(format!(
-                "the tool {:?} has a definition that nests too deep",
-                definition.tool
+                "the tool {name:?} has a definition that nests too deep"
             ));
         }
-        Ok(definition)
+        Ok(Definition {
+            server: server.to_owned(),
+            ..definition
+        })
     }
 
     /// The digest of all that a person has to have seen: the server, the tool, the description, the
     /// schema and the annotations.
     pub fn hash(&self) -> Hash {
-        let json = |text: &str| Raw::parse(text).map(canonical).unwrap_or_default();
+        let json = |part: &Value| {
+            Raw::parse(&part.to_string())
+                .map(canonical)
+                .unwrap_or_default()
+        };
         // A missing text and an empty one differ.
         let optional =
             |text: Option<String>| text.map(|text| format!("={text}")).unwrap_or_default();
@@ -69,7 +69,7 @@ impl Definition {
             self.tool.as_bytes(),
             optional(self.description.clone()).as_bytes(),
             json(&self.schema).as_bytes(),
-            optional(self.annotations.as_deref().map(json)).as_bytes(),
+            optional(self.annotations.as_ref().map(json)).as_bytes(),
         ])
     }
 
@@ -78,7 +78,7 @@ impl Definition {
         ToolEntry {
             name: name.to_owned(),
             description: self.description.clone(),
-            parameters: Some(self.schema.clone()),
+            parameters: Some(self.schema.to_string()),
             strict: None,
             text: self.to_json().to_string(),
         }
@@ -86,29 +86,17 @@ impl Definition {
 
     /// The members of the definition, as MCP names them.
     pub fn to_json(&self) -> Value {
-        let mut all = serde_json::Map::new();
-        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-        all.insert("name".to_owned(), self.tool.clone().into());
-        if let Some(description) = &self.description {
-            all.insert("description".to_owned(), description.clone().into());
-        }
-        all.insert("inputSchema".to_owned(), json(&self.schema));
-        if let Some(annotations) = &self.annotations {
-            all.insert("annotations".to_owned(), json(annotations));
-        }
-        all.into()
+        serde_json::to_value(self).unwrap_or_default()
     }
 
     /// Whether a person who reads the definition on a screen would miss a part of it; see
     /// [`hidden`].
     pub fn has_hidden(&self) -> bool {
-        let json = |text: &str| {
-            serde_json::from_str::<Value>(text).is_ok_and(|value| any_text(&value, &hidden))
-        };
+        let has_hidden = |part: &Value| any_text(part, &hidden);
         hidden(&self.tool)
             || self.description.as_deref().is_some_and(hidden)
-            || json(&self.schema)
-            || self.annotations.as_deref().is_some_and(json)
+            || has_hidden(&self.schema)
+            || self.annotations.as_ref().is_some_and(has_hidden)
     }
 }
 

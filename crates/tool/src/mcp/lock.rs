@@ -104,6 +104,7 @@ impl Lock {
 
 /// A tool that is not as it was locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Change {
     /// The server has it, and the lock file does not.
     New(Definition),
@@ -158,7 +159,7 @@ impl Change {
         )];
         let empty = Definition {
             description: None,
-            schema: String::new(),
+            schema: Value::Null,
             annotations: None,
             ..of.clone()
         };
@@ -168,28 +169,25 @@ impl Change {
             Change::Changed { old, new } => (old, new),
         };
         let description = |of: &Definition| of.description.clone().unwrap_or_default();
-        let pretty = |json: Option<&str>| {
-            // Of a new tool each part is one line; of a changed one, the lines that differ are of
-            // interest.
-            if matches!(self, Change::New(_)) {
-                return json.map(str::to_owned).unwrap_or_default();
-            }
-            let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
-            value
-                .and_then(|value| serde_json::to_string_pretty(&value).ok())
-                .unwrap_or_default()
+        // Of a new tool each part is one line; of a changed one, the lines that differ are of
+        // interest.
+        let is_new = matches!(self, Change::New(_));
+        let shown = |part: Option<&Value>| match part {
+            None | Some(Value::Null) => String::new(),
+            Some(part) if is_new => part.to_string(),
+            Some(part) => serde_json::to_string_pretty(part).unwrap_or_default(),
         };
         for (what, old, new) in [
             ("description", description(old), description(new)),
             (
                 "inputSchema",
-                pretty(Some(&old.schema)),
-                pretty(Some(&new.schema)),
+                shown(Some(&old.schema)),
+                shown(Some(&new.schema)),
             ),
             (
                 "annotations",
-                pretty(old.annotations.as_deref()),
-                pretty(new.annotations.as_deref()),
+                shown(old.annotations.as_ref()),
+                shown(new.annotations.as_ref()),
             ),
         ] {
             if old != new {

@@ -7,6 +7,7 @@
 //! protocols.
 
 use super::Confinement;
+use crate::command::supervisor::map_user;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
     PathBeneath, RestrictSelf, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
@@ -208,17 +209,7 @@ fn enter(namespaces: CloneFlags) -> Result<(), String> {
     // The files below belong to root in a process that is not dumpable.
     set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(|e| e.to_string())?;
     unshare(CloneFlags::CLONE_NEWUSER | namespaces).map_err(|e| e.to_string())?;
-    // The same user and group inside as outside (user_namespaces(7)).
-    let map = [
-        ("setgroups", "deny".to_owned()),
-        ("uid_map", format!("{user} {user} 1")),
-        ("gid_map", format!("{group} {group} 1")),
-    ];
-    for (file, text) in map {
-        std::fs::write(format!("/proc/self/{file}"), text)
-            .map_err(|e| format!("/proc/self/{file}: {e}"))?;
-    }
-    Ok(())
+    map_user(user, group)
 }
 
 /// Gives up every capability of root. What is executed next gains none, because

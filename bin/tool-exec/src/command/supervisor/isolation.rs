@@ -29,6 +29,23 @@ pub enum Namespaces {
 #[derive(Debug)]
 pub struct Unusable;
 
+/// Gives a user and a group the same numbers inside of a new user namespace as outside
+/// (user_namespaces(7)). An ordinary user may map its group only where nobody can leave a group.
+///
+/// # Errors
+/// The file that cannot be written.
+pub fn map_user(user: u32, group: u32) -> Result<(), String> {
+    for (file, text) in [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{user} {user} 1")),
+        ("gid_map", format!("{group} {group} 1")),
+    ] {
+        let file = format!("/proc/self/{file}");
+        std::fs::write(&file, text).map_err(|e| format!("{file}: {e}"))?;
+    }
+    Ok(())
+}
+
 /// Gives the children of this process a PID namespace. Their first one is the init of it. This
 /// process must have one thread only, and must not have called [`keep_private`]:
 /// the system then gives the maps of its users to root.
@@ -43,14 +60,7 @@ pub fn enter_namespaces() -> Result<Namespaces, Unusable> {
     if unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID).is_err() {
         return Ok(Namespaces::None);
     }
-    // An ordinary user may map its group only where nobody can leave a group (user_namespaces(7)).
-    for (file, text) in [
-        ("setgroups", "deny".to_owned()),
-        ("uid_map", format!("{user} {user} 1")),
-        ("gid_map", format!("{group} {group} 1")),
-    ] {
-        std::fs::write(format!("/proc/self/{file}"), text).map_err(|_| Unusable)?;
-    }
+    map_user(user, group).map_err(|_| Unusable)?;
     // Without it the launch stage mounts nothing, and reports that.
     let _ = pass_on_mounting();
     Ok(Namespaces::UserAndPid)
