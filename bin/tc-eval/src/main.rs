@@ -10,7 +10,6 @@ mod explain;
 mod fit;
 mod label;
 mod merge;
-#[allow(dead_code, reason = "the parts that use it are being built")]
 mod read;
 mod reading;
 mod recordings;

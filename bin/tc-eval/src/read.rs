@@ -1,22 +1,16 @@
 //! Turns one recording (a body, a tape or a log of events) into its events, in this process.
 
-mod args;
 mod body;
-mod label;
 mod log;
-mod origin;
 mod settings;
 mod source;
 mod tape;
 
-pub use args::{Form, RecordingArgs};
-pub use label::api;
-pub use origin::Origin;
-pub use settings::ReadSettings;
+pub use settings::{Form, Origin, ReadSettings, RecordingArgs, api};
 
 use anyhow::{Context, Result, anyhow, bail};
 use api::{LOOKED_AT, RecordingForm};
-use origin::Take;
+use settings::Take;
 use source::Source;
 use std::path::Path;
 

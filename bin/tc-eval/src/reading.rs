@@ -39,7 +39,7 @@ impl FullReading {
         let pipe = self.open.entry(number).or_insert_with(machine);
         pipe.push(
             event,
-            &mut Out {
+            &mut EachEvent {
                 event: Some(event),
                 take,
             },
@@ -52,7 +52,7 @@ impl FullReading {
     /// Takes the end of a stream that has none of its own.
     pub fn finish(&mut self, number: u64, take: &mut TakeReading<'_>) {
         if let Some(mut pipe) = self.open.remove(&number) {
-            pipe.finish(&mut Out { event: None, take });
+            pipe.finish(&mut EachEvent { event: None, take });
         }
     }
 }
@@ -76,13 +76,15 @@ fn machine(
     }))
 }
 
-struct Out<'o, 'e, 't> {
-    /// The event at hand.
-    event: Option<&'o Event<'e>>,
-    take: &'o mut TakeReading<'t>,
+/// A sink that hands on what a machine passes and writes, as events.
+pub struct EachEvent<'o, 'e, 't> {
+    /// The event at hand; `None` at the end of the stream.
+    pub event: Option<&'o Event<'e>>,
+    /// Takes the events.
+    pub take: &'o mut TakeReading<'t>,
 }
 
-impl Sink for Out<'_, '_, '_> {
+impl Sink for EachEvent<'_, '_, '_> {
     fn pass(&mut self) {
         if let Some(event) = self.event {
             (self.take)(event, true);

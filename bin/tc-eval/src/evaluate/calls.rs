@@ -1,9 +1,10 @@
 //! The calls of a stream as a pipeline reads them, and how they compare with those of the label.
 
+use crate::reading::EachEvent;
 use accumulate::{Accumulate, Options};
 use detect::Checker;
 use event::payload::{Retract, StreamStart, ToolCall};
-use event::{Event, Kind, Machine, Payload, Raw, Sink};
+use event::{Event, Kind, Machine, Payload, Raw};
 use score::{CallCounts, LabelledCall, Place};
 use std::rc::Rc;
 use tag::Tag;
@@ -66,35 +67,34 @@ impl CallReader {
         if event.choice() != 0 {
             return;
         }
-        match &mut self.tag {
+        let CallReader { tag, reading } = self;
+        match tag {
             Some(tag) => tag.push(
                 event,
-                &mut Parsed {
-                    reading: &mut self.reading,
+                &mut EachEvent {
                     event: Some(event),
-                    place,
+                    take: &mut |event, _| reading.push(event, place),
                 },
             ),
-            None => self.reading.push(event, place),
+            None => reading.push(event, place),
         }
     }
 
     /// Takes the end of a stream without a `stream_end`.
     pub fn finish(&mut self, place: Place) {
-        if let Some(tag) = &mut self.tag {
-            tag.finish(&mut Parsed {
-                reading: &mut self.reading,
+        let CallReader { tag, reading } = self;
+        if let Some(tag) = tag {
+            tag.finish(&mut EachEvent {
                 event: None,
-                place,
+                take: &mut |event, _| reading.push(event, place),
             });
         }
         let Reading {
             accumulate, found, ..
-        } = &mut self.reading;
-        accumulate.finish(&mut Collected {
-            found,
+        } = reading;
+        accumulate.finish(&mut EachEvent {
             event: None,
-            place,
+            take: &mut |event, _| found.take(event, place),
         });
     }
 
@@ -141,6 +141,9 @@ impl CallReader {
 
 impl Reading {
     fn push(&mut self, event: &Event<'_>, place: Place) {
+        if event.choice() != 0 {
+            return;
+        }
         match event.kind() {
             // Text changes no call, and a machine that gets none keeps none.
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => return,
@@ -160,66 +163,28 @@ impl Reading {
         let start = start.map(Payload::from);
         let start = start.as_ref().map(|start| Event::of(start, None, 0, None));
         let event = start.as_ref().unwrap_or(event);
-        self.accumulate.push(
+        let Reading {
+            accumulate, found, ..
+        } = self;
+        accumulate.push(
             event,
-            &mut Collected {
-                found: &mut self.found,
+            &mut EachEvent {
                 event: Some(event),
-                place,
+                take: &mut |event, _| found.take(event, place),
             },
         );
     }
 }
 
-/// The sink of `tag-parse`: hands its events to the reading.
-struct Parsed<'p> {
-    reading: &'p mut Reading,
-    event: Option<&'p Event<'p>>,
-    place: Place,
-}
-
-impl Sink for Parsed<'_> {
-    fn pass(&mut self) {
-        if let Some(event) = self.event {
-            self.reading.push(event, self.place);
-        }
-    }
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        if choice == 0 {
-            self.reading
-                .push(&Event::of(payload, None, choice, None), self.place);
-        }
-    }
-}
-
-/// The sink of the accumulator: collects calls.
-struct Collected<'c> {
-    found: &'c mut Found,
-    event: Option<&'c Event<'c>>,
-    place: Place,
-}
-
-impl Sink for Collected<'_> {
-    fn pass(&mut self) {
-        let Some(event) = self.event else { return };
-        match event.kind() {
-            Kind::ToolCall => self.found.call(&ToolCall::read(event), self.place),
-            Kind::Retract => self.found.retract(&Retract::read(event)),
-            _ => {}
-        }
-    }
-
-    fn write(&mut self, _: u32, payload: &Payload<'_>) {
-        match payload {
-            Payload::ToolCall(call) => self.found.call(call, self.place),
-            Payload::Retract(retract) => self.found.retract(retract),
-            _ => {}
-        }
-    }
-}
-
 impl Found {
+    fn take(&mut self, event: &Event<'_>, place: Place) {
+        match event.kind() {
+            Kind::ToolCall => self.call(&ToolCall::read(event), place),
+            Kind::Retract => self.retract(&Retract::read(event)),
+            _ => {}
+        }
+    }
+
     fn call(&mut self, call: &ToolCall<'_>, place: Place) {
         let code = call.error.map(|error| error.code.str());
         // Of a log: arguments that another run has refused, although they are whole.

@@ -6,12 +6,13 @@ use super::judge::Judge;
 use super::resplit::Resplit;
 use crate::corpus::Entry;
 use crate::read::{Origin, ReadSettings, each_event_of_file};
+use crate::reading::EachEvent;
 use crate::split::Split;
 use anyhow::{Result, anyhow, bail};
 use detect::auto::Table;
 use detect::{Answers, CallFilter, Checkers, Detect, Settings};
 use event::payload::{ContentDelta, RefusalDelta, StreamStart};
-use event::{Event, Kind, Machine, Payload, Sink, Text};
+use event::{Event, Kind, Machine, Text};
 use score::{Measured, Outcome, Place};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -264,13 +265,12 @@ impl OpenStream {
         match tag {
             Some(tag) => tag.push(
                 event,
-                &mut Fan {
-                    asked,
+                &mut EachEvent {
                     event: Some(event),
-                    place: *place,
+                    take: &mut |event, _| show(asked, event, *place),
                 },
             ),
-            None => asked.iter_mut().for_each(|asked| asked.push(event, *place)),
+            None => show(asked, event, *place),
         }
         if let Some(calls) = calls {
             calls.push(event, *place);
@@ -298,10 +298,10 @@ impl OpenStream {
         let end = self.place;
         if !self.has_ended {
             if let Some(tag) = &mut self.tag {
-                tag.finish(&mut Fan {
-                    asked: &mut self.asked,
+                let asked = &mut self.asked;
+                tag.finish(&mut EachEvent {
                     event: None,
-                    place: end,
+                    take: &mut |event, _| show(asked, event, end),
                 });
             }
             if let Some(calls) = &mut self.calls {
@@ -323,28 +323,9 @@ impl OpenStream {
     }
 }
 
-/// The sink of `tag-parse`: shows its events to all checkers.
-struct Fan<'f> {
-    asked: &'f mut [Asked],
-    event: Option<&'f Event<'f>>,
-    place: Place,
-}
-
-impl Sink for Fan<'_> {
-    fn pass(&mut self) {
-        if let Some(event) = self.event {
-            self.asked
-                .iter_mut()
-                .for_each(|asked| asked.push(event, self.place));
-        }
-    }
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        let event = Event::of(payload, None, choice, None);
-        self.asked
-            .iter_mut()
-            .for_each(|asked| asked.push(&event, self.place));
-    }
+/// Shows an event to all checkers.
+fn show(asked: &mut [Asked], event: &Event<'_>, place: Place) {
+    asked.iter_mut().for_each(|asked| asked.push(event, place));
 }
 
 /// How the recording of a label is read.

@@ -1,7 +1,6 @@
 //! The events of a body.
 
-use super::origin::{Origin, Take};
-use super::settings::ReadSettings;
+use super::settings::{Origin, ReadSettings, Take};
 use super::source::Source;
 use anyhow::{Result, bail};
 use api::{Api, End, Stream};

@@ -1,7 +1,6 @@
 //! The events of a log, which commands wrote, one a line.
 
-use super::origin::{Origin, Take};
-use super::settings::ReadSettings;
+use super::settings::{Origin, ReadSettings, Take};
 use super::source::Source;
 use anyhow::{Result, bail};
 use event::payload::StreamStart;

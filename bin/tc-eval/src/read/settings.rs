@@ -1,8 +1,12 @@
-//! How recordings are read.
+//! How recordings are read: what a label or a user says of them, and where their events are from.
 
 use crate::split::Sizes;
-use api::{StreamOptions, Words};
+use anyhow::{Result, bail};
+use api::{Api, StreamOptions, Words};
+use event::Event;
 use json::ToolList;
+use score::Label;
+use tag::Dialect;
 
 /// The events are those of `llm-stream --replay`.
 const WORDS: Words = Words {
@@ -13,11 +17,28 @@ const WORDS: Words = Words {
     max_frame: "--max-line",
 };
 
+/// Where an event came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// Which stream of the file it belongs to, from 1 on. 0 for an event of a log that lies between
+    /// streams, such as a result.
+    pub part: u64,
+    /// The bytes of the file that had been read when the event was known: its frame ends there, or
+    /// its line of a log or a tape.
+    pub offset: u64,
+    /// Recorded milliseconds: of a tape since the request, of a log since the beginning of the
+    /// stream (its field `t`). `None` where the recording has no times.
+    pub ms: Option<f64>,
+}
+
+/// Takes the events of a recording.
+pub(super) type Take<'t> = dyn FnMut(&Event<'_>, Origin) + 't;
+
 /// How to read a recording.
 #[derive(Clone, Debug, Default)]
 pub struct ReadSettings {
     /// The API of a body; without it the body shows its API.
-    pub api: Option<api::Api>,
+    pub api: Option<Api>,
     /// Which stream of the file to read, from 1 on; `None`: all.
     pub part: Option<u64>,
     /// The requested model; used where the recording names none.
@@ -77,4 +98,108 @@ pub(super) fn openai_tools(json: &str) -> Option<String> {
 /// The `tools_mode` of a request with these tools.
 pub(super) fn native_or_none(tools: &str) -> String {
     if tools == "[]" { "none" } else { "native" }.to_owned()
+}
+
+impl ReadSettings {
+    /// How the recording of `label` is read.
+    ///
+    /// # Errors
+    /// When the label names an unknown API, mode or dialect, or contradicts itself.
+    pub fn of_label(label: &Label) -> Result<Self> {
+        check(label)?;
+        Ok(ReadSettings {
+            api: label
+                .api
+                .as_deref()
+                .map(api)
+                .transpose()
+                .map_err(|e| anyhow::anyhow!(e))?,
+            part: label.part,
+            model: label.model.clone(),
+            tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
+            tools_mode: label
+                .tools_mode
+                .clone()
+                .or_else(|| label.dialect.as_ref().map(|_| "tag".to_owned())),
+            dialect: label.dialect.clone(),
+            ..ReadSettings::default()
+        })
+    }
+}
+
+/// The API of this name.
+///
+/// # Errors
+/// A line that lists all names.
+pub fn api(name: &str) -> Result<Api, String> {
+    let names = || Api::ALL.map(Api::name).join(", ");
+    Api::from_name(name)
+        .ok_or_else(|| format!("the API \"{name}\" is unknown; use one of: {}", names()))
+}
+
+/// Refuses a label whose fields would be ignored or read as something else.
+fn check(label: &Label) -> Result<()> {
+    let is_known = |name: &str| name == "auto" || Dialect::named(name).is_some();
+    if let Some(mode) = label
+        .tools_mode
+        .as_deref()
+        .filter(|mode| !["native", "tag", "none"].contains(mode))
+    {
+        bail!("the tools_mode \"{mode}\" of the label is unknown; use one of: native, tag, none");
+    }
+    if let Some(name) = label
+        .dialect
+        .as_deref()
+        .filter(|names| !names.split(',').map(str::trim).all(is_known))
+    {
+        bail!("the dialect \"{name}\" of the label is unknown; see tag-parse --list-dialects");
+    }
+    // Requests may list tools that the provider runs, without a name, so the items are not looked
+    // at.
+    if label
+        .tools
+        .as_ref()
+        .is_some_and(|tools| !tools.get().trim_start().starts_with(['[', '{']))
+    {
+        bail!("the tools of the label are not a list of tools; correct them or leave them out");
+    }
+    if label.has_tool_call == Some(false) && !label.calls.is_empty() {
+        bail!("the label has calls, and its has_tool_call is false; correct one of them");
+    }
+    Ok(())
+}
+
+/// The options of commands that read single recordings, which have no label.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RecordingArgs {
+    /// The API of a body that does not show it
+    #[arg(short, long, value_name = "NAME", value_parser = api)]
+    pub api: Option<Api>,
+    /// `tag` if the calls of a recording are text
+    #[arg(long, value_name = "MODE", value_parser = ["native", "tag", "none"])]
+    pub tools_mode: Option<String>,
+    /// The dialect of that text
+    #[arg(short, long, value_name = "NAME")]
+    pub dialect: Option<String>,
+}
+
+impl RecordingArgs {
+    /// How such a recording is read.
+    pub fn settings(&self) -> ReadSettings {
+        ReadSettings {
+            api: self.api,
+            tools_mode: self.tools_mode.clone(),
+            dialect: self.dialect.clone(),
+            ..ReadSettings::default()
+        }
+    }
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// Lines of words
+    Text,
+    /// JSON objects, one a line
+    Json,
 }

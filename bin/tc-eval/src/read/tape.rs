@@ -1,8 +1,7 @@
 //! The events of a tape: each exchange is a stream.
 
 use super::body::Sink;
-use super::origin::{Origin, Take};
-use super::settings::{ReadSettings, native_or_none, openai_tools};
+use super::settings::{Origin, ReadSettings, Take, native_or_none, openai_tools};
 use anyhow::{Context, Result, bail};
 use api::tape::{Ending, Exchange, Tape};
 use api::{Api, End, Stream, StreamOptions};

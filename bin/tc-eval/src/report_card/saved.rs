@@ -35,7 +35,7 @@ pub fn read(path: &Path) -> Result<Vec<CardLine>> {
         let line: CardLine = serde_json::from_str(line).with_context(|| {
             format!("{name}, line {n}: not a line of a report card; write one with --save")
         })?;
-        if line.api.is_empty() {
+        if line.key.api.is_empty() {
             bail!("{name}, line {n}: names no api; write a card with --save");
         }
         lines.push(line);

@@ -10,14 +10,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct CardLine {
-    /// The API of the streams.
-    pub api: String,
-    /// Who served the model; empty where nobody knows.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub provider: String,
-    /// The model; empty where nobody knows.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub model: String,
+    /// The group.
+    #[serde(flatten)]
+    pub key: GroupKey,
     /// How many streams the group has.
     pub streams: u64,
     /// The code of the deviation; `None` for a group that has none.
@@ -58,13 +53,16 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// What groups streams. Compared in this order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(default)]
 pub struct GroupKey {
-    /// See [`CardLine`].
+    /// The API of the streams.
     pub api: String,
-    /// See [`CardLine`].
+    /// Who served the model; empty where nobody knows.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub provider: String,
-    /// See [`CardLine`].
+    /// The model; empty where nobody knows.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
 }
 
@@ -114,9 +112,7 @@ impl Card {
         let mut lines = Vec::new();
         for (key, group) in &self.groups {
             let line = CardLine {
-                api: key.api.clone(),
-                provider: key.provider.clone(),
-                model: key.model.clone(),
+                key: key.clone(),
                 streams: group.streams,
                 ..CardLine::default()
             };
@@ -143,15 +139,6 @@ impl Card {
 }
 
 impl CardLine {
-    /// The group of the line.
-    pub fn key(&self) -> GroupKey {
-        GroupKey {
-            api: self.api.clone(),
-            provider: self.provider.clone(),
-            model: self.model.clone(),
-        }
-    }
-
     /// What the deviation is, in words; its code where this version has no such deviation.
     pub fn words(&self) -> String {
         let code = self.deviation.as_deref().unwrap_or_default();

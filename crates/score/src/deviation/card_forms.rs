@@ -55,12 +55,12 @@ pub fn text(lines: &[CardLine]) -> String {
         .max()
         .unwrap_or(0);
     for line in lines {
-        let key = line.key();
-        if last.as_ref() != Some(&key) {
+        let key = &line.key;
+        if last != Some(key) {
             if last.is_some() {
                 out.push('\n');
             }
-            let _ = writeln!(out, "{}: {}", group(&key), streams(line.streams));
+            let _ = writeln!(out, "{}: {}", group(key), streams(line.streams));
             last = Some(key);
         }
         let Some(code) = &line.deviation else {
@@ -110,7 +110,7 @@ pub fn markdown(lines: &[CardLine]) -> String {
         let _ = writeln!(
             out,
             "| {} | {code} | {} of {} | {} | {} |",
-            cell(&group(&line.key())),
+            cell(&group(&line.key)),
             line.seen,
             line.streams,
             line.row.as_deref().unwrap_or(""),
