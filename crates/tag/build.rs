@@ -7,18 +7,14 @@ mod shared {
     pub(crate) mod dialect;
     pub(crate) mod notation;
 }
-#[path = "build/rust.rs"]
-mod rust;
 
 use shared::{dialect, notation};
 use std::path::Path;
 
 fn main() {
     for path in [
-        "build",
         "dialects",
         "src/dialect.rs",
-        "src/dialect",
         "src/notation.rs",
         "src/notation",
     ] {
@@ -64,5 +60,50 @@ fn table(folder: &Path) -> Result<String, String> {
             dialect.read_as.is_some(),
         )
     });
-    Ok(rust::table(&dialects))
+    Ok(with_borrows(&format!("{dialects:?}")))
+}
+
+/// The structs of a dialect that are behind a reference.
+const BORROWED: [&str; 7] = [
+    "CallKeys",
+    "ExpressionForm",
+    "FreeText",
+    "ParamForm",
+    "Prompt",
+    "StartTag",
+    "TextFraming",
+];
+
+/// The `Debug` text of a dialect as a Rust expression: `Debug` leaves out the borrows, of slices
+/// and of [`BORROWED`] structs. `src/table.rs` imports the variants of the enums in it.
+fn with_borrows(debug: &str) -> String {
+    let (mut rust, mut rest) = (String::new(), debug);
+    while let Some(c) = rest.chars().next() {
+        let is_struct = BORROWED.iter().any(|name| {
+            let after = rest.strip_prefix(name);
+            after.is_some_and(|after| after.starts_with(" {"))
+        });
+        if c == '[' || is_struct {
+            rust.push('&');
+        }
+        let length = match c {
+            '"' | '\'' => literal(rest, c),
+            c if c.is_alphanumeric() => rest.find([' ', '(', ')', ',', ':']).unwrap_or(rest.len()),
+            c => c.len_utf8(),
+        };
+        rust.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    rust
+}
+
+/// The length of the literal of a string or a character that `text` begins with.
+fn literal(text: &str, quote: char) -> usize {
+    let mut is_escaped = true;
+    let end = text.find(|c| {
+        let is_end = c == quote && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(text.len(), |end| end + 1)
 }

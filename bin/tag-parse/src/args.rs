@@ -50,6 +50,10 @@ pub struct Args {
     /// its line ends, and where it is defined
     #[arg(long, conflicts_with_all = ["files", "when", "tools", "prefill", "quiet"])]
     pub list_dialects: bool,
+    /// Show one dialect as Markdown: calls, the prompt that asks for them, results, and what to
+    /// know
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "dialect", "when", "tools", "prefill", "lint", "quiet", "list_dialects"])]
+    pub show_dialect: Option<String>,
     #[command(flatten)]
     pub common: args::Common,
 }
@@ -60,6 +64,7 @@ Examples:
   tag-parse --dialect hermes --tools tools.json stream.ndjson
   tag-parse -d deepseek-r1 --when always --prefill '<think>' stream.ndjson
   tag-parse --list-dialects | cut -f 1,3
+  tag-parse --show-dialect hermes
   tag-parse --dialect-file own.toml stream.ndjson
   tag-parse --dialect-file checkpoint/tokenizer_config.json stream.ndjson
   tag-parse --lint stream.ndjson answer.txt || echo 'markup leaked'

@@ -2,7 +2,8 @@
 
 use crate::args::Args;
 use stdio::{Block, Failure, Input, Output, Signals, Status};
-use tag::lint::{Finding, Lint, Recorded};
+use tag::lint::recorded::Recorded;
+use tag::lint::{Finding, Lint};
 
 /// Reads all inputs and writes what leaked into them.
 ///

@@ -18,6 +18,10 @@ fn work(args: Args) -> anyhow::Result<Status> {
         list::print(&args.dialects()?)?;
         return Ok(Status::Done);
     }
+    if let Some(name) = &args.show_dialect {
+        list::show(args.dialects()?.find(name)?)?;
+        return Ok(Status::Done);
+    }
     if args.lint {
         return lint::run(&args);
     }

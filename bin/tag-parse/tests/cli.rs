@@ -304,6 +304,36 @@ fn the_list_names_every_dialect_once() {
     );
 }
 
+#[test]
+fn a_dialect_is_shown_with_its_calls_prompt_and_results() {
+    let out = run(&["--show-dialect", "qwen"], "");
+    let page = text(&out.stdout);
+    for part in [
+        "# hermes\n",
+        "Also named: qwen, ",
+        "Source: https://",
+        "One call:\n\n````text\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>\n````\n",
+        "{\"name\": \"get_time\", \"arguments\": {}}",
+        "The end of the system prompt:\n\n````text\n# Tools\n",
+        "18 °C, \\u003cb\\u003esunny",
+    ] {
+        assert!(page.contains(part), "{part:?} in {page}");
+    }
+    for dialect in tag::Dialect::all() {
+        let out = run(&["--show-dialect", dialect.name], "");
+        let page = text(&out.stdout);
+        assert!(page.starts_with(&format!("# {}\n", dialect.name)));
+        assert!(page.contains(&dialect.example()), "{page}");
+    }
+    let scratch = Scratch::new("show");
+    let own = scratch.file("own.toml", OWN);
+    let out = run(&["--dialect-file", &own, "--show-dialect", "mine"], "");
+    assert!(text(&out.stdout).starts_with("# own\n\nAlso named: mine\n"));
+    let out = run(&["--show-dialect", "hermus"], "");
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("did you mean 'hermes'"));
+}
+
 const OWN: &str =
     "name = 'own'\naliases = ['mine']\ncall = '<own_call>⏎{name, arguments}⏎</own_call>?'\n";
 const OWN_CALL: &str = r#"{"type":"content_delta","text":"Yes.<own_call>{\"name\": \"f\", \"arguments\": {}}</own_call>"}"#;

@@ -4,7 +4,7 @@ use json::ToolList;
 
 /// How far a reader came in the text that it was given, and what it expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ReadStep {
     /// It took this many bytes; the rest is given again at once.
     On(usize),
     /// It took this many bytes and needs more. The rest, if there is one, may be the beginning of a
@@ -16,40 +16,92 @@ pub(crate) enum Step {
     Done(usize),
     /// The text is given again from this many bytes before this piece.
     Back(usize),
-    /// After this many bytes the text is not what the reader expects, for this reason: the end of a
-    /// sentence, for a warning.
-    Fail(usize, &'static str),
+    /// After this many bytes the text is not what the reader expects, for this reason.
+    Fail(usize, Why),
 }
 
-impl Step {
+impl ReadStep {
     /// The same step for a text that begins `n` bytes before.
-    pub fn after(self, n: usize) -> Step {
+    pub fn after(self, n: usize) -> ReadStep {
         match self {
-            Step::On(m) => Step::On(n + m),
-            Step::More(m) => Step::More(n + m),
-            Step::Whole(m) => Step::Whole(n + m),
-            Step::Done(m) => Step::Done(n + m),
-            Step::Back(m) => m.checked_sub(n).map_or_else(|| Step::On(n - m), Step::Back),
-            Step::Fail(m, why) => Step::Fail(n + m, why),
+            ReadStep::On(m) => ReadStep::On(n + m),
+            ReadStep::More(m) => ReadStep::More(n + m),
+            ReadStep::Whole(m) => ReadStep::Whole(n + m),
+            ReadStep::Done(m) => ReadStep::Done(n + m),
+            ReadStep::Back(m) => m
+                .checked_sub(n)
+                .map_or_else(|| ReadStep::On(n - m), ReadStep::Back),
+            ReadStep::Fail(m, why) => ReadStep::Fail(n + m, why),
         }
     }
 }
 
-/// The tool is not in the request.
-pub(crate) const NO_TOOL: &str = "the tool is not in the list";
-/// The text cannot be the name of a tool.
-const NO_NAME: &str = "the name of the tool is invalid";
-/// The name may be that of a tool, but what follows is not what the dialect writes there.
-pub(crate) const NO_END: &str = "the name of the tool is not followed by the expected marker";
+/// The reasons why a text is not a call, each with its words: the end of a sentence, for a warning.
+macro_rules! reasons {
+    ($($reason:ident: $words:literal,)+) => {
+        /// Why a text is not a call. What is done about it never depends on the words.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Why {
+            $(#[doc = $words] $reason,)+
+            /// The arguments are not a literal, in the words of its reader.
+            Literal(&'static str),
+        }
 
-/// Whether a call failed at its name.
-pub(crate) fn is_about_name(why: &str) -> bool {
-    [NO_TOOL, NO_NAME, NO_END].contains(&why)
+        impl std::fmt::Display for Why {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self {
+                    $(Why::$reason => $words,)+
+                    Why::Literal(words) => words,
+                })
+            }
+        }
+    };
 }
 
-/// The text is a message without a call, as the dialect allows: the one reason that needs no
-/// warning.
-pub(crate) const NO_CALL: &str = "the message contains no call";
+// `NoCall` is a message without a call, as the dialect allows: the one reason that needs no warning.
+reasons! {
+    NoTool: "the tool is not in the list",
+    InvalidName: "the name of the tool is invalid",
+    NoNameEnd: "the name of the tool is not followed by the expected marker",
+    NoCall: "the message contains no call",
+    NoMark: "a marker of the dialect is missing",
+    NoSection: "the opening marker of the section is missing",
+    LongGap: "the white space before the next marker is too long",
+    LongId: "the id is too long",
+    NoIdEnd: "the id is not followed by its marker",
+    NoTag: "the tag is missing",
+    InvalidTag: "the start tag is invalid",
+    NamelessTag: "the tag has no name",
+    NoTaker: "the call has no name, and not exactly one tool takes its arguments",
+    NoName: "the call has no name",
+    TwoNames: "the call has two names",
+    NameNotString: "the name is not a string",
+    NoArguments: "the call has no arguments",
+    NotJsonObject: "the arguments are not a JSON object",
+    NotObject: "the arguments are not an object",
+    NotJsonString: "the arguments are a string that is not JSON",
+    NameAfter: "the name does not follow the arguments",
+    InvalidJson: "the JSON is invalid",
+    InvalidKey: "a key is not a JSON string",
+    LongWord: "a key, name or id in the JSON is too long",
+    OtherMembers: "the JSON has members that a call does not have",
+    InvalidFunction: "the member \"function\" is neither an object nor a name",
+    EmptyObject: "an object contains no call",
+    NoList: "the list of calls is missing",
+    EmptyList: "the list contains no call",
+    NoComma: "a call is followed by neither a comma nor the closing bracket",
+    NoParameter: "neither a parameter nor the end of the call follows",
+    TooManyParameters: "the input is free text, but the tool takes more than one string",
+    EndInArguments: "the text ends inside the arguments",
+    EndInCall: "the text ends before the call is complete",
+}
+
+impl Why {
+    /// Whether a call failed at its name.
+    pub fn is_about_name(self) -> bool {
+        matches!(self, Why::NoTool | Why::InvalidName | Why::NoNameEnd)
+    }
+}
 
 /// What an engine needs of the request.
 #[derive(Clone, Copy, Debug)]
@@ -73,20 +125,20 @@ impl Context<'_> {
     }
 
     /// The reason why a name is not accepted.
-    pub fn refusal(&self, name: &str) -> &'static str {
+    pub fn refusal(&self, name: &str) -> Why {
         if self.tools.is_some() && !name.is_empty() {
-            NO_TOOL
+            Why::NoTool
         } else {
-            NO_NAME
+            Why::InvalidName
         }
     }
 
     /// The reason why the beginning of a text cannot become an accepted name.
-    pub fn refusal_of_start(&self, start: &str) -> &'static str {
+    pub fn refusal_of_start(&self, start: &str) -> Why {
         if is_name(start) {
             self.refusal(start)
         } else {
-            NO_END
+            Why::NoNameEnd
         }
     }
 
@@ -157,6 +209,17 @@ pub(crate) enum ArgumentsEnd {
     Later,
     /// The last piece ends them.
     Here,
+}
+
+impl From<bool> for ArgumentsEnd {
+    /// Of an engine that knows whether the last piece ends them.
+    fn from(ends: bool) -> ArgumentsEnd {
+        if ends {
+            ArgumentsEnd::Here
+        } else {
+            ArgumentsEnd::Later
+        }
+    }
 }
 
 /// The calls that an engine found and that were not emitted yet, in one buffer that is reused.

@@ -3,14 +3,6 @@
 //!
 //! Plain data without logic of other files: the build script compiles it too.
 
-pub(crate) mod expression;
-pub(crate) mod params;
-pub(crate) mod prompt;
-
-use expression::ExpressionForm;
-use params::ParamForm;
-use prompt::Prompt;
-
 /// How one family of models writes its tool calls, and how a prompt asks for them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dialect {
@@ -97,12 +89,7 @@ impl Dialect {
     /// The markers in its calls.
     fn marks(&self) -> impl Iterator<Item = &'static str> {
         let parts = self.forms.iter().flat_map(|form| form.call);
-        parts
-            .flat_map(|part| match part {
-                CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => *marks,
-                _ => &[],
-            })
-            .copied()
+        parts.filter_map(CallPart::marks).flatten().copied()
     }
 }
 
@@ -214,11 +201,21 @@ pub(crate) enum CallPart {
     Free(&'static FreeText),
 }
 
+impl CallPart {
+    /// The spellings of a marker, required or not.
+    pub fn marks(&self) -> Option<&'static [&'static str]> {
+        match self {
+            CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => Some(marks),
+            _ => None,
+        }
+    }
+}
+
 /// What the text that names a tool looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameForm {
     /// The name alone.
-    Name,
+    Bare,
     /// `functions.NAME:COUNTER`, which is the call's id too (Kimi K2).
     Counted,
 }
@@ -263,7 +260,7 @@ pub(crate) enum CallShape {
     /// An array of objects with one member each: `{NAME: ARGUMENTS}`.
     Single,
     /// An array of objects as Python writes them.
-    Python,
+    PythonArray,
 }
 
 /// The argument as free text.
@@ -323,4 +320,181 @@ pub(crate) enum PromptReasoning {
     Perhaps,
     /// As a rule.
     Usually,
+}
+
+// Columns of dialects that write calls as expressions: `f(a=1, b='x')`, `call:f{a:1}`.
+
+/// How calls are written as expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExpressionForm {
+    /// How arguments are written.
+    pub arguments: ArgumentStyle,
+    /// Text before a name: `call:` (Gemma). All of it may be missing, or all but the colon.
+    pub prefix: &'static str,
+    /// Text after a name: `.call` (Llama's built-in tools). An expression without it is not a call.
+    pub suffix: &'static str,
+    /// The bracket that opens arguments. [`ArgumentStyle`] decides which bracket closes them.
+    pub open: char,
+    /// Whether calls are in `[…]`, with commas between them.
+    pub list: bool,
+    /// What may be between calls beside white space; the first is written. Without a list and
+    /// separators there is one call.
+    pub separators: &'static [char],
+}
+
+/// How the arguments in an expression are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentStyle {
+    /// Python: `a=1, b='x'`. JSON's `true`, `false` and `null` are read too.
+    Python,
+    /// Gemma: `a:1,b:<|"|>x<|"|>`, with strings between two `quote`s.
+    Gemma { quote: &'static str },
+}
+
+// Columns of dialects that write arguments as tagged parameters: `<parameter=a>1</parameter>` and
+// its many relatives.
+
+/// How one family of dialects spells the parameters of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ParamForm {
+    /// The tags of one parameter.
+    pub style: Style,
+    /// The markers that end the call, which may follow the last parameter. The next part reads
+    /// them.
+    pub call_closers: &'static [&'static str],
+    /// Whether a value is XML text: `<![CDATA[…]]>` gives its inner text and hides closers, and
+    /// `&amp;` and its like mean characters.
+    pub is_xml: bool,
+    /// What decides the type of a value.
+    pub typing: Typing,
+    /// White space that is written before each parameter.
+    pub before: &'static str,
+    /// White space that is written before and after a value. Where it is a newline, one at each end
+    /// is taken off a value that is read.
+    pub round: &'static str,
+}
+
+/// The tags of one parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `<parameter=NAME>value</parameter>`: `open` is `<parameter=`, `end` is `>`.
+    Equals {
+        open: &'static str,
+        end: &'static str,
+        close: &'static str,
+    },
+    /// `<parameter name="NAME" …>value</parameter>`: spellings of `open` up to the attributes and
+    /// of `close`, in the same order (the first is written), the tag's `end`, and the attribute
+    /// that holds the name.
+    Attribute {
+        open: &'static [&'static str],
+        end: &'static str,
+        close: &'static [&'static str],
+        name: &'static str,
+    },
+    /// `<arg_key>NAME</arg_key>` white space `<arg_value>value</arg_value>`, each as its opening
+    /// and closing tag. A third element between the two may name the type; `gap` is the white space
+    /// that is written between elements.
+    Pair {
+        key: (&'static str, &'static str),
+        kind: Option<(&'static str, &'static str)>,
+        value: (&'static str, &'static str),
+        gap: &'static str,
+    },
+    /// `<NAME>value</NAME>`, each tag with this before it. Elements inside a value are members and
+    /// items where the schema has them.
+    Element { prefix: &'static str },
+}
+
+/// What decides the type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Typing {
+    /// The tool's schema.
+    Schema,
+    /// This attribute: `true` for a string, `false` for JSON. Without it, the schema.
+    Flag(&'static str),
+    /// This attribute names the JSON type. Without it, the schema.
+    Named(&'static str),
+}
+
+// Columns for prompts: how a dialect shows tools and results to the model.
+
+/// How a prompt shows tools and results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prompt {
+    /// Text before the list of tools.
+    pub open: &'static str,
+    /// Text after the list of tools.
+    pub close: &'static str,
+    /// How the list is written.
+    pub list: ToolListStyle,
+    /// A result: `{result}` is its text as a JSON string, `{name}` and `{id}` the call's, escaped
+    /// as it is.
+    pub result: &'static str,
+    /// Text before and after all results of a turn.
+    pub results: (&'static str, &'static str),
+    /// Text between two results.
+    pub between: &'static str,
+}
+
+/// How a list of tools is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToolListStyle {
+    /// A JSON object a line.
+    Lines,
+    /// One JSON array.
+    OneArray,
+    /// A type a tool, as TypeScript declares it.
+    TypeScript,
+}
+
+// Where a form begins and ends.
+
+/// The markers that a call begins with.
+pub(crate) fn first(call: &'static [CallPart]) -> &'static [&'static str] {
+    match call.first() {
+        Some(CallPart::Mark(marks)) => marks,
+        Some(CallPart::Tag(tag)) => tag.open,
+        _ => &[],
+    }
+}
+
+/// The markers that these parts may begin with: those of a parameter, and those that end a call
+/// without any.
+pub(crate) fn beginnings(parts: &'static [CallPart]) -> Vec<&'static str> {
+    let mut marks = Vec::new();
+    for part in parts {
+        match part {
+            CallPart::Params(form) => match form.style {
+                Style::Equals { open, .. } => marks.push(open),
+                Style::Attribute { open, .. } => marks.extend(open),
+                Style::Pair { key, .. } => marks.push(key.0),
+                Style::Element { prefix } => {
+                    marks.push(if prefix.is_empty() { "<" } else { prefix })
+                }
+            },
+            CallPart::Mark(spellings) => {
+                marks.extend(*spellings);
+                return marks;
+            }
+            CallPart::Maybe {
+                marks: spellings, ..
+            } => marks.extend(*spellings),
+            _ => {}
+        }
+    }
+    marks
+}
+
+/// Whether a call of this form ends by itself. Free text may go on to the end of all text.
+pub(crate) fn ends_itself(form: &Form) -> bool {
+    !form
+        .call
+        .iter()
+        .any(|part| matches!(part, CallPart::Free(_)))
+}
+
+/// Whether a form is a code fence, so that its marker may be in code.
+pub(crate) fn is_fence(form: &Form) -> bool {
+    form.scope == Scope::Line && first(form.call).iter().any(|mark| mark.starts_with("```"))
 }

@@ -7,10 +7,10 @@
 
 mod members;
 
-use crate::calls::{ArgumentsEnd, Context, FoundCalls, Step};
+use crate::calls::{ArgumentsEnd, Context, FoundCalls, ReadStep, Why};
 use crate::dialect::{CallKeys, CallShape};
+use crate::envelope::members::{CallMembers, ValueKind};
 use json::{Balance, Literal, Notation, Progress};
-use members::{CallMembers, ValueKind};
 
 /// Where in the JSON the next byte is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) struct Envelope {
 impl Envelope {
     /// Begins before the first bracket.
     pub fn new(keys: &'static CallKeys) -> Self {
-        let python = (keys.shape == CallShape::Python)
+        let python = (keys.shape == CallShape::PythonArray)
             .then(|| Box::new((Literal::value(Notation::Python), String::new())));
         Envelope {
             at: At::Start,
@@ -90,7 +90,7 @@ impl Envelope {
     }
 
     /// Takes the next piece.
-    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
+    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
         let Some(mut python) = self.python.take() else {
             return self.json(text, context, calls);
         };
@@ -108,7 +108,7 @@ impl Envelope {
         text: &str,
         context: &Context<'_>,
         calls: &mut FoundCalls,
-    ) -> Step {
+    ) -> ReadStep {
         let mut taken = 0;
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
         for end in ends {
@@ -116,7 +116,7 @@ impl Envelope {
             // ends.
             let is_bracket = |c: u8| matches!(c, b'[' | b'{') || c.is_ascii_whitespace();
             if self.at == At::Start && !text.as_bytes().get(taken).copied().is_none_or(is_bracket) {
-                return Step::Fail(taken, "the JSON is invalid");
+                return ReadStep::Fail(taken, Why::InvalidJson);
             }
             let progress = literal.push(&text[taken..end], json);
             // The calls of the list are complete when the list is: the literal may still turn out
@@ -124,103 +124,106 @@ impl Envelope {
             let mut at = 0;
             loop {
                 match self.json(&json[at..], context, calls) {
-                    Step::Whole(n) => at += n,
-                    Step::Fail(_, why) => return Step::Fail(taken, why),
+                    ReadStep::Whole(n) => at += n,
+                    ReadStep::Fail(_, why) => return ReadStep::Fail(taken, why),
                     _ => break,
                 }
             }
             json.clear();
             match progress {
                 Progress::More(n) => taken += n,
-                Progress::End(n) => return Step::Done(taken + n),
-                Progress::Invalid(n, why) => return Step::Fail(taken + n, why),
+                Progress::End(n) => return ReadStep::Done(taken + n),
+                Progress::Invalid(n, why) => return ReadStep::Fail(taken + n, Why::Literal(why)),
             }
         }
-        Step::More(taken)
+        ReadStep::More(taken)
     }
 
-    fn json(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
-        let b = text.as_bytes();
+    fn json(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
         let mut i = 0;
         // After the last object only what belongs to the calls is taken: white space before
         // something else is the answer's.
         let mut taken = 0;
-        while i < b.len() {
-            let c = b[i];
-            let next = match self.at {
-                At::InKey | At::InValue | At::InWord => {
-                    let was_value = self.at == At::InValue;
-                    match self.inside(&text[i..], context, calls) {
-                        Ok(Some(n)) if was_value && self.members.is_single() => {
-                            return Step::Whole(i + n);
-                        }
-                        Ok(Some(n)) => {
-                            i += n;
-                            taken = i;
-                            continue;
-                        }
-                        Ok(None) => return Step::More(b.len()),
-                        Err((n, why)) => return Step::Fail(i + n, why),
+        while let Some(c) = text.as_bytes().get(i) {
+            if let At::InKey | At::InValue | At::InWord = self.at {
+                let was_value = self.at == At::InValue;
+                match self.inside(&text[i..], context, calls) {
+                    Ok(Some(n)) if was_value && self.members.is_single() => {
+                        return ReadStep::Whole(i + n);
                     }
+                    Ok(Some(n)) => i += n,
+                    Ok(None) => return ReadStep::More(text.len()),
+                    Err((n, why)) => return ReadStep::Fail(i + n, why),
                 }
-                at if matches!(c, b' ' | b'\t' | b'\r' | b'\n') => at,
-                At::Start | At::Item | At::End if c == b'{' => {
-                    self.members.restart();
-                    At::FirstKey
-                }
-                At::Start if c == b'[' => {
-                    self.is_array = true;
-                    At::Item
-                }
-                At::End if matches!(c, b',' | b';') => At::End,
-                At::End => return Step::Done(taken),
-                At::AfterItem if c == b',' => At::Item,
-                At::AfterItem if c == b']' => return Step::Done(i + 1),
-                At::FirstKey | At::NextKey if c == b'"' => {
-                    self.members.begin_word();
-                    (self.at, self.balance) = (At::InKey, Balance::default());
-                    continue;
-                }
-                At::AfterKey if c == b':' => At::Value,
-                At::Value => match self.members.begin_value(c, context, calls) {
-                    Ok(ValueKind::Members) => At::FirstKey,
-                    Ok(kind) => {
-                        let is_word = matches!(kind, ValueKind::Word);
-                        self.at = if is_word { At::InWord } else { At::InValue };
-                        self.balance = Balance::default();
-                        continue;
-                    }
-                    Err(why) => return Step::Fail(i, why),
-                },
-                At::AfterValue if c == b',' => At::NextKey,
-                At::FirstKey | At::AfterValue if c == b'}' && self.members.is_nested => {
-                    self.members.is_nested = false;
-                    At::AfterValue
-                }
-                At::FirstKey | At::AfterValue if c == b'}' => {
-                    let after = if self.is_array {
-                        At::AfterItem
-                    } else {
-                        At::End
-                    };
-                    match self.members.end(context, calls) {
-                        Ok(()) if self.members.is_single() => after,
-                        Ok(()) => {
-                            self.at = after;
-                            return Step::Whole(i + 1);
-                        }
-                        Err(why) => return Step::Fail(i + 1, why),
-                    }
-                }
-                _ => return Step::Fail(i, "the JSON is invalid"),
-            };
-            i += 1;
-            if next != At::End || self.at != At::End {
+                taken = i;
+                continue;
+            }
+            let was_end = self.at == At::End;
+            match self.between(*c, context, calls) {
+                ReadStep::On(n) => i += n,
+                ReadStep::Done(0) => return ReadStep::Done(taken),
+                step => return step.after(i),
+            }
+            if !was_end || self.at != At::End {
                 taken = i;
             }
-            self.at = next;
         }
-        Step::More(taken)
+        ReadStep::More(taken)
+    }
+
+    /// A byte outside of keys and values.
+    fn between(&mut self, c: u8, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
+        self.at = match self.at {
+            at if matches!(c, b' ' | b'\t' | b'\r' | b'\n') => at,
+            At::Start | At::Item | At::End if c == b'{' => {
+                self.members.restart();
+                At::FirstKey
+            }
+            At::Start if c == b'[' => {
+                self.is_array = true;
+                At::Item
+            }
+            At::End if matches!(c, b',' | b';') => At::End,
+            At::End => return ReadStep::Done(0),
+            At::AfterItem if c == b',' => At::Item,
+            At::AfterItem if c == b']' => return ReadStep::Done(1),
+            At::FirstKey | At::NextKey if c == b'"' => {
+                self.members.begin_word();
+                (self.at, self.balance) = (At::InKey, Balance::default());
+                return ReadStep::On(0);
+            }
+            At::AfterKey if c == b':' => At::Value,
+            At::Value => match self.members.begin_value(c, context, calls) {
+                Ok(ValueKind::Members) => At::FirstKey,
+                Ok(kind) => {
+                    let is_word = matches!(kind, ValueKind::Word);
+                    self.at = if is_word { At::InWord } else { At::InValue };
+                    self.balance = Balance::default();
+                    return ReadStep::On(0);
+                }
+                Err(why) => return ReadStep::Fail(0, why),
+            },
+            At::AfterValue if c == b',' => At::NextKey,
+            At::FirstKey | At::AfterValue if c == b'}' && self.members.is_nested => {
+                self.members.is_nested = false;
+                At::AfterValue
+            }
+            At::FirstKey | At::AfterValue if c == b'}' => {
+                if let Err(why) = self.members.end(context, calls) {
+                    return ReadStep::Fail(1, why);
+                }
+                self.at = match self.is_array {
+                    true => At::AfterItem,
+                    false => At::End,
+                };
+                return match self.members.is_single() {
+                    true => ReadStep::On(1),
+                    false => ReadStep::Whole(1),
+                };
+            }
+            _ => return ReadStep::Fail(0, Why::InvalidJson),
+        };
+        ReadStep::On(1)
     }
 
     /// Inside a key or a value. Returns how many bytes belong to it, once it has ended.
@@ -279,7 +282,7 @@ mod tests {
                 };
                 let step = envelope.push(&text, &context, &mut FoundCalls::default());
                 assert!(
-                    matches!(step, Step::Fail(at, _) if text.is_char_boundary(at)),
+                    matches!(step, ReadStep::Fail(at, _) if text.is_char_boundary(at)),
                     "{step:?} of {text}"
                 );
             }

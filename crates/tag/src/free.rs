@@ -1,7 +1,7 @@
 //! An argument as free text, as in ReAct's `Action Input: huts near Chur`: the one string that the
 //! tool takes, or a JSON object.
 
-use crate::calls::{ArgumentsEnd, Context, FoundCalls, Step};
+use crate::calls::{Context, FoundCalls, ReadStep, Why};
 use crate::dialect::FreeText;
 use crate::mark::{Match, find};
 use json::Balance;
@@ -27,7 +27,7 @@ impl Free {
         }
     }
 
-    /// Takes the next piece. [`Step::Done`] is returned before the marker that ends the text, or
+    /// Takes the next piece. [`ReadStep::Done`] is returned before the marker that ends the text, or
     /// after the JSON object.
     pub fn push(
         &mut self,
@@ -35,7 +35,7 @@ impl Free {
         tool: &str,
         context: &Context<'_>,
         calls: &mut FoundCalls,
-    ) -> Step {
+    ) -> ReadStep {
         let mut from = 0;
         if !self.has_begun {
             from = text
@@ -43,22 +43,16 @@ impl Free {
                 .position(|c| !matches!(c, b' ' | b'\t'))
                 .unwrap_or(text.len());
             let Some(first) = text.as_bytes().get(from) else {
-                return Step::More(from);
+                return ReadStep::More(from);
             };
             self.has_begun = true;
             self.json = (*first == b'{').then(Balance::default);
         }
         if let Some(balance) = &mut self.json {
-            return match balance.push(&text.as_bytes()[from..]) {
-                Some(n) => {
-                    calls.arguments_until(&text[from..from + n], ArgumentsEnd::Here);
-                    Step::Done(from + n)
-                }
-                None => {
-                    calls.arguments_until(&text[from..], ArgumentsEnd::Later);
-                    Step::More(text.len())
-                }
-            };
+            let end = balance.push(&text.as_bytes()[from..]).map(|n| from + n);
+            let piece = &text[from..end.unwrap_or(text.len())];
+            calls.arguments_until(piece, end.is_some().into());
+            return end.map_or(ReadStep::More(text.len()), ReadStep::Done);
         }
         // The first marker, or a marker that the text ends in.
         for (at, _) in text[from..].char_indices() {
@@ -66,19 +60,19 @@ impl Free {
                 Match::Full(_) => {
                     self.text.push_str(&text[from..from + at]);
                     return match self.emit(tool, context, calls) {
-                        Ok(()) => Step::Done(from + at),
-                        Err(why) => Step::Fail(from + at, why),
+                        Ok(()) => ReadStep::Done(from + at),
+                        Err(why) => ReadStep::Fail(from + at, why),
                     };
                 }
                 Match::Partial => {
                     self.text.push_str(&text[from..from + at]);
-                    return Step::More(from + at);
+                    return ReadStep::More(from + at);
                 }
                 Match::No => {}
             }
         }
         self.text.push_str(&text[from..]);
-        Step::More(text.len())
+        ReadStep::More(text.len())
     }
 
     /// The text has ended, and was not cut.
@@ -90,9 +84,9 @@ impl Free {
         tool: &str,
         context: &Context<'_>,
         calls: &mut FoundCalls,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Why> {
         if self.json.is_some() {
-            Err("the text ends inside the arguments")
+            Err(Why::EndInArguments)
         } else {
             self.emit(tool, context, calls)
         }
@@ -103,7 +97,7 @@ impl Free {
         tool: &str,
         context: &Context<'_>,
         calls: &mut FoundCalls,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Why> {
         let text = self.form.plain(self.text.trim_end().trim_ascii_start());
         let text = text.as_ref();
         let parameters = context
@@ -126,7 +120,7 @@ impl Free {
                 }
                 calls.arguments("}");
             }
-            _ => return Err("the input is free text, but the tool takes more than one string"),
+            _ => return Err(Why::TooManyParameters),
         }
         Ok(())
     }

@@ -5,12 +5,9 @@
 //! opens nothing, and it repairs no JSON.
 
 mod calls;
-mod data;
 mod dialect;
-mod dialect_file;
 mod envelope;
 mod expression;
-mod form;
 mod free;
 pub mod lint;
 mod look;
@@ -24,19 +21,15 @@ mod prompt;
 mod quote;
 mod response_template;
 mod run;
-mod start_tag;
 mod table;
-mod template;
-mod tree;
-mod turn;
 mod write;
 
 pub use dialect::Dialect;
-pub use look::{Look, UnknownDialect};
+pub use look::Look;
 pub use machine::{Options, Streams, Tag};
 pub use notation::NotationError;
 pub use outlet::{CallPiece, Outlet};
 pub use parser::Parser;
-pub use prompt::neutral;
-pub use table::{DEFAULT, Dialects};
-pub use turn::{PromptCall, PromptChoice, PromptResult};
+pub use prompt::{PromptChoice, PromptResult, neutral};
+pub use table::{DEFAULT, Dialects, UnknownDialect};
+pub use write::PromptCall;

@@ -1,8 +1,10 @@
 //! The dialects that are searched for in a stream, compiled into one list of markers.
 
-use crate::dialect::{Dialect, Form, KnownTool, PromptReasoning, ReasoningEnd};
-use crate::form::{beginnings, first};
-use crate::table::Dialects;
+use crate::dialect::{
+    Dialect, Form, KnownTool, PromptReasoning, ReasoningEnd, TextFraming, beginnings, first,
+};
+use crate::mark::Match;
+use crate::table::{Dialects, UnknownDialect};
 use std::collections::BTreeSet;
 
 /// What a marker may begin or end.
@@ -18,7 +20,7 @@ pub(crate) enum MarkerMeaning {
     Dropped,
     /// The same at the beginning of a message; elsewhere it is text.
     DroppedFirst,
-    /// The same, for a word such as a role. A word frames nothing, so that a second one is text.
+    /// The same, for a word such as a role. It is left out only once; later occurrences are text.
     DroppedWord,
     /// It begins the header of a message.
     Message,
@@ -26,6 +28,16 @@ pub(crate) enum MarkerMeaning {
     /// model goes on in another role, so that nothing after it is a call. The flag: it counts at
     /// the beginning of a line only.
     Foreign(bool),
+}
+
+impl MarkerMeaning {
+    /// The form whose calls it begins.
+    pub fn form(&self) -> Option<&'static Form> {
+        match self {
+            MarkerMeaning::Form(form) => Some(form),
+            _ => None,
+        }
+    }
 }
 
 /// A marker, and what it may mean in any of the dialects.
@@ -66,49 +78,6 @@ pub struct Look {
     pub(crate) has_bare_headers: bool,
 }
 
-/// A name that no dialect has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownDialect {
-    /// The name as it was given.
-    pub name: String,
-    /// A name that it resembles.
-    near: Option<&'static str>,
-}
-
-impl std::fmt::Display for UnknownDialect {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Some(near) = self.near else {
-            return write!(
-                f,
-                "unknown dialect '{}', see tag-parse --list-dialects",
-                self.name
-            );
-        };
-        write!(
-            f,
-            "unknown dialect '{}', did you mean '{near}'? See tag-parse --list-dialects",
-            self.name
-        )
-    }
-}
-
-impl std::error::Error for UnknownDialect {}
-
-/// The name that shares the longest beginning with this one, at least three letters.
-fn nearest(dialects: &Dialects, name: &str) -> Option<&'static str> {
-    let shared = |other: &str| {
-        name.chars()
-            .zip(other.chars())
-            .take_while(|(a, b)| a == b)
-            .count()
-    };
-    dialects
-        .all()
-        .map(|d| d.name)
-        .max_by_key(|d| shared(d))
-        .filter(|d| shared(d) >= 3)
-}
-
 impl Look {
     /// Searches for the dialects of this list: names or aliases with commas between, or `auto` for
     /// the whole table.
@@ -130,15 +99,10 @@ impl Look {
             .map(str::trim)
             .filter(|name| !name.is_empty())
         {
-            match known.named(name) {
-                _ if name == "auto" => dialects.extend(known.all()),
-                Some(dialect) => dialects.push(dialect),
-                None => {
-                    return Err(UnknownDialect {
-                        name: name.to_owned(),
-                        near: nearest(known, name),
-                    });
-                }
+            if name == "auto" {
+                dialects.extend(known.all());
+            } else {
+                dialects.push(known.find(name)?);
             }
         }
         Ok(Look::of(dialects))
@@ -162,106 +126,35 @@ impl Look {
     /// too.
     fn with(dialects: Vec<&'static Dialect>, reads_prose: impl Fn(&Dialect) -> bool) -> Look {
         let many = dialects.len() > 1;
-        let mut markers: Vec<Marker> = Vec::new();
-        let mut add = |text: &'static str, target: MarkerMeaning| match markers
-            .iter_mut()
-            .find(|m| m.text == text)
-        {
-            Some(marker) => marker.meanings.push(target),
-            None => markers.push(Marker {
-                text,
-                meanings: vec![target],
-            }),
+        let mut look = Look {
+            dialects: Vec::new(),
+            markers: Vec::new(),
+            ranges: Box::new([(0, 0); 256]),
+            stops: Box::new([false; 256]),
+            seconds: Box::new([[0; 4]; 256]),
+            unmarked: Vec::new(),
+            bodies: Vec::new(),
+            reasoning: Vec::new(),
+            prefilled: PromptReasoning::No,
+            ends: Vec::new(),
+            has_messages: false,
+            has_bare_headers: false,
         };
-        let (mut unmarked, mut reasoning, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-        let mut bodies = Vec::new();
-        let (mut prefilled, mut has_messages, mut has_bare_headers) =
-            (PromptReasoning::No, false, false);
         for dialect in dialects.iter().filter(|d| !many || d.read_as.is_none()) {
-            let framing = dialect.framing;
-            let reads_prose = reads_prose(dialect);
-            for form in dialect
-                .forms
-                .iter()
-                .filter(|form| reads_prose || form.needs == KnownTool::Listed)
-            {
-                if let Some(body) = form.body() {
-                    bodies.push((form, beginnings(&form.call[body..])));
-                    continue;
-                }
-                if form.section.as_ref().is_none_or(|s| s.optional) {
-                    match first(form.call) {
-                        [] => unmarked.push(form),
-                        marks => marks
-                            .iter()
-                            .for_each(|mark| add(mark, MarkerMeaning::Form(form))),
-                    }
-                }
-                form.section
-                    .iter()
-                    .flat_map(|s| s.open)
-                    .for_each(|mark| add(mark, MarkerMeaning::Form(form)));
-                match framing.call_ends_reasoning {
-                    ReasoningEnd::Never => {}
-                    ReasoningEnd::UnlessClosed => ends.push((form, false)),
-                    ReasoningEnd::Always => ends.push((form, true)),
-                }
-            }
-            for pair in framing.reasoning {
-                if !reasoning.contains(pair) {
-                    reasoning.push(*pair);
-                    add(pair.0, MarkerMeaning::Reasoning);
-                    add(pair.1, MarkerMeaning::Answer);
-                }
-            }
-            // Among many dialects a tag that is also plain markup, such as `<answer>`, counts only
-            // where the message begins.
-            let dropped = framing.dropped.iter().map(|t| (*t, !many || !is_plain(t)));
-            for (token, anywhere) in
-                dropped.chain(framing.dropped_first.iter().map(|t| (*t, false)))
-            {
-                let word = token.starts_with(char::is_alphabetic);
-                add(
-                    token,
-                    if anywhere {
-                        MarkerMeaning::Dropped
-                    } else if word {
-                        MarkerMeaning::DroppedWord
-                    } else {
-                        MarkerMeaning::DroppedFirst
-                    },
-                );
-            }
-            prefilled = match (prefilled, framing.prefilled) {
-                (before, PromptReasoning::No) => before,
-                (_, PromptReasoning::Usually) if !many => PromptReasoning::Usually,
-                _ => PromptReasoning::Perhaps,
-            };
-            has_messages |= framing.messages;
-            has_bare_headers |= framing.messages && reads_prose;
+            look.add_forms(dialect, reads_prose(dialect));
+            look.add_framing(dialect.framing, many);
+            look.has_bare_headers |= dialect.framing.messages && reads_prose(dialect);
         }
-        if has_messages {
-            ["<|start|>", "<|channel|>"]
-                .iter()
-                .for_each(|token| add(token, MarkerMeaning::Message));
+        if look.has_messages {
+            look.add(&["<|start|>", "<|channel|>"], MarkerMeaning::Message);
         }
         // The same turn may begin in the templates of several dialects.
-        let all: BTreeSet<&str> = Dialect::all()
-            .iter()
-            .chain(dialects.iter().copied())
-            .flat_map(|d| d.framing.foreign)
-            .copied()
-            .collect();
-        all.into_iter()
-            .for_each(|mark| add(mark, MarkerMeaning::Foreign(false)));
-        let lines: BTreeSet<&str> = dialects
-            .iter()
-            .flat_map(|d| d.framing.foreign_lines)
-            .copied()
-            .collect();
-        lines
-            .into_iter()
-            .for_each(|mark| add(mark, MarkerMeaning::Foreign(true)));
+        let known = Dialect::all().iter().chain(dialects.iter().copied());
+        let turns: BTreeSet<&str> = known.flat_map(|d| d.framing.foreign).copied().collect();
+        look.add(&turns, MarkerMeaning::Foreign(false));
+        let lines = dialects.iter().flat_map(|d| d.framing.foreign_lines);
+        let lines: BTreeSet<&str> = lines.copied().collect();
+        look.add(&lines, MarkerMeaning::Foreign(true));
         // Words that open reasoning in one dialect are ordinary words in the others.
         if many {
             let means = |t: &MarkerMeaning| {
@@ -270,49 +163,106 @@ impl Look {
                     MarkerMeaning::Form(_) | MarkerMeaning::Foreign(_) | MarkerMeaning::DroppedWord
                 )
             };
-            markers.retain(|m| {
+            look.markers.retain(|m| {
                 m.text.starts_with(|c: char| !c.is_alphabetic()) || m.meanings.iter().any(means)
             });
         }
-        markers.sort_by_key(|m| m.text.as_bytes().first().copied());
-        let mut look = Look {
-            dialects,
-            ranges: Box::new([(0, 0); 256]),
-            stops: Box::new([false; 256]),
-            seconds: Box::new([[0; 4]; 256]),
-            unmarked,
-            bodies,
-            reasoning,
-            prefilled,
-            ends,
-            has_messages,
-            has_bare_headers,
-            markers,
+        look.dialects = dialects;
+        look.index();
+        look
+    }
+
+    /// Adds a meaning of these markers.
+    fn add<'m>(
+        &mut self,
+        texts: impl IntoIterator<Item = &'m &'static str>,
+        meaning: MarkerMeaning,
+    ) {
+        for text in texts {
+            match self.markers.iter_mut().find(|m| m.text == *text) {
+                Some(marker) => marker.meanings.push(meaning),
+                None => self.markers.push(Marker {
+                    text,
+                    meanings: vec![meaning],
+                }),
+            }
+        }
+    }
+
+    /// Adds the forms of a dialect, those that prose can have only if `reads_prose`.
+    fn add_forms(&mut self, dialect: &Dialect, reads_prose: bool) {
+        for form in dialect.forms {
+            if !reads_prose && form.needs != KnownTool::Listed {
+                continue;
+            }
+            if let Some(body) = form.body() {
+                self.bodies.push((form, beginnings(&form.call[body..])));
+                continue;
+            }
+            if form.section.as_ref().is_none_or(|s| s.optional) {
+                match first(form.call) {
+                    [] => self.unmarked.push(form),
+                    marks => self.add(marks, MarkerMeaning::Form(form)),
+                }
+            }
+            let sections = form.section.iter().flat_map(|s| s.open);
+            self.add(sections, MarkerMeaning::Form(form));
+            match dialect.framing.call_ends_reasoning {
+                ReasoningEnd::Never => {}
+                ReasoningEnd::UnlessClosed => self.ends.push((form, false)),
+                ReasoningEnd::Always => self.ends.push((form, true)),
+            }
+        }
+    }
+
+    /// Adds the markers around reasoning and answers; `many`: those of other dialects are searched
+    /// for, too.
+    fn add_framing(&mut self, framing: &TextFraming, many: bool) {
+        for pair in framing.reasoning {
+            if !self.reasoning.contains(pair) {
+                self.reasoning.push(*pair);
+                self.add([&pair.0], MarkerMeaning::Reasoning);
+                self.add([&pair.1], MarkerMeaning::Answer);
+            }
+        }
+        // Among many dialects a tag that is also plain markup, such as `<answer>`, counts only where
+        // the message begins.
+        for token in framing.dropped {
+            let is_first = many && is_plain(token);
+            self.add([token], dropped(token, is_first));
+        }
+        for token in framing.dropped_first {
+            self.add([token], dropped(token, true));
+        }
+        self.prefilled = match (self.prefilled, framing.prefilled) {
+            (before, PromptReasoning::No) => before,
+            (_, PromptReasoning::Usually) if !many => PromptReasoning::Usually,
+            _ => PromptReasoning::Perhaps,
         };
-        for (at, marker) in look.markers.iter().enumerate() {
-            let Some(first) = marker.text.bytes().next() else {
+        self.has_messages |= framing.messages;
+    }
+
+    /// Sorts the markers by their first byte, and notes where the search stops.
+    fn index(&mut self) {
+        self.markers
+            .sort_by_key(|m| m.text.as_bytes().first().copied());
+        for (at, marker) in self.markers.iter().enumerate() {
+            let (Some(first), at) = (marker.text.bytes().next(), at as u16) else {
                 continue;
             };
-            let range = &mut look.ranges[first as usize];
-            let at = at as u16;
-            *range = if range.1 == 0 {
-                (at, at + 1)
-            } else {
-                (range.0, at + 1)
-            };
-            look.stops[first as usize] = true;
+            let first = usize::from(first);
+            let (from, to) = self.ranges[first];
+            self.ranges[first] = (if to == 0 { at } else { from }, at + 1);
+            self.stops[first] = true;
             match marker.text.as_bytes().get(1) {
-                Some(second) => {
-                    look.seconds[first as usize][*second as usize >> 6] |= 1 << (second & 63)
-                }
-                None => look.seconds[first as usize] = [u64::MAX; 4],
+                Some(second) => self.seconds[first][*second as usize >> 6] |= 1 << (second & 63),
+                None => self.seconds[first] = [u64::MAX; 4],
             }
         }
         for tick in [b'`', b'~'] {
-            look.stops[tick as usize] = true;
-            look.seconds[tick as usize] = [u64::MAX; 4];
+            self.stops[tick as usize] = true;
+            self.seconds[tick as usize] = [u64::MAX; 4];
         }
-        look
     }
 
     /// Whether a call of this form ends reasoning; `true`: for good.
@@ -323,27 +273,37 @@ impl Look {
             .map(|(_, always)| *always)
     }
 
-    /// The longest marker that `text` begins with and that has a meaning which counts. One without
-    /// hides no shorter one: where the text comes in pieces, it is not waited for.
+    /// The longest marker at the beginning of `text` with a meaning that counts here, and those of
+    /// its meanings that do. A marker without such a meaning does not hide a shorter one, since
+    /// streamed text does not wait for it either.
+    pub(crate) fn find(
+        &self,
+        text: &str,
+        mut counts: impl FnMut(MarkerMeaning) -> bool,
+    ) -> Match<(&'static str, Vec<MarkerMeaning>)> {
+        let candidates = self.candidates(text).iter();
+        let mut partial =
+            candidates.filter(|m| m.text.len() > text.len() && m.text.starts_with(text));
+        if partial.any(|m| m.meanings.iter().any(|t| counts(*t))) {
+            return Match::Partial;
+        }
+        let Some(marker) = self.longest(text, &mut counts) else {
+            return Match::No;
+        };
+        let meanings = marker.meanings.iter().copied();
+        Match::Full((marker.text, meanings.filter(|t| counts(*t)).collect()))
+    }
+
+    /// The same where no text follows.
     pub(crate) fn longest(
         &self,
         text: &str,
         mut counts: impl FnMut(MarkerMeaning) -> bool,
     ) -> Option<&Marker> {
-        let begins = self
-            .candidates(text)
-            .iter()
-            .filter(|m| text.starts_with(m.text));
-        begins
-            .filter(|m| m.meanings.iter().any(|t| counts(*t)))
+        let candidates = self.candidates(text).iter();
+        candidates
+            .filter(|m| text.starts_with(m.text) && m.meanings.iter().any(|t| counts(*t)))
             .max_by_key(|m| m.text.len())
-    }
-
-    /// The markers that `text` is the beginning of.
-    pub(crate) fn partial(&self, text: &str) -> impl Iterator<Item = &Marker> {
-        self.candidates(text)
-            .iter()
-            .filter(move |m| m.text.len() > text.len() && m.text.starts_with(text))
     }
 
     fn candidates(&self, text: &str) -> &[Marker] {
@@ -392,6 +352,15 @@ impl Look {
     #[doc(hidden)]
     pub fn texts(&self) -> impl Iterator<Item = &'static str> {
         self.markers.iter().map(|m| m.text)
+    }
+}
+
+/// What a token means that is left out; `is_first`: only at the beginning of a message.
+fn dropped(token: &str, is_first: bool) -> MarkerMeaning {
+    match is_first {
+        false => MarkerMeaning::Dropped,
+        true if token.starts_with(char::is_alphabetic) => MarkerMeaning::DroppedWord,
+        true => MarkerMeaning::DroppedFirst,
     }
 }
 

@@ -1,29 +1,21 @@
 //! Dialects as text: the files of `dialects/`, from which the build script makes the table, and
 //! those of users. `docs/new-dialect.md` describes the notation.
 //!
-//! A file is TOML. What it reads to is kept for the rest of the process, as the table itself is: a
-//! run reads a few files. Plain data: the build script compiles these files too.
+//! A file is TOML. Its dialects stay in memory until the process ends, as the table does: a run
+//! reads a few files. The build script compiles this module too, so it uses no other module but
+//! `dialect`.
 
 mod call;
-mod check;
 mod entry;
-mod error;
 mod form;
-mod kept;
 mod parameter;
 mod scan;
-mod spellings;
-#[cfg(test)]
-mod tests;
 
-use crate::dialect::prompt::{Prompt, ToolListStyle};
-use crate::dialect::{Dialect, PromptReasoning, ReasoningEnd, TextFraming};
-use check::check;
-pub(crate) use entry::Fault;
-use entry::NotationRow;
-pub use error::NotationError;
-use form::FORM_KEYS;
-use kept::{around, keep, lines, marker, one};
+use crate::dialect::{Dialect, Prompt, PromptReasoning, ReasoningEnd, TextFraming, ToolListStyle};
+pub(crate) use crate::notation::entry::Fault;
+pub use crate::notation::entry::NotationError;
+use crate::notation::entry::{NotationRow, around, keep, lines, marker, one};
+use crate::notation::form::{FORM_KEYS, check};
 
 /// The longest file, in bytes.
 const MAX_FILE: usize = 256 * 1024;
@@ -266,7 +258,7 @@ fn late(text: &str) -> Result<(u8, u8), String> {
 fn tools(text: &str) -> Result<(&'static str, ToolListStyle, &'static str), String> {
     let lists = [
         ("{lines}", ToolListStyle::Lines),
-        ("{array}", ToolListStyle::Array),
+        ("{array}", ToolListStyle::OneArray),
         ("{typescript}", ToolListStyle::TypeScript),
     ];
     for (slot, list) in lists {
@@ -285,5 +277,424 @@ fn result(text: &str) -> Result<&'static str, String> {
         false => Err(format!(
             "'{text}' has no place for the result's text; expected {{result}} in it"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::CallPiece;
+    use crate::Dialect;
+    use crate::Dialects;
+    use crate::Look;
+    use crate::Outlet;
+    use crate::Parser;
+    use crate::PromptCall;
+    use proptest::prelude::*;
+    use std::rc::Rc;
+
+    /// The error of a file: its line and message.
+    fn error(text: &str) -> String {
+        let error = Dialects::default()
+            .add("f.toml", text)
+            .expect_err(text)
+            .to_string();
+        error
+            .strip_prefix("f.toml line ")
+            .expect("the file and the line")
+            .to_owned()
+    }
+
+    #[test]
+    fn a_mistake_has_its_line_and_what_was_expected() {
+        let call = "name = 'x'\ncall = ";
+        for (text, want) in [
+            ("", "1: it has no 'name'; expected one"),
+            ("name = 1", "1: name: integer; expected a string"),
+            (
+                "name = 'A b'\n",
+                "1: name: 'A b' is not a name; expected a-z",
+            ),
+            ("name = 'auto'\n", "1: name: 'auto' is not a name"),
+            (
+                "name = 'x'",
+                "1: it has neither 'call' nor 'extends'; expected one of them",
+            ),
+            ("name = 'x'\nname = 'y'", "2: duplicate key"),
+            (
+                "name = 'x'\n\nextends = 'nobody'",
+                "3: extends: no dialect 'nobody' is known here",
+            ),
+            (
+                "name = 'x'\nextends = 'x'",
+                "2: extends: no dialect 'x' is known here, or it extends this one",
+            ),
+            (
+                "[[dialect]]\nname = 'x'\nextends = 'y'\n[[dialect]]\nname = 'y'\nextends = 'x'\n",
+                "3: extends: no dialect 'y' is known here, or it extends this one; expected a dialect of",
+            ),
+            (
+                "[[dialect]]\nname = 'x'\nextends = 'hermes'\n[[dialect]]\nname = 'x'\nextends = 'hermes'",
+                "4: 'x' is a name",
+            ),
+            (
+                "name = 'x'\naliases = ['qwen']\nextends = 'hermes'",
+                "1: 'qwen' is a name of the dialect 'hermes' already",
+            ),
+            (
+                "colour = 'red'",
+                "1: unknown key 'colour'; expected one of name, aliases,",
+            ),
+            (
+                "[[dialect]]\nname='x'\ncolour='red'",
+                "3: unknown key 'colour'",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\ndropped = [1]",
+                "3: dropped: integer; expected a string",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\ndropped = [\n 'a',\n '']",
+                "5: dropped: a marker is empty",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\ndropped = '<a>'",
+                "3: dropped: string; expected an array",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\ndropped = [' ']",
+                "3: dropped: a marker is white space",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\nreasoning = ['<a>']",
+                "3: reasoning: '<a>' is not a pair of markers",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\nreasoning = ['a…a']",
+                "1: reasoning: 'a' both opens and closes it",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\nreasoning_opened = 'yes'",
+                "3: reasoning_opened: 'yes' is unknown; expected one of no,",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\ntools = '<tools>'",
+                "3: tools: '<tools>' has no place for the tools",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\nresult = '<r>'",
+                "3: result: '<r>' has no place for the result's text",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\nresults = '<r>{result}'",
+                "3: results: '<r>{result}' does not have {result} twice",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\nparameter = '<p>'",
+                "1: 'parameter' without 'call'; expected both",
+            ),
+            (
+                "name = 'x'\nextends = 'hermes'\nmessages = 'no'",
+                "3: messages: string; expected true or false",
+            ),
+            (
+                &format!("{call}''"),
+                "1: call: it has the arguments 0 times",
+            ),
+            (
+                &format!("{call}'<a>{{arguments}}'"),
+                "1: call: it has the name 0 times; expected one",
+            ),
+            (
+                &format!("{call}'<a>{{name, arguments}}{{arguments}}'"),
+                "1: call: it has the arguments 2 times",
+            ),
+            (
+                &format!("{call}'<a>{{name'"),
+                "2: call: '{' has no '}'; expected it, or '\\{' for the character itself",
+            ),
+            (
+                &format!("{call}'<a>{{arguments}}<b>{{name}}<c>'"),
+                "1: call: the name follows the arguments",
+            ),
+            (
+                &format!("{call}'<a>{{name}}'"),
+                "2: call: a name or id is followed by nothing that ends it",
+            ),
+            (
+                &format!("{call}'<a> {{name, arguments}}'"),
+                "2: call: the marker '<a> ' has white space at an end; expected ⏎, ␣ or ·",
+            ),
+            (
+                &format!("{call}'<a>{{name}}⏎{{parameters}}<b>'"),
+                "2: call: {parameters} without 'parameter'",
+            ),
+            (
+                &format!("{call}'<a>{{nam}}'"),
+                "2: call: the slot {nam} is unknown; expected {name}",
+            ),
+            (
+                &format!("{call}'<a>{{f(a=1)}}'"),
+                "2: call: the call {f(a=1)} is not understood",
+            ),
+            (
+                &format!("{call}'?<a>{{name, arguments}}'"),
+                "2: call: '?' follows no marker",
+            ),
+            (
+                &format!("{call}'(<a>){{name, arguments}}'"),
+                "1: call: it begins with nothing that marks it",
+            ),
+            (&format!("{call}'{{text}}<a>{{name}}<b>'"), "1: call: "),
+            (
+                &format!("{call}'a{{name, arguments}}'"),
+                "1: call: 'a' is found in any text; expected a longer marker",
+            ),
+            (
+                &format!("{call}'<think>{{name, arguments}}'"),
+                "1: '<think>' opens calls and is a marker of reasoning",
+            ),
+            (
+                &format!("{call}'<a>{{name, arguments}}'\nspellings = [['<b>', '<c>']]"),
+                "3: spellings: no marker is written '<b>'",
+            ),
+            (
+                &format!("{call}'<a>{{name, arguments}}'\nspellings = [['<a>', '<a>b']]"),
+                "1: spellings: '<a>' begins another spelling",
+            ),
+            (
+                &format!("{call}'<a>{{name, arguments}}'\nspellings = [['<a>']]"),
+                "3: spellings: a list of fewer than two",
+            ),
+            (
+                &format!("{call}'<a>{{name, arguments}}'\ncalls = '<b>{{call}}'"),
+                "3: calls: '<b>{call}' does not have {call} twice",
+            ),
+            (
+                &format!("{call}'<a>{{name, arguments}}'\ncalls = '<b>{{call}}{{call}}<b>'"),
+                "1: calls: the same marker opens",
+            ),
+            (
+                &format!("{call}'<a>{{name}}⏎{{parameters}}<b>'\nparameter = '<p>'"),
+                "3: parameter: it has no {value}",
+            ),
+            (
+                &format!("{call}'<a>{{name}}⏎{{parameters}}<b>'\nparameter = '{{value}}'"),
+                "3: parameter: '{value}' is not understood",
+            ),
+            (
+                &format!(
+                    "{call}'<a>{{name}}⏎{{parameters}}<b>'\nparameter = '<p={{name}}>⏎{{value}}</p>'"
+                ),
+                "3: parameter: expected ⏎ on both",
+            ),
+        ] {
+            let found = error(text);
+            assert!(found.starts_with(want), "{text}\n{found}\nnot {want}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused() {
+        let many = |n: usize, text: &str| text.repeat(n);
+        for (text, want) in [
+            (many(300_000, "#"), "1: the file is too long"),
+            (
+                format!("name = '{}'", many(4000, "x")),
+                &format!(
+                    "1: name: '{}…{}' is not a name",
+                    many(293, "x"),
+                    many(238, "x")
+                ),
+            ),
+            (
+                format!("name = '{}'", many(5000, "x")),
+                "1: name: the string is too long",
+            ),
+            (
+                many(101, "[[dialect]]\nname = 'x'\n"),
+                "201: the file has too many dialects",
+            ),
+            (
+                format!(
+                    "name = 'x'\nextends = 'hermes'\ndropped = [{}]",
+                    many(65, "'<a>',")
+                ),
+                "3: dropped: 65 values",
+            ),
+            (
+                format!(
+                    "name = 'x'\nextends = 'hermes'\ndropped = ['{}']",
+                    many(257, "<")
+                ),
+                "3: dropped: a marker has more than 256",
+            ),
+            (
+                format!(
+                    "name = 'x'\ncall = '<a>{{name, arguments}}'\nalso = [{}]",
+                    many(16, "{ call = '<b>{name, arguments}' },")
+                ),
+                "1: also: 16",
+            ),
+            (format!("a = {}{}", many(5000, "["), many(5000, "]")), "1: "),
+            (
+                format!("name = 'x'\ncall = '{}'", many(2000, "{(")),
+                "2: call: '{' has no '}'",
+            ),
+        ] {
+            let found = error(&text);
+            assert!(found.starts_with(want), "{found}\nnot {want}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_is_as_in_the_dialect_that_is_extended() {
+        let mut dialects = Dialects::default();
+        let text = "[[dialect]]\nname = 'b'\nextends = 'a'\ndropped = []\n[[dialect]]\nname = 'a'\nextends = 'qwen'\nreasoning_opened = 'no'\n";
+        dialects.add("f.toml", text).expect("no mistake");
+        let hermes = Dialect::named("hermes").expect("a dialect of the table");
+        let [b, a] = dialects.own() else {
+            panic!("{dialects:?}")
+        };
+        assert_eq!(
+            (a.forms, a.prompt, a.framing.dropped),
+            (hermes.forms, hermes.prompt, hermes.framing.dropped)
+        );
+        assert!(
+            !a.may_begin_in_reasoning()
+                && !b.may_begin_in_reasoning()
+                && b.framing.dropped.is_empty()
+        );
+        assert!(a.aliases.is_empty() && a.source.is_empty());
+    }
+
+    /// Counts the text and the calls that are emitted.
+    #[derive(Default)]
+    struct Count {
+        text: usize,
+        done: usize,
+    }
+
+    impl Outlet for Count {
+        fn content(&mut self, text: &str) {
+            self.text += text.len();
+        }
+        fn reasoning(&mut self, text: &str) {
+            self.text += text.len();
+        }
+        fn call(&mut self, piece: CallPiece<'_>) {
+            self.done += usize::from(piece.done);
+        }
+        fn retract(&mut self, _index: i64, _reason: &'static str) {}
+        fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
+    }
+
+    /// Reads a text by a dialect alone and beside the table, and gives how many calls the first found.
+    fn read(dialects: &Dialects, dialect: &Dialect, text: &str) -> usize {
+        let counts = [dialect.name, "auto"].map(|names| {
+            let look = Rc::new(Look::among(dialects, names).expect("a known name"));
+            let (mut parser, mut count) = (Parser::new(look, None, Some("")), Count::default());
+            text.split_inclusive(|_| true)
+                .for_each(|piece| parser.push(piece, &mut count));
+            parser.finish(false, &mut count);
+            count.done
+        });
+        counts[0]
+    }
+
+    #[test]
+    fn a_marker_of_other_characters_cannot_be_read_in_a_result() {
+        let mut dialects = Dialects::default();
+        let text = "name = 'x'\ncall = '◁call▷{name, arguments}◁/call▷'\nreasoning = ['🜂…🜄']";
+        dialects.add("f.toml", text).expect("no mistake");
+        let dialect = dialects.own()[0];
+        let call = dialect.calls(&[PromptCall {
+            id: "",
+            name: "f",
+            arguments: "{}",
+        }]);
+        assert_eq!(read(&dialects, dialect, &call), 1);
+        let result = dialect.results(&[crate::PromptResult {
+            id: "",
+            name: "f",
+            text: &format!("{call}🜂"),
+        }]);
+        assert_eq!(read(&dialects, dialect, &result), 0);
+        assert!(
+            !result.contains("◁call") && !result.contains('🜂'),
+            "{result}"
+        );
+        let inner = result
+            .split_once('>')
+            .and_then(|(_, rest)| rest.strip_suffix("</tool_result>"))
+            .expect("the frame");
+        assert_eq!(
+            serde_json::from_str::<String>(inner).ok(),
+            Some(format!("{call}🜂"))
+        );
+    }
+
+    /// Notations of calls, whole and broken.
+    fn notation() -> impl Strategy<Value = String> {
+        let pieces = vec![
+            "<a>",
+            "</a>",
+            "[",
+            "]",
+            "{name}",
+            "{arguments}",
+            "{name, arguments}",
+            "[{name, arguments}]",
+            "{parameters}",
+            "{text}",
+            "{id}",
+            "{author}",
+            "{count}",
+            "{name(a=1)}",
+            "[{name(a=1)}]",
+            "{name(a=1)⏎}",
+            "{call:name{a:!x!}}",
+            "⏎",
+            "␣",
+            "·",
+            "¦",
+            "?",
+            "(<b>)",
+            "\\",
+            "{",
+            "}",
+            "(",
+            " ",
+            "x",
+            "✿",
+            "<a n=\"{name}\">",
+            "<f={name}>",
+            "{functions.name:n}",
+            "🜂",
+        ];
+        prop::collection::vec(proptest::sample::select(pieces), 1..7)
+            .prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever a file says, it is an error or a dialect by which texts can be read.
+        #[test]
+        fn no_notation_panics(call in notation(), calls in notation(), parameter in notation(), text in "[<a>{}()x\\PC]{0,20}") {
+            let file = format!("name = 'x'\ncall = '{call}'\nparameter = '⏎<p={{name}}>{{value}}</p>'\n");
+            let more = format!("{file}calls = '{calls}{{call}}⏎{{call}}{calls}'\n");
+            let third = format!("name = 'x'\ncall = '<a>{{name}}⏎{{parameters}}</a>'\nparameter = '{parameter}{{value}}{parameter}'\n");
+            for file in [file, more, third] {
+                let mut dialects = Dialects::default();
+                if dialects.add("f.toml", &file).is_ok() {
+                    let dialect = dialects.own()[0];
+                    let call = dialect.calls(&[PromptCall { id: "1", name: "f", arguments: r#"{"a": "x"}"# }]);
+                    for text in [&text, &call, &format!("{call}{text}{call}"), &call.chars().take(9).collect()] {
+                        read(&dialects, dialect, text);
+                    }
+                    let _ = crate::lint::Lint::new(&Look::among(&dialects, "x").expect("a known name")).search(&call);
+                }
+            }
+        }
     }
 }

@@ -19,6 +19,44 @@ pub struct CallPiece<'a> {
     pub done: bool,
 }
 
+impl<'a> CallPiece<'a> {
+    /// An empty piece of this call.
+    pub(crate) fn of(index: i64) -> CallPiece<'a> {
+        CallPiece {
+            index,
+            ..CallPiece::default()
+        }
+    }
+
+    /// Its id, name and arguments.
+    pub(crate) fn texts(&self) -> [Option<&'a str>; 3] {
+        [self.id, self.name, self.arguments]
+    }
+
+    /// How many bytes of text it has.
+    pub(crate) fn size(&self) -> usize {
+        self.texts().iter().flatten().map(|text| text.len()).sum()
+    }
+}
+
+/// What text is that is neither a call nor a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prose {
+    Answer,
+    Reasoning,
+}
+
+impl Prose {
+    /// Reasoning, or the answer.
+    pub fn reasoning_if(is_reasoning: bool) -> Prose {
+        if is_reasoning {
+            Prose::Reasoning
+        } else {
+            Prose::Answer
+        }
+    }
+}
+
 /// Takes what a parser finds, in the order of the text.
 pub trait Outlet {
     /// Text of the answer.

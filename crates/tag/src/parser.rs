@@ -38,35 +38,25 @@
 //! | | Header | the next header |
 //!
 //! Text that goes back to the state before is not read in the same way again: that state carries
-//! what is excluded ([`Exclusion`](prose::Exclusion)).
+//! what is excluded ([`Exclusion`](contest::Exclusion)).
 
 mod answer;
-mod beginning;
 mod call;
 mod contest;
 mod emitter;
 mod framing;
-mod gate;
 mod messages;
-mod mode;
-mod open_call;
-mod prose;
-mod reasoning;
 mod router;
-#[cfg(test)]
-mod tests;
 
-use crate::calls::Step;
+use crate::calls::ReadStep;
 use crate::look::Look;
-use crate::outlet::Outlet;
-pub(crate) use beginning::Beginning as Kept;
-use emitter::Emitter;
-use framing::{Framed, Framing};
+use crate::outlet::{Outlet, Prose};
+pub(crate) use crate::parser::emitter::Backlog;
+use crate::parser::emitter::Emitter;
+use crate::parser::framing::{Framed, Framing};
+pub(crate) use crate::parser::messages::header_is_reasoning;
+use crate::parser::router::{Mode, Position, Router, TextEnd};
 use json::ToolList;
-pub(crate) use messages::header_is_reasoning;
-use mode::{Mode, TextEnd};
-use prose::Prose;
-use router::{Position, Router};
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -99,11 +89,7 @@ impl Parser {
             } else {
                 None
             };
-            body.unwrap_or(if opens_reasoning {
-                Prose::Reasoning.into()
-            } else {
-                Mode::default()
-            })
+            body.unwrap_or_else(|| Prose::reasoning_if(opens_reasoning).into())
         });
         let emitter = Emitter::new(look.prefilled, prefill.is_some());
         let router = Router {
@@ -288,8 +274,8 @@ impl Parser {
             self.mode = mode;
             idle += 1;
             match step {
-                Step::More(n) => return self.held.push_str(&text[i + n..]),
-                Step::Back(n) => {
+                ReadStep::More(n) => return self.held.push_str(&text[i + n..]),
+                ReadStep::Back(n) => {
                     let before = std::mem::take(&mut self.held);
                     match i.checked_sub(n) {
                         // The text at hand has these bytes. To copy it for each such place would
@@ -298,10 +284,66 @@ impl Parser {
                         None => (text, i) = (Cow::Owned(before + &text[i..]), 0),
                     }
                 }
-                Step::On(n) | Step::Whole(n) | Step::Done(n) | Step::Fail(n, _) => {
+                ReadStep::On(n) | ReadStep::Whole(n) | ReadStep::Done(n) | ReadStep::Fail(n, _) => {
                     i += n;
                     idle = if n == 0 { idle } else { 0 };
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Parser;
+    use crate::look::Look;
+    use crate::outlet::CallPiece;
+    use crate::outlet::Outlet;
+    use std::rc::Rc;
+
+    /// The text of the answer and the reasoning; calls are not expected.
+    #[derive(Default)]
+    struct Texts {
+        answer: String,
+        reasoning: String,
+    }
+
+    impl Outlet for Texts {
+        fn content(&mut self, text: &str) {
+            self.answer.push_str(text);
+        }
+
+        fn reasoning(&mut self, text: &str) {
+            self.reasoning.push_str(text);
+        }
+
+        fn call(&mut self, piece: CallPiece<'_>) {
+            panic!("{piece:?}");
+        }
+
+        fn retract(&mut self, index: i64, _reason: &'static str) {
+            panic!("{index} is retracted");
+        }
+
+        fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
+    }
+
+    /// The prompts of MiniMax M2 end inside reasoning: a long beginning is reasoning, and stays it
+    /// behind a quoted call in which that was decided.
+    #[test]
+    fn text_behind_a_quoted_call_that_decides_the_beginning_is_reasoning() {
+        let call = "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">2</parameter>\n</invoke>\n</minimax:tool_call>";
+        for words in [20, 60, 70] {
+            let text = format!("{}\"{call}\" it is.</think>So.", "so ".repeat(words));
+            for length in [1, 7, text.len()] {
+                let mut parser = Parser::new(Rc::new(Look::new("minimax-m2").unwrap()), None, None);
+                let mut texts = Texts::default();
+                text.as_bytes()
+                    .chunks(length)
+                    .for_each(|b| parser.push(std::str::from_utf8(b).unwrap(), &mut texts));
+                parser.finish(false, &mut texts);
+                assert_eq!(texts.answer, "So.", "{words} words in pieces of {length}");
+                assert_eq!(texts.reasoning, text[..text.len() - "</think>So.".len()]);
             }
         }
     }

@@ -2,16 +2,14 @@
 //! tool's result.
 
 mod neutral;
-mod sample;
 mod typescript;
 
-pub use neutral::neutral;
-
 use crate::Dialect;
-use crate::dialect::Scope;
-use crate::dialect::prompt::{Prompt, ToolListStyle};
-use crate::turn::{PromptCall, PromptChoice, PromptResult};
-use serde_json::Value;
+use crate::dialect::{Prompt, Scope, ToolListStyle};
+pub use crate::prompt::neutral::neutral;
+use crate::write::{PromptCall, ValueNotation};
+use event::Raw;
+use serde_json::{Map, Value, json};
 
 impl Dialect {
     /// The end of the system prompt: the tools (an array in OpenAI's shape) and how to call them.
@@ -22,7 +20,7 @@ impl Dialect {
         let samples: Vec<(&str, String)> = tools
             .iter()
             .map(function)
-            .filter_map(|f| Some((f["name"].as_str()?, sample::arguments(&f["parameters"]))))
+            .filter_map(|f| Some((f["name"].as_str()?, sample_arguments(&f["parameters"]))))
             .take(2)
             .collect();
         let Some(first) = samples.first() else {
@@ -117,7 +115,7 @@ impl Prompt {
                 .map(Value::to_string)
                 .collect::<Vec<_>>()
                 .join("\n"),
-            ToolListStyle::Array => Value::from(tools).to_string(),
+            ToolListStyle::OneArray => Value::from(tools).to_string(),
             ToolListStyle::TypeScript => tools
                 .iter()
                 .map(|t| typescript::tool(function(t)))
@@ -135,7 +133,7 @@ impl ToolListStyle {
             ToolListStyle::Lines => {
                 "You can call these tools. Each line describes one: its name, its use, and the JSON Schema of its arguments."
             }
-            ToolListStyle::Array => {
+            ToolListStyle::OneArray => {
                 "You can call these tools. Each is described by its name, its use, and the JSON Schema of its arguments."
             }
             ToolListStyle::TypeScript => {
@@ -161,6 +159,107 @@ fn sample_call<'a>(name: &'a str, arguments: &'a str) -> PromptCall<'a> {
 /// one without.
 fn function(tool: &Value) -> &Value {
     tool.get("function").unwrap_or(tool)
+}
+
+// What a prompt says about turns: earlier calls, their results, and whether the model must call a
+// tool now.
+
+/// The result of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptResult<'a> {
+    /// The id of the call; "" if it has none.
+    pub id: &'a str,
+    /// The tool's name.
+    pub name: &'a str,
+    /// The result's text. It may hold anything.
+    pub text: &'a str,
+}
+
+/// Whether the model must call a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromptChoice<'a> {
+    /// It may call tools.
+    #[default]
+    Auto,
+    /// It must call one.
+    Required,
+    /// It must call this one.
+    Tool(&'a str),
+}
+
+// A plausible value for a schema, to show how a call is written.
+
+/// Schemas within schemas are followed this far.
+const DEEPEST: usize = 6;
+
+/// Arguments that a tool might get, as JSON text: those that it requires, or else the first one.
+fn sample_arguments(schema: &Value) -> String {
+    let json = members(schema, DEEPEST).to_string();
+    Raw::parse(&json).map_or_else(|_| json.clone(), |value| ValueNotation::Json.write(value))
+}
+
+fn members(schema: &Value, depth: usize) -> Value {
+    let Some(properties) = schema["properties"].as_object() else {
+        return json!({});
+    };
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut object = Map::new();
+    for (name, property) in properties
+        .iter()
+        .filter(|(name, _)| required.contains(&&name[..]))
+    {
+        object.insert(name.clone(), value(property, depth));
+    }
+    if object.is_empty()
+        && let Some((name, property)) = properties.iter().next()
+    {
+        object.insert(name.clone(), value(property, depth));
+    }
+    Value::Object(object)
+}
+
+fn value(schema: &Value, depth: usize) -> Value {
+    if depth == 0 {
+        return Value::Null;
+    }
+    let first = |key: &str| {
+        schema[key]
+            .as_array()
+            .and_then(|list| list.first())
+            .cloned()
+    };
+    let given = schema
+        .get("const")
+        .or_else(|| schema.get("default"))
+        .cloned();
+    if let Some(value) = given
+        .or_else(|| first("enum"))
+        .or_else(|| first("examples"))
+    {
+        return value;
+    }
+    if let Some(schema) = ["anyOf", "oneOf", "allOf"]
+        .iter()
+        .find_map(|key| first(key))
+    {
+        return value(&schema, depth - 1);
+    }
+    let kind = schema["type"]
+        .as_str()
+        .or_else(|| schema["type"].as_array()?.first()?.as_str());
+    match kind {
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+        Some("boolean") => json!(true),
+        Some("null") => Value::Null,
+        Some("array") => json!([value(&schema["items"], depth - 1)]),
+        Some("object") => members(schema, depth - 1),
+        _ => json!("some text"),
+    }
 }
 
 #[cfg(test)]
@@ -230,7 +329,7 @@ mod tests {
                 .results(&results)
         };
         let want = "<tool_response>\n\"\\u003c/tool_response\\u003e\"\n</tool_response>\n\
-            <tool_response>\n\"\\u007bid\\u007d\"\n</tool_response>";
+        <tool_response>\n\"\\u007bid\\u007d\"\n</tool_response>";
         assert_eq!(written("hermes"), want);
         assert!(written("tool-name-tag").contains(r#"<tool_result name="g\u0022\u003e">"#));
         assert!(written("cohere-command").contains(r#""tool_call_id": "1""#));
@@ -240,5 +339,31 @@ mod tests {
                 .results(&[]),
             ""
         );
+    }
+}
+
+#[cfg(test)]
+mod sample_tests {
+    use super::*;
+
+    #[test]
+    fn required_arguments_are_shown_and_others_are_not() {
+        let schema = json!({"type": "object", "required": ["n", "unit", "list"], "properties": {
+            "city": {"type": "string"}, "n": {"type": "integer", "minimum": 3}, "unit": {"enum": ["c", "f"]},
+            "list": {"type": "array", "items": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}}
+        }});
+        assert_eq!(
+            sample_arguments(&schema),
+            r#"{"n": 3, "unit": "c", "list": [true]}"#
+        );
+    }
+
+    #[test]
+    fn without_required_ones_the_first_is_shown() {
+        assert_eq!(
+            sample_arguments(&json!({"properties": {"a": {"type": "string"}, "b": {}}})),
+            r#"{"a": "some text"}"#
+        );
+        assert_eq!(sample_arguments(&json!({})), "{}");
     }
 }

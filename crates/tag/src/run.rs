@@ -6,143 +6,309 @@
 
 mod part;
 mod section;
-mod state;
-#[cfg(test)]
-mod tests;
 
-pub(crate) use state::Run;
+use crate::calls::{Context, FoundCalls, ReadStep, Why};
+use crate::dialect::{Form, KnownTool, first};
+use crate::envelope::Envelope;
+use crate::expression::Expression;
+use crate::free::Free;
+use crate::mark::{Match, find, find_last};
+use crate::params::Params;
+use json::{Balance, ToolList};
 
-use crate::calls::{FoundCalls, Step};
-use crate::dialect::CallPart;
-use json::ToolList;
-use state::{Engine, Place};
+/// The longest start tag, name or white space inside a call, in bytes.
+const LONGEST: usize = 4096;
+/// The most white space between two calls or before a closing marker, in bytes.
+const GAP: usize = 256;
+
+/// Where in the form the next byte is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FormPlace {
+    /// At the marker that opens the section, or at a call outside a section.
+    Open,
+    /// In the section, before a call.
+    Inside,
+    /// In text that is not a call, after the marker that opens the section.
+    Noise,
+    /// After the section's marker and other text, at a call that a new run reads.
+    Over,
+    /// In a part of a call.
+    Part(usize),
+    /// After a complete call, in the parts that may follow it: closing markers.
+    Tail(usize),
+    /// After a call.
+    Between,
+}
+
+/// The engine of the part at hand.
+#[derive(Debug)]
+enum Engine {
+    None,
+    /// The arguments as JSON; `None` before they begin.
+    Json(Option<Balance>),
+    Envelope(Box<Envelope>),
+    Params(Box<Params>),
+    Expression(Box<Expression>),
+    Free(Box<Free>),
+}
+
+/// A form that reads text.
+#[derive(Debug)]
+pub(crate) struct Run {
+    form: &'static Form,
+    place: FormPlace,
+    engine: Engine,
+    /// The name of the tool, for the parts that need its schema.
+    name: String,
+    /// The call's id, where it precedes the name.
+    id: String,
+    /// An id without a name, and the arguments so far, which decide the tool.
+    nameless: Option<(String, String)>,
+    /// The call was emitted to [`FoundCalls`].
+    has_begun: bool,
+    /// The section's opening marker was read.
+    in_section: bool,
+    /// How many calls are complete.
+    whole: usize,
+    /// How many bytes of white space, or of text before the first call, were read at this place.
+    waited: usize,
+    /// An argument was read: what is inside it must not be read as something else.
+    is_deep: bool,
+    /// No text follows.
+    is_last: bool,
+}
 
 impl Run {
-    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
-    /// nothing. Arguments inside JSON are most of what calls are made of.
-    #[inline]
-    pub fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
-        match (&mut self.engine, self.place) {
-            (Engine::Envelope(envelope), Place::Part(_)) => envelope.arguments(text, calls),
+    /// A run at the marker that the form begins with.
+    pub fn new(form: &'static Form) -> Run {
+        Run {
+            form,
+            place: FormPlace::Open,
+            engine: Engine::None,
+            name: String::new(),
+            id: String::new(),
+            nameless: None,
+            has_begun: false,
+            in_section: false,
+            whole: 0,
+            waited: 0,
+            is_deep: false,
+            is_last: false,
+        }
+    }
+
+    /// A run of a form whose call was named by the text before it.
+    pub fn named(form: &'static Form, name: &str, calls: &mut FoundCalls) -> Run {
+        let mut run = Run::new(form);
+        name.clone_into(&mut run.name);
+        calls.begin(name, None);
+        run.has_begun = true;
+        run.place = FormPlace::Part(form.body().unwrap_or(0));
+        run
+    }
+
+    /// The form that is read.
+    pub fn form(&self) -> &'static Form {
+        self.form
+    }
+
+    /// Whether the text so far is names and markers alone, so that it can be read again as
+    /// something else.
+    pub fn is_shallow(&self) -> bool {
+        !self.has_begun
+            && !self.is_deep
+            && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
+    }
+
+    /// Whether it has read no call so far.
+    pub fn is_without_calls(&self) -> bool {
+        self.whole == 0
+    }
+
+    /// Whether nothing but markers was read since the last call.
+    pub fn is_bare(&self) -> bool {
+        let is_inside = match self.place {
+            FormPlace::Inside => true,
+            FormPlace::Part(n) => n > 0 || self.in_section,
             _ => false,
+        };
+        is_inside && !self.has_begun && matches!(self.engine, Engine::None)
+    }
+
+    /// Whether the section begins with other text than a call.
+    pub fn is_noise(&self) -> bool {
+        matches!(self.place, FormPlace::Noise | FormPlace::Over)
+    }
+
+    /// Whether a failure deserves a warning, since the text looks like a call: its tool is listed,
+    /// or it has an opening marker that does not occur in ordinary text.
+    pub fn is_marked(&self, why: Option<Why>) -> bool {
+        let marked = self.in_section || !first(self.form.call).is_empty();
+        let past = self.in_section
+            || why.is_some_and(Why::is_about_name)
+            || !matches!(self.place, FormPlace::Open | FormPlace::Part(0));
+        self.has_begun
+            || (self.form.needs == KnownTool::Listed && marked && past && why != Some(Why::NoCall))
+    }
+
+    /// What the engines of this form need of the request.
+    pub fn context<'a>(form: &Form, tools: Option<&'a ToolList>) -> Context<'a> {
+        Context {
+            tools,
+            strict: form.needs == KnownTool::Known,
         }
     }
 
-    /// Takes the next piece. `is_alone`: no other form reads the same text, so that a name is
-    /// emitted before the marker after it is complete.
-    pub fn push(
-        &mut self,
-        text: &str,
-        tools: Option<&ToolList>,
-        is_alone: bool,
-        calls: &mut FoundCalls,
-    ) -> Step {
-        let context = Run::context(self.form, tools);
-        let mut i = 0;
-        loop {
-            let rest = &text[i..];
-            if rest.is_empty() && !matches!(self.place, Place::Part(n) if n >= self.form.call.len())
-            {
-                return Step::More(i);
-            }
-            let step = match self.place {
-                Place::Open => self.open(rest),
-                Place::Inside => self.inside(rest),
-                Place::Noise => self.noise(rest),
-                Place::Over => Step::Done(0),
-                Place::Part(n) if n >= self.form.call.len() => {
-                    // All parts were read, and none of them completed the call before.
-                    self.whole(calls);
-                    self.place = Place::Between;
-                    Step::Whole(0)
-                }
-                Place::Part(n) => self.part(n, rest, &context, is_alone, calls),
-                Place::Tail(n) => self.tail(n, rest),
-                Place::Between => self.between(rest, calls),
-            };
-            match step {
-                Step::On(n) => i += n,
-                Step::Back(n) if n <= i => i -= n,
-                step => return step.after(i),
-            }
+    /// The longest of the markers that `text` begins with.
+    fn find(&self, marks: &[&str], text: &str) -> Match {
+        match find(marks, text) {
+            Match::Partial if self.is_last => find_last(marks, text),
+            found => found,
         }
     }
 
-    /// The text has ended, or was cut; `at` bytes of it were read. Returns how many bytes of it
-    /// belong to the calls.
-    ///
-    /// # Errors
-    /// Why the last call is not complete.
-    pub fn finish(
-        &mut self,
-        text: &str,
-        mut at: usize,
-        cut: bool,
-        tools: Option<&ToolList>,
-        calls: &mut FoundCalls,
-    ) -> Result<usize, &'static str> {
-        self.is_last = true;
-        if let Engine::Params(params) = &mut self.engine
-            && !cut
-        {
-            match params.finish(&text[at..], &Run::context(self.form, tools), calls) {
-                Step::Back(n) => at -= n,
-                Step::On(n) | Step::More(n) | Step::Whole(n) | Step::Done(n) => at += n,
-                Step::Fail(_, why) => return Err(why),
-            }
-        }
-        loop {
-            match self.push(&text[at..], tools, true, calls) {
-                Step::On(n) | Step::Whole(n) => at += n,
-                Step::Back(n) => at -= n,
-                Step::Done(n) => return Ok(at + n),
-                Step::More(n) => {
-                    at += n;
-                    break;
-                }
-                Step::Fail(_, why) => return Err(why),
-            }
-        }
-        let is_all = text[at..].trim_ascii().is_empty();
-        self.whole_at_end(cut, is_all, tools, calls).map(|()| at)
+    /// Takes `at` bytes of white space. Returns the failure, at the first byte that is too many,
+    /// where it is longer than `most`.
+    fn gap(&mut self, at: usize, most: usize) -> Option<ReadStep> {
+        let room = most.saturating_sub(self.waited);
+        self.waited += at;
+        (at > room).then_some(ReadStep::Fail(room + 1, Why::LongGap))
     }
 
-    fn whole_at_end(
-        &mut self,
-        cut: bool,
-        is_all: bool,
-        tools: Option<&ToolList>,
-        calls: &mut FoundCalls,
-    ) -> Result<(), &'static str> {
-        let context = Run::context(self.form, tools);
-        match self.place {
-            Place::Tail(_) | Place::Between => Ok(()),
-            Place::Part(n) => {
-                match &mut self.engine {
-                    Engine::Free(free) if !cut => free.finish(&self.name, &context, calls)?,
-                    Engine::Envelope(e) if e.may_end() => return Ok(()),
-                    Engine::Expression(e) if (!cut || is_all) && e.may_end() => return Ok(()),
-                    // Only closing markers are missing.
-                    Engine::Params(params) if !cut && params.is_done() => {}
-                    Engine::None
-                        if n >= self.form.call.len()
-                            || (!cut && self.has_begun && self.is_deep) => {}
-                    Engine::None if !cut && may_lack(&self.form.call[n..]) => calls.arguments("{}"),
-                    _ => return Err("the text ends before the call is complete"),
-                }
-                self.whole(calls);
-                Ok(())
-            }
-            _ => Err("the text ends before the call is complete"),
+    /// The call at hand is complete.
+    fn whole(&mut self, calls: &mut FoundCalls) {
+        if self.has_begun {
+            calls.done();
+            self.whole += 1;
         }
+        (self.has_begun, self.is_deep, self.engine) = (false, false, Engine::None);
     }
 }
 
-/// Whether the text may end before these parts: free text and its marker may be missing there.
-fn may_lack(parts: &[CallPart]) -> bool {
-    match parts {
-        [CallPart::Space(_), parts @ ..] => may_lack(parts),
-        [CallPart::Mark(_), CallPart::Free(free), ..] => free.optional,
-        _ => false,
+fn fail(why: Why) -> ReadStep {
+    ReadStep::Fail(0, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialect::Dialect;
+    use crate::dialect::first;
+    use crate::look::Look;
+    use crate::outlet::CallPiece;
+    use crate::outlet::Outlet;
+    use crate::parser::Parser;
+    use crate::write::PromptCall;
+    use std::rc::Rc;
+
+    /// The answer, and the names of the calls.
+    #[derive(Default)]
+    struct Found {
+        answer: String,
+        names: Vec<String>,
+        done: usize,
+    }
+
+    impl Outlet for Found {
+        fn content(&mut self, text: &str) {
+            self.answer.push_str(text);
+        }
+
+        fn reasoning(&mut self, _text: &str) {}
+
+        fn call(&mut self, piece: CallPiece<'_>) {
+            self.names.extend(piece.name.map(str::to_owned));
+            self.done += usize::from(piece.done);
+        }
+
+        fn retract(&mut self, _index: i64, _reason: &'static str) {
+            self.done -= 1;
+        }
+
+        fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
+    }
+
+    /// Reads a text by these dialects, in pieces of this many characters.
+    fn read(names: &str, text: &str, length: usize) -> Found {
+        let (look, mut found) = (Rc::new(Look::new(names).unwrap()), Found::default());
+        let mut parser = Parser::new(look, None, Some(""));
+        let letters: Vec<char> = text.chars().collect();
+        letters
+            .chunks(length)
+            .for_each(|piece| parser.push(&piece.iter().collect::<String>(), &mut found));
+        parser.finish(false, &mut found);
+        found
+    }
+
+    #[test]
+    fn text_before_the_first_call_of_a_section_hides_no_marker() {
+        let call = PromptCall {
+            id: "a",
+            name: "f",
+            arguments: r#"{"a": "b"}"#,
+        };
+        let noise = "So I call < it:\n";
+        let mut count = 0;
+        for dialect in Dialect::all().iter().filter(|d| !d.framing.messages) {
+            for form in dialect
+                .forms
+                .iter()
+                .filter(|form| !first(form.call).is_empty())
+            {
+                let Some(section) = &form.section else {
+                    continue;
+                };
+                count += 1;
+                let written = form.write(&[call, call]);
+                for open in section.open {
+                    let text = written.replacen(section.open[0], &format!("{open}{noise}"), 1);
+                    for (names, length) in [
+                        (dialect.name, 1),
+                        (dialect.name, 7),
+                        (dialect.name, text.len()),
+                        ("auto", 1),
+                    ] {
+                        let found = read(names, &text, length);
+                        assert_eq!(
+                            found.answer.trim(),
+                            noise.trim(),
+                            "{} as {names}: {text}",
+                            dialect.name
+                        );
+                        assert_eq!(
+                            (found.names.len(), found.done),
+                            (2, 2),
+                            "{} as {names}: {text}",
+                            dialect.name
+                        );
+                    }
+                }
+            }
+        }
+        assert!(count > 15, "{count}");
+    }
+
+    /// A section's marker without a call is text, and is held back for a short time only.
+    #[test]
+    fn a_section_without_a_call_is_text() {
+        let long = "and so on, ".repeat(40);
+        for dialect in Dialect::all() {
+            for section in dialect
+                .forms
+                .iter()
+                .filter_map(|form| form.section.as_ref())
+            {
+                for text in [
+                    format!("A {} {long}", section.open[0]),
+                    format!("A {} it", section.open[0]),
+                ] {
+                    assert_eq!(
+                        read(dialect.name, &text, 3).answer,
+                        text,
+                        "{}",
+                        dialect.name
+                    );
+                }
+            }
+        }
     }
 }

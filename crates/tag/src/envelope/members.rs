@@ -1,6 +1,6 @@
 //! What the members of an object mean: the name, the arguments and the id of a call.
 
-use crate::calls::{ArgumentsEnd, Context, FoundCalls};
+use crate::calls::{ArgumentsEnd, Context, FoundCalls, Why};
 use crate::dialect::{CallKeys, CallShape};
 use event::{Raw, cut};
 use json::Balance;
@@ -10,10 +10,9 @@ const LONGEST: usize = 512;
 /// How much of arguments is held back that come before a name, where nothing marks them as a
 /// call's.
 const KEPT: usize = 4096;
-const NOT_AN_OBJECT: &str = "the arguments are not an object";
 
 /// Why the text is not a call, and after how many bytes that is clear.
-pub(super) type Failure = (usize, &'static str);
+pub(super) type Failure = (usize, Why);
 
 /// What a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,25 +107,18 @@ impl CallMembers {
     pub fn add_to_word(&mut self, piece: &str) -> Result<(), Failure> {
         let room = LONGEST.saturating_sub(self.word.len());
         if piece.len() > room {
-            return Err((
-                cut(piece, room).len(),
-                "a key, name or id in the JSON is too long",
-            ));
+            return Err((cut(piece, room).len(), Why::LongWord));
         }
         self.word.push_str(piece);
         Ok(())
     }
 
     /// The key is complete.
-    pub fn end_key(
-        &mut self,
-        context: &Context<'_>,
-        calls: &mut FoundCalls,
-    ) -> Result<(), &'static str> {
+    pub fn end_key(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         let key = Raw::parse(&self.word)
             .ok()
             .and_then(|raw| raw.str())
-            .ok_or("a key is not a JSON string")?;
+            .ok_or(Why::InvalidKey)?;
         let key = key.as_ref();
         self.role = if self.is_single() {
             let name = key.to_owned();
@@ -147,7 +139,7 @@ impl CallMembers {
             MemberRole::Function
         } else if context.strict && !matches!(key, "type" | "index") {
             // Data of another kind shows by its first key, so that it is not held back.
-            return Err("the JSON has members that a call does not have");
+            return Err(Why::OtherMembers);
         } else {
             MemberRole::Other
         };
@@ -165,7 +157,7 @@ impl CallMembers {
         first: u8,
         context: &Context<'_>,
         calls: &mut FoundCalls,
-    ) -> Result<ValueKind, &'static str> {
+    ) -> Result<ValueKind, Why> {
         self.word.clear();
         self.is_string = first == b'"';
         let is_balanced = Balance::begins(first);
@@ -177,13 +169,13 @@ impl CallMembers {
             // Some models write the name there.
             (MemberRole::Function, b'"') => self.role = MemberRole::Name,
             (MemberRole::Function, _) => {
-                return Err("the member \"function\" is neither an object nor a name");
+                return Err(Why::InvalidFunction);
             }
             (MemberRole::Name | MemberRole::Id, _) if !self.is_string && is_balanced => {
-                return Err("the name is not a string");
+                return Err(Why::NameNotString);
             }
             (MemberRole::Arguments, _) if context.strict && !matches!(first, b'{' | b'"') => {
-                return Err(NOT_AN_OBJECT);
+                return Err(Why::NotObject);
             }
             (MemberRole::Arguments, _) if !self.is_string => self.begin(context, calls)?,
             _ => {}
@@ -207,23 +199,13 @@ impl CallMembers {
         match self.role {
             MemberRole::Name | MemberRole::Id => self.add_to_word(piece),
             MemberRole::Arguments if self.is_streaming() => {
-                calls.arguments_until(
-                    piece,
-                    if ends {
-                        ArgumentsEnd::Here
-                    } else {
-                        ArgumentsEnd::Later
-                    },
-                );
+                calls.arguments_until(piece, ends.into());
                 Ok(())
             }
             MemberRole::Arguments => {
                 let room = KEPT.saturating_sub(self.kept.len());
                 if context.strict && !self.has_begun && piece.len() > room {
-                    return Err((
-                        cut(piece, room).len(),
-                        "the name does not follow the arguments",
-                    ));
+                    return Err((cut(piece, room).len(), Why::NameAfter));
                 }
                 self.kept.push_str(piece);
                 Ok(())
@@ -233,19 +215,15 @@ impl CallMembers {
     }
 
     /// The value is complete.
-    pub fn end_value(
-        &mut self,
-        context: &Context<'_>,
-        calls: &mut FoundCalls,
-    ) -> Result<(), &'static str> {
+    pub fn end_value(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         match self.role {
             MemberRole::Name => {
                 let name = Raw::parse(&self.word)
                     .ok()
                     .and_then(|raw| raw.str())
-                    .ok_or("the name is not a string")?;
+                    .ok_or(Why::NameNotString)?;
                 if self.name.is_some() {
-                    return Err("the call has two names");
+                    return Err(Why::TwoNames);
                 }
                 self.name = Some(name.into_owned());
                 self.begin(context, calls)
@@ -272,18 +250,14 @@ impl CallMembers {
         }
     }
 
-    fn end_arguments(
-        &mut self,
-        context: &Context<'_>,
-        calls: &mut FoundCalls,
-    ) -> Result<(), &'static str> {
+    fn end_arguments(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         self.has_arguments = true;
         if !self.word.is_empty() {
             // `null` means no arguments; whoever checks the call judges any other word.
             let word = std::mem::take(&mut self.word);
             if self.is_single() && word != "null" {
                 // The value ends the call here, so that nothing after it could take it back.
-                return Err(NOT_AN_OBJECT);
+                return Err(Why::NotObject);
             }
             self.kept
                 .push_str(if word == "null" { "{}" } else { &word });
@@ -293,10 +267,10 @@ impl CallMembers {
                 .and_then(|raw| raw.str())
                 .map(|s| s.into_owned());
             let Some(text) = text else {
-                return Err("the arguments are a string that is not JSON");
+                return Err(Why::NotJsonString);
             };
             if context.strict && !text.trim_start().starts_with('{') {
-                return Err(NOT_AN_OBJECT);
+                return Err(Why::NotObject);
             }
             self.kept = if text.trim().is_empty() {
                 "{}".to_owned()
@@ -317,7 +291,7 @@ impl CallMembers {
     }
 
     /// Emits the call, once its name is known.
-    fn begin(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
+    fn begin(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         let Some(name) = self.name.as_deref() else {
             return Ok(());
         };
@@ -338,24 +312,20 @@ impl CallMembers {
     }
 
     /// The object has ended, outside `function`.
-    pub fn end(
-        &mut self,
-        context: &Context<'_>,
-        calls: &mut FoundCalls,
-    ) -> Result<(), &'static str> {
+    pub fn end(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         if self.keys.shape == CallShape::Single {
             return if self.has_arguments {
                 Ok(())
             } else {
-                Err("an object contains no call")
+                Err(Why::EmptyObject)
             };
         }
         if !self.has_begun {
-            return Err("the call has no name");
+            return Err(Why::NoName);
         }
         if !self.has_arguments {
             if context.strict {
-                return Err("the call has no arguments");
+                return Err(Why::NoArguments);
             }
             calls.arguments_until("{}", ArgumentsEnd::Here);
         }

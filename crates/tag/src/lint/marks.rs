@@ -1,8 +1,7 @@
 //! What is searched for, from the table of dialects.
 
-use crate::dialect::prompt::Prompt;
-use crate::dialect::{CallPart, Dialect, Form};
-use crate::form::is_fence;
+use crate::calls::is_name_char;
+use crate::dialect::{CallPart, Dialect, Form, Prompt, is_fence};
 use crate::look::{Look, MarkerMeaning};
 use event::cut;
 
@@ -277,7 +276,6 @@ pub(super) fn control_token(rest: &str) -> Option<&str> {
     let inside = cut(inside, TOKEN);
     let end = inside.find(bar)?;
     let name = &inside[..end];
-    let fits =
-        |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | '\u{2581}');
+    let fits = |c| is_name_char(c) || c == '\u{2581}';
     (!name.is_empty() && name.chars().all(fits)).then(|| &rest[..bar.len() + end + bar.len()])
 }

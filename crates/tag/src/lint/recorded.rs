@@ -1,6 +1,6 @@
 //! The texts of recorded lines: events, messages, other JSON, and plain text.
 
-use super::search::{Finding, Lint};
+use crate::lint::{Finding, Lint};
 use event::payload::{ContentDelta, Message, Thinking, ToolResult};
 use event::{Event, Kind, Raw, Scanner};
 use std::collections::HashMap;

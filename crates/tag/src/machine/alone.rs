@@ -1,13 +1,13 @@
 //! Calls in forms that prose can have, too, of a model that is not known to write one of them.
 //!
 //! Such a call counts only where it is alone: nothing but white space and reasoning is beside it,
-//! it names a tool of the request, and its arguments fit the tool's schema. Whether it does shows
-//! at the end of the text, so that two parsers read the text side by side: one reads all forms, the
-//! other only those with markers that prose does not have. What the second one finds counts as soon
-//! as the first one finds other text.
+//! it names a tool of the request, and its arguments fit the tool's schema. Only the end of the
+//! text shows that, so two parsers read the text side by side: one reads all forms, the other only
+//! those with markers that prose does not have. As soon as the first parser finds other text, what
+//! the second parser finds counts.
 
 use crate::outlet::{CallPiece, Outlet};
-use crate::parser::{Kept, Parser};
+use crate::parser::{Backlog, Parser};
 use json::ToolList;
 use std::rc::Rc;
 
@@ -21,12 +21,12 @@ pub(super) struct AloneReading {
     tools: Option<Rc<ToolList>>,
     found: AloneFound,
     /// What the other parser has found since.
-    certain: Kept,
+    certain: Backlog,
 }
 
 #[derive(Debug, Default)]
 struct AloneFound {
-    kept: Kept,
+    kept: Backlog,
     calls: Vec<WholeCall>,
     /// Something is beside the calls, or a call does not hold.
     is_text: bool,
@@ -46,7 +46,7 @@ impl AloneReading {
             parser,
             tools,
             found: AloneFound::default(),
-            certain: Kept::default(),
+            certain: Backlog::default(),
         }
     }
 
@@ -62,7 +62,7 @@ impl AloneReading {
         if self.found.calls.is_empty() && self.certain.is_reasoning() {
             // Both have found the same.
             std::mem::take(&mut self.certain).replay(out);
-            self.found.kept = Kept::default();
+            self.found.kept = Backlog::default();
         }
         true
     }

@@ -1,12 +1,12 @@
 //! How one call is written: `<tool_call>⏎{name, arguments}⏎</tool_call>?`.
 
-use super::kept::{all, keep, marker, one};
-use super::parameter::attribute;
-use super::scan::{NotationToken, scan};
-use super::spellings::MarkerSpellings;
-use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
-use crate::dialect::params::{ParamForm, Style};
-use crate::dialect::{CallKeys, CallPart, CallShape, FreeText, NameForm, StartTag};
+use crate::dialect::{
+    ArgumentStyle, CallKeys, CallPart, CallShape, ExpressionForm, FreeText, NameForm, ParamForm,
+    StartTag, Style,
+};
+use crate::notation::entry::{all, keep, marker, one};
+use crate::notation::parameter::attribute;
+use crate::notation::scan::{MarkerSpellings, NotationToken, scan};
 
 /// What the notation of a call refers to.
 pub(super) struct More<'a> {
@@ -132,7 +132,7 @@ impl CallReader<'_> {
             "text" => self.free(false),
             "name" => CallPart::Name {
                 until: &[],
-                header: NameForm::Name,
+                header: NameForm::Bare,
             },
             "functions.name:n" => CallPart::Name {
                 until: &[],
@@ -200,26 +200,17 @@ fn follow(part: &mut CallPart, behind: &[CallPart]) -> Result<(), String> {
             *until = all(ends);
         }
         CallPart::Params(form) => {
-            let Some(call_closers) = next_marks(behind) else {
-                return Err(
-                    "{parameters} without a marker after it; expected the one that ends the call"
-                        .to_owned(),
-                );
-            };
+            const NONE: &str =
+                "{parameters} without a marker after it; expected the one that ends the call";
+            let call_closers = next_marks(behind).ok_or(NONE)?;
             *form = one(ParamForm {
                 call_closers,
                 ..**form
             });
         }
         CallPart::Free(free) if free.until.is_empty() => {
-            let until = match behind.first() {
-                Some(CallPart::Mark(marks) | CallPart::Maybe { marks, .. }) => *marks,
-                _ => {
-                    return Err(
-                        "{text} is followed by no marker; expected one, or 'text_ends'".to_owned(),
-                    );
-                }
-            };
+            const NONE: &str = "{text} is followed by no marker; expected one, or 'text_ends'";
+            let until = behind.first().and_then(CallPart::marks).ok_or(NONE)?;
             *free = one(FreeText { until, ..**free });
         }
         _ => {}
@@ -274,34 +265,21 @@ fn keys(slot: &str, list: bool) -> Result<CallKeys, String> {
         && members
             .iter()
             .all(|word| word.len() > 2 && word.starts_with('\'') && word.ends_with('\''));
+    let plain = if list {
+        CallShape::Array
+    } else {
+        CallShape::Object
+    };
     let (id, name, arguments, shape) = match members[..] {
         ["name: arguments"] if list => (None, "name", "arguments", CallShape::Single),
         [name, arguments] if python => (
             None,
             name.trim_matches('\''),
             arguments.trim_matches('\''),
-            CallShape::Python,
+            CallShape::PythonArray,
         ),
-        [name, arguments] => (
-            None,
-            name,
-            arguments,
-            if list {
-                CallShape::Array
-            } else {
-                CallShape::Object
-            },
-        ),
-        [id, name, arguments] => (
-            Some(id),
-            name,
-            arguments,
-            if list {
-                CallShape::Array
-            } else {
-                CallShape::Object
-            },
-        ),
+        [name, arguments] => (None, name, arguments, plain),
+        [id, name, arguments] => (Some(id), name, arguments, plain),
         _ => return Err(wrong()),
     };
     let (id, write_id) = match id {

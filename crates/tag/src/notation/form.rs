@@ -1,11 +1,9 @@
 //! The keys of one form: how calls are written, one after the other, and where they may begin.
 
-use super::entry::{Fault, NotationRow};
-use super::kept::{all, around, keep, marker};
-use super::spellings::MarkerSpellings;
-use super::{call, parameter};
-use crate::dialect::params::ParamForm;
-use crate::dialect::{CallPart, Form, KnownTool, Scope, Section};
+use crate::dialect::{CallPart, Dialect, Form, KnownTool, ParamForm, Scope, Section, Style, first};
+use crate::notation::entry::{Fault, NotationRow, all, around, keep, marker};
+use crate::notation::scan::MarkerSpellings;
+use crate::notation::{call, parameter};
 
 /// The keys of a form.
 pub(super) const FORM_KEYS: &[&str] = &[
@@ -173,4 +171,138 @@ fn escape(text: &str) -> Result<(&'static str, &'static str), String> {
         .split_once(" means ")
         .ok_or_else(|| format!("'{text}' is not an escape; expected such as '[[a]] means <a>'"))?;
     Ok((marker(escape)?, marker(tag)?))
+}
+
+// What holds for every dialect.
+
+/// That the dialect can be read and written.
+pub(super) fn check(dialect: &Dialect) -> Result<(), String> {
+    for (open, close) in dialect.framing.reasoning {
+        if open == close {
+            return Err(format!(
+                "reasoning: '{open}' both opens and closes it; expected two markers"
+            ));
+        }
+    }
+    for form in dialect.forms {
+        form_fits(form, dialect)?;
+    }
+    Ok(())
+}
+
+fn form_fits(form: &Form, dialect: &Dialect) -> Result<(), String> {
+    parts_fit(form, dialect)?;
+    begins_with_marker(form, dialect)?;
+    form.call.iter().try_for_each(spellings_fit)?;
+    markers_fit(form, dialect)
+}
+
+/// That a call has its name and its arguments once, in this order.
+fn parts_fit(form: &Form, dialect: &Dialect) -> Result<(), String> {
+    let (mut names, mut bodies, mut holds_both) = (0, 0, 0);
+    let mut is_late = false;
+    for part in form.call {
+        match part {
+            CallPart::Name { .. } | CallPart::Tag(_) => {
+                is_late |= names == 0 && bodies > holds_both;
+                names += 1;
+            }
+            CallPart::Arguments | CallPart::Params(_) | CallPart::Free(_) => bodies += 1,
+            CallPart::Calls(_) | CallPart::Expression(_) => {
+                bodies += 1;
+                holds_both += 1;
+            }
+            _ => {}
+        }
+    }
+    if bodies != 1 {
+        return Err(format!(
+            "call: it has the arguments {bodies} times; expected one of {{arguments}}, {{parameters}}, \
+            {{text}}, {{name, arguments}} and an expression such as {{name(a=1)}}"
+        ));
+    }
+    // In dialects with messages the header may hold the name.
+    let times = holds_both + names;
+    if times != 1 && !(dialect.framing.messages && names == 1) {
+        return Err(format!("call: it has the name {times} times; expected one"));
+    }
+    if is_late {
+        return Err("call: the name follows the arguments; expected it before them".to_owned());
+    }
+    Ok(())
+}
+
+/// That a marker shows where a call begins.
+fn begins_with_marker(form: &Form, dialect: &Dialect) -> Result<(), String> {
+    if form.body().is_some() && !dialect.framing.messages {
+        return Err(
+            "call: it has the header of a message; expected 'messages = true' beside it".to_owned(),
+        );
+    }
+    match form.call.get(form.body().unwrap_or(0).saturating_sub(1)) {
+        Some(
+            CallPart::Space(_)
+            | CallPart::Maybe { .. }
+            | CallPart::Count
+            | CallPart::Id { .. }
+            | CallPart::Free(_)
+            | CallPart::Params(_)
+            | CallPart::Arguments,
+        ) => Err(
+            "call: it begins with nothing that marks it; expected a marker, {name} or {name, arguments}".to_owned(),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// That the spellings of a marker differ, and are as many of an opening one as of a closing one.
+fn spellings_fit(part: &CallPart) -> Result<(), String> {
+    // Where a text is cut after the shorter of two spellings, the longer one would not be seen.
+    let marks = part.marks().unwrap_or_default();
+    let longer = |a: &&&str| marks.iter().any(|b| b != *a && b.starts_with(**a));
+    if let Some(mark) = marks.iter().find(longer) {
+        return Err(format!(
+            "spellings: '{mark}' begins another spelling of its marker; expected none to"
+        ));
+    }
+    match part {
+        CallPart::Params(ParamForm {
+            style: Style::Attribute { open, close, .. },
+            ..
+        }) if open.len() != close.len() => Err(
+            "spellings: the parameter's markers differ in number; expected as many of both"
+                .to_owned(),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// That the markers of calls are not those of reasoning, nor found in any text.
+fn markers_fit(form: &Form, dialect: &Dialect) -> Result<(), String> {
+    let openers = first(form.call);
+    let reasoning = |mark: &&&str| {
+        let mut pairs = dialect.framing.reasoning.iter();
+        pairs.any(|(open, close)| mark == &open || mark == &close)
+    };
+    let section = form.section.iter().flat_map(|section| section.open);
+    if let Some(mark) = openers.iter().chain(section).find(reasoning) {
+        return Err(format!(
+            "'{mark}' opens calls and is a marker of reasoning; expected different ones"
+        ));
+    }
+    if form
+        .section
+        .as_ref()
+        .is_some_and(|s| s.close.iter().any(|close| s.open.contains(close)))
+    {
+        return Err("calls: the same marker opens and closes them; expected two".to_owned());
+    }
+    let word =
+        |mark: &&&str| mark.len() == 1 || mark.chars().all(char::is_alphanumeric) && mark.len() < 3;
+    match openers.iter().find(word) {
+        Some(mark) if form.scope == Scope::Anywhere => Err(format!(
+            "call: '{mark}' is found in any text; expected a longer marker"
+        )),
+        _ => Ok(()),
+    }
 }

@@ -1,10 +1,9 @@
 //! How one tagged parameter is written: `⏎<parameter={name}>⏎{value}⏎</parameter>`.
 
-use super::kept::keep;
-use super::scan::NotationToken::{self, Cut, Slot, Space, Text};
-use super::scan::scan;
-use super::spellings::MarkerSpellings;
-use crate::dialect::params::{ParamForm, Style, Trim, Typing};
+use crate::dialect::{ParamForm, Style, Typing};
+use crate::notation::entry::keep;
+use crate::notation::scan::NotationToken::{self, Cut, Slot, Space, Text};
+use crate::notation::scan::{MarkerSpellings, scan};
 
 /// Reads the notation of a parameter. The call decides what may follow the last one.
 pub(super) fn read(text: &str, spellings: &MarkerSpellings) -> Result<ParamForm, String> {
@@ -20,13 +19,7 @@ pub(super) fn read(text: &str, spellings: &MarkerSpellings) -> Result<ParamForm,
     Ok(ParamForm {
         style,
         call_closers: &[],
-        trim: if round.is_empty() {
-            Trim::None
-        } else {
-            Trim::OneNewline
-        },
-        cdata: xml,
-        entities: xml,
+        is_xml: xml,
         typing,
         before: keep(before),
         round: keep(round),
@@ -61,8 +54,9 @@ fn value(tokens: &mut Vec<NotationToken>) -> Result<(String, bool), String> {
 }
 
 fn style(tokens: &[NotationToken], spellings: &MarkerSpellings) -> Option<(Style, Typing)> {
-    let is = |slot: &String, name: &str| slot == name;
-    Some(match tokens {
+    let kept = |a: &String, b: &String| (keep(&**a), keep(&**b));
+    let is_name = |slot: &String| slot == "name";
+    match tokens {
         [
             Text(open),
             Slot(a),
@@ -71,31 +65,22 @@ fn style(tokens: &[NotationToken], spellings: &MarkerSpellings) -> Option<(Style
             Text(close),
             Slot(b),
             Text(last),
-        ] if is(a, "name") && is(b, "name") => {
+        ] if is_name(a) && is_name(b) => {
             let prefix = open.strip_suffix('<')?;
             let same = end == ">" && last == ">" && close.strip_suffix("</")? == prefix;
-            (
-                Style::Element {
-                    prefix: keep(prefix),
-                },
-                same.then_some(Typing::Schema)?,
-            )
+            let prefix = keep(prefix);
+            same.then_some((Style::Element { prefix }, Typing::Schema))
         }
-        [Text(open), Slot(a), Text(end), Slot(_), Text(close)] if is(a, "name") => {
-            match attribute(open) {
-                Some((open, name)) => (
-                    named(spellings, open, name, end.strip_prefix('"')?, close),
-                    Typing::Schema,
-                ),
-                None => (
-                    Style::Equals {
-                        open: keep(&**open),
-                        end: keep(&**end),
-                        close: keep(&**close),
-                    },
-                    Typing::Schema,
-                ),
-            }
+        [Text(open), Slot(a), Text(end), Slot(_), Text(close)] if is_name(a) => {
+            let style = match attribute(open) {
+                Some((open, name)) => named(spellings, open, name, end, close)?,
+                None => {
+                    let (open, end) = kept(open, end);
+                    let close = keep(&**close);
+                    Style::Equals { open, end, close }
+                }
+            };
+            Some((style, Typing::Schema))
         }
         // `<p name="{name}" string="{is_string}">`, `<p name="{name}" type="{type}">`.
         [
@@ -106,7 +91,7 @@ fn style(tokens: &[NotationToken], spellings: &MarkerSpellings) -> Option<(Style
             Text(end),
             Slot(_),
             Text(close),
-        ] if is(a, "name") && attribute(open).is_some() => {
+        ] if is_name(a) && attribute(open).is_some() => {
             let (open, name) = attribute(open)?;
             let (blank, flag) = attribute(next.strip_prefix('"')?)?;
             let typing = match &**b {
@@ -114,73 +99,63 @@ fn style(tokens: &[NotationToken], spellings: &MarkerSpellings) -> Option<(Style
                 "type" => Typing::Named(keep(flag)),
                 _ => return None,
             };
-            (
-                named(spellings, open, name, end.strip_prefix('"')?, close),
-                blank.is_empty().then_some(typing)?,
-            )
+            let style = named(spellings, open, name, end, close)?;
+            blank.is_empty().then_some((style, typing))
         }
-        [
-            Text(key),
-            Slot(a),
-            Text(key_end),
-            gap @ (Space(_) | Cut),
-            Text(value),
-            Slot(_),
-            Text(value_end),
-        ] if is(a, "name") => {
-            let (key, value) = (
-                (keep(&**key), keep(&**key_end)),
-                (keep(&**value), keep(&**value_end)),
-            );
-            (
-                Style::Pair {
-                    key,
-                    kind: None,
-                    value,
-                    gap: written(gap),
-                },
-                Typing::Schema,
-            )
-        }
-        [
-            Text(key),
-            Slot(a),
-            Text(key_end),
-            gap @ (Space(_) | Cut),
-            Text(kind),
-            Slot(b),
-            Text(kind_end),
-            second @ (Space(_) | Cut),
-            Text(value),
-            Slot(_),
-            Text(value_end),
-        ] if is(a, "name") && is(b, "type") && gap == second => {
-            let (key, value) = (
-                (keep(&**key), keep(&**key_end)),
-                (keep(&**value), keep(&**value_end)),
-            );
-            let kind = Some((keep(&**kind), keep(&**kind_end)));
-            (
-                Style::Pair {
-                    key,
-                    kind,
-                    value,
-                    gap: written(gap),
-                },
-                Typing::Schema,
-            )
-        }
-        _ => return None,
-    })
+        _ => pair(tokens),
+    }
 }
 
-fn named(spellings: &MarkerSpellings, open: &str, name: &str, end: &str, close: &str) -> Style {
-    Style::Attribute {
+/// An element with the name, perhaps one with the type, and one with the value.
+fn pair(tokens: &[NotationToken]) -> Option<(Style, Typing)> {
+    let kept = |a: &String, b: &String| (keep(&**a), keep(&**b));
+    let [
+        Text(key),
+        Slot(name),
+        Text(key_end),
+        gap @ (Space(_) | Cut),
+        kind @ ..,
+        Text(value),
+        Slot(_),
+        Text(value_end),
+    ] = tokens
+    else {
+        return None;
+    };
+    let kind = match kind {
+        [] => None,
+        [Text(kind), Slot(b), Text(end), second] if b == "type" && gap == second => {
+            Some(kept(kind, end))
+        }
+        _ => return None,
+    };
+    let gap = match gap {
+        Space(space) => keep(&**space),
+        _ => "",
+    };
+    let style = Style::Pair {
+        key: kept(key, key_end),
+        kind,
+        value: kept(value, value_end),
+        gap,
+    };
+    (name == "name").then_some((style, Typing::Schema))
+}
+
+/// Tags with the name in an attribute, where the quotation mark after the name begins `end`.
+fn named(
+    spellings: &MarkerSpellings,
+    open: &str,
+    name: &str,
+    end: &str,
+    close: &str,
+) -> Option<Style> {
+    Some(Style::Attribute {
         open: spellings.of(open),
-        end: keep(end),
+        end: keep(end.strip_prefix('"')?),
         close: spellings.of(close),
         name: keep(name),
-    }
+    })
 }
 
 /// What is before an attribute that opens at the end of the text, and its name: `<p name="`.
@@ -188,11 +163,4 @@ pub(super) fn attribute(text: &str) -> Option<(&str, &str)> {
     let (open, name) = text.strip_suffix("=\"")?.rsplit_once(' ')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
     (!name.is_empty() && name.chars().all(plain)).then_some((open, name))
-}
-
-fn written(gap: &NotationToken) -> &'static str {
-    match gap {
-        Space(space) => keep(&**space),
-        _ => "",
-    }
 }

@@ -1,9 +1,12 @@
-//! The pieces of a notation: markers, white space and slots.
+//! The pieces of a notation: markers in all their spellings, white space and slots.
 //!
 //! `⏎`, `␣` and `·` are white space: any is read there, and a newline, a space or nothing is
 //! written. `¦` ends a marker where the next one follows at once. `{…}` is a slot, `[{…}]` a list
 //! of them. `?` after a piece: it may be missing. `(…)` is a marker that is read if it is there and
 //! never written. `\` before a character: it is part of a marker.
+
+use crate::notation::entry::{Entry, Fault, NotationRow, all, keep, marker};
+use std::cell::Cell;
 
 /// A piece of a notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +100,55 @@ fn inside(rest: &mut &str, open: char, close: char) -> Result<String, String> {
     Err(format!(
         "'{open}' has no '{close}'; expected it, or '\\{open}' for the character itself"
     ))
+}
+
+/// Lists of spellings. The first of each is written, and names the marker in the notation.
+#[derive(Debug, Default)]
+pub(super) struct MarkerSpellings {
+    lists: Vec<(Entry<&'static [&'static str]>, Cell<bool>)>,
+}
+
+impl MarkerSpellings {
+    pub fn read(row: &NotationRow<'_>) -> Result<MarkerSpellings, Fault> {
+        let mut lists = Vec::new();
+        for list in row.lists("spellings", marker)? {
+            if list.value.len() < 2 {
+                return Err(list.fault(
+                    "spellings: a list of fewer than two; expected all spellings of one marker",
+                ));
+            }
+            lists.push((
+                Entry {
+                    at: list.at,
+                    value: all(list.value),
+                },
+                Cell::new(false),
+            ));
+        }
+        Ok(MarkerSpellings { lists })
+    }
+
+    /// All spellings of a marker.
+    pub fn of(&self, marker: &str) -> &'static [&'static str] {
+        match self.lists.iter().find(|(list, _)| list.value[0] == marker) {
+            Some((list, used)) => {
+                used.set(true);
+                list.value
+            }
+            None => all(vec![keep(marker)]),
+        }
+    }
+
+    /// That every list is of a marker of the dialect: one that is not holds a mistake.
+    pub fn expect_used(&self) -> Result<(), Fault> {
+        match self.lists.iter().find(|(_, used)| !used.get()) {
+            None => Ok(()),
+            Some((list, _)) => Err(list.fault(format!(
+                "spellings: no marker is written '{}'; expected the spelling that the notation has as the first one",
+                list.value[0]
+            ))),
+        }
+    }
 }
 
 #[cfg(test)]

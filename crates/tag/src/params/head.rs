@@ -1,8 +1,7 @@
 //! The text before a value: a start tag, or elements with the name and the type.
 
-use crate::dialect::params::{ParamForm, Style, Typing};
-use crate::mark::{Match, starts};
-use crate::start_tag;
+use crate::dialect::{ParamForm, Style, Typing};
+use crate::mark::{Match, attribute, starts, tag_end};
 use event::cut;
 use std::borrow::Cow;
 
@@ -83,6 +82,17 @@ struct HeadReader<'t> {
 }
 
 impl<'t> HeadReader<'t> {
+    /// The head that ends here, of a parameter with text.
+    fn head(&self, name: &str, hint: TypeHint, closer: impl Into<Cow<'static, str>>) -> ParamHead {
+        ParamHead {
+            length: self.at,
+            name: name.to_owned(),
+            hint,
+            closer: closer.into(),
+            is_empty: false,
+        }
+    }
+
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
@@ -135,14 +145,7 @@ impl<'t> HeadReader<'t> {
         let quoted = ['"', '\'']
             .iter()
             .find_map(|q| name.strip_prefix(*q)?.strip_suffix(*q));
-        let name = quoted.unwrap_or(name).to_owned();
-        Ok(ParamHead {
-            length: self.at,
-            name,
-            hint: TypeHint::Unknown,
-            closer: close.into(),
-            is_empty: false,
-        })
+        Ok(self.head(quoted.unwrap_or(name), TypeHint::Unknown, close))
     }
 
     fn attribute(
@@ -158,7 +161,7 @@ impl<'t> HeadReader<'t> {
         if !first.is_whitespace() {
             return Err(Match::No);
         }
-        let length = start_tag::end(self.rest(), end);
+        let length = tag_end(self.rest(), end);
         let attributes = &self.rest()[..length.unwrap_or(self.rest().len())];
         // A second tag before the end of this one: the text is not a tag, and waiting for its end
         // would hold back the call.
@@ -168,31 +171,20 @@ impl<'t> HeadReader<'t> {
         let length = length.ok_or(Match::Partial)?;
         let short = attributes.strip_suffix('/');
         let attributes = short.unwrap_or(attributes);
-        let name = start_tag::attribute(attributes, name)
-            .ok_or(Match::No)?
-            .trim()
-            .to_owned();
+        let name = attribute(attributes, name).ok_or(Match::No)?;
         let hint = match typing {
             Typing::Schema => TypeHint::Unknown,
-            Typing::Flag(flag) => match start_tag::attribute(attributes, flag)
-                .as_deref()
-                .map(str::trim)
-            {
+            Typing::Flag(flag) => match attribute(attributes, flag).as_deref().map(str::trim) {
                 Some("true" | "True" | "1") => TypeHint::String,
                 Some("false" | "False" | "0") => TypeHint::Json,
                 _ => TypeHint::Unknown,
             },
-            Typing::Named(kind) => {
-                kind_hint(&start_tag::attribute(attributes, kind).unwrap_or_default())
-            }
+            Typing::Named(kind) => kind_hint(&attribute(attributes, kind).unwrap_or_default()),
         };
         self.at += length + end.len();
         Ok(ParamHead {
-            length: self.at,
-            name,
-            hint,
-            closer: close.into(),
             is_empty: short.is_some(),
+            ..self.head(name.trim(), hint, close)
         })
     }
 
@@ -203,7 +195,7 @@ impl<'t> HeadReader<'t> {
         value: (&str, &'static str),
     ) -> Read<ParamHead> {
         self.take(key.0)?;
-        let name = self.word(key.1)?.trim().to_owned();
+        let name = self.word(key.1)?.trim();
         self.space()?;
         let mut hint = TypeHint::Unknown;
         if let Some((open, close)) = kind {
@@ -219,13 +211,7 @@ impl<'t> HeadReader<'t> {
             }
         }
         self.take(value.0)?;
-        Ok(ParamHead {
-            length: self.at,
-            name,
-            hint,
-            closer: value.1.into(),
-            is_empty: false,
-        })
+        Ok(self.head(name, hint, value.1))
     }
 
     fn element(&mut self, prefix: &str) -> Read<ParamHead> {
@@ -240,13 +226,10 @@ impl<'t> HeadReader<'t> {
         let is_empty = self.rest().starts_with('/');
         self.at += usize::from(is_empty);
         self.take(">")?;
-        let closer = format!("{prefix}</{name}>").into();
+        let closer = format!("{prefix}</{name}>");
         Ok(ParamHead {
-            length: self.at,
-            name: name.to_owned(),
-            hint: TypeHint::Unknown,
-            closer,
             is_empty,
+            ..self.head(name, TypeHint::Unknown, closer)
         })
     }
 }

@@ -1,12 +1,14 @@
 //! One value. It is emitted as it comes where it can only be a string, and held back until its end
 //! where its type depends on it.
 
-use super::head::TypeHint;
 use crate::calls::FoundCalls;
-use crate::dialect::params::{ParamForm, Style, Trim};
-use crate::tree;
+use crate::dialect::{ParamForm, Style};
+use crate::mark::{Match, starts};
+use crate::params::element_name;
+use crate::params::head::TypeHint;
 use event::Raw;
 use json::{Conversion, JsonType, ValueType};
+use std::borrow::Cow;
 
 const MISFIT: &str = "a value is not of the type that its parameter asks for and stays a string";
 
@@ -68,13 +70,11 @@ impl ParamValue {
             self.pending.push('\n');
             return;
         }
-        let kept = match self.form.trim {
-            Trim::None => piece,
-            Trim::OneNewline => {
-                let kept = piece.strip_suffix('\n').unwrap_or(piece);
-                kept.strip_suffix('\r').unwrap_or(kept)
-            }
-        };
+        let mut kept = piece;
+        if !self.form.round.is_empty() {
+            kept = kept.strip_suffix('\n').unwrap_or(kept);
+            kept = kept.strip_suffix('\r').unwrap_or(kept);
+        }
         self.keep_pending(calls);
         self.emit(kept, calls);
         self.pending.push_str(&piece[kept.len()..]);
@@ -155,7 +155,7 @@ impl ParamValue {
         // A value that may be a string keeps its bytes, with the tags.
         if let Style::Element { prefix } = self.form.style
             && !typed.allows(JsonType::String)
-            && let Some(converted) = tree::convert(&self.held, prefix, typed, self.form, out)
+            && let Some(converted) = tree(&self.held, prefix, typed, self.form, out)
         {
             return converted;
         }
@@ -172,5 +172,198 @@ impl ParamValue {
             }
         }
         typed.convert(&text, out)
+    }
+}
+
+// Entities and CDATA sections in values.
+
+/// The markers of text in which closers do not count.
+pub(super) const DATA: (&str, &str) = ("<![CDATA[", "]]>");
+
+/// The longest entity, in bytes, as in `&#x10ffff;`.
+const LONGEST: usize = 10;
+
+/// The entity that `text` begins with: its length, and the text that it means.
+pub(super) fn entity(text: &str) -> Match<(usize, String)> {
+    let Some(rest) = text.strip_prefix('&') else {
+        return Match::No;
+    };
+    let end = rest
+        .bytes()
+        .take(LONGEST - 1)
+        .position(|c| !c.is_ascii_alphanumeric() && c != b'#');
+    match end {
+        Some(end) if rest.as_bytes()[end] == b';' => {
+            let length = end + 2;
+            match quick_xml::escape::unescape(&text[..length]) {
+                Ok(meant) => Match::Full((length, meant.into_owned())),
+                Err(_) => Match::No,
+            }
+        }
+        None if rest.len() < LONGEST - 1 => Match::Partial,
+        _ => Match::No,
+    }
+}
+
+impl ParamForm {
+    /// The text of a whole value, its entities and CDATA sections replaced.
+    pub(crate) fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if !self.is_xml || !(text.contains(DATA.0) || text.contains('&')) {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['<', '&']) {
+            out.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some((data, after)) = rest
+                .strip_prefix(DATA.0)
+                .and_then(|data| data.split_once(DATA.1))
+            {
+                out.push_str(data);
+                rest = after;
+                continue;
+            }
+            match entity(rest) {
+                Match::Full((length, meant)) => {
+                    out.push_str(&meant);
+                    rest = &rest[length..];
+                }
+                _ => {
+                    out.push_str(&rest[..1]);
+                    rest = &rest[1..];
+                }
+            }
+        }
+        out.push_str(rest);
+        Cow::Owned(out)
+    }
+}
+
+// Elements inside elements, as the objects and arrays that a schema asks for: `<a><x>1</x></a>` is
+// `{"x":1}`.
+
+/// How deep elements may nest; deeper ones are text.
+const MAX_DEPTH: u32 = 64;
+
+/// Appends the JSON of the text of an element that consists of elements, where the schema asks for
+/// an object or an array. `prefix` precedes each tag. An object has a member for each element; an
+/// array has an item for each, whatever its name. Returns whether all values fit the schema;
+/// `None`, with nothing appended, where the text or the schema is another.
+pub(super) fn tree(
+    text: &str,
+    prefix: &str,
+    typed: &ValueType<'_>,
+    form: &ParamForm,
+    out: &mut String,
+) -> Option<Conversion> {
+    let start = out.len();
+    let converted = Tree { prefix, form }.inside(text, typed, 0, out);
+    if converted.is_none() {
+        out.truncate(start);
+    }
+    converted
+}
+
+struct Tree<'a> {
+    prefix: &'a str,
+    form: &'a ParamForm,
+}
+
+impl Tree<'_> {
+    fn inside(
+        &self,
+        text: &str,
+        typed: &ValueType<'_>,
+        depth: u32,
+        out: &mut String,
+    ) -> Option<Conversion> {
+        let (object, array) = (
+            typed.allows(JsonType::Object),
+            typed.allows(JsonType::Array),
+        );
+        let bare = text.trim_ascii();
+        if typed.only_string() || !(object || array) || depth >= MAX_DEPTH {
+            return None;
+        }
+        if bare.is_empty() && typed.allows(JsonType::String) {
+            return None;
+        }
+        let children = self.children(bare)?;
+        let items = array && (!object || children.iter().all(|(name, _)| *name == "item"));
+        let mut converted = Conversion::Fits;
+        out.push(if items { '[' } else { '{' });
+        for (n, (name, inner)) in children.iter().enumerate() {
+            if n > 0 {
+                out.push(',');
+            }
+            let typed = if items {
+                typed.items()
+            } else {
+                typed.property(name)
+            };
+            if !items {
+                out.push_str(&event::quoted(name));
+                out.push(':');
+            }
+            let whole = self.inside(inner, &typed, depth + 1, out);
+            if whole.unwrap_or_else(|| typed.convert(&self.form.plain(inner), out))
+                == Conversion::Misfit
+            {
+                converted = Conversion::Misfit;
+            }
+        }
+        out.push(if items { ']' } else { '}' });
+        Some(converted)
+    }
+
+    /// The elements that a text consists of: their names and their texts.
+    fn children<'t>(&self, text: &'t str) -> Option<Vec<(&'t str, &'t str)>> {
+        let mut rest = text;
+        let mut children = Vec::new();
+        while !rest.is_empty() {
+            let tag = rest.strip_prefix(self.prefix)?.strip_prefix('<')?;
+            let name = element_name(tag);
+            let after = tag[name.len()..].trim_ascii_start();
+            if name.is_empty() {
+                return None;
+            }
+            if let Some(after) = after.strip_prefix("/>") {
+                children.push((name, ""));
+                rest = after.trim_ascii_start();
+                continue;
+            }
+            let body = after.strip_prefix('>')?;
+            let (inner, after) = self.body(name, body)?;
+            children.push((name, inner));
+            rest = after.trim_ascii_start();
+        }
+        Some(children)
+    }
+
+    /// The text before the closing tag that belongs to `name`, and the text after it. Elements of
+    /// the same name may nest.
+    fn body<'t>(&self, name: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
+        let (open, close) = (
+            format!("{}<{name}>", self.prefix),
+            format!("{}</{name}>", self.prefix),
+        );
+        let first = open.as_bytes()[0];
+        let (mut at, mut depth) = (0, 0);
+        loop {
+            at += memchr::memchr(first, &text.as_bytes()[at..])?;
+            let rest = &text[at..];
+            if let Match::Full(length) = starts(&close, rest) {
+                if depth == 0 {
+                    return Some((&text[..at], &rest[length..]));
+                }
+                depth -= 1;
+            } else if rest.starts_with(&open) {
+                depth += 1;
+            } else if self.form.is_xml && rest.starts_with(DATA.0) {
+                at += rest.find(DATA.1)?;
+            }
+            at += 1;
+        }
     }
 }

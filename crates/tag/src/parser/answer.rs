@@ -1,23 +1,20 @@
 //! The answer's text, in which calls, reasoning and what is left out are searched for.
 
-use super::contest::Contest;
-use super::mode::{Mode, OpenHeader};
-use super::open_call::OpenCall;
-use super::prose::{Exclusion, Prose};
-use super::router::{Position, Router, Transition};
-use crate::calls::Step;
-use crate::dialect::{Form, Scope};
-use crate::form::{ends_itself, is_fence};
-use crate::look::{Look, Marker, MarkerMeaning};
+use crate::calls::ReadStep;
+use crate::dialect::{Form, Scope, ends_itself, is_fence};
+use crate::look::{Look, MarkerMeaning};
 use crate::mark::{Match, ceil, space};
-use crate::outlet::{DROPPED, Outlet};
+use crate::outlet::{DROPPED, Outlet, Prose};
+use crate::parser::contest::{CallReading, Contest, Exclusion};
+use crate::parser::router::{Mode, OpenHeader, Position, Router, Transition};
 use std::rc::Rc;
 
 impl Router {
     /// The answer.
     pub fn answer(&mut self, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
         let look = Rc::clone(&self.look);
-        // From the byte that decides what an unknown beginning is, other markers may count.
+        // The byte at `limit` decides whether an unknown beginning is reasoning. After it, other
+        // markers may count.
         let limit = self
             .emitter
             .room()
@@ -25,7 +22,7 @@ impl Router {
         let mut i = 0;
         while i < text.len() {
             if i >= limit {
-                return (self.emitter.text(&text[..i], out).into(), Step::On(i));
+                return (self.emitter.text(&text[..i], out).into(), ReadStep::On(i));
             }
             // An exclusion is about the first byte of the text. The byte after white space is
             // another one.
@@ -44,11 +41,11 @@ impl Router {
                 match self.begin_unmarked(&text[i..]) {
                     Match::Full(mode) => {
                         self.emitter.text(&text[..i], out);
-                        return (mode, Step::On(i));
+                        return (mode, ReadStep::On(i));
                     }
                     Match::Partial => {
                         self.emitter.text(&text[..i], out);
-                        return (Mode::default(), Step::More(i));
+                        return (Mode::default(), ReadStep::More(i));
                     }
                     Match::No => exclusion = Exclusion::Unmarked,
                 }
@@ -64,49 +61,39 @@ impl Router {
             if i == limit || i == text.len() {
                 continue;
             }
-            match self.target(&look, &text[i..], exclusion) {
-                Match::Full((marker, meanings)) => {
-                    self.emitter.text(&text[..i], out);
-                    let (mode, length) = self.begin_marked(marker.text, &meanings, out);
-                    return (mode, Step::On(i + length));
-                }
-                Match::Partial => {
-                    self.emitter.text(&text[..i], out);
-                    return (Mode::Answer(exclusion), Step::More(i));
-                }
-                Match::No => {}
+            if let Some(found) = self.marked(&look, text, i, exclusion, out) {
+                return found;
             }
             i += self.position.pass_one(&text[i..]);
             self.position.is_first = false;
         }
-        (self.emitter.text(text, out).into(), Step::On(text.len()))
+        (
+            self.emitter.text(text, out).into(),
+            ReadStep::On(text.len()),
+        )
     }
 
-    /// The marker at the beginning of `rest`, and what it means here.
-    fn target<'l>(
+    /// The state that the marker at `at` leads to, if there is one.
+    fn marked(
         &mut self,
-        look: &'l Look,
-        rest: &str,
+        look: &Look,
+        text: &str,
+        at: usize,
         exclusion: Exclusion,
-    ) -> Match<(&'l Marker, Vec<MarkerMeaning>)> {
-        if look
-            .partial(rest)
-            .any(|marker| marker.meanings.iter().any(|t| self.counts(*t, exclusion)))
-        {
-            return Match::Partial;
+        out: &mut dyn Outlet,
+    ) -> Option<Transition> {
+        let found = look.find(&text[at..], |t| self.counts(t, exclusion));
+        if !matches!(found, Match::No) {
+            self.emitter.text(&text[..at], out);
         }
-        let Some(marker) = look.longest(rest, |t| self.counts(t, exclusion)) else {
-            return Match::No;
-        };
-        Match::Full((
-            marker,
-            marker
-                .meanings
-                .iter()
-                .copied()
-                .filter(|t| self.counts(*t, exclusion))
-                .collect(),
-        ))
+        match found {
+            Match::Full((marker, meanings)) => {
+                let (mode, length) = self.begin_marked(marker, &meanings, out);
+                Some((mode, ReadStep::On(at + length)))
+            }
+            Match::Partial => Some((Mode::Answer(exclusion), ReadStep::More(at))),
+            Match::No => None,
+        }
     }
 
     /// Whether a marker's meaning counts at this place.
@@ -172,68 +159,42 @@ impl Router {
         out: &mut dyn Outlet,
     ) -> (Mode, usize) {
         let is_quoted = self.position.quote.is_cited();
-        let forms: Vec<&'static Form> = meanings
-            .iter()
-            .filter_map(|t| {
-                if let MarkerMeaning::Form(form) = t {
-                    Some(*form)
-                } else {
-                    None
-                }
-            })
-            .collect();
+        let forms: Vec<_> = meanings.iter().filter_map(MarkerMeaning::form).collect();
         if !forms.is_empty() {
             let contest = Contest::new(forms, self.last);
-            return (
-                Mode::Call(OpenCall::new(
-                    contest,
-                    Prose::Answer,
-                    is_quoted,
-                    Exclusion::All,
-                )),
-                0,
-            );
+            let call = CallReading::new(contest, Prose::Answer, is_quoted, Exclusion::All);
+            return (Mode::Call(call), 0);
         }
         let mode = match meanings.first() {
             Some(MarkerMeaning::Message) => {
-                return (
-                    Mode::Header(OpenHeader {
-                        body: None,
-                        is_quoted,
-                    }),
-                    0,
-                );
+                let body = None;
+                return (Mode::Header(OpenHeader { body, is_quoted }), 0);
             }
             Some(MarkerMeaning::Foreign(_)) => {
                 self.emitter.decide(Prose::Answer, out);
                 self.literal(Prose::Answer, marker, out);
-                return (Mode::Body(Prose::Answer, Exclusion::Nothing), marker.len());
+                return (Mode::body(Prose::Answer), marker.len());
             }
             Some(MarkerMeaning::Answer) => {
                 if !self.emitter.may_end_reasoning() {
-                    out.warning(
-                        DROPPED,
-                        "dropped the end of reasoning, since none was open",
-                        marker,
-                    );
+                    let message = "dropped the end of reasoning, since none was open";
+                    out.warning(DROPPED, message, marker);
                 }
                 self.emitter.end_reasoning_late(self.position.is_first, out);
                 self.position.restart();
                 Mode::default()
             }
-            target => {
-                self.position.is_framed |= matches!(target, Some(MarkerMeaning::DroppedFirst));
+            Some(MarkerMeaning::Reasoning) => {
                 self.emitter.decide(Prose::Answer, out);
-                if let Some(MarkerMeaning::Reasoning) = target {
-                    Prose::Reasoning.into()
-                } else {
-                    out.warning(
-                        DROPPED,
-                        &format!("dropped {}, a token of chat templates", marker.trim_end()),
-                        marker,
-                    );
-                    Mode::default()
-                }
+                Prose::Reasoning.into()
+            }
+            meaning => {
+                self.position.is_framed |= matches!(meaning, Some(MarkerMeaning::DroppedFirst));
+                self.emitter.decide(Prose::Answer, out);
+                let token = marker.trim_end();
+                let message = format!("dropped {token}, a token of chat templates");
+                out.warning(DROPPED, &message, marker);
+                Mode::default()
             }
         };
         out.left_out(marker);
@@ -258,11 +219,111 @@ impl Router {
             return Match::No;
         }
         let contest = Contest::new(self.look.unmarked.clone(), self.last);
-        Match::Full(Mode::Call(OpenCall::new(
+        Match::Full(Mode::Call(CallReading::new(
             contest,
             Prose::Answer,
             false,
             Exclusion::Unmarked,
         )))
+    }
+}
+
+// Reasoning, up to its closing marker or a call that ends it.
+//
+// Models omit the closing marker before a call
+// (<https://github.com/vllm-project/vllm/pull/32216>); others rehearse calls in reasoning. Which
+// of the two a call is depends on the dialect, and on whether the closing marker comes later.
+
+impl Router {
+    /// Reasoning.
+    pub fn reasoning(
+        &mut self,
+        exclusion: Exclusion,
+        text: &str,
+        out: &mut dyn Outlet,
+    ) -> Transition {
+        let look = Rc::clone(&self.look);
+        let mut i = 0;
+        while let Some(at) = look.stop(&text.as_bytes()[i..]).map(|n| i + n) {
+            self.position.quote.plain(&text[i..at]);
+            let rest = &text[at..];
+            if let Some((_, close)) = look
+                .reasoning
+                .iter()
+                .find(|(_, close)| rest.starts_with(close))
+            {
+                reason(&text[..at], out);
+                out.left_out(close);
+                self.emitter.end_reasoning(out);
+                self.position.restart();
+                return (Mode::default(), ReadStep::On(at + close.len()));
+            }
+            let closes = look
+                .reasoning
+                .iter()
+                .any(|(_, close)| close.starts_with(rest));
+            let is_excluded = at == 0 && exclusion == Exclusion::All;
+            let call = match is_excluded {
+                true => Match::No,
+                false => self.ending_call(&look, rest),
+            };
+            match call {
+                Match::Full(call) => {
+                    reason(&text[..at], out);
+                    return (Mode::Call(call), ReadStep::On(at));
+                }
+                Match::No if !closes => {}
+                _ => {
+                    reason(&text[..at], out);
+                    let exclusion = if at == 0 {
+                        exclusion
+                    } else {
+                        Exclusion::Nothing
+                    };
+                    return (Mode::Reasoning(exclusion), ReadStep::More(at));
+                }
+            }
+            i = at + self.position.pass_one(rest);
+        }
+        self.position.quote.plain(&text[i..]);
+        reason(text, out);
+        (Prose::Reasoning.into(), ReadStep::On(text.len()))
+    }
+
+    /// The call at the beginning of `rest` that ends reasoning, or is quoted in it.
+    fn ending_call(&mut self, look: &Look, rest: &str) -> Match<Box<CallReading>> {
+        if !self.has_tools() {
+            return Match::No;
+        }
+        let quote = &mut self.position.quote;
+        let is_cited = quote.is_cited();
+        if look.ends.is_empty() || (!is_cited && quote.is_quoted()) {
+            return Match::No;
+        }
+        let ends = |meaning: MarkerMeaning| {
+            meaning.form().filter(|form| match is_cited {
+                true => ends_itself(form),
+                false => look.ends(form).is_some(),
+            })
+        };
+        let meanings = match look.find(rest, |meaning| ends(meaning).is_some()) {
+            Match::Full((_, meanings)) => meanings,
+            Match::Partial => return Match::Partial,
+            Match::No => return Match::No,
+        };
+        let forms = meanings.into_iter().filter_map(ends).collect();
+        let contest = Contest::new(forms, self.last);
+        Match::Full(CallReading::new(
+            contest,
+            Prose::Reasoning,
+            is_cited,
+            Exclusion::All,
+        ))
+    }
+}
+
+fn reason(text: &str, out: &mut dyn Outlet) {
+    if !text.is_empty() {
+        out.reasoning(text);
     }
 }

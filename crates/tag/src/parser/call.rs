@@ -1,15 +1,11 @@
 //! An open call: what its contest finds is emitted, and text that turns out not to be a call is
 //! released.
 
-use super::contest::Contest;
-use super::gate::Gate;
-use super::mode::{Mode, TextEnd};
-use super::open_call::{CallStatus, OpenCall};
-use super::prose::{Exclusion, Prose};
-use super::router::{Router, Transition};
-use crate::calls::{ArgumentsEnd, NO_TOOL, Op, Step};
+use crate::calls::{ArgumentsEnd, Op, ReadStep, Why};
 use crate::dialect::Form;
-use crate::outlet::{CallPiece, DROPPED, Outlet};
+use crate::outlet::{CallPiece, DROPPED, Outlet, Prose};
+use crate::parser::contest::{CallReading, CallStatus, Contest, Exclusion, Gate};
+use crate::parser::router::{Mode, Router, TextEnd, Transition};
 use event::cut;
 
 /// An open call takes its text in steps of this many bytes, so that little is read again when it
@@ -18,11 +14,11 @@ const STEP: usize = 4096;
 
 impl Router {
     /// An open call. While several forms compete, it takes one character at a time, so that the
-    /// winner depends on the text and not on its splits. After [`Step::Back`], `held` has the text
+    /// winner depends on the text and not on its splits. After [`ReadStep::Back`], `held` has the text
     /// before this piece that is to be read again.
     pub fn call(
         &mut self,
-        mut call: Box<OpenCall>,
+        mut call: Box<CallReading>,
         text: &str,
         held: &mut String,
         out: &mut dyn Outlet,
@@ -38,7 +34,7 @@ impl Router {
             let was_alone = call.contest.is_alone();
             if call.contest.push(self.tools.as_deref()) {
                 self.write(&mut call, out);
-                return (Mode::Call(call), Step::On(take));
+                return (Mode::Call(call), ReadStep::On(take));
             }
             if let Some((at, why)) = call.contest.failure() {
                 if was_alone {
@@ -48,30 +44,30 @@ impl Router {
                 break self.fail(*call, at, why, out);
             }
             if !call.contest.choose() {
-                return (Mode::Call(call), Step::On(take));
+                return (Mode::Call(call), ReadStep::On(take));
             }
             self.write(&mut call, out);
             match call.contest.first().map(|winner| winner.step) {
-                Some(Step::Whole(_)) => self.settle(&mut call, out),
-                Some(Step::Done(_)) => break self.end(*call, out),
+                Some(ReadStep::Whole(_)) => self.settle(&mut call, out),
+                Some(ReadStep::Done(_)) => break self.end(*call, out),
                 // Once a single candidate remains it may report the name early.
-                Some(Step::More(_)) if !was_alone => {}
-                _ => return (Mode::Call(call), Step::On(take)),
+                Some(ReadStep::More(_)) if !was_alone => {}
+                _ => return (Mode::Call(call), ReadStep::On(take)),
             }
         };
         // The rest is the end of this piece, or begins before it.
         let Some(before) = rest.len().checked_sub(take).filter(|n| *n > 0) else {
-            return (mode, Step::On(take - rest.len()));
+            return (mode, ReadStep::On(take - rest.len()));
         };
         rest.truncate(before);
         *held = rest;
-        (mode, Step::Back(before))
+        (mode, ReadStep::Back(before))
     }
 
     /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
     /// nothing. Most text of calls comes here.
     #[inline]
-    pub fn arguments(&mut self, call: &mut OpenCall, text: &str, out: &mut dyn Outlet) -> bool {
+    pub fn arguments(&mut self, call: &mut CallReading, text: &str, out: &mut dyn Outlet) -> bool {
         let is_read = call.contest.push_arguments(text);
         if is_read {
             self.write(call, out);
@@ -81,7 +77,7 @@ impl Router {
 
     /// Begins the call of a tool that was named by what came before the text.
     pub fn begin_named(&mut self, form: &'static Form, name: &str, out: &mut dyn Outlet) -> Mode {
-        let mut call = OpenCall::new(
+        let mut call = CallReading::new(
             Contest::named(form, name),
             Prose::Answer,
             false,
@@ -94,7 +90,7 @@ impl Router {
     /// The text ended in a call, in this way. Returns the text that is to be read again.
     pub fn finish_call(
         &mut self,
-        mut call: Box<OpenCall>,
+        mut call: Box<CallReading>,
         end: TextEnd,
         out: &mut dyn Outlet,
     ) -> (Mode, String) {
@@ -125,7 +121,7 @@ impl Router {
     }
 
     /// Emits what the first candidate has found.
-    fn write(&mut self, call: &mut OpenCall, out: &mut dyn Outlet) {
+    fn write(&mut self, call: &mut CallReading, out: &mut dyn Outlet) {
         let Some(winner) = call.contest.first().filter(|c| !c.calls.ops.is_empty()) else {
             return;
         };
@@ -140,6 +136,14 @@ impl Router {
             });
             return winner.calls.clear();
         }
+        self.write_ops(call, out);
+    }
+
+    /// Emits all that the first candidate has found.
+    fn write_ops(&mut self, call: &mut CallReading, out: &mut dyn Outlet) {
+        let Some(winner) = call.contest.first() else {
+            return;
+        };
         let form = winner.run.form();
         let mut calls = std::mem::take(&mut winner.calls);
         let mut from = 0;
@@ -181,25 +185,9 @@ impl Router {
                 }
                 (Op::Arguments(..), _) => piece.arguments = Some(text),
                 (Op::Done, status) => {
-                    let status = std::mem::replace(status, CallStatus::Complete);
-                    let CallStatus::Open { gate, waits } = status else {
-                        continue;
-                    };
-                    let held = gate.into_held();
-                    if waits {
-                        self.emitter.keep_end(held);
-                        continue;
+                    if self.complete(status, *piece, out) {
+                        *piece = self.emitter.piece();
                     }
-                    let mut last = *piece;
-                    if !held.is_empty() && last.arguments.is_some() {
-                        self.emitter.call(last, out);
-                        last = self.emitter.piece();
-                    }
-                    last.arguments = last
-                        .arguments
-                        .or(Some(&held[..]).filter(|held| !held.is_empty()));
-                    self.emitter.call(CallPiece { done: true, ..last }, out);
-                    *piece = self.emitter.piece();
                 }
                 (Op::Note(_), _) => {}
             }
@@ -213,8 +201,44 @@ impl Router {
         }
     }
 
+    /// The call at hand is complete with this piece. Returns whether the piece was emitted.
+    fn complete(
+        &mut self,
+        status: &mut CallStatus,
+        mut piece: CallPiece<'_>,
+        out: &mut dyn Outlet,
+    ) -> bool {
+        let status = std::mem::replace(status, CallStatus::Complete);
+        let CallStatus::Open { gate, waits } = status else {
+            return false;
+        };
+        let held = gate.into_held();
+        if waits {
+            self.emitter.keep_end(held);
+            return false;
+        }
+        if !held.is_empty() && piece.arguments.is_some() {
+            self.emitter.call(piece, out);
+            piece = self.emitter.piece();
+        }
+        let arguments = Some(&held[..]).filter(|held| !held.is_empty());
+        let last = CallPiece {
+            arguments: arguments.or(piece.arguments),
+            done: true,
+            ..piece
+        };
+        self.emitter.call(last, out);
+        true
+    }
+
     /// A call of this name begins, in this form.
-    fn name(&mut self, call: &mut OpenCall, name: &str, form: &'static Form, out: &mut dyn Outlet) {
+    fn name(
+        &mut self,
+        call: &mut CallReading,
+        name: &str,
+        form: &'static Form,
+        out: &mut dyn Outlet,
+    ) {
         if let CallStatus::Quoted = call.status {
             return;
         }
@@ -241,12 +265,12 @@ impl Router {
     }
 
     /// A call is complete: its text is not needed any more.
-    fn settle(&mut self, call: &mut OpenCall, out: &mut dyn Outlet) {
+    fn settle(&mut self, call: &mut CallReading, out: &mut dyn Outlet) {
         let Some(winner) = call.contest.first() else {
             return;
         };
         let at = std::mem::take(&mut winner.at);
-        winner.step = Step::More(0);
+        winner.step = ReadStep::More(0);
         let mut raw = std::mem::take(&mut call.contest.raw);
         self.pass_call(call, &raw[..at], out);
         raw.drain(..at);
@@ -254,7 +278,7 @@ impl Router {
     }
 
     /// The calls have ended. Returns the text after them.
-    fn end(&mut self, mut call: OpenCall, out: &mut dyn Outlet) -> (Mode, String) {
+    fn end(&mut self, mut call: CallReading, out: &mut dyn Outlet) -> (Mode, String) {
         let Some(winner) = call.contest.first() else {
             return (call.within.into(), call.contest.raw);
         };
@@ -274,7 +298,7 @@ impl Router {
 
     /// Passes text in which calls were read: it is left out, or released where its tool is not
     /// listed, with one warning.
-    fn pass_call(&mut self, call: &mut OpenCall, text: &str, out: &mut dyn Outlet) {
+    fn pass_call(&mut self, call: &mut CallReading, text: &str, out: &mut dyn Outlet) {
         match call.status {
             CallStatus::Quoted => {
                 call.within = self.literal(call.within, text, out);
@@ -282,8 +306,12 @@ impl Router {
                 self.position.quote.restart();
             }
             CallStatus::Unlisted { after_call: false } => {
-                self.emitter
-                    .warn("tag_unparsed", &format!("not a call: {NO_TOOL}"), text, out);
+                self.emitter.warn(
+                    "tag_unparsed",
+                    &format!("not a call: {}", Why::NoTool),
+                    text,
+                    out,
+                );
                 call.within = self.literal(call.within, text, out);
                 call.status = CallStatus::Released;
             }
@@ -296,7 +324,7 @@ impl Router {
                 if let CallStatus::Unlisted { .. } = call.status {
                     self.emitter.warn(
                         DROPPED,
-                        &format!("dropped a call beside others: {NO_TOOL}"),
+                        &format!("dropped a call beside others: {}", Why::NoTool),
                         text,
                         out,
                     );
@@ -326,9 +354,9 @@ impl Router {
     /// another way: all of it, where only markers and names were read.
     fn fail(
         &mut self,
-        mut call: OpenCall,
+        mut call: CallReading,
         at: usize,
-        why: &'static str,
+        why: Why,
         out: &mut dyn Outlet,
     ) -> (Mode, String) {
         let is_open = matches!(call.status, CallStatus::Open { .. });
@@ -338,7 +366,7 @@ impl Router {
         let is_quoted = matches!(call.status, CallStatus::Quoted);
         let run = call.contest.first().map(|c| &c.run);
         let is_shallow = run.is_none_or(|run| run.is_shallow());
-        let is_marked = is_open || run.is_some_and(|run| run.is_marked(why));
+        let is_marked = is_open || run.is_some_and(|run| run.is_marked(Some(why)));
         let mut raw = call.contest.raw;
         if is_marked && !is_quoted {
             self.emitter.warn(
@@ -349,17 +377,11 @@ impl Router {
             );
         }
         if is_shallow || at == 0 {
-            return (
-                Mode::new(
-                    call.within,
-                    if is_shallow {
-                        call.exclusion
-                    } else {
-                        Exclusion::All
-                    },
-                ),
-                raw,
-            );
+            let exclusion = match is_shallow {
+                true => call.exclusion,
+                false => Exclusion::All,
+            };
+            return (Mode::new(call.within, exclusion), raw);
         }
         let rest = raw.split_off(at);
         (self.literal(call.within, &raw, out).into(), rest)

@@ -1,9 +1,11 @@
 //! The text of an open call, read by each form that it may be, until one is left or what they have
 //! in common is enough.
 
-use crate::calls::{FoundCalls, NO_CALL, Op, Step};
+use crate::calls::{ArgumentsEnd, FoundCalls, Op, ReadStep, Why};
 use crate::dialect::Form;
+use crate::outlet::Prose;
 use crate::run::Run;
+use json::Balance;
 use json::ToolList;
 
 /// The room for text at first, in bytes: most calls come in many small pieces.
@@ -24,7 +26,7 @@ pub(super) struct Candidate {
     pub calls: FoundCalls,
     /// How many bytes of [`Contest::raw`] the form has read.
     pub at: usize,
-    pub step: Step,
+    pub step: ReadStep,
 }
 
 impl Candidate {
@@ -33,7 +35,7 @@ impl Candidate {
             run,
             calls,
             at: 0,
-            step: Step::More(0),
+            step: ReadStep::More(0),
         }
     }
 
@@ -43,7 +45,7 @@ impl Candidate {
     }
 
     fn has_failed(&self) -> bool {
-        matches!(self.step, Step::Fail(..))
+        matches!(self.step, ReadStep::Fail(..))
     }
 
     fn push(&mut self, raw: &str, tools: Option<&ToolList>, is_alone: bool) {
@@ -52,9 +54,12 @@ impl Candidate {
                 .run
                 .push(&raw[self.at..], tools, is_alone, &mut self.calls);
             match self.step {
-                Step::Back(n) => self.at -= n,
-                Step::On(n) => self.at += n,
-                Step::More(n) | Step::Whole(n) | Step::Done(n) | Step::Fail(n, _) => {
+                ReadStep::Back(n) => self.at -= n,
+                ReadStep::On(n) => self.at += n,
+                ReadStep::More(n)
+                | ReadStep::Whole(n)
+                | ReadStep::Done(n)
+                | ReadStep::Fail(n, _) => {
                     self.at += n;
                     break;
                 }
@@ -92,7 +97,7 @@ impl Contest {
             || self
                 .candidates
                 .iter()
-                .any(|c| c.is_live() && c.run.is_marked(""))
+                .any(|c| c.is_live() && c.run.is_marked(None))
     }
 
     /// Whether the text is markers of a candidate and nothing more.
@@ -127,19 +132,19 @@ impl Contest {
     pub fn push(&mut self, tools: Option<&ToolList>) -> bool {
         if let [winner] = &mut self.candidates[..] {
             winner.push(&self.raw, tools, true);
-            return matches!(winner.step, Step::More(_));
+            return matches!(winner.step, ReadStep::More(_));
         }
         self.candidates
             .iter_mut()
             .for_each(|c| c.push(&self.raw, tools, false));
-        // Those that search after other text decide nothing: a single candidate beside them may go
-        // on as if it were alone.
+        // Candidates that still search for a call after other text decide nothing: if there is only
+        // one other candidate, it goes on as if it were alone.
         let has_noise = self.candidates.iter().any(|c| c.run.is_noise());
         let mut others = self.candidates.iter_mut().filter(|c| c.is_live());
         if let (
             Some(
                 c @ Candidate {
-                    step: Step::More(_),
+                    step: ReadStep::More(_),
                     ..
                 },
             ),
@@ -169,7 +174,7 @@ impl Contest {
 
     /// Takes out the candidates that failed. When all did, the one that read most is left: returns
     /// how far it came, and why no further.
-    pub fn failure(&mut self) -> Option<(usize, &'static str)> {
+    pub fn failure(&mut self) -> Option<(usize, Why)> {
         if self.candidates.iter().any(|c| !c.has_failed()) {
             self.candidates.retain(|c| !c.has_failed());
             return None;
@@ -178,9 +183,9 @@ impl Contest {
         match self.candidates.first() {
             Some(Candidate {
                 at,
-                step: Step::Fail(_, why),
+                step: ReadStep::Fail(_, why),
                 ..
-            }) => Some((*at, why)),
+            }) => Some((*at, *why)),
             _ => None,
         }
     }
@@ -188,7 +193,7 @@ impl Contest {
     /// Keeps the candidate that has read most.
     pub fn keep_farthest(&mut self) {
         // Of two that came as far, the one whose reason needs no warning.
-        let is_quiet = |c: &Candidate| matches!(c.step, Step::Fail(_, NO_CALL));
+        let is_quiet = |c: &Candidate| matches!(c.step, ReadStep::Fail(_, Why::NoCall));
         let farthest = self
             .candidates
             .iter()
@@ -199,16 +204,16 @@ impl Contest {
         }
     }
 
-    /// Keeps one candidate, once one of them has a complete call, or all have begun to read
-    /// arguments: to wait longer would delay the name. Those that search for a call after other
-    /// text come last. Returns whether one is left.
+    /// Keeps one candidate once one of them has a complete call, or all have begun to read
+    /// arguments: waiting longer would delay the name. A candidate that still searches for a call
+    /// after other text wins only if no other is left. Returns whether one candidate is left.
     pub fn choose(&mut self) -> bool {
         if self.is_alone() {
             return true;
         }
         let live = self.candidates.iter().filter(|c| c.is_live()).count();
         let counts = |c: &Candidate| live == 0 || c.is_live();
-        let is_whole = |c: &Candidate| matches!(c.step, Step::Whole(_) | Step::Done(_));
+        let is_whole = |c: &Candidate| matches!(c.step, ReadStep::Whole(_) | ReadStep::Done(_));
         let has_begun = |c: &Candidate| {
             c.calls
                 .ops
@@ -236,8 +241,8 @@ impl Contest {
     ///
     /// # Errors
     /// Why the last candidate's call is not complete; the candidate that read most is left.
-    pub fn finish(&mut self, cut: bool, tools: Option<&ToolList>) -> Result<(), &'static str> {
-        let mut failure = "the text ends before the call is complete";
+    pub fn finish(&mut self, cut: bool, tools: Option<&ToolList>) -> Result<(), Why> {
+        let mut failure = Why::EndInCall;
         for n in 0..self.candidates.len() {
             let c = &mut self.candidates[n];
             match c.run.finish(&self.raw, c.at, cut, tools, &mut c.calls) {
@@ -257,5 +262,151 @@ impl Contest {
         self.candidates.swap(0, n);
         self.candidates.truncate(1);
         true
+    }
+}
+
+/// The readings of the next byte that failed before. The byte is not read in these ways again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Exclusion {
+    #[default]
+    Nothing,
+    /// Forms without a marker, which may begin a message.
+    Unmarked,
+    /// Markers, too: the byte is text.
+    All,
+}
+
+// A call from its first marker to the end of its last one.
+
+/// A call, several that belong together, or text that may still turn out to be one.
+#[derive(Debug)]
+pub(super) struct CallReading {
+    /// What the text around it is. A call that counts ends reasoning.
+    pub within: Prose,
+    /// The readings of its first byte that have failed if this is not a call.
+    pub exclusion: Exclusion,
+    pub status: CallStatus,
+    pub contest: Contest,
+}
+
+/// What has been emitted of the text that [`Contest`] keeps.
+#[derive(Debug)]
+pub(super) enum CallStatus {
+    /// Nothing: the text has no name so far.
+    Nothing,
+    /// A call that is not complete. The byte that closes its arguments is held back until it is, so
+    /// that nobody runs a call that the text may still turn into something else.
+    Open {
+        gate: Gate,
+        /// The end of reasoning may still retract the call, so that its last byte waits for the end
+        /// of the text.
+        waits: bool,
+    },
+    /// A complete call.
+    Complete,
+    /// Nothing: the call follows a quotation mark. It is read to its end, so that nothing inside it
+    /// is taken for a call, and released as text.
+    Quoted,
+    /// Nothing: the tool is not in the list. The call is read and released as a quoted one is.
+    Unlisted {
+        /// The same text has a call that counts, so that it cannot be released.
+        after_call: bool,
+    },
+    /// Nothing, after an unlisted call that was released. What belongs to the same section is
+    /// released, too.
+    Released,
+}
+
+impl CallReading {
+    /// A call before its first byte.
+    pub fn new(
+        contest: Contest,
+        within: Prose,
+        is_quoted: bool,
+        exclusion: Exclusion,
+    ) -> Box<CallReading> {
+        let status = if is_quoted {
+            CallStatus::Quoted
+        } else {
+            CallStatus::Nothing
+        };
+        Box::new(CallReading {
+            within,
+            exclusion,
+            status,
+            contest,
+        })
+    }
+
+    /// Whether another event may come before the rest of the call: a part of it was emitted, or its
+    /// marker was read, which ordinary text does not have.
+    pub fn goes_on(&self) -> bool {
+        match self.status {
+            CallStatus::Nothing => self.contest.is_marked(),
+            CallStatus::Open { .. } | CallStatus::Complete => true,
+            CallStatus::Quoted | CallStatus::Unlisted { .. } | CallStatus::Released => false,
+        }
+    }
+}
+
+impl CallStatus {
+    /// Whether the call at hand is not emitted and will be text.
+    pub fn is_withheld(&self) -> bool {
+        matches!(
+            self,
+            CallStatus::Quoted | CallStatus::Unlisted { .. } | CallStatus::Released
+        )
+    }
+
+    /// Whether arguments are emitted as they come.
+    pub fn is_direct(&self) -> bool {
+        match self {
+            CallStatus::Open { gate, .. } => !gate.is_closed(),
+            _ => false,
+        }
+    }
+}
+
+// Holds back the end of a call that the text may still retract: what follows the arguments may
+// show that it is not a call, or reasoning may end after it.
+
+/// The arguments of one call. All pass but the bytes from the one that closes them, so that nobody
+/// takes the call for complete.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    balance: Balance,
+    is_closed: bool,
+    held: String,
+}
+
+impl Gate {
+    /// Whether the arguments are complete: what follows is held back.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// The part of this piece that may be emitted now. `end` comes from the engine, so that most
+    /// pieces are not searched for the end a second time.
+    pub fn pass<'t>(&mut self, text: &'t str, end: ArgumentsEnd) -> &'t str {
+        if self.is_closed {
+            self.held.push_str(text);
+            return "";
+        }
+        // A bracket or a quotation mark closes arguments.
+        let last = match end {
+            ArgumentsEnd::Later => None,
+            ArgumentsEnd::Here => text.rfind(['}', ']', '"']),
+            ArgumentsEnd::Unknown => self.balance.push(text.as_bytes()).map(|end| end - 1),
+        };
+        let Some(last) = last else { return text };
+        let (now, held) = text.split_at(last);
+        self.is_closed = true;
+        self.held.push_str(held);
+        now
+    }
+
+    /// The bytes that did not pass.
+    pub fn into_held(self) -> String {
+        self.held
     }
 }

@@ -5,10 +5,8 @@
 //! inside reasoning without it (<https://github.com/vllm-project/vllm/issues/13125>). Where the
 //! prompt is not known, only the closing marker shows that.
 
-use super::beginning::Beginning;
-use super::prose::Prose;
 use crate::dialect::PromptReasoning;
-use crate::outlet::{CallPiece, Outlet};
+use crate::outlet::{CallPiece, Outlet, Prose};
 use std::collections::HashSet;
 
 /// How much of the beginning of a message is held back where its prompt is not known, in bytes.
@@ -41,7 +39,7 @@ enum Unclosed {
     Nothing,
     /// The prompt, whose end is not known. The beginning of the message is held back until it is
     /// long enough to decide.
-    Prompt(Option<Beginning>),
+    Prompt(Option<Backlog>),
     /// The call of this index, which began inside reasoning and ended it.
     Call(i64),
 }
@@ -49,7 +47,7 @@ enum Unclosed {
 impl Emitter {
     /// The way out of a message; `has_prompt`: the end of its prompt is known.
     pub fn new(prefilled: PromptReasoning, has_prompt: bool) -> Emitter {
-        let beginning = (prefilled != PromptReasoning::No).then(Beginning::default);
+        let beginning = (prefilled != PromptReasoning::No).then(Backlog::default);
         let unclosed = if has_prompt {
             Unclosed::Nothing
         } else {
@@ -65,7 +63,7 @@ impl Emitter {
         }
     }
 
-    fn beginning(&self) -> Option<&Beginning> {
+    fn beginning(&self) -> Option<&Backlog> {
         if let Unclosed::Prompt(beginning) = &self.unclosed {
             beginning.as_ref()
         } else {
@@ -84,7 +82,7 @@ impl Emitter {
 
     /// How many bytes are kept of the beginning and of ids.
     pub fn kept(&self) -> usize {
-        self.beginning().map_or(0, Beginning::kept) + self.ids.len() * ID_BYTES
+        self.beginning().map_or(0, Backlog::kept) + self.ids.len() * ID_BYTES
     }
 
     /// Whether the beginning is held back.
@@ -122,11 +120,7 @@ impl Emitter {
             return Prose::Answer;
         };
         let is_reasoning = self.prefilled == PromptReasoning::Usually && !beginning.has_calls();
-        let prose = if is_reasoning {
-            Prose::Reasoning
-        } else {
-            Prose::Answer
-        };
+        let prose = Prose::reasoning_if(is_reasoning);
         self.decide(prose, out);
         prose
     }
@@ -161,10 +155,7 @@ impl Emitter {
 
     /// An empty piece of the last call.
     pub fn piece<'p>(&self) -> CallPiece<'p> {
-        CallPiece {
-            index: self.calls - 1,
-            ..CallPiece::default()
-        }
+        CallPiece::of(self.calls - 1)
     }
 
     /// A piece of a call. A piece without a field is not emitted.
@@ -172,21 +163,13 @@ impl Emitter {
         // Kimi K2 writes the id of an earlier call at times. `tc-accumulate` makes one for the
         // second call.
         piece.id = piece.id.filter(|id| self.ids.insert((*id).to_owned()));
-        if piece
-            == (CallPiece {
-                index: piece.index,
-                ..CallPiece::default()
-            })
-        {
+        let empty = CallPiece::of(piece.index);
+        if piece == empty {
             return;
         }
         // How much of a call has been read depends on how the text was split. What is emitted does
         // not.
-        self.emitted += [piece.id, piece.name, piece.arguments]
-            .iter()
-            .flatten()
-            .map(|text| text.len())
-            .sum::<usize>();
+        self.emitted += piece.size();
         self.limit(self.emitted, out);
         self.outlet(out).call(piece);
     }
@@ -244,7 +227,7 @@ impl Emitter {
 
     /// The same before the first text.
     pub fn begin_in_answer(&mut self) {
-        if self.beginning().is_some_and(Beginning::is_empty) {
+        if self.beginning().is_some_and(Backlog::is_empty) {
             self.unclosed = Unclosed::Nothing;
         }
     }
@@ -293,14 +276,7 @@ impl Emitter {
     /// The text has ended; `cut`: before its own end.
     pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
         let is_reasoning = cut && self.prefilled == PromptReasoning::Usually && !self.has_calls();
-        self.decide(
-            if is_reasoning {
-                Prose::Reasoning
-            } else {
-                Prose::Answer
-            },
-            out,
-        );
+        self.decide(Prose::reasoning_if(is_reasoning), out);
         if cut {
             self.give_up(out)
         } else {
@@ -313,10 +289,9 @@ impl Emitter {
         for (index, held) in std::mem::take(&mut self.whole) {
             let arguments = Some(&held[..]).filter(|held| !held.is_empty());
             out.call(CallPiece {
-                index,
                 arguments,
                 done: true,
-                ..CallPiece::default()
+                ..CallPiece::of(index)
             });
         }
     }
@@ -339,5 +314,148 @@ impl Emitter {
     /// The caller retracts the calls that waited.
     pub fn forget(&mut self) {
         self.whole.clear();
+    }
+}
+
+// The beginning of a message, held back until it is clear whether it is reasoning or the answer.
+
+/// An outlet that keeps what it takes.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    /// In the order of the text.
+    items: Vec<HeldItem>,
+    /// How much text the items are, in bytes.
+    size: usize,
+    /// The bytes of all items.
+    kept: usize,
+    has_calls: bool,
+}
+
+#[derive(Debug)]
+enum HeldItem {
+    Text(Prose, String),
+    /// The text of calls and markers.
+    LeftOut(String),
+    Call {
+        index: i64,
+        /// Its id, name and arguments.
+        texts: [Option<String>; 3],
+        done: bool,
+    },
+    Retract(i64, &'static str),
+    Warning(&'static str, String, String),
+}
+
+impl Backlog {
+    /// Whether nothing came so far.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// How much text is held back, in bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// How many bytes are kept: the text, calls and warnings.
+    pub fn kept(&self) -> usize {
+        self.kept
+    }
+
+    fn push(&mut self, item: HeldItem, text: usize) {
+        self.kept += size_of::<HeldItem>() + text;
+        self.items.push(item);
+    }
+
+    /// Whether a call came, even one that was retracted.
+    pub fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// Whether all that came is reasoning and markers.
+    pub fn is_reasoning(&self) -> bool {
+        self.items.iter().all(|item| {
+            matches!(
+                item,
+                HeldItem::Text(Prose::Reasoning, _) | HeldItem::LeftOut(_)
+            )
+        })
+    }
+
+    /// Emits everything as it came.
+    pub fn replay(self, out: &mut dyn Outlet) {
+        self.release(Prose::Answer, out);
+    }
+
+    /// Emits everything: as it came, or all text as reasoning, in which calls do not count.
+    pub(super) fn release(self, prose: Prose, out: &mut dyn Outlet) {
+        let is_reasoning = prose == Prose::Reasoning;
+        for item in self.items {
+            match item {
+                HeldItem::Text(_, text) | HeldItem::LeftOut(text) if is_reasoning => {
+                    out.reasoning(&text)
+                }
+                _ if is_reasoning => {}
+                HeldItem::Text(Prose::Answer, text) => out.content(&text),
+                HeldItem::Text(Prose::Reasoning, text) => out.reasoning(&text),
+                HeldItem::LeftOut(text) => out.left_out(&text),
+                HeldItem::Retract(index, reason) => out.retract(index, reason),
+                HeldItem::Warning(code, message, raw) => out.warning(code, &message, &raw),
+                HeldItem::Call { index, texts, done } => {
+                    let [id, name, arguments] = texts.each_ref().map(Option::as_deref);
+                    out.call(CallPiece {
+                        index,
+                        id,
+                        name,
+                        arguments,
+                        done,
+                    });
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, prose: Prose, text: &str) {
+        self.size += text.len();
+        match self.items.last_mut() {
+            Some(HeldItem::Text(last, held)) if *last == prose => {
+                held.push_str(text);
+                self.kept += text.len();
+            }
+            _ => self.push(HeldItem::Text(prose, text.to_owned()), text.len()),
+        }
+    }
+}
+
+impl Outlet for Backlog {
+    fn content(&mut self, text: &str) {
+        self.text(Prose::Answer, text);
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        self.text(Prose::Reasoning, text);
+    }
+
+    fn call(&mut self, piece: CallPiece<'_>) {
+        self.has_calls = true;
+        let CallPiece { index, done, .. } = piece;
+        let texts = piece.texts().map(|text| text.map(str::to_owned));
+        self.push(HeldItem::Call { index, texts, done }, piece.size());
+    }
+
+    fn retract(&mut self, index: i64, reason: &'static str) {
+        self.push(HeldItem::Retract(index, reason), 0);
+    }
+
+    fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
+        self.push(
+            HeldItem::Warning(code, message.to_owned(), raw.to_owned()),
+            message.len() + raw.len(),
+        );
+    }
+
+    fn left_out(&mut self, text: &str) {
+        self.size += text.len();
+        self.push(HeldItem::LeftOut(text.to_owned()), text.len());
     }
 }

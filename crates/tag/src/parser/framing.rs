@@ -5,8 +5,7 @@
 //! breaks at both ends of reasoning and those between reasoning and the answer. All other white
 //! space is text.
 
-use super::prose::Prose;
-use crate::outlet::{CallPiece, Outlet};
+use crate::outlet::{CallPiece, Outlet, Prose};
 
 /// The most white space that is held back, in bytes. More is text.
 const GAP: usize = 256;

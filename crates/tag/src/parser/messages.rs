@@ -11,13 +11,12 @@
 //! [parser for
 //! Muse](https://github.com/vllm-project/vllm/blob/9c13dbc473d2f247c7278a764d7c751af90e8111/vllm/tool_parsers/muse_glimmer_tool_parser.py).
 
-use super::mode::{Mode, OpenHeader, TextEnd};
-use super::prose::{Exclusion, Prose};
-use super::router::{Router, Transition};
-use crate::calls::Step;
+use crate::calls::{ReadStep, is_name_char};
 use crate::dialect::{CallPart, Form, KnownTool, Scope};
 use crate::mark::{Match, find, space};
-use crate::outlet::{DROPPED, Outlet};
+use crate::outlet::{DROPPED, Outlet, Prose};
+use crate::parser::contest::Exclusion;
+use crate::parser::router::{Mode, OpenHeader, Router, TextEnd, Transition};
 use event::cut;
 use std::rc::Rc;
 
@@ -61,8 +60,8 @@ enum Recipient {
 impl Router {
     /// A header, up to its end.
     pub fn header(&mut self, header: OpenHeader, text: &str, out: &mut dyn Outlet) -> Transition {
-        // No farther than the longest header reaches: text that looks like many headers is searched
-        // once.
+        // Search no farther than the longest header, so that text with many beginnings of headers
+        // takes linear time.
         let end = cut(text, LONGEST + MESSAGE.len()).find(MESSAGE);
         let fields = &text[..end.unwrap_or(text.len())];
         if !is_header(fields, end.is_some()) {
@@ -71,10 +70,10 @@ impl Router {
                 Some(prose) => Mode::Body(prose, Exclusion::All),
                 None => Mode::Answer(Exclusion::All),
             };
-            return (mode, Step::On(0));
+            return (mode, ReadStep::On(0));
         }
         let Some(end) = end else {
-            return (Mode::Header(header), Step::More(0));
+            return (Mode::Header(header), ReadStep::More(0));
         };
         let length = end + MESSAGE.len();
         // LLM-jp writes a space after each marker
@@ -84,7 +83,7 @@ impl Router {
             let prose = self.literal(Prose::Answer, &text[..length], out);
             // The body is quoted as its header is.
             self.position.quote.cite();
-            return (prose.into(), Step::On(length));
+            return (prose.into(), ReadStep::On(length));
         }
         // Headers mark reasoning, so that a prompt for them does not open it.
         self.emitter.settle_prompt(out);
@@ -103,13 +102,13 @@ impl Router {
         }
         out.left_out(&text[..length]);
         let mode = match recipient(fields) {
-            _ if refusal.is_some() => Mode::Body(Prose::Answer, Exclusion::Nothing),
-            Recipient::User => Mode::Body(Prose::Answer, Exclusion::Nothing),
-            Recipient::Model => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
+            _ if refusal.is_some() => Mode::body(Prose::Answer),
+            Recipient::User => Mode::body(Prose::Answer),
+            Recipient::Model => Mode::body(Prose::Reasoning),
             Recipient::Tool(name, true) => self.begin_named(&BODY, &name, out),
             Recipient::Tool(name, false) => Mode::ToolBody(name),
         };
-        (mode, Step::On(length))
+        (mode, ReadStep::On(length))
     }
 
     /// The body of a message for the user or for the model itself: just as it is, up to its end.
@@ -122,7 +121,7 @@ impl Router {
     ) -> Transition {
         if std::mem::take(&mut self.position.skips_space) && text.starts_with(' ') {
             out.left_out(" ");
-            return (Mode::Body(prose, exclusion), Step::On(1));
+            return (Mode::Body(prose, exclusion), ReadStep::On(1));
         }
         let (mut emitted, mut i) = (0, 0);
         while let Some(at) = memchr::memchr(b'<', &text.as_bytes()[i..]).map(|n| i + n) {
@@ -150,7 +149,7 @@ impl Router {
                 (_, Match::Full(_)) => {
                     out.left_out(&rest[..length]);
                     self.position.restart();
-                    return (Mode::default(), Step::On(at + length));
+                    return (Mode::default(), ReadStep::On(at + length));
                 }
                 // A quoted header is an example.
                 (Match::Full(_), _) if self.position.quote.is_quoted() => {}
@@ -160,14 +159,14 @@ impl Router {
                             body: Some(prose),
                             is_quoted: false,
                         }),
-                        Step::On(at),
+                        ReadStep::On(at),
                     );
                 }
-                _ => return (Mode::Body(prose, Exclusion::Nothing), Step::More(at)),
+                _ => return (Mode::body(prose), ReadStep::More(at)),
             }
         }
         self.literal(prose, &text[emitted..], out);
-        (Mode::Body(prose, Exclusion::Nothing), Step::On(text.len()))
+        (Mode::body(prose), ReadStep::On(text.len()))
     }
 
     /// Before the body of a message to a tool: its first byte decides how its call is written.
@@ -177,22 +176,22 @@ impl Router {
             let look = Rc::clone(&self.look);
             for (form, marks) in &look.bodies {
                 match find(marks, &text[at..]) {
-                    Match::Full(_) => return (self.begin_named(form, &name, out), Step::On(0)),
+                    Match::Full(_) => return (self.begin_named(form, &name, out), ReadStep::On(0)),
                     Match::Partial if at < text.len() => {
-                        return (Mode::ToolBody(name), Step::More(0));
+                        return (Mode::ToolBody(name), ReadStep::More(0));
                     }
                     _ => {}
                 }
             }
         }
         let mode = match text.as_bytes().get(at) {
-            _ if at > GAP => Mode::Body(Prose::Answer, Exclusion::Nothing),
-            None => return (Mode::ToolBody(name), Step::More(0)),
+            _ if at > GAP => Mode::body(Prose::Answer),
+            None => return (Mode::ToolBody(name), ReadStep::More(0)),
             Some(b'{') if self.knows(&name) => self.begin_named(&BODY, &name, out),
             Some(b'<') => Mode::default(),
-            Some(_) => Mode::Body(Prose::Answer, Exclusion::Nothing),
+            Some(_) => Mode::body(Prose::Answer),
         };
-        (mode, Step::On(0))
+        (mode, ReadStep::On(0))
     }
 
     /// The text has ended outside calls, in this way; `held` was held back.
@@ -254,8 +253,8 @@ pub(super) fn prefilled(prefill: &str) -> Option<Mode> {
         .strip_suffix(MESSAGE)
         .filter(|header| is_header(header, true))?;
     Some(match recipient(header) {
-        Recipient::Model => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
-        Recipient::User => Mode::Body(Prose::Answer, Exclusion::Nothing),
+        Recipient::Model => Mode::body(Prose::Reasoning),
+        Recipient::User => Mode::body(Prose::Answer),
         Recipient::Tool(name, _) => Mode::ToolBody(name),
     })
 }
@@ -275,7 +274,7 @@ fn is_header(text: &str, is_complete: bool) -> bool {
                 Match::No if rest[1..].starts_with('<') => rest = &rest[1..],
                 Match::Partial | Match::No => return false,
             }
-        } else if c.is_alphanumeric() || matches!(c, ' ' | '=' | '_' | '-' | '.' | ':' | '/') {
+        } else if is_name_char(c) || matches!(c, ' ' | '=') {
             rest = &rest[c.len_utf8()..];
         } else {
             return false;

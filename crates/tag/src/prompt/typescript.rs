@@ -119,7 +119,7 @@ mod tests {
             }
         }});
         let want = "// The weather.\n// Now.\ntype get_weather = (_: {\n// Where\ncity: string,\nunit?: \"c\" | \"f\",\n\
-            days?: (number | null)[],\n\"at-time\"?: {\nh?: number,\n} | \"now\",\n}) => any;";
+        days?: (number | null)[],\n\"at-time\"?: {\nh?: number,\n} | \"now\",\n}) => any;";
         assert_eq!(tool(&weather), want);
         assert_eq!(
             tool(&json!({"name": "ping", "parameters": {"type": "object", "properties": {}}})),

@@ -1,14 +1,15 @@
 //! How calls are written, by the field `tool_calls` of a description.
 
-use super::delimiter::{Captures, Delimiter, Spelling, Token, trimmed};
-use super::member::Member;
-use super::parameter;
-use super::written::{lines, text};
 use crate::notation::Fault;
+use crate::response_template::delimiter::{
+    Captures, Delimiter, Spelling, Token, lines, text, trimmed,
+};
+use crate::response_template::member::Member;
+use crate::response_template::parameter;
 
-/// The keys of a dialect that say how its calls are written.
+/// How calls are written, as keys of a dialect.
 #[derive(Debug, Default)]
-pub(super) struct CallKeys {
+pub(super) struct CallNotation {
     /// The forms of one call, the usual one first. None where the headers of messages are all of
     /// it.
     pub calls: Vec<String>,
@@ -21,7 +22,7 @@ pub(super) struct CallKeys {
 
 /// Where a part of a call is, by the field's `transform`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum PartSource {
     /// The text between the delimiters.
     Content,
     /// A member of that text, which is JSON.
@@ -32,10 +33,10 @@ enum Place {
 
 /// What a field's `transform` makes of its text.
 #[derive(Debug)]
-struct Shape {
-    name: Place,
-    arguments: Place,
-    id: Option<Place>,
+struct CallSources {
+    name: PartSource,
+    arguments: PartSource,
+    id: Option<PartSource>,
 }
 
 /// The text between the delimiters.
@@ -52,12 +53,12 @@ enum Body {
 ///
 /// # Errors
 /// What is wrong in it, or has no place in the notation of dialects.
-pub(super) fn read(field: &Member<'_>) -> Result<CallKeys, Fault> {
+pub(super) fn read(field: &Member<'_>) -> Result<CallNotation, Fault> {
     let is_list = field.flag_of("transform_each")?;
     let shape = shape(field, is_list)?;
     let body = body(field, &shape, is_list)?;
-    let group = |place: Option<&Place>| match place {
-        Some(Place::Group(name)) => Some(name.clone()),
+    let group = |place: Option<&PartSource>| match place {
+        Some(PartSource::Group(name)) => Some(name.clone()),
         _ => None,
     };
     let (name, id) = (group(Some(&shape.name)), group(shape.id.as_ref()));
@@ -97,11 +98,11 @@ fn is_header(spelling: &Spelling) -> bool {
 
 /// Calls in messages with headers, which the parser reads itself: only the body of a message can
 /// differ.
-fn message(body: Body, open: &Delimiter) -> CallKeys {
+fn message(body: Body, open: &Delimiter) -> CallNotation {
     const ENDS: [&str; 3] = ["<|call|>", "<|end|>", "<|return|>"];
-    let mut keys = CallKeys {
+    let mut keys = CallNotation {
         messages: true,
-        ..CallKeys::default()
+        ..CallNotation::default()
     };
     if let Body::Parameters(parameter, before) = body {
         let header = notation(
@@ -121,97 +122,53 @@ fn message(body: Body, open: &Delimiter) -> CallKeys {
     keys
 }
 
+impl CallNotation {
+    /// Keeps all spellings of a marker. Returns the first, which is written.
+    fn spell<T: AsRef<str>>(&mut self, texts: impl IntoIterator<Item = T>) -> Option<String> {
+        let trim = |text: T| text.as_ref().trim().to_owned();
+        let texts: Vec<String> = texts.into_iter().map(trim).collect();
+        let first = texts.first().cloned();
+        if texts.len() > 1 && !self.spellings.contains(&texts) {
+            self.spellings.push(texts);
+        }
+        first
+    }
+}
+
 /// Calls between markers.
 fn marked(
     field: &Member<'_>,
     open: &Delimiter,
     close: &Delimiter,
     body: Body,
-) -> Result<CallKeys, Fault> {
-    let mut keys = CallKeys::default();
-    let mut spell = |texts: Vec<String>| {
-        if texts.len() > 1 && !keys.spellings.contains(&texts) {
-            keys.spellings.push(texts);
-        }
-    };
-    let owned = |texts: Vec<&str>| {
-        texts
-            .into_iter()
-            .map(|text| text.trim().to_owned())
-            .collect::<Vec<String>>()
-    };
+) -> Result<CallNotation, Fault> {
+    let mut keys = CallNotation::default();
     // Markers that differ in their text alone are spellings of one; others are forms of their own.
     let openers: Vec<Spelling> = match open.texts() {
         Some(texts) => {
-            let texts = owned(texts);
-            spell(texts.clone());
-            texts
+            let first = keys.spell(texts);
+            first
                 .into_iter()
-                .take(1)
                 .map(|text| vec![Token::Text(text)])
                 .collect()
         }
         None => open.spellings.clone(),
     };
+    let is_fixed = |token: &Token| !matches!(token, Token::Open | Token::Name | Token::Id);
     let closers: Vec<String> = match (close.texts(), &close.spellings[..]) {
-        (Some(texts), _) => {
-            let texts = owned(texts);
-            spell(texts.clone());
-            texts.into_iter().take(1).collect()
-        }
-        (None, [one])
-            if !one
-                .iter()
-                .any(|token| matches!(token, Token::Open | Token::Name | Token::Id)) =>
-        {
-            let all = one.iter().filter_map(|token| {
-                if let Token::Text(text) = token {
-                    Some(text)
-                } else {
-                    None
-                }
+        (Some(texts), _) => keys.spell(texts).into_iter().collect(),
+        (None, [one]) if one.iter().all(is_fixed) => {
+            let texts = one.iter().filter_map(|token| match token {
+                Token::Text(text) => Some(text.trim().to_owned()),
+                _ => None,
             });
-            all.map(|text| text.trim().to_owned()).collect()
+            texts.collect()
         }
         _ => return Err(field.refuse("the end of a call is more than a fixed text")),
     };
-    for opener in &openers {
-        let mut opener = opener.clone();
-        let from = opener
-            .iter()
-            .position(|token| !matches!(token, Token::Space | Token::Open))
-            .unwrap_or(0);
-        opener.drain(..from);
-        let mut ends = closers.clone();
-        let (between, required) = match &body {
-            Body::Slot(_) | Body::Expression(_) => ("", 0),
-            Body::Parameters(_, before) => {
-                // The tag with the name has an end tag of its own, before the marker that ends the
-                // region.
-                if let Some(tag) = end_tag(&opener).filter(|tag| !ends.contains(tag)) {
-                    let all = std::iter::once(tag.clone())
-                        .chain(close.texts().map(owned).unwrap_or(ends.clone()));
-                    spell(all.collect());
-                    ends.insert(0, tag);
-                } else if ends.len() > 1 {
-                    spell(ends.clone());
-                }
-                (*before, 1)
-            }
-        };
-        if ends.len() < required {
-            return Err(field.refuse("nothing ends a call with tagged parameters"));
-        }
-        let mut call = match &body {
-            Body::Expression(quote) => expression(field, &mut opener, quote)?,
-            Body::Slot(slot) => notation(&opener) + slot,
-            Body::Parameters(..) => notation(&opener) + "{parameters}",
-        };
-        for (n, end) in ends.iter().enumerate() {
-            let may = if n < required { "" } else { "?" };
-            let gap = if n == 0 { between } else { "·" };
-            call.push_str(&format!("{gap}{}{may}", text(end)));
-        }
+    for opener in openers {
+        let ends = ends(&mut keys, &opener, close, &closers, &body);
+        let mut call = opened(field, opener, &ends, &body)?;
         if open.before.is_empty()
             && let Some(after) = close.after.first()
         {
@@ -219,31 +176,68 @@ fn marked(
         }
         keys.calls.push(call);
     }
-    spell(
-        close
-            .after
-            .iter()
-            .map(|text| text.trim().to_owned())
-            .collect(),
-    );
+    keys.spell(&close.after);
     if let Some(before) = open.before.first() {
-        spell(
-            open.before
-                .iter()
-                .map(|text| text.trim().to_owned())
-                .collect(),
-        );
+        keys.spell(&open.before);
         let after = close.after.first().map_or("", |text| text.trim());
-        keys.around = Some(format!(
-            "{}{{call}}⏎{{call}}{}",
-            lines(before.trim()),
-            lines(after)
-        ));
+        let (before, after) = (lines(before.trim()), lines(after));
+        keys.around = Some(format!("{before}{{call}}⏎{{call}}{after}"));
     }
     if let Body::Parameters(parameter, _) = body {
         keys.parameter = Some(parameter);
     }
     Ok(keys)
+}
+
+/// The markers that end a call with this opener.
+fn ends(
+    keys: &mut CallNotation,
+    opener: &[Token],
+    close: &Delimiter,
+    closers: &[String],
+    body: &Body,
+) -> Vec<String> {
+    let mut ends = closers.to_vec();
+    if let Body::Parameters(..) = body {
+        // The tag with the name has an end tag of its own, before the marker that ends the region.
+        if let Some(tag) = end_tag(opener).filter(|tag| !ends.contains(tag)) {
+            match close.texts() {
+                Some(texts) => keys.spell([&tag[..]].into_iter().chain(texts)),
+                None => keys.spell([&tag].into_iter().chain(&ends)),
+            };
+            ends.insert(0, tag);
+        } else {
+            keys.spell(&ends);
+        }
+    }
+    ends
+}
+
+/// The notation of a call from its opener to these markers that end it, of which the first is
+/// required after parameters.
+fn opened(
+    field: &Member<'_>,
+    opener: Spelling,
+    ends: &[String],
+    body: &Body,
+) -> Result<String, Fault> {
+    let is_blank = |token: &Token| matches!(token, Token::Space | Token::Open);
+    let from = opener.iter().position(|token| !is_blank(token));
+    let mut opener = opener[from.unwrap_or(0)..].to_vec();
+    let (mut call, between, required) = match body {
+        Body::Expression(quote) => (expression(field, &mut opener, quote)?, "", 0),
+        Body::Slot(slot) => (notation(&opener) + slot, "", 0),
+        Body::Parameters(_, before) => (notation(&opener) + "{parameters}", *before, 1),
+    };
+    if ends.len() < required {
+        return Err(field.refuse("nothing ends a call with tagged parameters"));
+    }
+    for (n, end) in ends.iter().enumerate() {
+        let may = if n < required { "" } else { "?" };
+        let gap = if n == 0 { between } else { "·" };
+        call.push_str(&format!("{gap}{}{may}", text(end)));
+    }
+    Ok(call)
 }
 
 /// The end tag of the start tag that has the tool's name: `</function>` of `<function={name}>` and
@@ -303,6 +297,8 @@ fn notation(tokens: &[Token]) -> String {
                 if matches!(tokens.get(n.wrapping_sub(2)), Some(Token::Name))
                     && is_counted(tokens, n - 2) => {}
             Token::Open => out.push_str("{author}"),
+            // These are in parameters only.
+            Token::Value | Token::Flag | Token::Same => {}
         }
     }
     out
@@ -317,10 +313,10 @@ fn is_counted(tokens: &[Token], n: usize) -> bool {
 }
 
 /// Where the parts of a call are.
-fn shape(field: &Member<'_>, is_list: bool) -> Result<Shape, Fault> {
-    let usual = || Shape {
-        name: Place::Key("name".to_owned()),
-        arguments: Place::Key("arguments".to_owned()),
+fn shape(field: &Member<'_>, is_list: bool) -> Result<CallSources, Fault> {
+    let usual = || CallSources {
+        name: PartSource::Key("name".to_owned()),
+        arguments: PartSource::Key("arguments".to_owned()),
         id: None,
     };
     let Some(transform) = field.get("transform") else {
@@ -341,7 +337,7 @@ fn shape(field: &Member<'_>, is_list: bool) -> Result<Shape, Fault> {
         part(function.get("name"))?,
         part(function.get("arguments"))?,
     ) {
-        (Some(name), Some(arguments)) => Ok(Shape {
+        (Some(name), Some(arguments)) => Ok(CallSources {
             name,
             arguments,
             id: part(transform.get("id"))?,
@@ -351,7 +347,7 @@ fn shape(field: &Member<'_>, is_list: bool) -> Result<Shape, Fault> {
 }
 
 /// What a placeholder means: `{content}`, `{content.KEY}`, `{GROUP}`; in a list `{KEY}`.
-fn place(member: &Member<'_>, is_list: bool) -> Result<Place, Fault> {
+fn place(member: &Member<'_>, is_list: bool) -> Result<PartSource, Fault> {
     let text = member.text()?;
     let Some(inner) = text
         .strip_prefix('{')
@@ -360,16 +356,16 @@ fn place(member: &Member<'_>, is_list: bool) -> Result<Place, Fault> {
         return Err(member.refuse("a fixed text in the place of what the model writes"));
     };
     match inner.split('.').collect::<Vec<_>>()[..] {
-        ["content"] => Ok(Place::Content),
-        ["content", key] => Ok(Place::Key(key.to_owned())),
-        [key] if is_list => Ok(Place::Key(key.to_owned())),
-        [group] => Ok(Place::Group(group.to_owned())),
+        ["content"] => Ok(PartSource::Content),
+        ["content", key] => Ok(PartSource::Key(key.to_owned())),
+        [key] if is_list => Ok(PartSource::Key(key.to_owned())),
+        [group] => Ok(PartSource::Group(group.to_owned())),
         _ => Err(member.refuse("a value deep inside the text")),
     }
 }
 
 /// What the text between the delimiters is.
-fn body(field: &Member<'_>, shape: &Shape, is_list: bool) -> Result<Body, Fault> {
+fn body(field: &Member<'_>, shape: &CallSources, is_list: bool) -> Result<Body, Fault> {
     let kind = field
         .text_of("content")?
         .unwrap_or_else(|| "text".to_owned());
@@ -378,14 +374,18 @@ fn body(field: &Member<'_>, shape: &Shape, is_list: bool) -> Result<Body, Fault>
         "json" => {
             let quote = arguments.as_ref().map(quote).transpose()?.flatten();
             match (&shape.name, &shape.arguments, quote) {
-                (Place::Group(_), Place::Content, Some(quote)) => Ok(Body::Expression(quote)),
+                (PartSource::Group(_), PartSource::Content, Some(quote)) => {
+                    Ok(Body::Expression(quote))
+                }
                 (_, _, Some(_)) => {
                     Err(field.refuse("quotation marks of its own round the tool's name"))
                 }
-                (Place::Group(_), Place::Content, None) => Ok(Body::Slot("{arguments}".to_owned())),
-                (Place::Key(name), Place::Key(arguments), None) => {
+                (PartSource::Group(_), PartSource::Content, None) => {
+                    Ok(Body::Slot("{arguments}".to_owned()))
+                }
+                (PartSource::Key(name), PartSource::Key(arguments), None) => {
                     let id = match &shape.id {
-                        Some(Place::Key(id)) => format!("{id}?, "),
+                        Some(PartSource::Key(id)) => format!("{id}?, "),
                         _ => String::new(),
                     };
                     let object = format!("{{{id}{name}, {arguments}}}");
@@ -401,7 +401,7 @@ fn body(field: &Member<'_>, shape: &Shape, is_list: bool) -> Result<Body, Fault>
             }
         }
         "xml-inline" => match (&shape.name, &shape.arguments, arguments) {
-            (Place::Group(_), Place::Content, Some(arguments)) => {
+            (PartSource::Group(_), PartSource::Content, Some(arguments)) => {
                 let (parameter, before) = parameter::read(&arguments)?;
                 Ok(Body::Parameters(parameter, before))
             }

@@ -1,11 +1,11 @@
 //! What begins or ends a region of the answer, as every way to write it.
 
-use super::pattern::Piece;
+use crate::response_template::pattern::Piece;
 
 /// The most spellings of one delimiter.
 const MAX_SPELLINGS: usize = 16;
 
-/// A place in a delimiter.
+/// A place in a delimiter, or in a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Text(String),
@@ -13,10 +13,25 @@ pub(super) enum Token {
     Space,
     /// Text that is left open and means nothing.
     Open,
-    /// The tool's name.
+    /// The name of the tool or the parameter.
     Name,
     /// The call's id.
     Id,
+    /// The value of the parameter.
+    Value,
+    /// Whether the value is a string: `true` or `false`.
+    Flag,
+    /// The name again.
+    Same,
+}
+
+/// Appends a token; of two that meet and are alike one is left.
+pub(super) fn append(tokens: &mut Vec<Token>, token: Token) {
+    match (tokens.last_mut(), token) {
+        (Some(Token::Text(text)), Token::Text(more)) => text.push_str(&more),
+        (Some(Token::Open), Token::Open) | (Some(Token::Space), Token::Space) => {}
+        (_, token) => tokens.push(token),
+    }
 }
 
 /// One way to write a delimiter.
@@ -244,15 +259,54 @@ fn group(
     }
 }
 
-/// One spelling after the other; texts that meet are one text.
+/// One spelling after the other.
 fn joined(before: &[Token], after: &[Token]) -> Spelling {
     let mut all = before.to_vec();
-    for token in after {
-        match (all.last_mut(), token) {
-            (Some(Token::Text(text)), Token::Text(more)) => text.push_str(more),
-            (Some(Token::Open), Token::Open) | (Some(Token::Space), Token::Space) => {}
-            _ => all.push(token.clone()),
+    after
+        .iter()
+        .for_each(|token| append(&mut all, token.clone()));
+    all
+}
+
+// Texts as the notation of dialects has them, and keys as TOML has them.
+
+/// A marker in the notation of a call: white space at its ends is any white space, and what has a
+/// meaning there is escaped.
+pub(super) fn text(marker: &str) -> String {
+    let mut out = String::new();
+    for c in marker.chars() {
+        match c {
+            '{' | '(' | '?' | '¦' | '·' | '␣' | '⏎' | '\\' => out.extend(['\\', c]),
+            c if c.is_whitespace() => out.push(c),
+            c => out.push(c),
         }
     }
-    all
+    let inside = out.trim();
+    let (before, after) = out.split_once(inside).unwrap_or_default();
+    format!("{}{}{}", space(before), lines(inside), space(after))
+}
+
+/// White space at the end of a marker.
+fn space(blank: &str) -> &'static str {
+    match blank {
+        "" => "",
+        blank if blank.contains(['\n', '\r']) => "⏎",
+        _ => "␣",
+    }
+}
+
+/// Text with its newlines as the notation has them.
+pub(super) fn lines(text: &str) -> String {
+    text.replace('\n', "⏎")
+}
+
+/// A TOML string.
+pub(super) fn string(text: &str) -> String {
+    event::quoted(text)
+}
+
+/// A TOML array of strings.
+pub(super) fn array(texts: &[impl AsRef<str>]) -> String {
+    let all: Vec<String> = texts.iter().map(|text| string(text.as_ref())).collect();
+    format!("[{}]", all.join(", "))
 }

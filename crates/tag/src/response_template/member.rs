@@ -1,8 +1,8 @@
 //! The JSON of a description, with the places of its values.
 
-use super::delimiter::{Captures, Delimiter};
-use super::pattern;
 use crate::notation::Fault;
+use crate::response_template::delimiter::{Captures, Delimiter};
+use crate::response_template::pattern;
 use event::Raw;
 
 /// The most texts in a list, and the longest of them, in bytes.

@@ -1,22 +1,9 @@
 //! How one tagged parameter is written, by the `tag_pattern` of a description.
 
-use super::member::Member;
-use super::pattern::{self, Piece};
-use super::written::text;
 use crate::notation::Fault;
-
-/// A place in the pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    Text(String),
-    Space,
-    Key,
-    Value,
-    /// `true` or `false`.
-    Flag,
-    /// The key again.
-    Same,
-}
+use crate::response_template::delimiter::{Token, append, text};
+use crate::response_template::member::Member;
+use crate::response_template::pattern::{self, Piece};
 
 const UNKNOWN: &str = "the pattern of a parameter is none that the notation has; expected such as \
     <p=(?P<key>\\w+)>(?P<value>.*?)</p>";
@@ -55,46 +42,42 @@ pub(super) fn read(arguments: &Member<'_>) -> Result<(String, &'static str), Fau
 }
 
 fn tokenize(piece: &Piece, tokens: &mut Vec<Token>) -> Result<(), String> {
-    match piece {
+    let token = match piece {
         Piece::Text(text) => {
             let inside = text.trim();
             let (before, after) = text.split_once(inside).unwrap_or_default();
-            push(tokens, (!before.is_empty()).then_some(Token::Space));
-            push(
-                tokens,
-                (!inside.is_empty()).then(|| Token::Text(inside.to_owned())),
-            );
-            push(tokens, (!after.is_empty()).then_some(Token::Space));
+            if !before.is_empty() {
+                append(tokens, Token::Space);
+            }
+            if !inside.is_empty() {
+                append(tokens, Token::Text(inside.to_owned()));
+            }
+            if after.is_empty() {
+                return Ok(());
+            }
+            Token::Space
         }
-        Piece::Space => push(tokens, Some(Token::Space)),
-        Piece::Same => push(tokens, Some(Token::Same)),
-        Piece::Edge | Piece::Ahead => {}
+        Piece::Space => Token::Space,
+        Piece::Same => Token::Same,
+        Piece::Edge | Piece::Ahead => return Ok(()),
         Piece::Open => return Err(UNKNOWN.to_owned()),
         Piece::Group { name, options, .. } => match (name.as_deref(), &options[..]) {
-            (Some("key"), [option]) if option[..] == [Piece::Open] => {
-                push(tokens, Some(Token::Key))
-            }
-            (Some("value"), [option]) if option[..] == [Piece::Open] => {
-                push(tokens, Some(Token::Value))
-            }
+            (Some("key"), [option]) if option[..] == [Piece::Open] => Token::Name,
+            (Some("value"), [option]) if option[..] == [Piece::Open] => Token::Value,
             (Some("key" | "value"), _) => return Err(UNKNOWN.to_owned()),
-            (_, [a, b]) if is_word(a, "true") && is_word(b, "false") => {
-                push(tokens, Some(Token::Flag))
-            }
+            (_, [a, b]) if is_word(a, "true") && is_word(b, "false") => Token::Flag,
             (_, options) => {
                 // What must only follow is the beginning of the next parameter, which ends this one
                 // in any case.
-                let own: Vec<_> = options
-                    .iter()
-                    .filter(|option| option[..] != [Piece::Ahead])
-                    .collect();
-                let [one] = own[..] else {
+                let mut own = options.iter().filter(|option| option[..] != [Piece::Ahead]);
+                let (Some(one), None) = (own.next(), own.next()) else {
                     return Err("alternatives".to_owned());
                 };
-                one.iter().try_for_each(|piece| tokenize(piece, tokens))?;
+                return one.iter().try_for_each(|piece| tokenize(piece, tokens));
             }
         },
-    }
+    };
+    append(tokens, token);
     Ok(())
 }
 
@@ -102,17 +85,8 @@ fn is_word(option: &[Piece], word: &str) -> bool {
     matches!(option, [Piece::Text(text)] if text.eq_ignore_ascii_case(word))
 }
 
-fn push(tokens: &mut Vec<Token>, token: Option<Token>) {
-    let Some(token) = token else { return };
-    match (tokens.last_mut(), token) {
-        (Some(Token::Text(text)), Token::Text(more)) => text.push_str(&more),
-        (Some(Token::Space), Token::Space) => {}
-        (_, token) => tokens.push(token),
-    }
-}
-
 fn notation(tokens: &[Token]) -> Option<(String, &'static str)> {
-    use Token::{Flag, Key, Same, Space, Text, Value};
+    use Token::{Flag, Name, Same, Space, Text, Value};
     // White space round a value is one newline that the template writes.
     let value = tokens.iter().position(|token| *token == Value)?;
     let is_round =
@@ -125,52 +99,33 @@ fn notation(tokens: &[Token]) -> Option<(String, &'static str)> {
         .map(|(_, t)| t)
         .collect();
     let (round, mut before) = if is_round { ("⏎", "⏎") } else { ("", "") };
-    let parameter = match tokens[..] {
-        [Text(a), Key, Text(b), Value, Text(c)] => match b.split_once("><") {
+    let (head, close) = match tokens[..] {
+        [Text(a), Name, Text(b), Value, Text(c)] => {
             // Two elements that follow each other at once.
-            Some((end, open)) if b.starts_with("</") => {
-                format!(
-                    "{}{{name}}{}>¦<{}{round}{{value}}{round}{}",
-                    text(a),
-                    text(end),
-                    text(open),
-                    text(c)
-                )
-            }
-            _ => format!(
-                "{}{{name}}{}{round}{{value}}{round}{}",
-                text(a),
-                text(b),
-                text(c)
-            ),
-        },
-        [Text(a), Key, Text(b), Space, Text(open), Value, Text(c)] => {
+            let elements = b.split_once("><").filter(|_| b.starts_with("</"));
+            let end = match elements {
+                Some((end, open)) => format!("{}>¦<{}", text(end), text(open)),
+                None => text(b),
+            };
+            (format!("{}{{name}}{end}", text(a)), text(c))
+        }
+        [Text(a), Name, Text(b), Space, Text(open), Value, Text(c)] => {
             before = "⏎";
-            format!(
-                "{}{{name}}{}⏎{}{round}{{value}}{round}{}",
-                text(a),
-                text(b),
-                text(open),
-                text(c)
+            (
+                format!("{}{{name}}{}⏎{}", text(a), text(b), text(open)),
+                text(c),
             )
         }
-        [Text(a), Key, Text(flag), Flag, Text(b), Value, Text(c)] => {
-            format!(
-                "{}{{name}}{}{{is_string}}{}{round}{{value}}{round}{}",
-                text(a),
-                flag,
-                text(b),
-                text(c)
-            )
-        }
-        [Text(a), Key, Text(b), Value, Text(c), Same, Text(d)] if b == ">" && d == ">" => {
-            format!(
-                "{}{{name}}>{round}{{value}}{round}{}{{name}}>",
-                text(a),
-                text(c)
-            )
-        }
+        [Text(a), Name, Text(flag), Flag, Text(b), Value, Text(c)] => (
+            format!("{}{{name}}{flag}{{is_string}}{}", text(a), text(b)),
+            text(c),
+        ),
+        [Text(a), Name, Text(b), Value, Text(c), Same, Text(d)] if b == ">" && d == ">" => (
+            format!("{}{{name}}>", text(a)),
+            format!("{}{{name}}>", text(c)),
+        ),
         _ => return None,
     };
-    Some((format!("{before}{parameter}"), before))
+    let parameter = format!("{before}{head}{round}{{value}}{round}{close}");
+    Some((parameter, before))
 }

@@ -1,149 +1,291 @@
 //! The parts of a call, one after the other.
 
-use super::state::{Engine, GAP, LONGEST, NO_MARK, Place, Run, fail};
-use crate::calls::{ArgumentsEnd, Context, FoundCalls, NO_CALL, NO_END, Op, Step};
-use crate::dialect::{CallPart, FreeText, NameForm, StartTag};
+use crate::calls::{Context, FoundCalls, Op, ReadStep, Why, is_name_char};
+use crate::dialect::{CallPart, NameForm, StartTag};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::free::Free;
-use crate::mark::{Match, space};
+use crate::mark::{Match, attribute, may_be_attributes, space, tag_end};
 use crate::params::{Outside, Params};
-use crate::start_tag;
+use crate::run::{Engine, FormPlace, GAP, LONGEST, Run, fail};
 use event::Raw;
-use json::Balance;
+use json::{Balance, ToolList};
 
 impl Run {
-    pub(super) fn part(
+    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
+    /// nothing. Arguments inside JSON are most of what calls are made of.
+    #[inline]
+    pub fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
+        match (&mut self.engine, self.place) {
+            (Engine::Envelope(envelope), FormPlace::Part(_)) => envelope.arguments(text, calls),
+            _ => false,
+        }
+    }
+
+    /// Takes the next piece. `is_alone`: no other form reads the same text, so that a name is
+    /// emitted before the marker after it is complete.
+    pub fn push(
+        &mut self,
+        text: &str,
+        tools: Option<&ToolList>,
+        is_alone: bool,
+        calls: &mut FoundCalls,
+    ) -> ReadStep {
+        let context = Run::context(self.form, tools);
+        let mut i = 0;
+        loop {
+            let rest = &text[i..];
+            if rest.is_empty()
+                && !matches!(self.place, FormPlace::Part(n) if n >= self.form.call.len())
+            {
+                return ReadStep::More(i);
+            }
+            let step = match self.place {
+                FormPlace::Open => self.open(rest),
+                FormPlace::Inside => self.inside(rest),
+                FormPlace::Noise => self.noise(rest),
+                FormPlace::Over => ReadStep::Done(0),
+                FormPlace::Part(n) if n >= self.form.call.len() => {
+                    // All parts were read, and none of them completed the call before.
+                    self.whole(calls);
+                    self.place = FormPlace::Between;
+                    ReadStep::Whole(0)
+                }
+                FormPlace::Part(n) => self.part(n, rest, &context, is_alone, calls),
+                FormPlace::Tail(n) => self.tail(n, rest),
+                FormPlace::Between => self.between(rest, calls),
+            };
+            match step {
+                ReadStep::On(n) => i += n,
+                ReadStep::Back(n) if n <= i => i -= n,
+                step => return step.after(i),
+            }
+        }
+    }
+
+    /// The text has ended, or was cut; `at` bytes of it were read. Returns how many bytes of it
+    /// belong to the calls.
+    ///
+    /// # Errors
+    /// Why the last call is not complete.
+    pub fn finish(
+        &mut self,
+        text: &str,
+        mut at: usize,
+        cut: bool,
+        tools: Option<&ToolList>,
+        calls: &mut FoundCalls,
+    ) -> Result<usize, Why> {
+        self.is_last = true;
+        if let Engine::Params(params) = &mut self.engine
+            && !cut
+        {
+            match params.finish(&text[at..], &Run::context(self.form, tools), calls) {
+                ReadStep::Back(n) => at -= n,
+                ReadStep::On(n) | ReadStep::More(n) | ReadStep::Whole(n) | ReadStep::Done(n) => {
+                    at += n
+                }
+                ReadStep::Fail(_, why) => return Err(why),
+            }
+        }
+        loop {
+            match self.push(&text[at..], tools, true, calls) {
+                ReadStep::On(n) | ReadStep::Whole(n) => at += n,
+                ReadStep::Back(n) => at -= n,
+                ReadStep::Done(n) => return Ok(at + n),
+                ReadStep::More(n) => {
+                    at += n;
+                    break;
+                }
+                ReadStep::Fail(_, why) => return Err(why),
+            }
+        }
+        let is_all = text[at..].trim_ascii().is_empty();
+        self.whole_at_end(cut, is_all, tools, calls).map(|()| at)
+    }
+
+    fn whole_at_end(
+        &mut self,
+        cut: bool,
+        is_all: bool,
+        tools: Option<&ToolList>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), Why> {
+        let context = Run::context(self.form, tools);
+        match self.place {
+            FormPlace::Tail(_) | FormPlace::Between => Ok(()),
+            FormPlace::Part(n) => {
+                match &mut self.engine {
+                    Engine::Free(free) if !cut => free.finish(&self.name, &context, calls)?,
+                    Engine::Envelope(e) if e.may_end() => return Ok(()),
+                    Engine::Expression(e) if (!cut || is_all) && e.may_end() => return Ok(()),
+                    // Only closing markers are missing.
+                    Engine::Params(params) if !cut && params.is_done() => {}
+                    Engine::None
+                        if n >= self.form.call.len()
+                            || (!cut && self.has_begun && self.is_deep) => {}
+                    Engine::None if !cut && may_lack(&self.form.call[n..]) => calls.arguments("{}"),
+                    _ => return Err(Why::EndInCall),
+                }
+                self.whole(calls);
+                Ok(())
+            }
+            _ => Err(Why::EndInCall),
+        }
+    }
+}
+
+/// Whether the text may end before these parts: free text and its marker may be missing there.
+fn may_lack(parts: &[CallPart]) -> bool {
+    match parts {
+        [CallPart::Space(_), parts @ ..] => may_lack(parts),
+        [CallPart::Mark(_), CallPart::Free(free), ..] => free.optional,
+        _ => false,
+    }
+}
+
+impl Run {
+    fn part(
         &mut self,
         n: usize,
         text: &str,
         context: &Context<'_>,
         is_alone: bool,
         calls: &mut FoundCalls,
-    ) -> Step {
+    ) -> ReadStep {
         let form = self.form;
         match &form.call[n] {
             CallPart::Mark(marks) => match self.find(marks, text) {
                 // The call is complete at its last required marker; what may follow does not change
                 // that.
                 Match::Full(length) if self.has_begun && may_end(&form.call[n + 1..]) => {
-                    self.whole(calls);
-                    self.place = Place::Tail(n + 1);
-                    Step::Whole(length)
+                    self.complete(n, length, calls)
                 }
                 Match::Full(length) => self.on(n + 1, length),
-                Match::Partial => Step::More(0),
-                Match::No => fail(NO_MARK),
+                Match::Partial => ReadStep::More(0),
+                Match::No => fail(Why::NoMark),
             },
             CallPart::Maybe { marks, .. } => match self.find(marks, text) {
                 Match::Full(length) => self.on(n + 1, length),
-                Match::Partial => Step::More(0),
+                Match::Partial => ReadStep::More(0),
                 Match::No => self.on(n + 1, 0),
             },
-            part @ (CallPart::Space(_) | CallPart::Count) => {
+            CallPart::Space(_) => self.pass_gap(n, space(text), LONGEST, text),
+            CallPart::Count => {
                 let is_digit = |c: &u8| c.is_ascii_digit() || *c == b' ';
-                let (at, most) = match part {
-                    CallPart::Count => (text.bytes().take_while(is_digit).count(), GAP),
-                    _ => (space(text), LONGEST),
-                };
-                match self.gap(at, most) {
-                    Some(failed) => failed,
-                    None if at == text.len() => Step::More(at),
-                    None => self.on(n + 1, at),
-                }
+                let digits = text.bytes().take_while(is_digit).count();
+                self.pass_gap(n, digits, GAP, text)
             }
             CallPart::Name { until, header } => {
                 self.name(n, until, *header, text, context, is_alone, calls)
             }
-            CallPart::Author { until } => {
-                let at = text.find(|c: char| {
-                    !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/'))
-                });
-                let word = &text[..at.unwrap_or(text.len())];
-                // Without a marker before it, the name of a listed tool is the one word that is not
-                // prose.
-                let may = !context.strict
-                    || if at.is_none() {
-                        context.may_become(word)
-                    } else {
-                        context.accepts(word)
-                    };
-                match at.map(|at| self.find(until, &text[at..])) {
-                    _ if !may || word.len() > LONGEST => fail(NO_CALL),
-                    None | Some(Match::Partial) => Step::More(0),
-                    Some(Match::No) => fail(NO_CALL),
-                    Some(Match::Full(_)) => self.on(n + 1, word.len()),
-                }
-            }
+            CallPart::Author { until } => self.author(n, until, text, context),
             CallPart::Id { until } => self.id(n, until, text, calls),
             CallPart::Tag(tag) => self.tag(n, tag, text, context, calls),
             CallPart::Arguments => self.json_arguments(n, text, context, calls),
-            part @ (CallPart::Calls(_) | CallPart::Expression(_)) => {
-                if let Engine::None = self.engine {
-                    self.engine = match part {
-                        CallPart::Calls(keys) => Engine::Envelope(Box::new(Envelope::new(keys))),
-                        CallPart::Expression(form) => {
-                            Engine::Expression(Box::new(Expression::new(form)))
-                        }
-                        _ => Engine::None,
-                    };
-                }
-                let before = calls.ops.len();
-                let step = match &mut self.engine {
-                    Engine::Envelope(envelope) => envelope.push(text, context, calls),
-                    Engine::Expression(expression) => expression.push(text, context, calls),
-                    _ => fail("no engine"),
-                };
-                self.follow(&calls.ops[before..]);
-                let Step::Done(length) = step else {
-                    return step;
-                };
-                (self.place, self.engine) = (Place::Tail(n + 1), Engine::None);
-                Step::On(length)
-            }
-            CallPart::Params(params) => {
-                if let Engine::None = self.engine {
-                    match text.as_bytes().iter().find(|c| !c.is_ascii_whitespace()) {
-                        // Some models write their arguments as JSON here, too.
-                        Some(b'{') => self.engine = Engine::Json(None),
-                        Some(_) => {
-                            let outside = Outside {
-                                before: &form.call[..n],
-                                behind: &form.call[n + 1..],
-                                section: form.section.as_ref(),
-                                headers: if form.body().is_some() {
-                                    &["<|start|>"]
-                                } else {
-                                    &[]
-                                },
-                            };
-                            self.engine =
-                                Engine::Params(Box::new(Params::new(params, outside, &self.name)));
-                        }
-                        None => return Step::More(text.len()),
-                    }
-                }
-                match &mut self.engine {
-                    Engine::Params(params) => {
-                        self.is_deep = true;
-                        match params.push(text, context, calls) {
-                            Step::Done(length) => {
-                                self.engine = Engine::None;
-                                self.on(n + 1, length)
-                            }
-                            step => step,
-                        }
-                    }
-                    _ => self.json_arguments(n, text, context, calls),
-                }
-            }
-            CallPart::Free(free) => self.free(n, free, text, context, calls),
+            part => self.by_engine(n, part, text, context, calls),
         }
     }
 
-    fn on(&mut self, part: usize, length: usize) -> Step {
-        (self.place, self.waited) = (Place::Part(part), 0);
-        Step::On(length)
+    /// A part that an engine reads.
+    fn by_engine(
+        &mut self,
+        n: usize,
+        part: &'static CallPart,
+        text: &str,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> ReadStep {
+        if let Engine::None = self.engine {
+            let Some(engine) = self.engine_of(n, part, text) else {
+                return ReadStep::More(text.len());
+            };
+            self.is_deep |= matches!(engine, Engine::Params(_) | Engine::Free(_));
+            self.engine = engine;
+        }
+        let before = calls.ops.len();
+        let step = match &mut self.engine {
+            Engine::Envelope(envelope) => envelope.push(text, context, calls),
+            Engine::Expression(expression) => expression.push(text, context, calls),
+            Engine::Params(params) => params.push(text, context, calls),
+            Engine::Free(free) => free.push(text, &self.name, context, calls),
+            Engine::Json(_) | Engine::None => return self.json_arguments(n, text, context, calls),
+        };
+        self.follow(&calls.ops[before..]);
+        match (step, part) {
+            (ReadStep::Done(length), CallPart::Free(_)) => self.complete(n, length, calls),
+            (ReadStep::Done(length), CallPart::Params(_)) => {
+                self.engine = Engine::None;
+                self.on(n + 1, length)
+            }
+            (ReadStep::Done(length), _) => {
+                (self.place, self.engine) = (FormPlace::Tail(n + 1), Engine::None);
+                ReadStep::On(length)
+            }
+            (step, _) => step,
+        }
+    }
+
+    /// The engine of a part; `None` where the text does not decide it.
+    fn engine_of(&self, n: usize, part: &'static CallPart, text: &str) -> Option<Engine> {
+        let form = self.form;
+        Some(match part {
+            CallPart::Calls(keys) => Engine::Envelope(Box::new(Envelope::new(keys))),
+            CallPart::Expression(form) => Engine::Expression(Box::new(Expression::new(form))),
+            CallPart::Free(free) => Engine::Free(Box::new(Free::new(free))),
+            CallPart::Params(params) if !text.trim_ascii_start().starts_with('{') => {
+                if text.trim_ascii().is_empty() {
+                    return None;
+                }
+                let outside = Outside {
+                    before: &form.call[..n],
+                    behind: &form.call[n + 1..],
+                    section: form.section.as_ref(),
+                    headers: form.body().map_or(&[], |_| &["<|start|>"]),
+                };
+                Engine::Params(Box::new(Params::new(params, outside, &self.name)))
+            }
+            // Some models write their arguments as JSON in the place of parameters, too.
+            _ => Engine::Json(None),
+        })
+    }
+
+    /// The call is complete with this part.
+    fn complete(&mut self, n: usize, length: usize, calls: &mut FoundCalls) -> ReadStep {
+        self.whole(calls);
+        self.place = FormPlace::Tail(n + 1);
+        ReadStep::Whole(length)
+    }
+
+    /// Skips `at` bytes, of which `most` may come.
+    fn pass_gap(&mut self, n: usize, at: usize, most: usize, text: &str) -> ReadStep {
+        match self.gap(at, most) {
+            Some(failed) => failed,
+            None if at == text.len() => ReadStep::More(at),
+            None => self.on(n + 1, at),
+        }
+    }
+
+    fn author(&mut self, n: usize, until: &[&str], text: &str, context: &Context<'_>) -> ReadStep {
+        let at = text.find(|c| !is_name_char(c));
+        let word = &text[..at.unwrap_or(text.len())];
+        // Without a marker before it, the name of a listed tool is the one word that is not prose.
+        let may = match at {
+            _ if !context.strict => true,
+            None => context.may_become(word),
+            Some(_) => context.accepts(word),
+        };
+        match at.map(|at| self.find(until, &text[at..])) {
+            _ if !may || word.len() > LONGEST => fail(Why::NoCall),
+            None | Some(Match::Partial) => ReadStep::More(0),
+            Some(Match::No) => fail(Why::NoCall),
+            Some(Match::Full(_)) => self.on(n + 1, word.len()),
+        }
+    }
+
+    fn on(&mut self, part: usize, length: usize) -> ReadStep {
+        (self.place, self.waited) = (FormPlace::Part(part), 0);
+        ReadStep::On(length)
     }
 
     /// Follows what an engine that reads whole calls has found.
@@ -170,24 +312,22 @@ impl Run {
         context: &Context<'_>,
         is_alone: bool,
         calls: &mut FoundCalls,
-    ) -> Step {
-        let at = text.find(|c: char| {
-            !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | ' '))
-        });
+    ) -> ReadStep {
+        let at = text.find(|c| !is_name_char(c) && c != ' ');
         let at = at.unwrap_or(text.len());
         if at > LONGEST {
-            return fail(NO_END);
+            return fail(Why::NoNameEnd);
         }
         let word = text[..at].trim_matches(' ');
         if header != NameForm::Counted && !context.may_become(word) {
-            return Step::Fail(0, context.refusal_of_start(word));
+            return fail(context.refusal_of_start(word));
         }
         // The marker after the name may have begun, so that the name is complete.
         let ends = text[at..]
             .chars()
             .next()
             .is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
-        if ends && is_alone && header == NameForm::Name && !self.has_begun && !self.has_id_after(n)
+        if ends && is_alone && header == NameForm::Bare && !self.has_begun && !self.has_id_after(n)
         {
             let Some(name) = context.known(word) else {
                 return fail(context.refusal(word));
@@ -195,10 +335,10 @@ impl Run {
             self.begin(name, None, calls);
         }
         if at == text.len() || self.find(until, &text[at..]) == Match::Partial {
-            return Step::More(0);
+            return ReadStep::More(0);
         }
         let Match::Full(_) = self.find(until, &text[at..]) else {
-            return fail(NO_END);
+            return fail(Why::NoNameEnd);
         };
         if header == NameForm::Counted
             && is_counter(word)
@@ -208,7 +348,7 @@ impl Run {
             self.nameless = Some((word.to_owned(), String::new()));
         } else if !self.has_begun {
             let (word, id) = match header {
-                NameForm::Name => (word, None),
+                NameForm::Bare => (word, None),
                 NameForm::Counted => (counted(word, context), Some(word)),
             };
             let Some(name) = context.known(word) else {
@@ -244,17 +384,17 @@ impl Run {
         until: &'static [&'static str],
         text: &str,
         calls: &mut FoundCalls,
-    ) -> Step {
+    ) -> ReadStep {
         let at =
             text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | ' ')));
         let at = at.unwrap_or(text.len());
         if at > 256 {
-            return fail("the id is too long");
+            return fail(Why::LongId);
         }
         match self.find(until, &text[at..]) {
-            _ if at == text.len() => Step::More(0),
-            Match::Partial => Step::More(0),
-            Match::No => fail("the id is not followed by its marker"),
+            _ if at == text.len() => ReadStep::More(0),
+            Match::Partial => ReadStep::More(0),
+            Match::No => fail(Why::NoIdEnd),
             Match::Full(_) => {
                 let id = text[..at].trim_matches(' ');
                 if self.form.call[..n]
@@ -278,46 +418,46 @@ impl Run {
         text: &str,
         context: &Context<'_>,
         calls: &mut FoundCalls,
-    ) -> Step {
+    ) -> ReadStep {
         let open = match self.find(tag.open, text) {
             Match::Full(length) => length,
-            Match::Partial => return Step::More(0),
-            Match::No => return fail("the tag is missing"),
+            Match::Partial => return ReadStep::More(0),
+            Match::No => return fail(Why::NoTag),
         };
         let inner = &text[open..];
-        let Some(end) = start_tag::end(inner, tag.end).filter(|end| *end <= LONGEST) else {
-            let wait = inner.len() <= LONGEST && start_tag::may_begin(inner, tag.end);
+        let Some(end) = tag_end(inner, tag.end).filter(|end| *end <= LONGEST) else {
+            let wait = inner.len() <= LONGEST && may_be_attributes(inner, tag.end);
             return if wait {
-                Step::More(0)
+                ReadStep::More(0)
             } else {
-                Step::Fail(0, "the start tag is invalid")
+                fail(Why::InvalidTag)
             };
         };
-        // `<toolbox` does not begin with `<tool`. What would be refused while the marker of the end
-        // comes is refused with it, too.
-        let is_tag = |(more, _)| start_tag::may_begin(&inner[..end + more], tag.end);
+        // `<toolbox` does not begin with `<tool`. The tag must also be valid at each character of its
+        // end marker, as it is checked when the text comes in pieces.
+        let is_tag = |(more, _)| may_be_attributes(&inner[..end + more], tag.end);
         if !tag.end.char_indices().all(is_tag) {
-            return fail("the start tag is invalid");
+            return fail(Why::InvalidTag);
         }
         let attributes = &inner[..end];
         let (attributes, empty) = match attributes.strip_suffix('/') {
             Some(short) => (short, true),
             None => (attributes, false),
         };
-        let Some(name) = start_tag::attribute(attributes, tag.name) else {
-            return fail("the tag has no name");
+        let Some(name) = attribute(attributes, tag.name) else {
+            return fail(Why::NamelessTag);
         };
         let after = open + end + tag.end.len();
         let Some(name) = context.known(name.trim()) else {
-            return Step::Fail(after, context.refusal(name.trim()));
+            return ReadStep::Fail(after, context.refusal(name.trim()));
         };
-        let id = start_tag::attribute(attributes, "id");
+        let id = attribute(attributes, "id");
         self.begin(name, id.as_deref(), calls);
         if empty {
             calls.arguments("{}");
             self.whole(calls);
-            self.place = Place::Between;
-            return Step::Whole(after);
+            self.place = FormPlace::Between;
+            return ReadStep::Whole(after);
         }
         self.on(n + 1, after)
     }
@@ -329,93 +469,55 @@ impl Run {
         text: &str,
         context: &Context<'_>,
         calls: &mut FoundCalls,
-    ) -> Step {
-        if !matches!(self.engine, Engine::Json(Some(_))) {
-            let at = space(text);
-            if let Some(failed) = self.gap(at, LONGEST) {
-                return failed;
-            }
-            let Some(first) = text.as_bytes().get(at) else {
-                return Step::More(at);
-            };
-            if *first != b'{' {
-                let mark = self.form.call[n + 1..].iter().find_map(|part| match part {
-                    CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => Some(*marks),
-                    _ => None,
-                });
-                return match self.find(mark.unwrap_or_default(), &text[at..]) {
-                    Match::Full(_) if self.nameless.is_some() => fail(NO_NAME),
-                    Match::Full(_) => {
-                        calls.arguments("{}");
-                        // The marker completes the call.
-                        self.place = Place::Part(n + 1);
-                        Step::On(at)
-                    }
-                    Match::Partial => Step::More(at),
-                    Match::No => Step::Fail(at, "the arguments are not a JSON object"),
-                };
-            }
-            self.is_deep = true;
-            self.engine = Engine::Json(Some(Balance::default()));
-            return Step::On(at);
-        }
+    ) -> ReadStep {
         let Engine::Json(Some(balance)) = &mut self.engine else {
-            return fail("no engine");
+            return self.begin_json(n, text, calls);
         };
         let end = balance.push(text.as_bytes());
         let piece = &text[..end.unwrap_or(text.len())];
         match &mut self.nameless {
             Some((_, kept)) => kept.push_str(piece),
-            None => {
-                calls.arguments_until(
-                    piece,
-                    if end.is_some() {
-                        ArgumentsEnd::Here
-                    } else {
-                        ArgumentsEnd::Later
-                    },
-                );
-            }
+            None => calls.arguments_until(piece, end.is_some().into()),
         }
-        match end {
-            None => Step::More(text.len()),
-            Some(end) => {
-                if let Some((id, arguments)) = self.nameless.take() {
-                    let Some(name) = taker(&arguments, context) else {
-                        return Step::Fail(end, NO_NAME);
-                    };
-                    self.begin(name, Some(&id), calls);
-                    calls.arguments(&arguments);
-                }
-                self.whole(calls);
-                self.place = Place::Tail(n + 1);
-                Step::Whole(end)
-            }
+        let Some(end) = end else {
+            return ReadStep::More(text.len());
+        };
+        if let Some((id, arguments)) = self.nameless.take() {
+            let Some(name) = taker(&arguments, context) else {
+                return ReadStep::Fail(end, Why::NoTaker);
+            };
+            self.begin(name, Some(&id), calls);
+            calls.arguments(&arguments);
         }
+        self.complete(n, end, calls)
     }
 
-    fn free(
-        &mut self,
-        n: usize,
-        free: &'static FreeText,
-        text: &str,
-        context: &Context<'_>,
-        calls: &mut FoundCalls,
-    ) -> Step {
-        if let Engine::None = self.engine {
-            self.engine = Engine::Free(Box::new(Free::new(free)));
+    /// Before the first byte of the arguments.
+    fn begin_json(&mut self, n: usize, text: &str, calls: &mut FoundCalls) -> ReadStep {
+        let at = space(text);
+        if let Some(failed) = self.gap(at, LONGEST) {
+            return failed;
         }
-        self.is_deep = true;
-        let Engine::Free(engine) = &mut self.engine else {
-            return fail("no engine");
-        };
-        match engine.push(text, &self.name, context, calls) {
-            Step::Done(length) => {
-                self.whole(calls);
-                self.place = Place::Tail(n + 1);
-                Step::Whole(length)
+        let rest = &text[at..];
+        if rest.is_empty() {
+            return ReadStep::More(at);
+        }
+        if rest.starts_with('{') {
+            self.is_deep = true;
+            self.engine = Engine::Json(Some(Balance::default()));
+            return ReadStep::On(at);
+        }
+        let mark = self.form.call[n + 1..].iter().find_map(CallPart::marks);
+        match self.find(mark.unwrap_or_default(), rest) {
+            Match::Full(_) if self.nameless.is_some() => fail(Why::NoTaker),
+            Match::Full(_) => {
+                calls.arguments("{}");
+                // The marker completes the call.
+                self.place = FormPlace::Part(n + 1);
+                ReadStep::On(at)
             }
-            step => step,
+            Match::Partial => ReadStep::More(at),
+            Match::No => ReadStep::Fail(at, Why::NotJsonObject),
         }
     }
 }
@@ -426,9 +528,6 @@ fn may_end(parts: &[CallPart]) -> bool {
         .iter()
         .all(|part| matches!(part, CallPart::Space(_) | CallPart::Maybe { .. }))
 }
-
-/// The header has an id alone, and the arguments fit several tools or none.
-const NO_NAME: &str = "the call has no name, and not exactly one tool takes its arguments";
 
 /// Whether a header is an id without a name. Kimi K2 writes bare numbers
 /// (<https://github.com/vllm-project/vllm/pull/46127>), and copies ids that clients made up:

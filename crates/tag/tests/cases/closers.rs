@@ -230,7 +230,7 @@ fn closing_tags_hold_white_space() {
 /// another call.
 #[test]
 fn a_value_without_its_closer_is_closed_with_its_call() {
-    let (mut reader, mut wrong) = (Reader::new(), Vec::new());
+    let (mut reader, mut wrong, mut count) = (Reader::new(), Vec::new(), 0);
     let (tools, arguments) = (
         tools(&json!({"type": "string"})),
         json!({ "text": "one two" }),
@@ -243,6 +243,7 @@ fn a_value_without_its_closer_is_closed_with_its_call() {
         if tail.trim().is_empty() || !own.contains(['/', '｜']) && !own.starts_with("<|close|>") {
             continue;
         }
+        count += 1;
         let open = format!("{head}{tail}");
         let both = dialect.calls(
             &[PromptCall {
@@ -299,6 +300,7 @@ fn a_value_without_its_closer_is_closed_with_its_call() {
             }
         }
     }
+    assert!(count >= 16, "only {count} dialects");
     assert!(
         wrong.is_empty(),
         "{} wrong:\n{}",

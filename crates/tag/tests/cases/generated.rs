@@ -17,6 +17,9 @@ pub const PING: PromptCall<'_> = PromptCall {
     arguments: "{}",
 };
 
+/// How many dialects the table has at least.
+pub const ALL: usize = 73;
+
 /// A law, the dialects that cannot express its texts or mean them otherwise, and why.
 type Exception = (&'static str, fn(&Dialect) -> bool, &'static str);
 
@@ -64,19 +67,23 @@ pub fn tools() -> String {
 }
 
 /// Reads a text of each dialect in every way, with its name and without, and hands the outcome to
-/// `law`, which says what is wrong with it.
+/// `law`, which says what is wrong with it. At least `least` dialects must be read: neither be
+/// excepted nor have no text. Returns how many were.
 pub fn every(
     name: &str,
+    least: usize,
     auto: bool,
     text: impl Fn(&Dialect) -> Option<String>,
     law: impl Fn(&Dialect, &str, &Outcome) -> Result<(), String>,
-) {
+) -> usize {
     let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
     let only = std::env::var("CASES").unwrap_or_default();
+    let mut read = 0;
     for dialect in Dialect::all().iter().filter(|d| d.name.contains(&only)) {
         let Some(text) = text(dialect).filter(|_| !excepted(name, dialect)) else {
             continue;
         };
+        read += 1;
         for read_as in [dialect.name, "auto"]
             .into_iter()
             .take(1 + usize::from(auto))
@@ -109,6 +116,11 @@ pub fn every(
         wrong.len(),
         wrong.join("\n")
     );
+    assert!(
+        read >= least || !only.is_empty(),
+        "{name}: {read} dialects read, not {least}"
+    );
+    read
 }
 
 /// Just these calls, and this text of the answer, but for white space at its ends.
@@ -155,6 +167,7 @@ pub fn is_text(outcome: &Outcome, text: &str) -> Result<(), String> {
 fn one_call() {
     every(
         "one call",
+        ALL,
         true,
         |d| Some(d.calls(&[HUT])),
         |_, _, found| gives(found, &[HUT], ""),
@@ -165,12 +178,14 @@ fn one_call() {
 fn two_calls() {
     every(
         "two calls",
+        ALL,
         true,
         |d| Some(d.calls(&[HUT, PING])),
         |_, _, found| gives(found, &[HUT, PING], ""),
     );
     every(
         "two calls",
+        ALL,
         false,
         |d| Some(d.calls(&[HUT, HUT])),
         |_, _, found| gives(found, &[HUT, HUT], ""),
@@ -181,6 +196,7 @@ fn two_calls() {
 fn no_arguments() {
     every(
         "no arguments",
+        ALL,
         true,
         |d| Some(d.calls(&[PING])),
         |_, _, found| gives(found, &[PING], ""),
@@ -195,7 +211,7 @@ fn text_before() {
             d.calls(&[HUT])
         ))
     };
-    every("text before", true, text, |_, _, found| {
+    every("text before", 67, true, text, |_, _, found| {
         gives(found, &[HUT], "Let me look for 京都 <one> first.")
     });
 }
@@ -203,7 +219,7 @@ fn text_before() {
 #[test]
 fn text_after() {
     let text = |d: &Dialect| Some(format!("{}\nThat was it ☕, a < b.", d.calls(&[HUT])));
-    every("text after", true, text, |_, _, found| {
+    every("text after", ALL, true, text, |_, _, found| {
         gives(found, &[HUT], "That was it ☕, a < b.")
     });
 }
@@ -218,7 +234,7 @@ fn text_between() {
         ))
     };
     // The text between the calls precedes the second call.
-    every("text before", true, text, |_, _, found| {
+    every("text before", 67, true, text, |_, _, found| {
         gives(found, &[HUT, PING], "And now 東京:")
     });
 }
@@ -227,10 +243,12 @@ fn text_between() {
 #[test]
 fn a_prompt_that_is_not_known() {
     let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    let mut read = 0;
     for dialect in Dialect::all()
         .iter()
         .filter(|d| !excepted("text before", d))
     {
+        read += 1;
         let text = format!("Let me look for 京都.\n{}", dialect.calls(&[HUT]));
         for name in [dialect.name, "auto"] {
             let input = Text {
@@ -251,6 +269,7 @@ fn a_prompt_that_is_not_known() {
             );
         }
     }
+    assert!(read >= 55, "{read} dialects read");
     assert!(
         wrong.is_empty(),
         "{} wrong:\n{}",
@@ -280,14 +299,16 @@ fn marks(text: &str) -> Vec<&str> {
 
 #[test]
 fn a_marker_inside_a_string() {
+    let mut read = 0;
     for n in 0..16 {
         let arguments = move |d: &Dialect| {
             let text = d.calls(&[HUT]);
             let mark = *marks(&text).get(n)?;
             Some(json!({"note": format!("before {mark} after"), "beds": 4}).to_string())
         };
-        every(
+        read += every(
             "a marker inside a string",
+            0,
             false,
             |d| {
                 arguments(d).map(|a| {
@@ -310,6 +331,7 @@ fn a_marker_inside_a_string() {
             },
         );
     }
+    assert!(read >= 448, "{read} texts read");
 }
 
 #[test]
@@ -320,6 +342,7 @@ fn nested_values() {
     };
     every(
         "nested values",
+        ALL,
         true,
         |d| Some(d.calls(&[DEEP])),
         |_, _, found| gives(found, &[DEEP], ""),
@@ -333,7 +356,7 @@ fn letters_of_every_length() {
         ..HUT
     };
     let text = |d: &Dialect| Some(format!("{}\n山小屋 👍", d.calls(&[WIDE])));
-    every("letters", true, text, |_, _, found| {
+    every("letters", ALL, true, text, |_, _, found| {
         gives(found, &[WIDE], "山小屋 👍")
     });
 }
@@ -347,6 +370,7 @@ fn an_unknown_tool_is_text() {
     }];
     every(
         "an unknown tool",
+        ALL,
         true,
         |d| Some(d.calls(&other)),
         |d, text, found| match excepted("an unknown tool, byte for byte", d) {
@@ -356,6 +380,7 @@ fn an_unknown_tool_is_text() {
     );
     every(
         "an unknown tool",
+        ALL,
         false,
         |d| Some(d.calls(&other)),
         |d, _, found| match (

@@ -1,7 +1,7 @@
 //! What is quoted is text, in every dialect of the table: in code, behind a quotation mark, and in
 //! an answer that is JSON.
 
-use crate::generated::{HUT, PING, every, gives, is_text};
+use crate::generated::{ALL, HUT, PING, every, gives, is_text};
 use serde_json::json;
 use toolpipe_tag::Dialect;
 
@@ -13,7 +13,7 @@ fn quoted_in_a_fence() {
             d.calls(&[HUT, PING])
         ))
     };
-    every("quoted in a fence", true, text, |_, text, found| {
+    every("quoted in a fence", ALL, true, text, |_, text, found| {
         is_text(found, text)
     });
 }
@@ -37,7 +37,7 @@ fn quoted_in_a_fence_of_any_word() {
                 !call.contains("```") && !call.starts_with(['{', '[']) || call.starts_with("[TOOL");
             marked.then(|| format!("It goes like this:\n```{word}\n{call}\n```\nSee?"))
         };
-        every("quoted in a fence", true, text, |_, text, found| {
+        every("quoted in a fence", 64, true, text, |_, text, found| {
             is_text(found, text)
         });
     }
@@ -49,7 +49,7 @@ fn quoted_in_inline_code() {
         let call = d.calls(&[HUT]).replace('\n', " ");
         (!call.contains('`')).then(|| format!("Write `{call}` then."))
     };
-    every("quoted in inline code", true, text, |_, text, found| {
+    every("quoted in inline code", 68, true, text, |_, text, found| {
         is_text(found, text)
     });
 }
@@ -63,7 +63,7 @@ const QUOTES: [&str; 21] = [
 #[test]
 fn right_behind_a_quotation_mark() {
     for mark in QUOTES {
-        for calls in [&[HUT][..], &[HUT, PING]] {
+        for (calls, least) in [(&[HUT][..], ALL), (&[HUT, PING], 35)] {
             // One mark quotes one call, or one section of calls.
             let text = |d: &Dialect| {
                 let mut text = d.calls(calls);
@@ -77,6 +77,7 @@ fn right_behind_a_quotation_mark() {
             };
             every(
                 "quoted by a mark",
+                least,
                 mark == "\"" || mark == "“",
                 text,
                 |_, text, found| {
@@ -102,7 +103,7 @@ fn a_call_after_a_quoted_one() {
             d.calls(&[HUT])
         ))
     };
-    every("text before", true, text, |d, _, found| {
+    every("text before", 67, true, text, |d, _, found| {
         if found.calls().len() == 1 && found.calls()[0].0 == HUT.name {
             Ok(())
         } else {
@@ -121,7 +122,7 @@ fn quoted_in_reasoning() {
             d.calls(&[HUT])
         ))
     };
-    every("quoted in reasoning", true, text, |d, text, found| {
+    every("quoted in reasoning", 69, true, text, |d, text, found| {
         let (open, close) = d.reasoning().unwrap_or_default();
         let (reasoning, content) = text[open.len()..].split_once(close).unwrap_or_default();
         if !found.calls().is_empty()
@@ -141,7 +142,7 @@ fn inside_a_string_of_json() {
         let note = format!("see {} there", d.calls(&[HUT]));
         Some(json!({"tags": ["a", note], "beds": 4, "note": note}).to_string())
     };
-    every("inside JSON", true, escaped, |_, text, found| {
+    every("inside JSON", ALL, true, escaped, |_, text, found| {
         is_text(found, text)
     });
     let pretty = |d: &Dialect| {
@@ -150,18 +151,18 @@ fn inside_a_string_of_json() {
             json!(format!("see\t{}", d.calls(&[PING])))
         ))
     };
-    every("inside JSON", true, pretty, |_, text, found| {
+    every("inside JSON", ALL, true, pretty, |_, text, found| {
         is_text(found, text)
     });
     let raw = |d: &Dialect| {
         let call = d.calls(&[PING]);
         (!call.contains('"')).then(|| format!("{{\"note\": \"see\n{call}\nthere\"}}"))
     };
-    every("inside JSON", true, raw, |_, text, found| {
+    every("inside JSON", 37, true, raw, |_, text, found| {
         is_text(found, text)
     });
     let string = |d: &Dialect| Some(json!(format!("see {} there", d.calls(&[PING]))).to_string());
-    every("inside JSON", true, string, |_, text, found| {
+    every("inside JSON", ALL, true, string, |_, text, found| {
         is_text(found, text)
     });
 }
@@ -174,7 +175,7 @@ fn behind_an_answer_that_is_json() {
             d.calls(&[HUT])
         ))
     };
-    every("text before", true, text, |_, text, found| {
+    every("text before", 67, true, text, |_, text, found| {
         gives(found, &[HUT], text.lines().next().unwrap_or_default())
     });
 }
