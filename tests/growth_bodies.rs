@@ -1,14 +1,12 @@
 //! Law 4, linear, of the decoders: the search of `growth.rs` over bodies. Frames of the recorded
 //! bodies, frames that differ by a number, and beginnings of lines and events are repeated.
 
-#[path = "pipeline/bodies.rs"]
-mod bodies;
 #[path = "pipeline/cost.rs"]
 mod cost;
 
-use bodies::bodies;
 use cost::{Cost, Count, judge, none_is_wrong, now};
 use std::collections::BTreeSet;
+use testkit::bodies;
 use upstream::{Api, End, Stream, StreamOptions};
 
 /// Runs a body through the decoder of `api`.

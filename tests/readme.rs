@@ -3,20 +3,14 @@
 //! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test readme` rewrites
 //! them).
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/golden.rs"]
-mod golden;
-#[path = "pipeline/needs.rs"]
-mod needs;
-
 use std::process::Stdio;
+use testkit::{golden, needs};
 
 /// Runs a script in the root of the repository, with a folder for its temporary files; returns its
 /// standard output.
 fn run(script: &str) -> String {
     let script = format!("export TMPDIR=$(mktemp -d); trap 'rm -rf \"$TMPDIR\"' EXIT\n{script}");
-    let output = bins::bash(&script, bins::root())
+    let output = testkit::bash(&script, testkit::root())
         .stdin(Stdio::null())
         .output()
         .expect("bash runs");
@@ -54,7 +48,7 @@ fn blocks(text: &str, kind: &str) -> Vec<String> {
 
 #[test]
 fn every_pipeline_of_the_readme_works_as_written() {
-    let readme = std::fs::read_to_string(bins::root().join("README.md")).expect("README.md");
+    let readme = std::fs::read_to_string(testkit::root().join("README.md")).expect("README.md");
     let blocks = blocks(&readme, "sh");
     assert!(
         blocks.len() >= 5,
@@ -71,8 +65,8 @@ fn every_pipeline_of_the_readme_works_as_written() {
 
 #[test]
 fn the_commands_for_a_log_that_is_too_long_work_as_written() {
-    let page =
-        std::fs::read_to_string(bins::root().join("docs/protocol.md")).expect("docs/protocol.md");
+    let page = std::fs::read_to_string(testkit::root().join("docs/protocol.md"))
+        .expect("docs/protocol.md");
     let blocks = blocks(&page, "sh");
     let [trim, cut] = &blocks[..] else {
         panic!("{} blocks are marked", blocks.len())
@@ -100,7 +94,7 @@ fn the_examples_of_the_docs_print_what_is_shown() {
         ("docs/ci.md", 4),
         ("docs/serve.md", 2),
     ] {
-        let text = std::fs::read_to_string(bins::root().join(page)).expect(page);
+        let text = std::fs::read_to_string(testkit::root().join(page)).expect(page);
         let blocks = blocks(&text, "console");
         assert!(
             blocks.len() >= least,
@@ -178,9 +172,9 @@ fn demo_prints(option: &str, golden: &str) -> String {
     // The folder of the commands is shown from the repository's root where it lies below it, and
     // whole where it does not.
     let built = built.trim();
-    let short = built.replacen(&bins::root().display().to_string(), "$PWD", 1);
+    let short = built.replacen(&testkit::root().display().to_string(), "$PWD", 1);
     let shown = shown.replace(&short, "$PWD/target/debug");
-    let wrong = golden::compare(&bins::root().join(golden), shown.as_bytes());
+    let wrong = golden::compare(&testkit::root().join(golden), shown.as_bytes());
     assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
     shown
 }

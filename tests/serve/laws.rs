@@ -4,9 +4,9 @@ use crate::pipe::{Answered, Asked, accumulated, answer, answer_events, events, s
 use crate::read::{content, differences, read};
 use crate::reading::{Choice, Ending, Reading};
 use crate::recorded::{Recorded, nothing, recorded};
-use crate::splits::cut;
 use crate::truth::truth;
 use answer::{Form, Front};
+use testkit::cut;
 use upstream::{Api, End};
 
 fn whole(body: &Recorded, asked: &Asked) -> Answered {
