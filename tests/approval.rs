@@ -1,25 +1,22 @@
 //! What people type at `bin/react`: approval and refusal, options, questions, Ctrl-C while tools
 //! run, and two at one log.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/needs.rs"]
-mod needs;
 #[path = "pipeline/scratch.rs"]
 mod scratch;
 
-use scratch::{ASK, QUESTION, Scratch, kill, wait_for};
+use scratch::{ASK, QUESTION, Scratch, wait_for};
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use testkit::kill;
 
 /// The id of the call that reserves.
 const ID: &str = "call_r3Vb8PsMcY";
 
 /// The tools of the recorded conversation with changes, in the scratch folder.
 fn tools(scratch: &Scratch, changes: &[(&str, &str)]) {
-    let folder = bins::root().join("fixtures/tools");
+    let folder = testkit::root().join("fixtures/tools");
     let text = fs::read_to_string(folder.join("tools.json")).expect("the tools");
     let text = changes.iter().fold(text, |text, (from, to)| {
         assert!(text.contains(from), "{from}");
@@ -38,8 +35,8 @@ fn ask() -> String {
 }
 
 /// The tool that reserves needs a person's approval.
-fn danger(test: &str) -> Scratch {
-    let scratch = Scratch::new(test);
+fn danger() -> Scratch {
+    let scratch = Scratch::new();
     tools(
         &scratch,
         &[("\"class\": \"write\"", "\"class\": \"danger\"")],
@@ -58,7 +55,7 @@ fn typed(err: &str) -> &str {
 
 #[test]
 fn the_last_line_is_the_command_that_approves() {
-    let scratch = danger("approve");
+    let scratch = danger();
     let (status, out, err) = scratch.run(&format!("{} {QUESTION}", ask()));
     assert!(
         status == 3 && out.contains("<- reserve waits for approval"),
@@ -102,7 +99,7 @@ fn the_last_line_is_the_command_that_approves() {
 
 #[test]
 fn a_call_that_is_refused_is_answered_and_the_model_asked_again() {
-    let scratch = danger("deny");
+    let scratch = danger();
     let (_, _, err) = scratch.run(&format!("{} {QUESTION}", ask()));
     let (status, out, err) = scratch.run(&typed(&err).replace("--approve-call", "--deny-call"));
     // The tape has no answer to that request.
@@ -120,7 +117,7 @@ fn a_call_that_is_refused_is_answered_and_the_model_asked_again() {
 
 #[test]
 fn a_question_given_meanwhile_is_asked_after_the_call() {
-    let scratch = danger("meanwhile");
+    let scratch = danger();
     scratch.run(&format!("{} {QUESTION}", ask()));
     let before = scratch.read("log");
     // The question waits for the decision: it is in the command to type, quoted.
@@ -173,7 +170,7 @@ fn a_question_given_meanwhile_is_asked_after_the_call() {
 
 #[test]
 fn options_reach_their_stages() {
-    let scratch = Scratch::new("options");
+    let scratch = Scratch::new();
     let base = "--tools=fixtures/tools/tools.json --tape=fixtures/tapes/huts.tape -mdemo -f text";
     let (status, out, err) = scratch.run(&format!(
         "bin/react {base} -l $SCRATCH/one -j1 --progress --timeout=20s --order completion --max-line 1M --no-time --allow '*' {QUESTION}"
@@ -225,8 +222,8 @@ fn options_reach_their_stages() {
 }
 
 /// The tool that finds huts writes to a pipe when it runs, and waits for a line from another.
-fn waiting(test: &str) -> Scratch {
-    let scratch = Scratch::new(test);
+fn waiting() -> Scratch {
+    let scratch = Scratch::new();
     let folder = scratch.0.display();
     assert!(
         Command::new("mkfifo")
@@ -238,7 +235,7 @@ fn waiting(test: &str) -> Scratch {
     let wait = format!(
         "\"command\": [\"sh\", \"-c\", \"echo >{folder}/started; read line <{folder}/gate; ./find-huts $1 $2\", \"sh\", \"{{day}}\", \"{{beds}}\"], \
          \"cwd\": \"{}/fixtures/tools\", \"class\": \"write\"",
-        bins::root().display()
+        testkit::root().display()
     );
     tools(
         &scratch,
@@ -249,14 +246,14 @@ fn waiting(test: &str) -> Scratch {
     );
     let path = scratch.0.join("tools.json");
     let text = fs::read_to_string(&path).expect("the tools");
-    let absolute = format!("{}/fixtures/tools/find-huts $1", bins::root().display());
+    let absolute = format!("{}/fixtures/tools/find-huts $1", testkit::root().display());
     fs::write(path, text.replace("./find-huts $1", &absolute)).expect("written");
     scratch
 }
 
 #[test]
 fn the_second_ctrl_c_ends_tools_and_their_cards_say_so() {
-    let scratch = waiting("interrupt");
+    let scratch = waiting();
     let mut child = scratch
         .bash(&format!("{} {QUESTION}", ask()))
         .process_group(0)
@@ -265,14 +262,14 @@ fn the_second_ctrl_c_ends_tools_and_their_cards_say_so() {
     fs::read(scratch.0.join("started")).expect("the tool runs");
     let group = format!("-{}", child.id());
     let mut err = child.stderr.take().expect("a pipe");
-    kill("-INT", &group);
+    assert!(kill(&group, "INT"));
     // The other tool may still run; then the message names it too.
     wait_for(
         &mut err,
         "tool-exec: waiting for running calls to end (find_huts",
     );
     wait_for(&mut err, "), press Ctrl-C again to stop them now\n");
-    kill("-INT", &group);
+    assert!(kill(&group, "INT"));
     let [mut out, mut rest] = [String::new(), String::new()];
     child
         .stdout
@@ -301,7 +298,7 @@ fn the_second_ctrl_c_ends_tools_and_their_cards_say_so() {
 
 #[test]
 fn two_do_not_work_on_one_log() {
-    let scratch = waiting("lock");
+    let scratch = waiting();
     let mut first = scratch
         .bash(&format!("exec {} {QUESTION}", ask()))
         .spawn()
@@ -324,7 +321,7 @@ fn two_do_not_work_on_one_log() {
     };
     busy("while it runs");
     // A loop that is killed leaves stages behind, which still write to the log.
-    kill("-KILL", &first.id().to_string());
+    assert!(kill(&first.id().to_string(), "KILL"));
     first.wait().expect("it ends");
     busy("while its stages run");
     fs::write(scratch.0.join("gate"), "go\n").expect("written");

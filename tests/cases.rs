@@ -8,25 +8,16 @@
 //! `cargo test --test cases NAME` runs the cases whose name contains NAME;
 //! `UPDATE=1 cargo test --test cases` rewrites the files.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/folders.rs"]
-mod folders;
-#[path = "pipeline/golden.rs"]
-mod golden;
-#[path = "pipeline/needs.rs"]
-mod needs;
 #[path = "pipeline/schema.rs"]
 mod schema;
-#[path = "pipeline/trials.rs"]
-mod trials;
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
+use testkit::{golden, needs, trials};
 
 fn main() -> ExitCode {
-    let cases = folders::folders(&bins::root().join("fixtures/cases"));
+    let cases = testkit::folders(&testkit::root().join("fixtures/cases"));
     trials::run(cases, |case| run(case))
 }
 
@@ -46,7 +37,7 @@ fn run(case: &Path) -> Vec<String> {
     ));
     fs::create_dir_all(&scratch).expect("a folder for the case");
     let input = File::open(case.join("in.ndjson")).map_or_else(|_| Stdio::null(), Stdio::from);
-    let output = bins::bash(&script, case)
+    let output = testkit::bash(&script, case)
         .env("SCRATCH", &scratch)
         .stdin(input)
         .output()

@@ -1,17 +1,14 @@
 //! Two machines in one process write byte for byte what two commands in a pipe write: for every
 //! recorded body, and every text of the dialects, whole, cut off, and as a stream with a name.
 
-#[path = "pipeline/bodies.rs"]
-mod bodies;
-
 use accumulate::{Accumulate, Options};
 use api::{Api, End, Stream, StreamOptions};
-use bodies::bodies;
 use detect::{Answers, CallFilter, Detect};
 use event::{Chain, Collect, Event, Machine, Scanner, quoted};
 use std::path::Path;
 use std::rc::Rc;
 use tag::Streams;
+use testkit::bodies;
 
 /// Makes the machine of a stream from its first event.
 type Make = fn(&Event<'_>) -> Box<dyn Machine>;

@@ -1,14 +1,10 @@
 //! Checkers outside of this project on every stream of `fixtures`: the example of docs/evaluation.md
 //! as it is written, the scripts of `fixtures/checkers`, and our own command as a command.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/needs.rs"]
-mod needs;
-
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Stdio;
+use testkit::needs;
 
 /// What each of these checkers did on each stream of the fixtures, by the stream's id.
 fn evaluate(checkers: &[&str]) -> BTreeMap<String, Vec<Value>> {
@@ -17,7 +13,7 @@ fn evaluate(checkers: &[&str]) -> BTreeMap<String, Vec<Value>> {
         .map(|name| format!(" --checker '{name}'"))
         .collect();
     let script = format!("tc-eval fixtures --list{named}");
-    let output = bins::bash(&script, bins::root())
+    let output = testkit::bash(&script, testkit::root())
         .stdin(Stdio::null())
         .output()
         .expect("bash runs");
@@ -57,7 +53,7 @@ fn the_example_of_the_page_is_a_lookahead() {
     if !needs::programs(&["python3"]) {
         return;
     }
-    let page = std::fs::read_to_string(bins::root().join("docs/evaluation.md"))
+    let page = std::fs::read_to_string(testkit::root().join("docs/evaluation.md"))
         .expect("docs/evaluation.md");
     let (_, block) = page
         .split_once("<!-- test -->\n```python\n")

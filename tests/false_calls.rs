@@ -2,14 +2,11 @@
 //! that hold calls or reasoning as text, are read for every dialect. No call is found, and their
 //! text does not change.
 
-#[path = "pipeline/bodies.rs"]
-mod bodies;
-
 use api::{Api, End, Stream, StreamOptions};
-use bodies::bodies;
 use event::{Collect, Kind, Scanner};
 use std::rc::Rc;
 use tag::{Look, Options, Streams};
+use testkit::bodies;
 
 /// The text of all answers, the reasoning, and the pieces of calls.
 #[derive(Debug, Default, PartialEq, Eq)]

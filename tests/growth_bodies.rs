@@ -1,15 +1,13 @@
 //! Law 4, linear, of the decoders: the search of `growth.rs` over bodies. Frames of the recorded
 //! bodies, frames that differ by a number, and beginnings of lines and events are repeated.
 
-#[path = "pipeline/bodies.rs"]
-mod bodies;
 #[path = "pipeline/cost.rs"]
 mod cost;
 
 use api::{Api, End, Stream, StreamOptions};
-use bodies::bodies;
 use cost::{Cost, Count, judge, none_is_wrong, now};
 use std::collections::BTreeSet;
+use testkit::bodies;
 
 /// Runs a body through the decoder of `api`.
 fn decode(api: Api, body: &[u8]) -> Cost {

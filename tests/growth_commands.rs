@@ -1,8 +1,6 @@
 //! Law 4, linear, of the commands: the search of `growth.rs` with fewer inputs and each command as
 //! a process, so that drivers, views and memory are measured too.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
 #[path = "pipeline/cost.rs"]
 mod cost;
 
@@ -52,7 +50,7 @@ fn run(pipeline: &str, folder: &Path) -> Cost {
     let script = format!(
         "ulimit -v 1048576; TIMEFORMAT=%3U; time {{ {pipeline}; }} <input 2>errors | wc -c"
     );
-    let output = bins::bash(&script, folder).output().expect("bash runs");
+    let output = testkit::bash(&script, folder).output().expect("bash runs");
     let (said, written) = (
         String::from_utf8_lossy(&output.stderr),
         String::from_utf8_lossy(&output.stdout),
@@ -78,7 +76,7 @@ fn folder(name: &str) -> PathBuf {
 fn check(pipelines: &[&str], event: impl Fn(&str, &str) -> String) {
     let folder = folder(&pipelines.len().to_string());
     fs::copy(
-        bins::root().join("fixtures/tools/tools.json"),
+        testkit::root().join("fixtures/tools/tools.json"),
         folder.join("tools.json"),
     )
     .expect("copied");

@@ -1,8 +1,5 @@
 //! `--help` of every command fits the terminal, and its paragraphs are wrapped once.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-
 /// The commands within a command.
 const SUBCOMMANDS: [&str; 6] = [
     "tc-eval label",
@@ -15,9 +12,12 @@ const SUBCOMMANDS: [&str; 6] = [
 
 /// The help of a command on a terminal of this width.
 fn help(command: &str, columns: usize) -> String {
-    let output = bins::bash(&format!("COLUMNS={columns} {command} --help"), bins::root())
-        .output()
-        .expect("bash runs");
+    let output = testkit::bash(
+        &format!("COLUMNS={columns} {command} --help"),
+        testkit::root(),
+    )
+    .output()
+    .expect("bash runs");
     assert!(output.status.success(), "{command} --help: {output:?}");
     String::from_utf8(output.stdout).expect("UTF-8")
 }
@@ -57,7 +57,7 @@ fn ragged(text: &str, columns: usize) -> Vec<String> {
 #[test]
 fn help_texts_fit_and_wrap_once() {
     let mut wrong = Vec::new();
-    for command in bins::COMMANDS.into_iter().chain(SUBCOMMANDS) {
+    for command in testkit::COMMANDS.into_iter().chain(SUBCOMMANDS) {
         // Examples are typed as they are shown, so they must not be wrapped.
         let text = help(command, 300);
         let examples = text

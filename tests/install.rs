@@ -1,13 +1,9 @@
 //! `bin/install` and `bin/manual`: which files they write, where, and that these agree with the
 //! commands.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/needs.rs"]
-mod needs;
-
 use std::path::Path;
 use std::process::Output;
+use testkit::needs;
 
 /// Runs a script with `$to` as an empty folder and `$built` as the folder of the built commands.
 fn run(script: &str, to: &Path) -> Output {
@@ -15,7 +11,7 @@ fn run(script: &str, to: &Path) -> Output {
         "built=$(dirname \"$(command -v llm-stream)\") to='{}'\n{script}",
         to.display()
     );
-    bins::bash(&script, bins::root())
+    testkit::bash(&script, testkit::root())
         .output()
         .expect("bash runs")
 }

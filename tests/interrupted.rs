@@ -1,8 +1,5 @@
 //! Signals that come while a command computes: it ends without finishing the work.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -43,7 +40,7 @@ const CALLS: usize = 40;
 fn start(command: &str, folder: &Path, input: &str) -> Child {
     let path = folder.join("input");
     fs::write(&path, input).expect("written");
-    let mut bash = bins::bash(&format!("exec {command}"), folder);
+    let mut bash = testkit::bash(&format!("exec {command}"), folder);
     bash.stdin(File::open(path).expect("it is there"))
         .stdout(File::create(folder.join("output")).expect("made"));
     let child = bash
@@ -79,7 +76,7 @@ fn end(mut child: Child, signal: &str) -> Option<i32> {
             return status.code();
         }
         // The command may have ended since.
-        let _ = bins::bash(&kill, bins::root())
+        let _ = testkit::bash(&kill, testkit::root())
             .stderr(Stdio::null())
             .status()
             .expect("bash runs");

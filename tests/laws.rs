@@ -4,19 +4,14 @@
 //! `growth.rs` and `growth_commands.rs`; a test of `pipes.rs` shows that memory does not grow with
 //! a stream that passes.
 
-#[path = "pipeline/bodies.rs"]
-mod bodies;
-#[path = "pipeline/splits.rs"]
-mod splits;
-
 use accumulate::{Accumulate, Options};
 use api::{Api, End, Stream, StreamOptions};
-use bodies::{Body, bodies};
 use detect::{Answers, CallFilter, Detect};
 use event::{Collect, Event, Kind, Raw, Scanner};
 use proptest::prelude::*;
-use splits::cut;
 use std::rc::Rc;
+use testkit::cut;
+use testkit::{Body, bodies};
 
 /// A body as it was recorded, and its bytes.
 fn bytes(body: &Body) -> Vec<u8> {

@@ -1,13 +1,9 @@
 //! Commands that lack something of the system's: open files, threads, standard files.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/needs.rs"]
-mod needs;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
+use testkit::needs;
 
 /// Each command with work that needs everything it ever opens: threads, signals, processes, a
 /// network.
@@ -46,8 +42,8 @@ impl Scratch {
 
     /// Status, standard output and standard error.
     fn run(&self, script: &str) -> (i32, String, String) {
-        let mut bash = bins::bash(script, &self.0);
-        bash.env("SCRATCH", &self.0).env("ROOT", bins::root());
+        let mut bash = testkit::bash(script, &self.0);
+        bash.env("SCRATCH", &self.0).env("ROOT", testkit::root());
         let output = bash.stdin(Stdio::null()).output().expect("bash runs");
         let [out, err] = [&output.stdout, &output.stderr]
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned());

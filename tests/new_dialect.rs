@@ -1,12 +1,8 @@
 //! docs/new-dialect.md works as written: its file, its commands one after the other, and what they
 //! print.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/needs.rs"]
-mod needs;
-
 use std::process::Stdio;
+use testkit::needs;
 
 /// The blocks of the page, each with its word.
 fn blocks(page: &str) -> Vec<(&str, Vec<&str>)> {
@@ -28,7 +24,7 @@ fn every_block_works_as_written() {
     }
     let folder = std::env::temp_dir().join(format!("new-dialect-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for the files of the page");
-    let page = std::fs::read_to_string(bins::root().join("docs/new-dialect.md"))
+    let page = std::fs::read_to_string(testkit::root().join("docs/new-dialect.md"))
         .expect("docs/new-dialect.md");
     let mut commands = 0;
     for (word, lines) in blocks(&page) {
@@ -52,7 +48,7 @@ fn every_block_works_as_written() {
                     .filter(|line| !is_typed(line))
                     .copied()
                     .collect();
-                let output = bins::bash(&typed.join("\n"), &folder)
+                let output = testkit::bash(&typed.join("\n"), &folder)
                     .stdin(Stdio::null())
                     .output()
                     .expect("bash runs");

@@ -1,8 +1,5 @@
 //! The options of all commands: a letter means the same in each.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
@@ -39,7 +36,7 @@ const LETTERS: [(&str, char); 16] = [
 
 /// What a script prints.
 fn printed(script: &str) -> (String, String) {
-    let output = bins::bash(script, bins::root())
+    let output = testkit::bash(script, testkit::root())
         .stdin(Stdio::null())
         .output()
         .expect("bash runs");

@@ -1,19 +1,12 @@
 //! Real pipes between the built commands: latency, readers that leave, full disks, killed stages,
 //! bad input, and memory.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/conversation.rs"]
-mod conversation;
-#[path = "pipeline/needs.rs"]
-mod needs;
-
-use bins::bash;
-use conversation::Conversation;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use testkit::Conversation;
+use testkit::bash;
 
 const START: &str = "{\"type\":\"stream_start\",\"v\":1}\n";
 const TEXT: &str = "{\"type\":\"content_delta\",\"text\":\"Grüße\"}\n";
@@ -71,7 +64,7 @@ fn one_line_in_one_line_out() {
         "tc-accumulate",
         "tc-detect | tc-accumulate | tc-detect -c first-chunk | tc-accumulate --keep-deltas",
     ] {
-        let mut pipe = Conversation::start(bash(script, bins::root()));
+        let mut pipe = Conversation::start(bash(script, testkit::root()));
         pipe.say(START.as_bytes());
         assert_eq!(pipe.hear() + "\n", START, "{script}");
         for n in 0..200 {
@@ -106,7 +99,7 @@ fn one_line_in_one_line_out() {
 #[test]
 fn a_frame_of_the_provider_comes_out_before_the_next_one_is_sent() {
     let script = "llm-stream --no-time --api openai-chat --replay - | tc-detect --no-time | tc-accumulate --no-time";
-    let mut pipe = Conversation::start(bash(script, bins::root()));
+    let mut pipe = Conversation::start(bash(script, testkit::root()));
     let body = body(50);
     for (n, frame) in body.split_inclusive("\n\n").take(50).enumerate() {
         pipe.say(frame.as_bytes());
@@ -325,7 +318,7 @@ fn a_line_of_100_mb_is_cut_into_its_warning() {
     let line = "printf '{\"type\":\"content_delta\",\"text\":\"'; head -c 100000000 /dev/zero | tr '\\0' x; printf '\"}\\n'";
     for command in ["tc-detect", "tc-accumulate"] {
         let script = format!("({line}; printf '%s' '{TEXT}{END}') | {command}");
-        let output = run(&script, bins::root(), Stdio::null());
+        let output = run(&script, testkit::root(), Stdio::null());
         let (out, said) = (text(&output.stdout), text(&output.stderr));
         assert!(out.len() < 80_000, "{command} writes {} bytes", out.len());
         assert!(
@@ -341,7 +334,7 @@ fn a_line_of_100_mb_is_cut_into_its_warning() {
         );
         // With a larger limit it is an event like any other.
         let script = format!("({line}; printf '%s' '{END}') | {command} --max-line 200M | wc -c");
-        let output = run(&script, bins::root(), Stdio::null());
+        let output = run(&script, testkit::root(), Stdio::null());
         assert!(
             text(&output.stdout)
                 .trim()
@@ -419,7 +412,7 @@ fn memory_does_not_grow_with_what_passes() {
     // Streams that follow each other: the text of one is not kept for the next.
     let turn = START.to_owned() + &TEXT.repeat(1000) + END;
     for command in ["exec tc-detect --checker full", "exec tc-accumulate"] {
-        let mut pipe = Conversation::start(bash(command, bins::root()));
+        let mut pipe = Conversation::start(bash(command, testkit::root()));
         let mut count = 0;
         let peaks = [20, 400].map(|turns| {
             for _ in 0..turns {
@@ -440,7 +433,7 @@ fn memory_does_not_grow_with_what_passes() {
 
 #[test]
 fn a_read_tool_starts_by_tape_time_when_its_arguments_close() {
-    let root = bins::root();
+    let root = testkit::root();
     let script = "llm-stream --replay fixtures/tapes/huts.tape | tc-accumulate | tool-exec --tools fixtures/tools/tools.json";
     let scratch = Scratch::new("tape-time");
     let script = format!(

@@ -1,19 +1,16 @@
 //! `bin/react`: its statuses, a log that was cut anywhere, Ctrl-C, a stage that is killed, and
 //! models that write their calls as text.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/needs.rs"]
-mod needs;
 #[path = "pipeline/scratch.rs"]
 mod scratch;
 
-use scratch::{ASK, ASK_TAG, QUESTION, Scratch, kill, wait_for};
+use scratch::{ASK, ASK_TAG, QUESTION, Scratch, wait_for};
 use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use testkit::kill;
 
 /// Runs react on the log as it is until the answer is there.
 fn goes_on(scratch: &Scratch, what: &str) {
@@ -57,7 +54,7 @@ fn whole_lines(log: &str) {
 
 #[test]
 fn an_answer_is_0_and_leaves_nothing_behind() {
-    let scratch = Scratch::new("answer");
+    let scratch = Scratch::new();
     let (status, out, err) = scratch.run(&format!(
         "{} --view json {QUESTION}",
         ASK.replace("--log $SCRATCH/log", "")
@@ -68,7 +65,7 @@ fn an_answer_is_0_and_leaves_nothing_behind() {
         "{out}"
     );
     assert_eq!(out.matches(r#""status":"success""#).count(), 3, "{out}");
-    let left: Vec<_> = fs::read_dir(&scratch.0)
+    let left: Vec<_> = fs::read_dir(&*scratch.0)
         .expect("the folder")
         .map(|e| e.expect("an entry").file_name())
         .collect();
@@ -80,7 +77,7 @@ fn an_answer_is_0_and_leaves_nothing_behind() {
 #[test]
 fn calls_written_as_text_are_run_like_native_ones() {
     let [native, tag] = [ASK, ASK_TAG].map(|ask| {
-        let scratch = Scratch::asking(ask, &format!("ways-{}", ask.len()));
+        let scratch = Scratch::asking(ask);
         let (status, out, err) = scratch.run(&format!("{ask} --plain --no-time {QUESTION}"));
         assert_eq!((status, err.as_str()), (0, ""), "{out}");
         (out, scratch.read("reservations"), scratch.read("log"))
@@ -117,9 +114,9 @@ fn calls_written_as_text_are_run_like_native_ones() {
 /// all that follow.
 #[test]
 fn a_refusal_of_tools_is_answered_with_tag_mode() {
-    let scratch = Scratch::new("auto");
+    let scratch = Scratch::new();
     let read = |name: &str| {
-        fs::read_to_string(bins::root().join("fixtures/tapes").join(name)).expect("a tape")
+        fs::read_to_string(testkit::root().join("fixtures/tapes").join(name)).expect("a tape")
     };
     let (native, tag) = (read("huts.tape"), read("huts-tag.tape"));
     let asked = native
@@ -146,7 +143,7 @@ fn a_refusal_of_tools_is_answered_with_tag_mode() {
 /// A stream with native calls passes tag-parse unchanged, even if its text looks like a call.
 #[test]
 fn tag_parse_leaves_a_native_stream_alone() {
-    let scratch = Scratch::new("native");
+    let scratch = Scratch::new();
     let events = r#"{"type":"stream_start","tools_mode":"native"}
 {"type":"content_delta","text":"<tool name=\"reserve\">{}</tool>"}
 {"type":"stream_end","finish_reason":"stop"}"#;
@@ -165,7 +162,7 @@ fn tag_parse_leaves_a_native_stream_alone() {
 
 #[test]
 fn mistakes_are_one_line_and_2() {
-    let scratch = Scratch::new("mistakes");
+    let scratch = Scratch::new();
     for arguments in [
         "",
         "--no-such x",
@@ -182,7 +179,7 @@ fn mistakes_are_one_line_and_2() {
             "{arguments}: {err}"
         );
         // Nothing has happened, so there is no log to continue.
-        let left = fs::read_dir(&scratch.0).map_or(0, Iterator::count);
+        let left = fs::read_dir(&*scratch.0).map_or(0, Iterator::count);
         assert!(!err.contains("go on") && left == 0, "{arguments}: {err}");
     }
     // A question that is not on the tape is an error event, and the log can be continued.
@@ -197,7 +194,7 @@ fn mistakes_are_one_line_and_2() {
 
 #[test]
 fn an_answer_that_cannot_be_shown_is_2_and_a_wrong_view_or_log_runs_nothing() {
-    let scratch = Scratch::new("shown");
+    let scratch = Scratch::new();
     for wrong in ["--view foo", "--log /dev/full", "--log /dev/null"] {
         let (status, _, err) = scratch.run(&format!("{ASK} {wrong} {QUESTION}"));
         assert!(
@@ -224,7 +221,7 @@ fn an_answer_that_cannot_be_shown_is_2_and_a_wrong_view_or_log_runs_nothing() {
 /// A pipe that is closed at once gives nothing; whatever else comes would be lost.
 #[test]
 fn what_is_piped_in_is_an_error_before_anything_runs() {
-    let scratch = Scratch::new("piped");
+    let scratch = Scratch::new();
     for given in ["echo text |", "cat bin/react |", "<README.md"] {
         let (status, out, err) = scratch.run(&format!("{given} {ASK} {QUESTION}"));
         assert_eq!(
@@ -247,7 +244,7 @@ fn what_is_piped_in_is_an_error_before_anything_runs() {
 /// The log keeps what has come, and the next run continues from it.
 #[test]
 fn a_reader_that_leaves_ends_the_loop_silently_with_0() {
-    let scratch = Scratch::new("left");
+    let scratch = Scratch::new();
     let script =
         format!("({ASK} {QUESTION} -- --speed real; echo $? >$SCRATCH/status) | head -n 1");
     let (status, out, err) = scratch.run(&script);
@@ -265,7 +262,7 @@ fn a_reader_that_leaves_ends_the_loop_silently_with_0() {
 /// The error alone reports it; the last line is the way on.
 #[test]
 fn a_failure_is_reported_once() {
-    let scratch = Scratch::new("once");
+    let scratch = Scratch::new();
     let ask = "bin/react --base-url http://127.0.0.1:1/v1 --retries 0 --model m --log $SCRATCH/log --plain hi | cat";
     let (status, out, err) = scratch.run(ask);
     assert_eq!(
@@ -285,7 +282,7 @@ fn a_failure_is_reported_once() {
 
 #[test]
 fn at_most_so_many_steps() {
-    let scratch = Scratch::new("steps");
+    let scratch = Scratch::new();
     let (status, out, _) = scratch.run(&format!("{ASK} --steps 2 {QUESTION}"));
     assert_eq!(status, 2);
     assert!(
@@ -307,7 +304,7 @@ fn a_log_of_tag_mode_that_was_cut_anywhere_is_gone_on_from() {
 }
 
 fn cut_anywhere(ask: &'static str) {
-    let whole = Scratch::asking(ask, &format!("whole-{}", ask.len()));
+    let whole = Scratch::asking(ask);
     let (status, ..) = whole.run(&format!("{ask} {QUESTION}"));
     assert_eq!(status, 0);
     let log = whole.read("log");
@@ -340,7 +337,7 @@ fn cut_anywhere(ask: &'static str) {
 }
 
 fn cut_there(ask: &'static str, log: &str, cut: usize, reserved: &str) {
-    let scratch = Scratch::asking(ask, &format!("cut-{}-{cut}", ask.len()));
+    let scratch = Scratch::asking(ask);
     fs::write(scratch.0.join("log"), &log.as_bytes()[..cut]).expect("a log");
     // A reservation that the log records was made.
     let whole = log[..cut].rfind('\n').map_or("", |end| &log[..end]);
@@ -355,7 +352,7 @@ fn cut_there(ask: &'static str, log: &str, cut: usize, reserved: &str) {
 #[test]
 fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
     for ask in [ASK, ASK_TAG] {
-        let scratch = Scratch::asking(ask, &format!("interrupt-{}", ask.len()));
+        let scratch = Scratch::asking(ask);
         let script = format!("{ask} {QUESTION} -- --speed real");
         let mut child = scratch
             .bash(&script)
@@ -364,7 +361,7 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
             .expect("bash runs");
         let mut out = child.stdout.take().expect("a pipe");
         wait_for(&mut out, "I'll");
-        kill("-INT", &format!("-{}", child.id()));
+        assert!(kill(&format!("-{}", child.id()), "INT"));
         let mut rest = String::new();
         out.read_to_string(&mut rest).expect("text");
         assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
@@ -380,7 +377,7 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
 #[test]
 fn a_stage_that_is_killed_stops_the_loop() {
     for stage in ["llm-stream", "tag-parse", "tc-accumulate", "tool-exec"] {
-        let scratch = Scratch::new(&format!("kill-{stage}"));
+        let scratch = Scratch::new();
         let script = format!("{ASK} {QUESTION} -- --speed real");
         let mut child = scratch
             .bash(&script)
@@ -389,7 +386,7 @@ fn a_stage_that_is_killed_stops_the_loop() {
             .expect("bash runs");
         let mut out = child.stdout.take().expect("a pipe");
         wait_for(&mut out, "I'll");
-        kill("-KILL", &process(child.id(), stage));
+        assert!(kill(&process(child.id(), stage), "KILL"));
         let mut rest = String::new();
         out.read_to_string(&mut rest).expect("text");
         assert_eq!(
@@ -479,7 +476,7 @@ while read -r line; do
     printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
 done
 "#;
-    let scratch = Scratch::new("servers");
+    let scratch = Scratch::new();
     let folder = scratch.0.display();
     fs::write(scratch.0.join("server.sh"), SERVER).expect("a server");
     let tools = format!(
@@ -515,7 +512,7 @@ done
 /// answer is recorded for this question.
 #[test]
 fn react_answers_the_requests_of_tc_serve() {
-    let scratch = Scratch::new("served");
+    let scratch = Scratch::new();
     let react = ASK.replace("--log $SCRATCH/log", "");
     let question = QUESTION.trim_matches('\'');
     let script = format!(

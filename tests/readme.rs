@@ -3,20 +3,14 @@
 //! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test readme` rewrites
 //! them).
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/golden.rs"]
-mod golden;
-#[path = "pipeline/needs.rs"]
-mod needs;
-
 use std::process::Stdio;
+use testkit::{golden, needs};
 
 /// Runs a script in the root of the repository, with a folder for its temporary files; returns its
 /// standard output.
 fn run(script: &str) -> String {
     let script = format!("export TMPDIR=$(mktemp -d); trap 'rm -rf \"$TMPDIR\"' EXIT\n{script}");
-    let output = bins::bash(&script, bins::root())
+    let output = testkit::bash(&script, testkit::root())
         .stdin(Stdio::null())
         .output()
         .expect("bash runs");
@@ -60,7 +54,7 @@ fn every_pipeline_of_the_readmes_works_as_written() {
         ("bin/tag-parse/README.md", 2),
         ("bin/tc-detect/README.md", 2),
     ] {
-        let text = std::fs::read_to_string(bins::root().join(page)).expect(page);
+        let text = std::fs::read_to_string(testkit::root().join(page)).expect(page);
         let blocks = blocks(&text, "sh");
         assert_eq!(blocks.len(), count, "marked pipelines of {page}");
         for block in blocks
@@ -74,8 +68,8 @@ fn every_pipeline_of_the_readmes_works_as_written() {
 
 #[test]
 fn the_commands_for_a_log_that_is_too_long_work_as_written() {
-    let page =
-        std::fs::read_to_string(bins::root().join("docs/protocol.md")).expect("docs/protocol.md");
+    let page = std::fs::read_to_string(testkit::root().join("docs/protocol.md"))
+        .expect("docs/protocol.md");
     let blocks = blocks(&page, "sh");
     let [trim, cut] = &blocks[..] else {
         panic!("{} blocks are marked", blocks.len())
@@ -103,7 +97,7 @@ fn the_examples_of_the_docs_print_what_is_shown() {
         ("docs/ci.md", 4),
         ("docs/serve.md", 2),
     ] {
-        let text = std::fs::read_to_string(bins::root().join(page)).expect(page);
+        let text = std::fs::read_to_string(testkit::root().join(page)).expect(page);
         let blocks = blocks(&text, "console");
         assert!(
             blocks.len() >= least,
@@ -181,9 +175,9 @@ fn demo_prints(option: &str, golden: &str) -> String {
     // The folder of the commands is shown from the repository's root where it lies below it, and
     // whole where it does not.
     let built = built.trim();
-    let short = built.replacen(&bins::root().display().to_string(), "$PWD", 1);
+    let short = built.replacen(&testkit::root().display().to_string(), "$PWD", 1);
     let shown = shown.replace(&short, "$PWD/target/debug");
-    let wrong = golden::compare(&bins::root().join(golden), shown.as_bytes());
+    let wrong = golden::compare(&testkit::root().join(golden), shown.as_bytes());
     assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
     shown
 }

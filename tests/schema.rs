@@ -2,21 +2,18 @@
 //! `UPDATE=1 cargo test --test schema` rewrites the file. The lines of all recorded cases and
 //! bodies are checked where they are printed, in `cases.rs` and `streams.rs`.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/golden.rs"]
-mod golden;
 #[path = "pipeline/schema.rs"]
 mod schema;
 
 use schema::misfits;
+use testkit::golden;
 
 #[test]
 fn the_file_is_what_the_kinds_describe() {
     let schema: serde_json::Value = serde_json::from_str(&event::payload::schema()).expect("JSON");
     let text = serde_json::to_string_pretty(&schema).expect("JSON") + "\n";
     let difference = golden::compare(
-        &bins::root().join("docs/events.schema.json"),
+        &testkit::root().join("docs/events.schema.json"),
         text.as_bytes(),
     );
     assert_eq!(

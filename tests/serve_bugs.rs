@@ -13,12 +13,8 @@
 #[allow(dead_code, reason = "the laws use the rest")]
 #[path = "serve/chat.rs"]
 mod chat;
-#[path = "pipeline/folders.rs"]
-mod folders;
 #[path = "serve/frames.rs"]
 mod frames;
-#[path = "pipeline/golden.rs"]
-mod golden;
 #[allow(dead_code, reason = "the laws use the rest")]
 #[path = "serve/messages.rs"]
 mod messages;
@@ -35,8 +31,6 @@ mod read;
 mod reading;
 #[path = "serve/responses.rs"]
 mod responses;
-#[path = "pipeline/trials.rs"]
-mod trials;
 
 use api::{Api, End, Form, Front, InboundRequest, RequestOptions, inbound, request};
 use pipe::Asked;
@@ -44,9 +38,10 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use testkit::{golden, trials};
 
 fn main() -> ExitCode {
-    let cases = folders::folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/serve"));
+    let cases = testkit::folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/serve"));
     trials::run(cases, |case| run(case))
 }
 

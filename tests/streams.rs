@@ -2,19 +2,12 @@
 //! beside it: each body is a test. `cargo test --test streams NAME` runs those whose name contains
 //! NAME; `UPDATE=1 cargo test --test streams` rewrites the files.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/bodies.rs"]
-mod bodies;
-#[path = "pipeline/golden.rs"]
-mod golden;
 #[path = "pipeline/schema.rs"]
 mod schema;
-#[path = "pipeline/trials.rs"]
-mod trials;
 
-use bodies::{Body, bodies};
 use std::process::ExitCode;
+use testkit::{Body, bodies};
+use testkit::{golden, trials};
 
 fn main() -> ExitCode {
     trials::run(
@@ -34,7 +27,7 @@ fn check(body: &Body) -> Vec<String> {
         body.api
     );
     let folder = body.path.parent().expect("a file in a folder");
-    let output = bins::bash(&script, folder).output().expect("bash runs");
+    let output = testkit::bash(&script, folder).output().expect("bash runs");
     let mut wrong: Vec<String> = golden::compare(&body.events(), &output.stdout)
         .into_iter()
         .collect();

@@ -3,16 +3,11 @@
 //! agrees with them where they do not say otherwise. And that each deviation of docs/deviations.md
 //! has a fixture. docs/evaluation.md describes the index and its tags.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/bodies.rs"]
-mod bodies;
-
-use bodies::bodies;
 use event::{Kind, Raw, Scanner};
 use score::Label;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use testkit::bodies;
 
 fn fixtures() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
@@ -80,7 +75,7 @@ fn readings(label: &Label) -> Vec<Reading> {
             false => format!("llm-stream --no-time --replay '{}'", label.file),
         };
         let script = format!("{read} {parse} | tc-accumulate --no-time");
-        let output = bins::bash(&script, &fixtures())
+        let output = testkit::bash(&script, &fixtures())
             .output()
             .expect("bash runs");
         String::from_utf8(output.stdout).expect("events are UTF-8")

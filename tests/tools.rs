@@ -1,13 +1,10 @@
 //! Lists of tools: every command that takes `--tools` reads every shape of them alike, and refuses
 //! the same lists in the same words.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-
-use bins::bash;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
+use testkit::bash;
 
 const SCHEMA: &str =
     r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;

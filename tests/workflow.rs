@@ -1,13 +1,9 @@
 //! The workflow of docs/ci/toolpipe.yml: its steps run as they are written, in a folder that holds
 //! what docs/ci.md tells a user to make, and each gate in it fails when it should.
 
-#[path = "pipeline/bins.rs"]
-mod bins;
-#[path = "pipeline/needs.rs"]
-mod needs;
-
 use std::fs;
 use std::path::{Path, PathBuf};
+use testkit::needs;
 
 const QUESTION: &str = "We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?";
 
@@ -75,7 +71,7 @@ impl Workflow {
 
 fn workflow() -> Workflow {
     Workflow::read(
-        &fs::read_to_string(bins::root().join("docs/ci/toolpipe.yml")).expect("the workflow"),
+        &fs::read_to_string(testkit::root().join("docs/ci/toolpipe.yml")).expect("the workflow"),
     )
 }
 
@@ -90,7 +86,7 @@ impl Repository {
     fn new(test: &str) -> Self {
         let folder =
             std::env::temp_dir().join(format!("toolpipe-workflow-{}-{test}", std::process::id()));
-        let fixtures = bins::root().join("fixtures");
+        let fixtures = testkit::root().join("fixtures");
         let repository = Repository {
             folder,
             workflow: workflow(),
@@ -164,10 +160,10 @@ impl Repository {
 
     /// Runs a script as GitHub Actions does; returns its status and all that it prints.
     fn run(&self, script: &str) -> (i32, String) {
-        let mut bash = bins::bash(
+        let mut bash = testkit::bash(
             &format!(
                 "set -e\nPATH=$PATH:{}/bin\n{script}",
-                bins::root().display()
+                testkit::root().display()
             ),
             &self.folder,
         );
@@ -220,7 +216,7 @@ fn a_parser_of_yaml_reads_the_same_steps() {
     let output = python
         .args(["-c", program])
         .arg(file)
-        .current_dir(bins::root())
+        .current_dir(testkit::root())
         .output()
         .expect("python3 runs");
     let error = String::from_utf8_lossy(&output.stderr);

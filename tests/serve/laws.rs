@@ -4,9 +4,9 @@ use crate::pipe::{Answered, Asked, accumulated, answer, answer_events, events, s
 use crate::read::{content, differences, read};
 use crate::reading::{Choice, Ending, Reading};
 use crate::recorded::{Recorded, nothing, recorded};
-use crate::splits::cut;
 use crate::truth::truth;
 use api::{Api, End, Form, Front};
+use testkit::cut;
 
 fn whole(body: &Recorded, asked: &Asked) -> Answered {
     answer(body.api, [&body.bytes[..]], End::Eof, asked)

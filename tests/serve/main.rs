@@ -23,6 +23,4 @@ mod read;
 mod reading;
 mod recorded;
 mod responses;
-#[path = "../pipeline/splits.rs"]
-mod splits;
 mod truth;

@@ -1,8 +1,5 @@
 //! The recorded bodies: those of `fixtures/streams` and each response of `fixtures/tapes`.
 
-#[path = "../pipeline/bodies.rs"]
-mod bodies;
-
 use api::Api;
 use std::path::Path;
 
@@ -15,7 +12,7 @@ pub struct Recorded {
 
 /// All of them.
 pub fn recorded() -> Vec<Recorded> {
-    let mut all: Vec<Recorded> = bodies::bodies()
+    let mut all: Vec<Recorded> = testkit::bodies()
         .into_iter()
         .map(|body| Recorded {
             api: Api::from_name(&body.api)

@@ -1,14 +1,12 @@
 //! Counts the tests of this run of cargo that were skipped, and lists what to install.
-//! `tests/pipeline/needs.rs` writes the list.
+//! [`testkit::needs`] writes the list.
 
 #![allow(clippy::print_stdout, reason = "the report")]
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 fn main() {
-    let list = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("skipped-{}", std::os::unix::process::parent_id()));
+    let list = testkit::needs::list();
     let text = std::fs::read_to_string(&list).unwrap_or_default();
     // A test that is skipped in parts may report the same twice.
     let lines: BTreeSet<&str> = text.lines().collect();

@@ -14,15 +14,14 @@ const TOOLS: &str = r#"[{"type":"function","function":{"name":"f","parameters":{
 const REFUSAL: &str = r#"{"error":"registry.ollama.ai/library/m does not support tools"}"#;
 
 /// A home of a test's own, with a tools file, which goes with the test.
-struct Home(PathBuf);
+struct Home(Scratch);
 
 impl Home {
-    fn new(name: &str) -> Home {
-        let path = std::env::temp_dir().join(format!("llm-stream-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(path.join("config/toolpipe")).unwrap();
-        std::fs::write(path.join("tools.json"), TOOLS).unwrap();
-        Home(path)
+    fn new() -> Home {
+        let home = Scratch::new();
+        std::fs::create_dir_all(home.join("config/toolpipe")).unwrap();
+        home.write("tools.json", TOOLS);
+        Home(home)
     }
 
     fn allow(&self, list: &str) {
@@ -80,12 +79,6 @@ impl Home {
     }
 }
 
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The answers of a server without any list of models, `n` times.
 fn nothing(n: usize) -> Vec<Vec<Step>> {
     (0..n)
@@ -97,7 +90,7 @@ fn says(text: &str) -> Vec<Step> {
     answer("200 OK", SSE, &chat(&[text]))
 }
 
-fn lines(asked: &[Asked]) -> Vec<&str> {
+fn lines(asked: &[Request]) -> Vec<&str> {
     asked
         .iter()
         .map(|a| a.line.trim_end_matches(" HTTP/1.1"))
@@ -106,7 +99,7 @@ fn lines(asked: &[Asked]) -> Vec<&str> {
 
 #[test]
 fn the_servers_own_words_decide() {
-    let home = Home::new("list");
+    let home = Home::new();
     let list = |entry: &str| format!("{{\"data\":[{{\"id\":\"other\"}},{entry}]}}");
     let mut ollama = nothing(3);
     ollama.push(answer("200 OK", JSON, "{\"version\":\"0.13.5\"}"));
@@ -235,7 +228,7 @@ fn the_servers_own_words_decide() {
 
 #[test]
 fn a_server_that_tells_nothing_is_asked_natively() {
-    let home = Home::new("silent");
+    let home = Home::new();
     let server = Server::new(nothing(4).into_iter().chain([says("ok")]).collect());
     let ran = home.turn(&server.url, &[]);
     assert_eq!(
@@ -285,13 +278,7 @@ fn a_server_that_tells_nothing_is_asked_natively() {
     let server = Server::new(vec![vec![Step::UntilClosed(closed)]]);
     let child = home.asking(&server.url, &["--probe"]).spawn().unwrap();
     server.requests.recv_timeout(GUARD).unwrap();
-    assert!(
-        kill()
-            .args(["-TERM", &child.id().to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(kill(child.id(), "-TERM"));
     let ran = finish(child, None);
     assert_eq!(
         (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
@@ -309,7 +296,7 @@ fn a_server_that_tells_nothing_is_asked_natively() {
 
 #[test]
 fn a_refusal_is_answered_in_tag_mode_and_remembered() {
-    let home = Home::new("refused");
+    let home = Home::new();
     let refused = || answer("400 Bad Request", JSON, REFUSAL);
     let turns = [refused(), says("<tool"), says("again")];
     let server = Server::new(
@@ -442,7 +429,7 @@ fn a_refusal_is_answered_in_tag_mode_and_remembered() {
 
 #[test]
 fn another_error_stays_one_and_teaches_nothing() {
-    let home = Home::new("error");
+    let home = Home::new();
     for (status, body) in [
         (
             "400 Bad Request",
@@ -491,7 +478,7 @@ fn another_error_stays_one_and_teaches_nothing() {
 
 #[test]
 fn a_stream_that_is_refused_with_tools_is_asked_for_at_once() {
-    let home = Home::new("whole");
+    let home = Home::new();
     let body = "{\"id\":\"r1\",\"choices\":[{\"index\":0,\"message\":{\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}";
     let refusal = r#"{"message":"This model doesn't support tool use in streaming mode."}"#;
     let scripts = nothing(4).into_iter().chain([
@@ -513,7 +500,7 @@ fn a_stream_that_is_refused_with_tools_is_asked_for_at_once() {
 
 #[test]
 fn the_allow_list_goes_first() {
-    let home = Home::new("allow");
+    let home = Home::new();
     home.allow("# mine\nopenai-chat/m tag tool-name-tag\nollama/* none\n* native\n");
     for (api, mode) in [
         ("openai-chat", "tag"),
@@ -574,7 +561,7 @@ fn the_allow_list_goes_first() {
 
 #[test]
 fn a_refusal_on_a_tape_plays_as_it_was_and_nobody_is_asked() {
-    let home = Home::new("tape");
+    let home = Home::new();
     let tape = home.0.join("turn.tape");
     let on_tape = |mode: &str, url: &str| {
         home.turn(
@@ -634,7 +621,7 @@ fn a_refusal_on_a_tape_plays_as_it_was_and_nobody_is_asked() {
 #[test]
 fn a_key_that_the_refusal_repeats_is_neither_written_nor_remembered() {
     const KEY: &str = "sk-hut-0123456789abcdef";
-    let home = Home::new("key");
+    let home = Home::new();
     let refusal = format!("{{\"error\":{{\"message\":\"tools are not supported for {KEY}\"}}}}");
     let mut scripts = nothing(4);
     scripts.extend([answer("400 Bad Request", JSON, &refusal), says("hi")]);

@@ -481,13 +481,7 @@ fn a_signal_closes_what_is_open() {
         let mut child = asking(&server, &["Hi"]).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         until(&mut stdout, "content_delta");
-        assert!(
-            kill()
-                .args([signal, &child.id().to_string()])
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(kill(child.id(), signal));
         let ran = finish(child, Some(stdout));
         assert_eq!((ran.status, ran.stderr.as_str()), (status, ""));
         assert_eq!(ran.event("stream_end")["finish_reason"], "cancelled");

@@ -21,13 +21,7 @@ fn start(args: &[&str]) -> (Child, ChildStdin, BufReader<ChildStdout>) {
 }
 
 fn signal(child: &Child, signal: &str) {
-    assert!(
-        kill()
-            .args([signal, &child.id().to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(kill(child.id(), signal));
 }
 
 /// A tape of `n` answers, each with a pause of an hour after its first event.
@@ -77,7 +71,7 @@ fn a_replay_that_waits_for_a_body_ends_at_a_signal() {
 #[test]
 fn a_named_pipe_that_nobody_writes_ends_at_a_signal() {
     let first = File::new("interrupt-before.sse", chat(&["a"]));
-    let pipe = File(std::env::temp_dir().join(format!("llm-stream-{}-pipe", std::process::id())));
+    let pipe = File::absent("pipe");
     assert!(
         Command::new("mkfifo")
             .arg(pipe.path())

@@ -29,13 +29,7 @@ fn a_long_wait_is_announced_before_it_begins_and_a_signal_ends_it() {
         line.contains("\"code\":\"retry_wait\"") && line.contains(says),
         "{line}"
     );
-    assert!(
-        kill()
-            .args(["-TERM", &child.id().to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(kill(child.id(), "-TERM"));
     let ran = finish(child, Some(stdout));
     assert_eq!((ran.status, server.asked().len()), (143, 1), "{ran:?}");
     assert_eq!(ran.stderr, format!("llm-stream: {says}\n"));

@@ -227,13 +227,7 @@ fn standard_error_repeats_no_secret() {
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let warning = until(&mut stdout, "retry_wait");
     assert!(is_clean(&warning), "{warning}");
-    assert!(
-        kill()
-            .args(["-TERM", &child.id().to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(kill(child.id(), "-TERM"));
     let ran = finish(child, Some(stdout));
     assert!(
         ran.status == 143 && is_clean(&ran.stderr) && ran.stderr.contains("[redacted]"),

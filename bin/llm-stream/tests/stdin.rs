@@ -193,7 +193,7 @@ fn what_cannot_be_sent_whole_is_refused() {
 #[test]
 fn who_waits_at_a_terminal_is_told_for_what() {
     let start = |args: &[&str], input: &str| {
-        let (terminal, other_end) = terminal();
+        let (terminal, other_end) = terminal().unwrap();
         let mut command = command(&["--dry-run", "--model", "m"]);
         let mut child = command
             .args(args)
@@ -231,13 +231,7 @@ fn who_waits_at_a_terminal_is_told_for_what() {
     // Whoever reads the message may stop the command: nothing of the input so far is sent.
     for (signal, (child, _stdin, mut screen)) in stopped {
         reported(&mut screen);
-        assert!(
-            kill()
-                .args([signal, &child.id().to_string()])
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(kill(child.id(), signal));
         let ran = finish(child, None);
         assert_eq!(
             (ran.status, ran.stdout.as_str()),

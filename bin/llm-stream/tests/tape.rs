@@ -6,26 +6,22 @@ mod scripted;
 
 use scripted::*;
 use std::io::BufReader;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// A tape of a test's own, which goes with the test.
-struct Tape(PathBuf);
+struct Tape(File);
 
 impl Tape {
-    fn new(name: &str) -> Tape {
-        let path =
-            std::env::temp_dir().join(format!("llm-stream-{}-{name}.tape", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        Tape(path)
+    fn new() -> Tape {
+        Tape(File::absent("turn.tape"))
     }
 
     fn path(&self) -> &str {
-        self.0.to_str().unwrap()
+        self.0.path()
     }
 
     fn text(&self) -> String {
-        std::fs::read_to_string(&self.0).unwrap_or_default()
+        std::fs::read_to_string(self.path()).unwrap_or_default()
     }
 
     /// The command with this tape, against `server` if there is one.
@@ -39,15 +35,9 @@ impl Tape {
     }
 }
 
-impl Drop for Tape {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 #[test]
 fn what_was_recorded_plays_to_the_byte_times_included() {
-    let tape = Tape::new("same");
+    let tape = Tape::new();
     let body = chat(&["Grü", "ße"]);
     let server = Server::new(vec![
         answer(
@@ -86,7 +76,7 @@ fn what_was_recorded_plays_to_the_byte_times_included() {
 
 #[test]
 fn a_loop_of_turns_goes_onto_one_tape_and_a_request_finds_its_answer() {
-    let tape = Tape::new("turns");
+    let tape = Tape::new();
     for question in ["one", "two"] {
         let server = Server::new(vec![answer("200 OK", SSE, &chat(&[question]))]);
         assert_eq!(
@@ -125,7 +115,7 @@ fn a_loop_of_turns_goes_onto_one_tape_and_a_request_finds_its_answer() {
 
 #[test]
 fn auto_asks_once_and_keeps_no_failure() {
-    let tape = Tape::new("auto");
+    let tape = Tape::new();
     let server = Server::new(vec![answer("401 Unauthorized", JSON, "{}")]);
     assert_eq!(run(tape.with(Some(&server), "auto", &["Hi"])).status, 2);
     assert_eq!(tape.text(), "");
@@ -150,7 +140,7 @@ fn auto_asks_once_and_keeps_no_failure() {
 
 #[test]
 fn a_turn_that_was_stopped_is_not_recorded() {
-    let tape = Tape::new("stopped");
+    let tape = Tape::new();
     let body = chat(&["a"]);
     let (closed, is_closed) = std::sync::mpsc::channel();
     let server = Server::new(vec![vec![
@@ -169,7 +159,7 @@ fn a_turn_that_was_stopped_is_not_recorded() {
 
 #[test]
 fn failures_are_played_too() {
-    let tape = Tape::new("failures");
+    let tape = Tape::new();
     let body = chat(&["a", "b"]);
     let first = body.find("\n\n").unwrap() + 2;
     let server = Server::new(vec![vec![Step::Send(
@@ -195,7 +185,7 @@ fn failures_are_played_too() {
 
 #[test]
 fn no_credential_gets_onto_a_tape() {
-    let tape = Tape::new("secret");
+    let tape = Tape::new();
     let canary = "sk-proj-C4n4ry0123456789abcdef";
     let mut server = Server::new(vec![answer(
         "200 OK",
@@ -251,7 +241,7 @@ fn no_credential_gets_onto_a_tape() {
 
 #[test]
 fn a_turn_that_fell_back_plays_as_it_was() {
-    let tape = Tape::new("fallback");
+    let tape = Tape::new();
     let body = "{\"id\":\"r\",\"choices\":[{\"index\":0,\"message\":{\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}";
     let server = Server::new(vec![
         answer("405 Method Not Allowed", "", ""),
@@ -268,14 +258,14 @@ fn a_turn_that_fell_back_plays_as_it_was() {
 
 #[test]
 fn a_bad_tape_is_refused_by_its_line() {
-    let tape = Tape::new("bad");
+    let tape = Tape::new();
     let header = "{\"tape\":1,\"api\":\"openai-chat\",\"model\":\"m\",\"request\":{}}\n";
     for (line, says) in [
         ("[0,\"text\",\"Bearer abcdefghij0123456789\"]", "credential"),
         ("[-1,\"text\",\"x\"]", "-1 is no time"),
         ("nonsense", "not a JSON value"),
     ] {
-        std::fs::write(&tape.0, format!("# mine\n{header}{line}\n")).unwrap();
+        std::fs::write(tape.path(), format!("# mine\n{header}{line}\n")).unwrap();
         for command in [
             tape.with(None, "replay", &["Hi"]),
             command(&["--replay", tape.path()]),
@@ -290,7 +280,7 @@ fn a_bad_tape_is_refused_by_its_line() {
             );
         }
     }
-    let none = Tape::new("none");
+    let none = Tape::new();
     assert!(
         run(none.with(None, "replay", &["Hi"]))
             .refusal()

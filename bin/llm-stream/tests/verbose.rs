@@ -197,7 +197,7 @@ fn a_dry_run_prints_the_body_alone_and_its_address_beside_it() {
 
 /// What a dry run prints on a terminal, and on a pipe.
 fn printed(text: &str) -> (String, String) {
-    let (mut terminal, other_end) = terminal();
+    let (mut terminal, other_end) = terminal().unwrap();
     let args = ["--dry-run", "-m", "m", text];
     let mut child = command(&args)
         .stdout(Stdio::from(other_end))

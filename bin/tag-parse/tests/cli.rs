@@ -2,9 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "../../../tests/pipeline/needs.rs"]
-mod needs;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -172,13 +169,7 @@ fn a_signal_gives_back_what_was_held_and_ends_it() {
             (live.hear(), live.hear()),
             (TAG.into(), r#"{"type":"content_delta","text":"a "}"#.into())
         );
-        assert!(
-            needs::kill()
-                .args([signal, &live.child.id().to_string()])
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(testkit::kill(live.child.id(), signal));
         assert_eq!(live.hear(), r#"{"type":"content_delta","text":"<tool_"}"#);
         assert_eq!(live.child.wait().unwrap().code(), Some(status), "{signal}");
     }

@@ -2,9 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "../../../tests/pipeline/needs.rs"]
-mod needs;
-
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 
@@ -523,13 +520,7 @@ fn an_interrupt_ends_it_although_its_upstream_goes_on() {
     let mut stdout = child.stdout.take().unwrap();
     let mut block = vec![0; 1 << 16];
     assert!(stdout.read(&mut block).unwrap() > 0, "it is at work");
-    assert!(
-        needs::kill()
-            .args(["-INT", &child.id().to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(testkit::kill(child.id(), "-INT"));
     while stdout.read(&mut block).unwrap() > 0 {}
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let _ = endless.wait(); // it ends by SIGPIPE

@@ -3,18 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod provider;
+mod service;
 
-use provider::{Provider, Service, answer};
 use serde_json::Value;
+use service::{JSON, PATIENCE, SSE, Server, Service, answer, provider};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
 const HI: &str = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
-
-const SSE: &str = "content-type: text/event-stream\r\n";
 
 fn text(text: &str) -> Vec<u8> {
     let content = serde_json::to_string(text).unwrap();
@@ -34,13 +31,13 @@ fn content(body: &str) -> String {
 
 #[test]
 fn a_request_is_sent_again_until_something_of_an_answer_came() {
-    let provider = Provider::new(|number, _, stream| match number {
+    let provider = provider(|number, _, stream| match number {
         0 => answer(stream, "503 Busy", "retry-after: 0\r\n", b"{}", None),
         1 => answer(stream, "200 OK", SSE, b"data: [DO", Some(0)),
         _ => answer(stream, "200 OK", SSE, &text("at last"), None),
     });
     let service = Service::new(&["--base-url", &provider.url, "--retries", "2"]);
-    let (head, body) = service.ask("POST", "/v1/chat/completions", HI);
+    let (head, body) = service.reply("POST", "/v1/chat/completions", HI);
     assert!(head.starts_with("http/1.1 200"), "{head}");
     assert_eq!(
         (content(&body).as_str(), provider.asked().len()),
@@ -123,9 +120,9 @@ fn a_client_that_retries_is_not_retried_for_and_any_other_once_after_a_lost_conn
         ),
     ] {
         for ((what, fail), asked) in FAILURES.into_iter().zip(asked) {
-            let provider = Provider::new(move |_, _, stream| fail(stream));
+            let provider = provider(move |_, _, stream| fail(stream));
             let service = Service::new(&[&["--base-url", &provider.url], options].concat());
-            let (head, _) = service.ask_as(client, "POST", "/v1/chat/completions", HI);
+            let (head, _) = service.reply_as(client, "POST", "/v1/chat/completions", HI);
             assert!(
                 head.starts_with("http/1.1 4") || head.starts_with("http/1.1 5"),
                 "{client}: {what}: {head}"
@@ -143,7 +140,7 @@ fn a_client_that_retries_is_not_retried_for_and_any_other_once_after_a_lost_conn
 fn a_clients_model_is_one_segment_of_the_url_or_is_refused() {
     let body =
         br#"data: {"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}"#;
-    let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, body, None));
+    let provider = provider(|_, _, stream| answer(stream, "200 OK", SSE, body, None));
     let service = Service::new(&[
         "--base-url",
         &provider.url,
@@ -153,7 +150,7 @@ fn a_clients_model_is_one_segment_of_the_url_or_is_refused() {
         "0",
     ]);
     let ask = |model: &str| {
-        let (head, body) = service.ask(
+        let (head, body) = service.reply(
             "POST",
             "/v1/chat/completions",
             &HI.replacen("\"m\"", &format!("{model:?}"), 1),
@@ -189,22 +186,17 @@ fn nothing_is_sent_again_after_content() {
     let first = begun.windows(2).position(|two| two == b"\n\n").unwrap() + 2;
     let (has_read, wait) = channel::<()>();
     let wait = std::sync::Mutex::new(wait);
-    let provider = Provider::new(move |_, _, stream| {
+    let provider = provider(move |_, _, stream| {
         let is_open = answer(stream, "200 OK", SSE, &begun, Some(first));
-        let _ = wait.lock().unwrap().recv_timeout(provider::GUARD);
+        let _ = wait.lock().unwrap().recv_timeout(PATIENCE);
         is_open
     });
     let service = Service::new(&["--base-url", &provider.url]);
     let request = HI.replacen('{', "{\"stream\":true,", 1);
-    let mut client = service.send("POST", "/v1/chat/completions", &request);
-    let (mut body, mut byte) = (vec![], [0; 1]);
-    while !body.ends_with(b"begun, and more") {
-        client.read_exact(&mut byte).unwrap();
-        body.extend(byte);
-    }
+    let mut client = service.send("POST", "/v1/chat/completions", JSON, &request);
+    client.until("begun, and more");
     has_read.send(()).unwrap();
-    client.read_to_end(&mut body).unwrap();
-    let body = String::from_utf8(body).unwrap();
+    let body = client.rest().body;
     assert!(
         body.contains("\"error\"") && !body.contains("[DONE]"),
         "{body}"
@@ -214,7 +206,7 @@ fn nothing_is_sent_again_after_content() {
 
 #[test]
 fn the_status_of_the_provider_and_the_wait_that_it_asks_for_are_passed_on() {
-    let provider = Provider::new(|_, _, stream| {
+    let provider = provider(|_, _, stream| {
         answer(
             stream,
             "429 Slow",
@@ -229,7 +221,7 @@ fn the_status_of_the_provider_and_the_wait_that_it_asks_for_are_passed_on() {
         ("/v1/messages", HI),
         ("/v1/responses", r#"{"model":"m","input":"hi"}"#),
     ] {
-        let (head, body) = service.ask("POST", path, request);
+        let (head, body) = service.reply("POST", path, request);
         assert!(
             head.starts_with("http/1.1 429") && head.contains("retry-after: 3600"),
             "{path} {head}"
@@ -241,7 +233,7 @@ fn the_status_of_the_provider_and_the_wait_that_it_asks_for_are_passed_on() {
 
 #[test]
 fn requests_one_after_the_other_share_a_connection() {
-    let provider = Provider::new(|_, _, stream| {
+    let provider = provider(|_, _, stream| {
         // The end of the body follows the provider's end mark in a packet of its own.
         let bytes = text("hi");
         let head = format!(
@@ -259,11 +251,11 @@ fn requests_one_after_the_other_share_a_connection() {
     const REQUESTS: usize = 20;
     for _ in 0..REQUESTS {
         assert_eq!(
-            content(&service.ask("POST", "/v1/chat/completions", HI).1),
+            content(&service.reply("POST", "/v1/chat/completions", HI).1),
             "hi"
         );
     }
-    let connections = provider.connections.load(Ordering::SeqCst);
+    let connections = provider.connections();
     // The next request may come before the end of the body has.
     assert!(connections < REQUESTS / 2, "{connections} connections");
 }
@@ -272,7 +264,7 @@ fn requests_one_after_the_other_share_a_connection() {
 fn a_client_that_leaves_before_the_first_byte_closes_the_providers_connection() {
     let (send, closed) = channel();
     let send = std::sync::Mutex::new(send);
-    let provider = Provider::new(move |_, _, stream| {
+    let provider = provider(move |_, _, stream| {
         let read = stream.read(&mut [0; 1]);
         send.lock()
             .unwrap()
@@ -281,33 +273,32 @@ fn a_client_that_leaves_before_the_first_byte_closes_the_providers_connection() 
         false
     });
     let service = Service::new(&["--base-url", &provider.url]);
-    let client = service.send("POST", "/v1/chat/completions", HI);
-    provider.requests.recv_timeout(provider::GUARD).unwrap();
+    let client = service.send("POST", "/v1/chat/completions", JSON, HI);
+    provider.requests.recv_timeout(PATIENCE).unwrap();
     drop(client);
-    assert!(closed.recv_timeout(provider::GUARD).unwrap());
+    assert!(closed.recv_timeout(PATIENCE).unwrap());
 }
 
 #[test]
 fn the_clients_model_is_asked_unless_another_is_named() {
     for (options, model) in [(&[][..], "m"), (&["--model", "mine"], "mine")] {
-        let provider =
-            Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &text("hi"), None));
+        let provider = provider(|_, _, stream| answer(stream, "200 OK", SSE, &text("hi"), None));
         let service = Service::new(&[&["--base-url", &provider.url], options].concat());
-        service.ask("POST", "/v1/chat/completions", HI);
+        service.reply("POST", "/v1/chat/completions", HI);
         assert_eq!(provider.asked()[0].body["model"], model);
     }
 }
 
 #[test]
 fn a_server_of_openais_api_gets_texts_as_results_and_the_most_tokens_by_the_older_name() {
-    let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &text("hi"), None));
+    let provider = provider(|_, _, stream| answer(stream, "200 OK", SSE, &text("hi"), None));
     let service = Service::new(&["--base-url", &provider.url]);
     let body = r#"{"model":"m","max_tokens":9,"messages":[
         {"role":"user","content":"Look."},
         {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"read","input":{}}]},
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[
             {"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]}]}"#;
-    service.ask("POST", "/v1/messages", body);
+    service.reply("POST", "/v1/messages", body);
     let asked = &provider.asked()[0].body;
     assert_eq!(
         (&asked["max_tokens"], asked.get("max_completion_tokens")),
@@ -327,7 +318,7 @@ fn a_server_of_openais_api_gets_texts_as_results_and_the_most_tokens_by_the_olde
 
 #[test]
 fn the_models_are_those_of_the_provider() {
-    let provider = Provider::new(|_, request, stream| {
+    let provider = provider(|_, request, stream| {
         assert_eq!(request.line, "GET /v1/models HTTP/1.1");
         answer(
             stream,
@@ -338,7 +329,7 @@ fn the_models_are_those_of_the_provider() {
         )
     });
     let service = Service::new(&["--base-url", &provider.url]);
-    let (_, body) = service.ask("GET", "/v1/models", "");
+    let (_, body) = service.reply("GET", "/v1/models", "");
     assert!(
         body.contains("\"one\"") && body.contains("\"two\""),
         "{body}"
@@ -352,8 +343,7 @@ fn a_parameter_that_the_provider_lacks_is_left_out_and_named() {
         "/../../fixtures/streams/anthropic/llamacpp-text.sse"
     );
     let answered = std::fs::read(path).unwrap();
-    let provider =
-        Provider::new(move |_, _, stream| answer(stream, "200 OK", SSE, &answered, None));
+    let provider = provider(move |_, _, stream| answer(stream, "200 OK", SSE, &answered, None));
     let options = [
         "--api",
         "anthropic",
@@ -368,7 +358,7 @@ fn a_parameter_that_the_provider_lacks_is_left_out_and_named() {
         "{\"logit_bias\":{\"5\":1},\"temperature\":0.25,\"top_p\":1,",
         1,
     );
-    let (_, events) = service.ask("POST", "/v1/events", &request);
+    let (_, events) = service.reply("POST", "/v1/events", &request);
     assert!(
         events.contains("parameter_left_out") && events.contains("logit_bias"),
         "{events}"
@@ -389,9 +379,9 @@ const CALL: &str = r#"<tool name="get_weather">{"city":"Paris"}</tool>"#;
 
 #[test]
 fn tools_go_into_the_prompt_and_calls_come_back_as_calls() {
-    let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &text(CALL), None));
+    let provider = provider(|_, _, stream| answer(stream, "200 OK", SSE, &text(CALL), None));
     let service = Service::new(&["--base-url", &provider.url, "--tools-mode", "tag"]);
-    let (_, body) = service.ask("POST", "/v1/chat/completions", WITH_TOOL);
+    let (_, body) = service.reply("POST", "/v1/chat/completions", WITH_TOOL);
     let asked = &provider.asked()[0].body;
     assert!(asked.get("tools").is_none(), "{asked}");
     assert!(
@@ -411,7 +401,7 @@ fn tools_go_into_the_prompt_and_calls_come_back_as_calls() {
 
 #[test]
 fn auto_remembers_that_a_model_refuses_tools() {
-    let provider = Provider::new(|_, request, stream| {
+    let provider = provider(|_, request, stream| {
         if request.line.starts_with("GET") {
             return answer(stream, "404 Not Found", "", b"{}", None);
         }
@@ -430,7 +420,7 @@ fn auto_remembers_that_a_model_refuses_tools() {
         "none",
     ]);
     for native in [1, 0, 0] {
-        let (_, body) = service.ask("POST", "/v1/chat/completions", WITH_TOOL);
+        let (_, body) = service.reply("POST", "/v1/chat/completions", WITH_TOOL);
         assert!(body.contains("get_weather"), "{body}");
         let asked = provider.asked();
         assert_eq!(
@@ -456,11 +446,11 @@ fn recorded_answers_take_the_place_of_a_provider_in_their_order_again_and_again(
     );
     let service = Service::new(&["--replay", &first, "--replay", &second]);
     let answers: Vec<String> = (0..4)
-        .map(|_| content(&service.ask("POST", "/v1/chat/completions", HI).1))
+        .map(|_| content(&service.reply("POST", "/v1/chat/completions", HI).1))
         .collect();
     assert_eq!((&answers[0], &answers[1]), (&answers[2], &answers[3]));
     assert_ne!(answers[0], answers[1]);
-    let (_, models) = service.ask("GET", "/v1/models", "");
+    let (_, models) = service.reply("GET", "/v1/models", "");
     assert!(models.contains("\"replay\""), "{models}");
 }
 
@@ -471,7 +461,7 @@ fn a_recorded_tape_answers_the_same_request() {
     let path = tape.to_str().unwrap();
     {
         let provider =
-            Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &text("recorded"), None));
+            provider(|_, _, stream| answer(stream, "200 OK", SSE, &text("recorded"), None));
         let service = Service::new(&[
             "--base-url",
             &provider.url,
@@ -481,16 +471,16 @@ fn a_recorded_tape_answers_the_same_request() {
             "record",
         ]);
         assert_eq!(
-            content(&service.ask("POST", "/v1/chat/completions", HI).1),
+            content(&service.reply("POST", "/v1/chat/completions", HI).1),
             "recorded"
         );
     }
     let service = Service::new(&["--tape", path]);
     assert_eq!(
-        content(&service.ask("POST", "/v1/chat/completions", HI).1),
+        content(&service.reply("POST", "/v1/chat/completions", HI).1),
         "recorded"
     );
-    let (head, body) = service.ask("POST", "/v1/chat/completions", &HI.replace("hi", "other"));
+    let (head, body) = service.reply("POST", "/v1/chat/completions", &HI.replace("hi", "other"));
     std::fs::remove_file(&tape).unwrap();
     assert!(
         head.starts_with("http/1.1 4") || head.starts_with("http/1.1 5"),
@@ -502,8 +492,8 @@ fn a_recorded_tape_answers_the_same_request() {
 /// request.
 type Known = &'static [(&'static str, &'static str, &'static str)];
 
-fn known_server(known: Known, text_of_answer: &'static str) -> Provider {
-    Provider::of(true, move |_, request, stream| {
+fn known_server(known: Known, text_of_answer: &'static str) -> Server {
+    Server::answering(move |_, request, stream| {
         match known
             .iter()
             .find(|(line, ..)| request.line.starts_with(&format!("{line} HTTP")))
@@ -553,7 +543,7 @@ fn a_family_is_known_by_the_template_of_the_server_where_the_models_name_has_non
         let service = Service::new(&["--base-url", &provider.url]);
         for again in [false, true] {
             let request = WITH_TOOL.replacen("\"m\"", &format!("{model:?}"), 1);
-            let (_, body) = service.ask("POST", "/v1/chat/completions", &request);
+            let (_, body) = service.reply("POST", "/v1/chat/completions", &request);
             assert_eq!(
                 body.contains("\"tool_calls\""),
                 is_call,
@@ -567,7 +557,7 @@ fn a_family_is_known_by_the_template_of_the_server_where_the_models_name_has_non
             );
         }
         // Without tools no text is a call.
-        service.ask(
+        service.reply(
             "POST",
             "/v1/chat/completions",
             &HI.replacen("\"m\"", "\"other\"", 1),
@@ -579,16 +569,14 @@ fn a_family_is_known_by_the_template_of_the_server_where_the_models_name_has_non
 #[test]
 fn a_server_is_asked_again_after_its_connection_was_lost_and_its_silence_delays_no_more_than_one_answer()
  {
-    let provider = Provider::of(true, |number, request, stream| {
-        match (&*request.line, number) {
-            ("GET /props HTTP/1.1", _) => answer(stream, "200 OK", "", LLAMA.as_bytes(), None),
-            (_, 2) => false,
-            _ => answer(stream, "200 OK", SSE, &text("hi"), None),
-        }
+    let provider = Server::answering(|number, request, stream| match (&*request.line, number) {
+        ("GET /props HTTP/1.1", _) => answer(stream, "200 OK", "", LLAMA.as_bytes(), None),
+        (_, 2) => false,
+        _ => answer(stream, "200 OK", SSE, &text("hi"), None),
     });
     let service = Service::new(&["--base-url", &provider.url, "--retries", "0"]);
     let asks = |what: &str| {
-        let (head, _) = service.ask("POST", "/v1/chat/completions", WITH_TOOL);
+        let (head, _) = service.reply("POST", "/v1/chat/completions", WITH_TOOL);
         let questions = provider
             .asked()
             .iter()
@@ -602,7 +590,7 @@ fn a_server_is_asked_again_after_its_connection_was_lost_and_its_silence_delays_
     );
 
     // It takes the question, and never answers.
-    let provider = Provider::of(true, |_, request, stream| {
+    let provider = Server::answering(|_, request, stream| {
         if request.line.starts_with("GET") {
             let _ = stream.read(&mut [0; 1]);
             return false;
@@ -611,7 +599,7 @@ fn a_server_is_asked_again_after_its_connection_was_lost_and_its_silence_delays_
     });
     let service = Service::new(&["--base-url", &provider.url]);
     for asked in [2, 1] {
-        let (_, body) = service.ask("POST", "/v1/chat/completions", WITH_TOOL);
+        let (_, body) = service.reply("POST", "/v1/chat/completions", WITH_TOOL);
         assert_eq!(
             (content(&body).as_str(), provider.asked().len()),
             ("hi", asked)
@@ -624,7 +612,7 @@ fn tokens_are_counted_by_who_can_and_estimated_otherwise() {
     let request = r#"{"model":"m","system":"Be brief.","messages":[{"role":"user","content":"Rome?"}],
         "tools":[{"name":"f","description":"F","input_schema":{"type":"object"}}]}"#;
     let count = |service: &Service| {
-        let (head, body) = service.ask_as(
+        let (head, body) = service.reply_as(
             "anthropic-beta: b",
             "POST",
             "/v1/messages/count_tokens",
@@ -725,11 +713,10 @@ const DETAILED: &str = concat!(
 #[test]
 fn a_client_gets_what_the_providers_answer_has_beside_text_where_its_api_has_a_place() {
     let limits = "content-type: text/event-stream\r\nx-ratelimit-remaining-requests: 41\r\nset-cookie: a=b\r\n";
-    let provider = Provider::new(move |_, _, stream| {
-        answer(stream, "200 OK", limits, DETAILED.as_bytes(), None)
-    });
+    let provider =
+        provider(move |_, _, stream| answer(stream, "200 OK", limits, DETAILED.as_bytes(), None));
     let service = Service::new(&["--base-url", &provider.url]);
-    let (head, body) = service.ask("POST", "/v1/chat/completions", HI);
+    let (head, body) = service.reply("POST", "/v1/chat/completions", HI);
     assert!(
         head.contains("x-ratelimit-remaining-requests: 41") && !head.contains("set-cookie"),
         "{head}"
@@ -763,7 +750,7 @@ fn a_client_gets_what_the_providers_answer_has_beside_text_where_its_api_has_a_p
         r#"{"stream":true,"stream_options":{"include_usage":true},"#,
         1,
     );
-    let (_, body) = service.ask("POST", "/v1/chat/completions", &stream);
+    let (_, body) = service.reply("POST", "/v1/chat/completions", &stream);
     let chunks = body
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
@@ -805,7 +792,7 @@ fn a_client_gets_what_the_providers_answer_has_beside_text_where_its_api_has_a_p
         .unwrap();
     assert_eq!(end["choices"][0]["stop_reason"], "END");
 
-    let (_, body) = service.ask("POST", "/v1/responses", r#"{"model":"m","input":"hi"}"#);
+    let (_, body) = service.reply("POST", "/v1/responses", r#"{"model":"m","input":"hi"}"#);
     let body: Value = serde_json::from_str(&body).unwrap();
     let part = &body["output"][0]["content"][0];
     assert_eq!(
@@ -827,7 +814,7 @@ fn a_client_gets_what_the_providers_answer_has_beside_text_where_its_api_has_a_p
     );
 
     let messages = HI.replacen('{', r#"{"max_tokens":9,"#, 1);
-    let (_, body) = service.ask("POST", "/v1/messages", &messages);
+    let (_, body) = service.reply("POST", "/v1/messages", &messages);
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(
         (&body["stop_reason"], &body["stop_sequence"]),
@@ -844,10 +831,10 @@ fn a_failure_before_the_first_content_stays_a_status_whatever_else_has_come() {
         "\n\n"
     );
     let provider =
-        Provider::new(move |_, _, stream| answer(stream, "200 OK", SSE, body.as_bytes(), None));
+        provider(move |_, _, stream| answer(stream, "200 OK", SSE, body.as_bytes(), None));
     let service = Service::new(&["--base-url", &provider.url, "--retries", "0"]);
     let stream = HI.replacen('{', r#"{"stream":true,"#, 1);
-    let (head, _) = service.ask("POST", "/v1/chat/completions", &stream);
+    let (head, _) = service.reply("POST", "/v1/chat/completions", &stream);
     assert!(!head.starts_with("http/1.1 200"), "{head}");
 }
 
@@ -861,15 +848,14 @@ data: [DONE]
 "#;
     for (body, is_provider_own) in [(written, false), (native.to_vec(), true)] {
         // Each answer has the same id, and so have the calls that the provider counts.
-        let provider =
-            Provider::new(move |_, _, stream| answer(stream, "200 OK", SSE, &body, None));
+        let provider = provider(move |_, _, stream| answer(stream, "200 OK", SSE, &body, None));
         let service = Service::new(&["--base-url", &provider.url]);
         let mut messages = vec![serde_json::json!({"role": "user", "content": "hi"})];
         let mut ids = std::collections::HashSet::new();
         for turn in 0..4 {
             let request = serde_json::json!({"model": "m", "messages": messages,
                 "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]});
-            let (_, body) = service.ask("POST", "/v1/chat/completions", &request.to_string());
+            let (_, body) = service.reply("POST", "/v1/chat/completions", &request.to_string());
             let body: Value = serde_json::from_str(&body).unwrap();
             let message = body["choices"][0]["message"].clone();
             let id = message["tool_calls"][0]["id"]

@@ -4,15 +4,14 @@
 mod service;
 
 use rustix::process::Signal;
-use service::{PATIENCE, Service, request};
+use service::{JSON, Service, request};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use testkit::{runs, wait_until as until};
 
 const CHAT: &str = "/v1/chat/completions";
 const WHOLE: &str = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#;
 const STREAM: &str =
     r#"{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
-const JSON: &str = "content-type: application/json\r\n";
 const TOOLS: &str =
     r#""tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]"#;
 
@@ -34,17 +33,10 @@ fn serve(options: &[&str], script: &str) -> Service {
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("command-{name}-{}", std::process::id()));
+    // What a process of the same number left would look like what this one does.
+    let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
     folder
-}
-
-/// Waits until `is_so`.
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "{what}");
-        std::thread::yield_now();
-    }
 }
 
 /// The lines that a command has written to a file.
@@ -54,13 +46,6 @@ fn lines(file: &Path) -> Vec<String> {
         .lines()
         .map(str::to_owned)
         .collect()
-}
-
-/// Whether the process is there and has not ended.
-fn is_running(id: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 #[test]
@@ -330,9 +315,7 @@ fn a_client_that_leaves_before_the_first_byte_ends_all_its_processes() {
     let client = service.send("POST", CHAT, JSON, STREAM);
     until("the processes start", || lines(&file).len() == 3);
     drop(client);
-    until("all have ended", || {
-        !lines(&file).iter().any(|id| is_running(id))
-    });
+    until("all have ended", || !lines(&file).iter().any(|id| runs(id)));
 }
 
 #[test]
@@ -349,9 +332,7 @@ fn a_client_that_leaves_behind_further_bytes_is_noticed() {
         client.write(&vec![b'x'; count]);
         until("the processes start", || lines(&file).len() == 3);
         drop(client);
-        until("all have ended", || {
-            !lines(&file).iter().any(|id| is_running(id))
-        });
+        until("all have ended", || !lines(&file).iter().any(|id| runs(id)));
     }
 }
 
@@ -413,11 +394,10 @@ fn nothing_is_left_when_the_service_ends_or_is_killed() {
         let service = serve(&["--grace", "100ms"], &stubborn(&file));
         let _client = service.send("POST", CHAT, JSON, STREAM);
         until("the processes start", || lines(&file).len() == 3);
+        assert!(lines(&file).iter().all(|id| runs(id)), "three run before");
         service.signal(signal);
         service.ended();
-        until("all have ended", || {
-            !lines(&file).iter().any(|id| is_running(id))
-        });
+        until("all have ended", || !lines(&file).iter().any(|id| runs(id)));
     }
 }
 
@@ -548,9 +528,7 @@ fn many_requests_one_after_the_other_leave_nothing() {
         assert_eq!(service.post(CHAT, WHOLE).status, 200);
     }
     assert_eq!(lines(&file).len(), 20);
-    until("all have ended", || {
-        !lines(&file).iter().any(|id| is_running(id))
-    });
+    until("all have ended", || !lines(&file).iter().any(|id| runs(id)));
     service.signal(Signal::TERM);
     assert_eq!(service.ended().0.code(), Some(143));
 }

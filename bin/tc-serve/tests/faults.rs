@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod provider;
+mod service;
 
 use accumulate::Accumulate;
 use api::{AnswerOptions, Api, Encoder, End, Form, Front, Stream, StreamOptions};
 use event::payload::Payload;
 use event::{Chain, Event, Machine, Sink};
-use provider::{Provider, Service, answer};
 use serde_json::Value;
+use service::{Service, answer, provider};
 use std::rc::Rc;
 
 /// Streams with a call, and the text in them after which the provider has ended the answer.
@@ -216,7 +216,7 @@ fn a_reset_over_a_socket_is_an_error_on_every_front() {
         let body = body(file);
         let complete = complete(&body, mark);
         let sent = body.clone();
-        let provider = Provider::new(move |number, _, stream| {
+        let provider = provider(move |number, _, stream| {
             let at = number / (2 * Front::ALL.len()) * STEP;
             answer(
                 stream,
@@ -245,7 +245,7 @@ fn a_reset_over_a_socket_is_an_error_on_every_front() {
                             "messages"
                         }
                     );
-                    let (head, text) = service.ask("POST", front.path(), &request);
+                    let (head, text) = service.reply("POST", front.path(), &request);
                     let what =
                         format!("{file} {front:?} stream {streams} at byte {at}: {head}\n{text}");
                     assert!(!ends_well(front, &text), "{what}");

@@ -1,11 +1,9 @@
 //! The endpoints: their answers, their errors, and when a status is due.
 
 mod service;
-mod upstream;
 
-use service::{Response, Service};
+use service::{PATIENCE, Response, Service, Upstream, chunk, streamed};
 use std::time::Duration;
-use upstream::{Upstream, answer, chunk};
 
 const CHAT: &str = "/v1/chat/completions";
 const STREAM: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
@@ -21,7 +19,7 @@ const JSON: &str = "content-type: application/json\r\n";
 
 #[test]
 fn every_front_streams_and_answers_at_once() {
-    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    let service = Service::of(&Upstream::always(streamed("warm")), &[]);
     for (path, stream, end) in [
         (CHAT, STREAM, "data: [DONE]\n\n"),
         ("/v1/responses", RESPONSES, "data: [DONE]\n\n"),
@@ -74,9 +72,8 @@ fn each_piece_is_sent_while_the_model_writes() {
     );
     let mut call = upstream.next();
     assert!(
-        call.head
-            .contains("authorization: Bearer sk-upstream-secret")
-            && call.body.contains(r#""stream":true"#)
+        call.request.header("authorization") == Some("Bearer sk-upstream-secret")
+            && call.request.text.contains(r#""stream":true"#)
     );
     call.begin();
     for word in ["Free", " beds", " and", "."] {
@@ -91,7 +88,7 @@ fn each_piece_is_sent_while_the_model_writes() {
 #[test]
 fn no_text_is_a_call_where_the_client_wants_none() {
     let text = r#"<tool_call>{"name":"reserve","arguments":{}}</tool_call>"#;
-    let service = Service::of(&Upstream::new().always(answer(text)), &[]);
+    let service = Service::of(&Upstream::always(streamed(text)), &[]);
     for (choice, is_call) in [("auto", true), ("none", false)] {
         let options = format!(r#"{{{TOOLS},"tool_choice":"{choice}","#);
         let response = service.post(CHAT, &WHOLE.replacen('{', &options, 1));
@@ -287,13 +284,12 @@ fn a_client_that_leaves_closes_the_upstream() {
 
 #[test]
 fn models_have_the_shape_that_the_client_speaks() {
-    let upstream = Upstream::new();
     let list = r#"{"object":"list","data":[{"id":"org/one","created":1700000000,"owned_by":"org"},{"id":"two","created":"x"}]}"#;
     let head = format!(
         "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{list}",
         list.len()
     );
-    let service = Service::of(&upstream.always(head.into_bytes()), &[]);
+    let service = Service::of(&Upstream::always(head.into_bytes()), &[]);
     let value = |response: Response| {
         serde_json::from_str::<serde_json::Value>(&response.body).expect("JSON")
     };
@@ -338,7 +334,7 @@ fn models_have_the_shape_that_the_client_speaks() {
 
 #[test]
 fn events_are_lines_or_server_sent_events_with_the_number_of_their_line() {
-    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    let service = Service::of(&Upstream::always(streamed("warm")), &[]);
     let lines = service.post("/v1/events", WHOLE);
     assert_eq!(
         lines.header("content-type"),
@@ -488,7 +484,7 @@ fn beyond_the_places_requests_wait_and_beyond_the_queue_they_are_refused() {
     let waiting = &mut others[1 - refused];
     waiting
         .stream
-        .set_read_timeout(Some(service::PATIENCE))
+        .set_read_timeout(Some(PATIENCE))
         .expect("a time-out");
     assert!(waiting.rest().body.contains("the second"));
 }
@@ -600,7 +596,7 @@ fn the_log_names_the_parameters_that_the_provider_lacks() {
 #[test]
 fn what_is_dropped_of_an_answer_is_a_warning_and_a_note_of_the_log() {
     let text = "a<|im_end|>b<|im_end|><|endoftext|>";
-    let upstream = Upstream::new().always(answer(text));
+    let upstream = Upstream::always(streamed(text));
     let mut service = Service::of(&upstream, &["--log"]);
     for body in [STREAM, WHOLE] {
         let response = service.post(CHAT, body);
@@ -775,7 +771,7 @@ fn a_provider_that_is_not_there_is_an_error_of_the_models_and_of_the_health() {
             (503, "upstream_failed"),
         ),
     ] {
-        let service = Service::of(&Upstream::new().always(one(status, body)), &[]);
+        let service = Service::of(&Upstream::always(one(status, body)), &[]);
         assert_eq!(
             service.ask("GET", "/v1/models", "", "").status,
             models,

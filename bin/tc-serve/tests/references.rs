@@ -3,14 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod provider;
+mod service;
 
-use provider::{Provider, Service, answer};
 use serde_json::{Value, json};
+use service::{SSE, Service, answer};
 
 const IDS: [&str; 4] = ["rs_up", "msg_up", "rs_bare", "fc_up"];
-
-const SSE: &str = "content-type: text/event-stream\r\n";
 
 /// A stream of OpenAI Responses: reasoning, a text, reasoning that only its id can name, and a
 /// call.
@@ -92,7 +90,7 @@ fn parsed(body: &str) -> Value {
 
 #[test]
 fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
-    let provider = Provider::new(|number, _, stream| {
+    let provider = service::provider(|number, _, stream| {
         answer(
             stream,
             "200 OK",
@@ -110,7 +108,7 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
             .map(|item| item["id"].as_str().unwrap().to_owned())
             .collect()
     };
-    let (_, whole) = service.ask("POST", "/v1/responses", r#"{"model":"m","input":"hi"}"#);
+    let (_, whole) = service.reply("POST", "/v1/responses", r#"{"model":"m","input":"hi"}"#);
     let whole = parsed(&whole);
     assert_eq!(whole["id"], "resp_up0");
     assert_eq!(ids(&whole["output"]), IDS);
@@ -124,7 +122,7 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
 
     let second = r#"{"model":"m","stream":true,"previous_response_id":"resp_up0","input":[
         {"type":"item_reference","id":"rs_up"},{"type":"function_call_output","call_id":"call_up","output":"2"}]}"#;
-    let (head, stream) = service.ask("POST", "/v1/responses", second);
+    let (head, stream) = service.reply("POST", "/v1/responses", second);
     assert!(head.starts_with("http/1.1 200"), "{head}");
     let events = events(&stream);
     for event in &events {
@@ -150,7 +148,7 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
     assert_eq!(asked[0].body.get("store"), None);
     assert_eq!(asked[1].body["previous_response_id"], "resp_up0");
     assert_eq!(asked[1].body["input"], parsed(second)["input"]);
-    let (_, alone) = service.ask(
+    let (_, alone) = service.reply(
         "POST",
         "/v1/responses",
         r#"{"model":"m","previous_response_id":"resp_up1"}"#,
@@ -161,7 +159,7 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
 
 #[test]
 fn ids_of_chat_completions_and_messages_stay_too_and_those_of_another_api_do_not() {
-    let provider = Provider::new(|_, request, stream| {
+    let provider = service::provider(|_, request, stream| {
         let body = if request.line.contains("/messages") {
             messages("msg_up")
         } else {
@@ -176,10 +174,10 @@ fn ids_of_chat_completions_and_messages_stay_too_and_those_of_another_api_do_not
             ("/v1/chat/completions", "openai-chat", "chatcmpl-up"),
             ("/v1/messages", "anthropic", "msg_up"),
         ] {
-            let (head, whole) = service.ask("POST", path, request);
+            let (head, whole) = service.reply("POST", path, request);
             let id = parsed(&whole)["id"].as_str().unwrap().to_owned();
             let (_, stream) =
-                service.ask("POST", path, &request.replacen('{', "{\"stream\":true,", 1));
+                service.reply("POST", path, &request.replacen('{', "{\"stream\":true,", 1));
             let first = &events(&stream)[0];
             let streamed = first
                 .pointer("/message/id")
@@ -208,7 +206,7 @@ fn an_error_of_the_clients_own_api_comes_back_as_it_is() {
     let error = json!({"error": {"message": "Previous response with id 'resp_1' not found.", "type": "invalid_request_error",
         "param": "previous_response_id", "code": "previous_response_not_found"}});
     let sent = error.to_string();
-    let provider = Provider::new(move |_, _, stream| {
+    let provider = service::provider(move |_, _, stream| {
         answer(
             stream,
             "400 Bad Request",
@@ -220,14 +218,14 @@ fn an_error_of_the_clients_own_api_comes_back_as_it_is() {
     let service = Service::new(&["--api", "responses", "--base-url", &provider.url]);
     for streams in [true, false] {
         let body = json!({"model": "m", "stream": streams, "previous_response_id": "resp_1", "input": "x"}).to_string();
-        let (head, body) = service.ask("POST", "/v1/responses", &body);
+        let (head, body) = service.reply("POST", "/v1/responses", &body);
         assert!(head.starts_with("http/1.1 400"), "{head}");
         assert_eq!(parsed(&body), error);
     }
     let lost = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "Gone.",
         "details": {"error_code": "thread_already_continued"}}});
     let sent = lost.to_string();
-    let provider = Provider::new(move |_, _, stream| {
+    let provider = service::provider(move |_, _, stream| {
         answer(
             stream,
             "400 Bad Request",
@@ -238,12 +236,13 @@ fn an_error_of_the_clients_own_api_comes_back_as_it_is() {
     });
     let service = Service::new(&["--api", "anthropic", "--base-url", &provider.url]);
     let body = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
-    assert_eq!(parsed(&service.ask("POST", "/v1/messages", body).1), lost);
+    assert_eq!(parsed(&service.reply("POST", "/v1/messages", body).1), lost);
 }
 
 #[test]
 fn what_nobody_here_can_know_is_an_error_and_nobody_is_asked() {
-    let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &chat("c"), None));
+    let provider =
+        service::provider(|_, _, stream| answer(stream, "200 OK", SSE, &chat("c"), None));
     let result = r#"{"role":"tool","tool_call_id":"a","content":"1"}"#;
     let block =
         r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]}"#;
@@ -301,7 +300,7 @@ fn what_nobody_here_can_know_is_an_error_and_nobody_is_asked() {
                 "-",
             ),
         ] {
-            let (head, answer) = service.ask("POST", path, &body);
+            let (head, answer) = service.reply("POST", path, &body);
             assert!(
                 head.starts_with("http/1.1 400"),
                 "{path} {body}: {head} {answer}"

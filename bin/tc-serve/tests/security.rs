@@ -2,12 +2,10 @@
 //! send too slowly or too much.
 
 mod service;
-mod upstream;
 
 use rustix::process::Signal;
-use service::{Client, Service, request};
+use service::{Client, Service, Upstream, chunk, request, streamed};
 use std::io::Write;
-use upstream::{Upstream, answer};
 
 const CHAT: &str = "/v1/chat/completions";
 const STREAM: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
@@ -118,15 +116,11 @@ fn sighup_reads_the_files_of_keys_again() {
     let provider_key = |service: &Service, key: &str| {
         let mut client = send(service, key);
         let mut call = upstream.next();
-        call.send(&answer("hi"));
+        call.send(&streamed("hi"));
         drop(call.stream);
         assert_eq!(client.rest().status, 200);
-        let key = call
-            .head
-            .lines()
-            .find_map(|line| line.strip_prefix("authorization: Bearer "))
-            .map(str::to_owned);
-        key.expect("a key")
+        let key = call.request.header("authorization").expect("a key");
+        key.strip_prefix("Bearer ").expect("a key").to_owned()
     };
     assert_eq!(
         provider_key(&service, "the-old-key-of-clients"),
@@ -163,10 +157,7 @@ fn a_key_is_asked_for_and_is_nowhere_in_an_answer() {
     )
     .expect("a file");
     let path = file.to_str().expect("a path");
-    let service = Service::of(
-        &Upstream::new().always(answer("warm")),
-        &["--key-file", path],
-    );
+    let service = Service::of(&Upstream::always(streamed("warm")), &["--key-file", path]);
     for (header, status) in [
         ("", 401),
         ("authorization: Bearer wrong-key-of-nobody\r\n", 401),
@@ -299,7 +290,7 @@ fn only_one_thing_answers() {
 
 #[test]
 fn a_body_of_too_many_values_is_refused_and_a_long_one_is_read() {
-    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    let service = Service::of(&Upstream::always(streamed("warm")), &[]);
     let many = format!(r#"{{"messages":[{}]}}"#, vec!["{}"; 130_000].join(","));
     assert_eq!(service.post(CHAT, &many).status, 413);
     let long = format!(
@@ -317,8 +308,8 @@ fn a_body_of_too_many_values_is_refused_and_a_long_one_is_read() {
 fn endless(first: &str, piece: &str, megabytes: usize) -> Vec<u8> {
     let mut answer =
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_vec();
-    answer.extend(upstream::chunk(first, "null").into_bytes());
-    let piece = upstream::chunk(piece, "null");
+    answer.extend(chunk(first, "null").into_bytes());
+    let piece = chunk(piece, "null");
     answer.extend(piece.repeat((megabytes << 20) / piece.len()).into_bytes());
     answer
 }
@@ -382,7 +373,7 @@ fn an_answer_without_end_takes_no_memory_without_end() {
         ),
     ] {
         let service = Service::of(
-            &Upstream::new().always(answer.clone()),
+            &Upstream::always(answer.clone()),
             &["--retries", "0", "--max-answer", "1M"],
         );
         let response = service.post(path, &body);
@@ -401,7 +392,7 @@ fn an_answer_without_end_takes_no_memory_without_end() {
     }
     // A stream of which nothing is kept has no limit.
     let service = Service::of(
-        &Upstream::new().always(text),
+        &Upstream::always(text),
         &["--retries", "0", "--max-answer", "1M"],
     );
     let response = service.post(CHAT, STREAM);
@@ -412,7 +403,7 @@ fn an_answer_without_end_takes_no_memory_without_end() {
     );
     // One event without end.
     let service = Service::of(
-        &Upstream::new().always(one_event),
+        &Upstream::always(one_event),
         &["--retries", "0", "--max-answer", "1M"],
     );
     let response = service.post(CHAT, &chat(false));
@@ -472,7 +463,7 @@ fn answers_share_a_budget_of_bytes() {
     let words = "many words ".repeat(1000);
     let text = endless("{}", &format!(r#"{{"content":"{words}"}}"#), 8);
     let service = Service::of(
-        &Upstream::new().always(text),
+        &Upstream::always(text),
         &["--retries", "0", "--max-memory", "1M"],
     );
     let response = service.post(CHAT, &STREAM.replace("true", "false"));
@@ -502,12 +493,12 @@ fn peak(service: &Service) -> usize {
 #[test]
 fn a_body_takes_few_times_its_size_however_it_comes() {
     let body = STREAM.replace("hi", &"x".repeat(16 << 20));
-    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    let service = Service::of(&Upstream::always(streamed("warm")), &[]);
     let before = peak(&service);
     assert_eq!(service.post(CHAT, &body).status, 200);
     let times = (peak(&service) - before) / body.len();
     assert!(times < 6, "{times} times");
-    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    let service = Service::of(&Upstream::always(streamed("warm")), &[]);
     let before = peak(&service);
     let body = &body[body.len() - (1 << 20)..];
     let body = format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"{body}");
@@ -585,7 +576,7 @@ fn a_reader_that_takes_nothing_is_closed_and_slows_nobody() {
     let text = "many words ".repeat(10_000);
     // The buffers of the system fill, then the upstream has to wait, then the client is closed, and
     // with it this connection.
-    let piece = upstream::chunk(&format!(r#"{{"content":"{text}"}}"#), "null");
+    let piece = chunk(&format!(r#"{{"content":"{text}"}}"#), "null");
     let mut sent = 0_usize;
     while call.stream.write_all(piece.as_bytes()).is_ok() {
         sent += piece.len();

@@ -3,14 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod provider;
+mod service;
 
-use provider::{Provider, Service, answer};
 use serde_json::{Value, json};
+use service::{JSON, Service, answer, provider};
 
 const PATHS: [&str; 3] = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
-const JSON: &str = "content-type: application/json\r\n";
-
 /// The status and the error that `path` has for a short request.
 fn error(service: &Service, path: &str) -> (String, Value) {
     let member = if path.ends_with("responses") {
@@ -20,7 +18,7 @@ fn error(service: &Service, path: &str) -> (String, Value) {
     };
     let body = json!({"model": "m", "max_tokens": 9, member: [{"role": "user", "content": "hi"}]})
         .to_string();
-    let (head, body) = service.ask("POST", path, &body);
+    let (head, body) = service.reply("POST", path, &body);
     let body: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{body}"));
     (
         head.split(' ').nth(1).unwrap().to_owned(),
@@ -64,7 +62,7 @@ fn the_providers_words_reach_the_client_without_ours() {
     ] {
         let sent = body.to_string();
         let provider =
-            Provider::new(move |_, _, stream| answer(stream, status, JSON, sent.as_bytes(), None));
+            provider(move |_, _, stream| answer(stream, status, JSON, sent.as_bytes(), None));
         let service = Service::new(&["--base-url", &provider.url, "--retries", "0"]);
         for path in PATHS {
             let (got, error) = error(&service, path);
@@ -100,7 +98,7 @@ fn the_providers_words_reach_the_client_without_ours() {
 #[test]
 fn the_server_that_was_lost_is_named_by_its_host_alone() {
     let provider =
-        Provider::new(|_, _, stream| answer(stream, "200 OK", JSON, b"{\"choices\":[", Some(5)));
+        provider(|_, _, stream| answer(stream, "200 OK", JSON, b"{\"choices\":[", Some(5)));
     let secret = format!("{}/path-with-a-secret", provider.url);
     let host = provider.url.trim_start_matches("http://");
     for (url, host) in [
@@ -123,7 +121,7 @@ fn the_server_that_was_lost_is_named_by_its_host_alone() {
 #[test]
 fn an_event_that_is_too_long_names_the_option_of_the_service() {
     let long = format!("data: {{\"id\":\"{}\"}}\n\n", "x".repeat(9000));
-    let provider = Provider::new(move |_, _, stream| {
+    let provider = provider(move |_, _, stream| {
         answer(
             stream,
             "200 OK",
@@ -156,7 +154,7 @@ fn a_path_that_does_not_exist_has_the_shape_of_its_api() {
         ("/v1/nothing", false),
         ("/v1/responses/resp_1", false),
     ] {
-        let (head, body) = service.ask("POST", path, "{}");
+        let (head, body) = service.reply("POST", path, "{}");
         assert!(head.starts_with("http/1.1 404"), "{path} {head}");
         let body: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(body["type"] == "error", is_anthropic, "{body}");

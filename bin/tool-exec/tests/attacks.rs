@@ -6,7 +6,8 @@
 mod harness;
 
 use harness::{
-    Dir, Out, call, command, message, one, one_in, run, run_command, run_in, script, tool, turn,
+    Dir, Out, call, command, message, one, one_in, processes, run, run_command, run_in, script,
+    tool, turn,
 };
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -487,7 +488,7 @@ fn a_crowd_of_processes_is_gone_with_its_call_21() {
         .count();
     assert_eq!(status, "timeout");
     assert!(count > 2, "{output}");
-    assert_eq!(dir.processes(), [""; 0], "{output}");
+    assert_eq!(processes(&dir), [""; 0], "{output}");
 }
 
 #[test]
@@ -537,7 +538,7 @@ fn what_a_command_leaves_behind_is_ended_with_it_22_23() {
         let dir = Dir::new();
         let out = one_in(&dir, &script("holder", text, json!({})), &json!({}));
         assert_eq!(out.outcome("i").0, "success");
-        assert_eq!(dir.processes(), [""; 0]);
+        assert_eq!(processes(&dir), [""; 0]);
     }
 }
 
@@ -555,7 +556,7 @@ fn a_command_that_ignores_the_end_is_killed_24() {
         status == "timeout" && output.contains("did not end within 200ms"),
         "{output}"
     );
-    assert_eq!(dir.processes(), [""; 0]);
+    assert_eq!(processes(&dir), [""; 0]);
 }
 
 #[test]

@@ -5,8 +5,8 @@
 mod harness;
 
 use harness::{
-    Dir, END, Live, Out, START, call, code, command, message, run, run_command, run_in, runs,
-    script, tool, turn, wait_until,
+    Dir, END, Live, Out, START, call, code, command, message, processes, run, run_command, run_in,
+    runs, script, tool, turn, wait_until,
 };
 use serde_json::{Value, json};
 use std::fs::File;
@@ -432,10 +432,10 @@ fn a_reader_that_leaves_ends_the_command_and_what_runs() {
     live.send(START);
     live.send(&call(0, "a", "wait", &json!({})));
     live.until("tool_progress");
-    assert_eq!(dir.processes().len(), 1);
+    assert_eq!(processes(&dir).len(), 1);
     // The input stays open, without another line.
     assert_eq!(live.leave(), 0);
-    wait_until("the command goes on", || dir.processes().is_empty());
+    wait_until("the command goes on", || processes(&dir).is_empty());
 }
 
 #[test]
@@ -512,7 +512,7 @@ fn the_first_interrupt_lets_what_runs_finish_and_closes_the_log() {
     let dir = Dir::new();
     let mut live = busy(&dir);
     interrupt(&mut live);
-    assert_eq!(dir.processes().len(), 1);
+    assert_eq!(processes(&dir).len(), 1);
     std::fs::write(dir.path("gate"), "go\n").unwrap();
     let (status, rest) = live.end();
     assert_eq!(
@@ -546,7 +546,7 @@ fn the_second_interrupt_ends_now() {
     );
     let sent = rest.iter().filter(|e| e["type"] == "message").count();
     assert!(
-        sent == 2 && dir.processes().is_empty(),
+        sent == 2 && processes(&dir).is_empty(),
         "the log is whole: {rest:?}"
     );
 }
@@ -583,7 +583,7 @@ fn a_termination_ends_what_runs_and_closes_the_log() {
             ]
         )
     );
-    assert_eq!(dir.processes(), [""; 0]);
+    assert_eq!(processes(&dir), [""; 0]);
 }
 
 #[test]

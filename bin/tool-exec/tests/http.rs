@@ -8,7 +8,7 @@ mod web;
 use harness::{Dir, Live, Out, command, message, one, run_command, turn};
 use serde_json::{Value, json};
 use std::sync::mpsc::channel;
-use web::{GUARD, JSON, Server, Step, TEXT, answer, web};
+use web::{GUARD, JSON, Server, Step, TEXT, allow, answer, asked, web};
 
 /// A run of one call with these arguments, and these variables in its environment.
 fn call(tool: &Value, arguments: Value, args: &[&str], env: &[(&str, &str)]) -> Out {
@@ -43,7 +43,7 @@ fn a_request_is_made_of_the_tools_file_the_arguments_and_the_environment() {
         &[("WEATHER_TOKEN", "t-0k-3n-99"), ("WEATHER_ID", "id/9")],
     );
     assert_eq!(out.outcome("i"), ("success", r#"{"temp": 3}"#));
-    let asked = &server.asked()[0];
+    let asked = &asked(&server)[0];
     let first = "GET /v1/S%C3%A3o%20Paulo/now?q=x%26appid%3Devil%0D%0AX-Evil%3A%201&appid=id%2F9 HTTP/1.1\n";
     assert!(asked.starts_with(first), "{asked}");
     for header in [
@@ -74,8 +74,8 @@ fn the_example_of_the_docs_works() {
         .0;
     let server = Server::new(vec![answer("200 OK", JSON, "{\"sun\":true}")]);
     let mut tools: Vec<Value> =
-        serde_json::from_str(&example.replace("https://api.example.com", &server.url(""))).unwrap();
-    tools[0]["exec"]["http"]["allow"] = server.allow();
+        serde_json::from_str(&example.replace("https://api.example.com", &server.at(""))).unwrap();
+    tools[0]["exec"]["http"]["allow"] = allow(&server);
     let env = [("WEATHER_TOKEN", "t-0k-3n-99"), ("WEATHER_ID", "id-9")];
     let out = call(
         &tools[0],
@@ -84,7 +84,7 @@ fn the_example_of_the_docs_works() {
         &env,
     );
     assert_eq!(out.outcome("i"), ("success", "{\"sun\":true}"));
-    let asked = &server.asked()[0];
+    let asked = &asked(&server)[0];
     assert!(
         asked.starts_with("GET /v1/Bergen%20op%20Zoom/forecast?days=3&appid=id-9 HTTP/1.1\n"),
         "{asked}"
@@ -117,7 +117,7 @@ fn the_arguments_without_a_place_are_the_body() {
         let tool = web("put", &server, "/{a}", http.clone(), json!({}));
         let out = one(&tool, &json!({"a": "x", "b": "&"}));
         assert_eq!(out.outcome("i"), ("success", "made"));
-        let asked = &server.asked()[0];
+        let asked = &asked(&server)[0];
         let line = format!("{} /x HTTP/1.1\n", http["method"].as_str().unwrap());
         assert!(asked.starts_with(&line), "{asked}");
         let sorted = |text: &str| {
@@ -237,7 +237,7 @@ fn an_address_that_is_not_of_the_internet_is_refused_unless_the_tools_file_allow
             "{url}: {output}"
         );
     }
-    assert!(server.asked().is_empty());
+    assert!(asked(&server).is_empty());
 }
 
 #[test]
@@ -343,10 +343,10 @@ fn a_redirect_is_followed_only_if_the_tools_file_says_so_and_each_server_is_chec
         call(&tool, json!({}), &[], &token).outcome("i"),
         ("success", "b")
     );
-    let asked = server.asked();
+    let got = asked(&server);
     assert!(
-        asked[1].starts_with("GET /b ") && asked[1].contains("authorization: Bearer t-0k-3n-99"),
-        "{asked:?}"
+        got[1].starts_with("GET /b ") && got[1].contains("authorization: Bearer t-0k-3n-99"),
+        "{got:?}"
     );
     // One too many.
     let server = Server::new(vec![to("/b"), to("/c")]);
@@ -364,11 +364,11 @@ fn a_redirect_is_followed_only_if_the_tools_file_says_so_and_each_server_is_chec
     // To another server nothing goes along, and it must be allowed as well.
     let other = Server::new(vec![answer("200 OK", TEXT, "other")]);
     let server = Server::new(vec![
-        to(&other.url("/x?k=v")),
-        to(&other.url("/y")),
+        to(&other.at("/x?k=v")),
+        to(&other.at("/y")),
         to("http://169.254.169.254/z"),
     ]);
-    let allow = json!([server.allow()[0], other.allow()[0]]);
+    let allow = json!([allow(&server)[0], allow(&other)[0]]);
     let tool = web(
         "get",
         &server,
@@ -380,10 +380,10 @@ fn a_redirect_is_followed_only_if_the_tools_file_says_so_and_each_server_is_chec
         call(&tool, json!({}), &[], &token).outcome("i"),
         ("success", "other")
     );
-    let asked = other.asked();
+    let got = asked(&other);
     assert!(
-        asked[0].starts_with("GET /x?k=v ") && !asked[0].contains("authorization"),
-        "{asked:?}"
+        got[0].starts_with("GET /x?k=v ") && !got[0].contains("authorization"),
+        "{got:?}"
     );
     let tool = web("get", &server, "/a", json!({"redirects": 3}), json!({}));
     for says in [
@@ -397,7 +397,7 @@ fn a_redirect_is_followed_only_if_the_tools_file_says_so_and_each_server_is_chec
             out.outcome("i")
         );
     }
-    assert!(other.asked().is_empty());
+    assert!(asked(&other).is_empty());
 }
 
 #[test]
@@ -413,7 +413,7 @@ fn a_request_that_was_sent_is_never_said_not_to_have_been_sent() {
         "https://127.0.0.1:1/",
     ] {
         let server = Server::new(vec![to(place)]);
-        let allow = json!([server.allow()[0], "127.0.0.1:1"]);
+        let allow = json!([allow(&server)[0], "127.0.0.1:1"]);
         let tool = web(
             "put",
             &server,
@@ -428,7 +428,7 @@ fn a_request_that_was_sent_is_never_said_not_to_have_been_sent() {
             "{place}: {said}"
         );
         assert!(
-            !said.contains("not sent") && server.asked()[0].starts_with("POST /a "),
+            !said.contains("not sent") && asked(&server)[0].starts_with("POST /a "),
             "{place}: {said}"
         );
     }
@@ -478,7 +478,7 @@ fn no_proxy_is_used_but_that_of_the_tools_file() {
         call(&tool, json!({}), &[], &env).outcome("i"),
         ("success", "direct")
     );
-    let http = json!({"url": "http://example.invalid/x", "proxy": server.url("")});
+    let http = json!({"url": "http://example.invalid/x", "proxy": server.at("")});
     assert_eq!(
         call(
             &web("get", &server, "/", http, json!({})),
@@ -490,7 +490,7 @@ fn no_proxy_is_used_but_that_of_the_tools_file() {
         .1,
         "by the proxy"
     );
-    assert!(server.asked()[1].starts_with("GET http://example.invalid/x HTTP/1.1\n"));
+    assert!(asked(&server)[1].starts_with("GET http://example.invalid/x HTTP/1.1\n"));
 }
 
 #[test]
@@ -526,7 +526,7 @@ fn a_variable_that_cannot_be_sent_is_an_error_that_names_it() {
         said.contains("HTTP_TEST_KEY holds a line break") && !said.contains("canary"),
         "{said}"
     );
-    assert!(server.asked().is_empty());
+    assert!(asked(&server).is_empty());
 }
 
 #[test]
@@ -560,7 +560,7 @@ fn the_key_of_a_call_is_the_same_when_it_runs_again() {
             .unwrap()
             .to_owned()
     };
-    let keys: Vec<String> = server.asked().iter().map(key).collect();
+    let keys: Vec<String> = asked(&server).iter().map(key).collect();
     assert!(
         keys[0].len() == 17 + 32 && keys[0] == keys[1] && keys[0] != keys[2],
         "{keys:?}"
@@ -570,7 +570,10 @@ fn the_key_of_a_call_is_the_same_when_it_runs_again() {
 #[test]
 fn a_call_that_is_cancelled_closes_its_connection() {
     let (events, waits) = channel();
-    let server = Server::new(vec![vec![Step::UntilClosed(events)]]);
+    let server = Server::new(vec![vec![
+        Step::Reached(events.clone()),
+        Step::UntilClosed(events),
+    ]]);
     let dir = Dir::new();
     let mut live = Live::new(
         &dir,
@@ -599,8 +602,15 @@ fn an_answer_that_does_not_end_in_time_is_a_timeout() {
     let (events, _waits) = channel();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\npart of it";
     let server = Server::new(vec![
-        vec![Step::UntilClosed(events.clone())],
-        vec![Step::Send(head.into()), Step::UntilClosed(events)],
+        vec![
+            Step::Reached(events.clone()),
+            Step::UntilClosed(events.clone()),
+        ],
+        vec![
+            Step::Send(head.into()),
+            Step::Reached(events.clone()),
+            Step::UntilClosed(events),
+        ],
     ]);
     let tool = web("get", &server, "/", json!({}), json!({"timeout": "300ms"}));
     let out = one(&tool, &json!({}));
@@ -654,7 +664,7 @@ fn a_result_is_kept_in_the_cache_for_the_same_request() {
         !ask("acme", "y").1 && !ask("acme", "y").1,
         "an error is not kept"
     );
-    assert_eq!(server.asked().len(), 4);
+    assert_eq!(asked(&server).len(), 4);
 }
 
 #[test]

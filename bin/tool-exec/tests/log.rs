@@ -6,8 +6,8 @@
 mod harness;
 
 use harness::{
-    Dir, END, Live, Out, START, call, command, command_as, events, kill, message, put, run_in,
-    script, turn, wait_until,
+    Dir, END, Live, Out, START, call, command, command_as, events, kill, message, processes, put,
+    run_in, script, turn, wait_until,
 };
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -215,16 +215,16 @@ fn a_process_that_tool_exec_leaves_behind_holds_no_lock_that_it_was_handed() {
     let signal = |signal| {
         children
             .split(' ')
-            .filter_map(|pid| pid.parse().ok())
-            .for_each(|pid| kill(pid, signal))
+            .filter(|pid| !pid.trim().is_empty())
+            .for_each(|pid| assert!(kill(pid.trim(), signal)))
     };
     signal("STOP");
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("the lock is held", || take().is_ok());
-    assert!(!dir.processes().is_empty());
+    assert!(!processes(&dir).is_empty());
     signal("CONT");
-    wait_until("the call ends", || dir.processes().is_empty());
+    wait_until("the call ends", || processes(&dir).is_empty());
 }
 
 #[test]

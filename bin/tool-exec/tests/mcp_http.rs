@@ -70,7 +70,7 @@ fn a_session_with_a_program_and_an_http_server() {
     let seen = http.seen.lock().unwrap();
     assert_eq!(
         seen.iter()
-            .filter(|(method, ..)| method == "DELETE")
+            .filter(|request| request.method() == "DELETE")
             .count(),
         3,
         "one for each run"

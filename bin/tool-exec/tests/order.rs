@@ -4,7 +4,9 @@
 
 mod harness;
 
-use harness::{Dir, END, Live, START, call, message, one, run, run_in, script, tool, turn};
+use harness::{
+    Dir, END, Live, START, call, message, one, processes, run, run_in, script, tool, turn,
+};
 use serde_json::{Value, json};
 
 fn say(class: &str) -> Value {
@@ -167,7 +169,7 @@ fn a_call_that_is_taken_back_is_ended() {
     live.until("tool_progress");
     live.send(r#"{"type":"retract","tool_id":"a","reason":"overturned"}"#);
     assert_eq!(live.until("tool_result")["status"], "cancelled");
-    assert_eq!(dir.processes(), [""; 0]);
+    assert_eq!(processes(&dir), [""; 0]);
     live.send(r#"{"type":"message","message":{"role":"assistant","content":"text after all"}}"#);
     live.send(r#"{"type":"stream_end","finish_reason":"stop"}"#);
     let (status, rest) = live.end();

@@ -7,7 +7,9 @@ mod harness;
 
 use harness::needs;
 use harness::places::{Place, open_to_all, places};
-use harness::{Dir, Live, Out, command_as, message, run_command, script, turn, wait_until};
+use harness::{
+    Dir, Live, Out, command_as, message, processes, run_command, script, turn, wait_until,
+};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -96,7 +98,7 @@ fn no_tool_outlives_its_time() {
         let dir = folder();
         let mut live = outlive(&place, &dir, &OUTLIVES, &json!({"timeout": "2s"}));
         let results: Vec<Value> = OUTLIVES.iter().map(|_| live.until("tool_result")).collect();
-        assert_eq!(dir.processes(), NONE, "{place:?}");
+        assert_eq!(processes(&dir), NONE, "{place:?}");
         assert!(begun(&dir, &OUTLIVES), "{place:?}");
         for (n, text) in OUTLIVES.iter().enumerate() {
             let result = results
@@ -139,10 +141,10 @@ fn no_tool_outlives_tool_exec() {
                         "{place:?}"
                     )
                 });
-                assert_eq!(dir.processes(), NONE, "{place:?}");
+                assert_eq!(processes(&dir), NONE, "{place:?}");
             }
             wait_until(&format!("{place:?}: processes are left"), || {
-                dir.processes().is_empty()
+                processes(&dir).is_empty()
             });
             wait_until("homes are left", || homes(&dir).is_empty());
             live.end();
@@ -163,7 +165,7 @@ fn a_fork_bomb_of_an_ordinary_user_ends_with_its_call_21() {
         let out = one(&place, &dir, &tool);
         assert_eq!(out.outcome("i").0, "timeout", "{place:?}: {}", out.text);
         assert!(dir.path("begun").exists());
-        assert_eq!(dir.processes(), NONE, "{place:?}");
+        assert_eq!(processes(&dir), NONE, "{place:?}");
     }
 }
 
@@ -285,10 +287,10 @@ fn a_blocked_reader_stops_no_timeout() {
     // All of the output is read while nobody takes a line, and the other call ends.
     wait_until("the output is read", || dir.path("written").exists());
     wait_until("its time is up", || {
-        dir.path("q").exists() && dir.processes().len() == 1
+        dir.path("q").exists() && processes(&dir).len() == 1
     });
     live.signal("TERM");
-    wait_until("it goes on", || dir.processes().is_empty());
+    wait_until("it goes on", || processes(&dir).is_empty());
     let (mut shown, mut result) = (0, Value::Null);
     while result.is_null() {
         let event = live.line();
@@ -392,6 +394,6 @@ fn what_cannot_be_ended_is_named() {
         "{output}"
     );
     wait_until("the processes end with their supervisor", || {
-        dir.processes().is_empty()
+        processes(&dir).is_empty()
     });
 }

@@ -18,7 +18,7 @@ mod web;
 use harness::{Dir, command, message, run_command, script, turn};
 use serde_json::{Value, json};
 use std::path::Path;
-use web::{Server, TEXT, answer, web};
+use web::{Server, TEXT, answer, asked, web};
 
 /// The values of the variables below. Each begins with the same word, so that one search finds any
 /// of them, or a part of one.
@@ -124,7 +124,7 @@ fn no_secret_is_in_a_result_an_event_a_journal_a_cache_or_a_file() {
         let args = ["--progress", "--journal", "journal", "--cache", "cache"];
         let Ran { out, dir } = run(&tool, &args);
         assert!(
-            server.asked()[0].contains("x-tenant: canary-t3n4nt"),
+            asked(&server)[0].contains("x-tenant: canary-t3n4nt"),
             "the server got it"
         );
         assert_clean(&out.text);
@@ -205,7 +205,7 @@ fn no_secret_is_in_a_dry_run() {
     assert_eq!(line["method"], "GET");
     assert_eq!(
         line["url"].as_str().unwrap(),
-        server.url("/p?token=[redacted]")
+        server.at("/p?token=[redacted]")
     );
     assert_clean(&out.text);
 }

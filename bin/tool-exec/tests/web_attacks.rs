@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-#[path = "../../llm-stream/tests/scripted/gzip.rs"]
-mod gzip;
 mod harness;
 mod web;
 
-use gzip::{gzip, gzip_run};
 use harness::one;
 use serde_json::json;
 use std::sync::mpsc::channel;
+use testkit::{gzip, gzip_run};
 use web::{GUARD, Server, Step, TEXT, answer, web};
 
 /// 64 MiB of `x` in Brotli's form.

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
 use api::{Api, Request, tape::Ending};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -16,23 +16,12 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello";
 
 /// A server that hands each connection, once its request was read, to `serve` in a thread of its
 /// own.
-fn server(serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let serve = serve.clone();
-            std::thread::spawn(move || {
-                let mut reader = BufReader::new(stream.try_clone().unwrap());
-                let mut line = String::new();
-                while reader.read_line(&mut line).is_ok_and(|n| n > 2) {
-                    line.clear();
-                }
-                serve(stream);
-            });
-        }
+fn server(serve: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
+    let server = testkit::Server::answering(move |_, _, stream| {
+        serve(stream);
+        false
     });
-    url
+    server.url
 }
 
 fn request(url: &str) -> Request {
@@ -73,7 +62,7 @@ fn several_requests_are_on_their_way_at_once() {
     const AT_ONCE: usize = 8;
     // No answer begins before all requests are there.
     let barrier = Arc::new(Barrier::new(AT_ONCE));
-    let url = server(move |mut stream| {
+    let url = server(move |stream| {
         barrier.wait();
         stream.write_all(ANSWER).unwrap();
     });
@@ -100,7 +89,7 @@ fn several_requests_are_on_their_way_at_once() {
 #[test]
 fn a_fast_answer_comes_in_small_pieces() {
     const LENGTH: usize = 2 << 20;
-    let url = server(|mut stream| {
+    let url = server(|stream| {
         let head =
             format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {LENGTH}\r\n\r\n");
         let body: Vec<u8> = (0..LENGTH).map(|n| (n % 251) as u8).collect();
@@ -137,7 +126,7 @@ fn a_fast_answer_comes_in_small_pieces() {
 
 #[test]
 fn a_silence_and_a_deadline_end_the_wait() {
-    let url = server(|mut stream| {
+    let url = server(|stream| {
         let _ = stream.read(&mut [0; 1]); // until the client has closed
     });
     run(async {
@@ -172,7 +161,7 @@ fn a_silence_and_a_deadline_end_the_wait() {
 #[test]
 fn a_small_answer_that_was_cut_or_is_too_long_is_none() {
     for (length, most, expected) in [(5, 5, Some("hello")), (5, 4, None), (6, 100, None)] {
-        let url = server(move |mut stream| {
+        let url = server(move |stream| {
             let head = format!(
                 "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\nhello"
             );
@@ -185,7 +174,7 @@ fn a_small_answer_that_was_cut_or_is_too_long_is_none() {
 
 #[test]
 fn a_redirect_is_returned_and_not_followed() {
-    let url = server(|mut stream| {
+    let url = server(|stream| {
         stream
             .write_all(
                 b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
@@ -209,7 +198,7 @@ fn a_redirect_is_returned_and_not_followed() {
 fn an_answer_is_recorded_without_secrets_and_so_is_a_failure() {
     let path = std::env::temp_dir().join(format!("toolpipe-client-{}.tape", std::process::id()));
     let _ = std::fs::remove_file(&path);
-    let url = server(|mut stream| {
+    let url = server(|stream| {
         stream
             .write_all(
                 b"HTTP/1.1 200 OK\r\nconnection: close\r\nset-cookie: s3cret\r\n\r\nmy s3cret-1",

@@ -10,16 +10,13 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod emulator;
-#[path = "../../../tests/pipeline/golden.rs"]
-mod golden;
-#[path = "../../../tests/pipeline/trials.rs"]
-mod trials;
 
 use emulator::Emulator;
 use event::{Scanner, View};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use testkit::{golden, trials};
 use toolpipe_view::{self as view, Term, Terminal};
 
 /// What the view named `name` makes of `log`.

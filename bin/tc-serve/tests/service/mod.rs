@@ -1,14 +1,15 @@
-//! `tc-serve` as a process, and clients that write their requests byte by byte.
+//! `tc-serve` as a process, clients that write their requests byte by byte, and providers.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test uses a part of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::time::Duration;
-
-/// How long a test waits for what must come.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use testkit::Request;
+pub use testkit::{JSON, PATIENCE, SSE, Server};
 
 /// A running service; it ends when this is dropped.
 pub struct Service {
@@ -36,9 +37,18 @@ pub struct Response {
 }
 
 impl Service {
-    /// Starts the service on a free port with these options.
+    /// Starts the service on a free port with these options, and with a key for its provider.
     pub fn start(options: &[&str]) -> Service {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tc-serve"));
+        Service::with_key(Some("sk-upstream-secret"), options)
+    }
+
+    /// The same without a key.
+    pub fn new(options: &[&str]) -> Service {
+        Service::with_key(None, options)
+    }
+
+    fn with_key(key: Option<&str>, options: &[&str]) -> Service {
+        let mut command = Command::new(testkit::program("tc-serve"));
         if !options.contains(&"--unix") && !options.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
@@ -54,10 +64,13 @@ impl Service {
             "LLM_BASE_URL",
             "LLM_MODEL",
             "LLM_TAPE",
+            "LLM_TAPE_MODE",
+            "HOME",
+            "XDG_CACHE_HOME",
         ] {
             command.env_remove(name);
         }
-        command.env("OPENAI_API_KEY", "sk-upstream-secret");
+        command.envs(key.map(|key| ("OPENAI_API_KEY", key)));
         let mut process = command.spawn().expect("tc-serve starts");
         let mut line = String::new();
         let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
@@ -111,17 +124,26 @@ impl Service {
         self.send(method, path, headers, body).rest()
     }
 
+    /// The head of the answer to a request with JSON, and its body.
+    pub fn reply(&self, method: &str, path: &str, body: &str) -> (String, String) {
+        self.reply_as("accept: */*", method, path, body)
+    }
+
+    /// The same with this header.
+    pub fn reply_as(&self, header: &str, method: &str, path: &str, body: &str) -> (String, String) {
+        let headers = format!("{header}\r\n{JSON}");
+        let response = self.ask(method, path, &headers, body);
+        (response.head, response.body)
+    }
+
     /// Posts JSON.
     pub fn post(&self, path: &str, body: &str) -> Response {
-        self.ask("POST", path, "content-type: application/json\r\n", body)
+        self.ask("POST", path, JSON, body)
     }
 
     /// Sends a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
-        let id = i32::try_from(self.process.id())
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-            .expect("an id");
+        let id = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(id, signal).expect("the process is there");
     }
 
@@ -291,4 +313,149 @@ fn joined(mut rest: &[u8]) -> Vec<u8> {
         rest = rest.get(to + 2..).unwrap_or_default();
     }
     body
+}
+
+/// What a provider refuses that is neither llama.cpp nor Ollama: questions about the server itself.
+const QUESTIONS: &[&str] = &["/props", "/api/version", "/api/show"];
+
+/// A provider that answers each request as the test says, see [`Server::answering`].
+pub fn provider(
+    answer: impl Fn(usize, &Request, &mut TcpStream) -> bool + Send + Sync + 'static,
+) -> Server {
+    Server::lacking(QUESTIONS, answer)
+}
+
+/// Writes a whole answer, or the first `end` bytes of its body without the end of the body.
+pub fn answer(
+    stream: &mut TcpStream,
+    status: &str,
+    headers: &str,
+    body: &[u8],
+    end: Option<usize>,
+) -> bool {
+    let sent = &body[..end.unwrap_or(body.len()).min(body.len())];
+    let mut bytes =
+        format!("HTTP/1.1 {status}\r\n{headers}transfer-encoding: chunked\r\n\r\n").into_bytes();
+    if !sent.is_empty() {
+        bytes.extend(format!("{:x}\r\n", sent.len()).into_bytes());
+        bytes.extend(sent);
+        bytes.extend(b"\r\n");
+    }
+    if end.is_none() {
+        bytes.extend(b"0\r\n\r\n");
+    }
+    stream.write_all(&bytes).is_ok() && end.is_none()
+}
+
+/// A provider whose requests a test takes by [`Upstream::next`], and answers itself, so that no time
+/// has to pass.
+pub struct Upstream {
+    server: Server,
+    calls: Receiver<Call>,
+}
+
+/// One request, and its connection.
+pub struct Call {
+    pub request: Request,
+    pub stream: TcpStream,
+}
+
+impl Upstream {
+    pub fn new() -> Upstream {
+        let (send, calls) = channel();
+        let send = Mutex::new(send);
+        let server = provider(move |_, request, stream| {
+            let (request, stream) = (request.clone(), stream.try_clone().expect("a descriptor"));
+            let _ = send
+                .lock()
+                .expect("no panic")
+                .send(Call { request, stream });
+            false
+        });
+        Upstream { server, calls }
+    }
+
+    /// Its base URL.
+    pub fn url(&self) -> String {
+        self.server.url.clone()
+    }
+
+    /// Waits for the next request.
+    pub fn next(&self) -> Call {
+        self.calls.recv_timeout(PATIENCE).expect("a request")
+    }
+
+    /// The URL of a provider that answers every request with these bytes, and closes each
+    /// connection.
+    pub fn always(answer: Vec<u8>) -> String {
+        provider(move |_, _, stream| {
+            let _ = stream.write_all(&answer);
+            false
+        })
+        .url
+    }
+}
+
+impl Call {
+    /// Begins a stream of events that ends with the connection.
+    pub fn begin(&mut self) {
+        self.send(STREAM.as_bytes());
+    }
+
+    /// Sends bytes. That a client has left is not a failure here.
+    pub fn send(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    /// Sends a piece of text as a chunk of OpenAI's API.
+    pub fn text(&mut self, text: &str) {
+        self.send(chunk(&format!(r#"{{"content":{}}}"#, event::quoted(text)), "null").as_bytes());
+    }
+
+    /// Ends the answer.
+    pub fn stop(mut self) {
+        self.send((chunk("{}", "\"stop\"") + "data: [DONE]\n\n").as_bytes());
+    }
+
+    /// Answers with an error.
+    pub fn refuse(mut self, status: u16, headers: &str, body: &str) {
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status} X\r\n{JSON}connection: close\r\n{headers}");
+        self.send(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes());
+    }
+
+    /// Waits until the other side has closed the connection, and returns how long that took.
+    pub fn closed(&mut self) -> Duration {
+        let begun = Instant::now();
+        while matches!(self.stream.read(&mut [0; 1024]), Ok(count) if count > 0) {}
+        assert!(begun.elapsed() < PATIENCE, "the connection is still open");
+        begun.elapsed()
+    }
+
+    /// Breaks the connection.
+    pub fn cut(self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// The head of a stream of events that ends with the connection.
+const STREAM: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
+/// A chunk of a stream of OpenAI's API, with these members as its delta.
+pub fn chunk(delta: &str, finish: &str) -> String {
+    let choice = format!(r#"{{"index":0,"delta":{delta},"finish_reason":{finish}}}"#);
+    format!(
+        "data: {{\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{choice}]}}\n\n"
+    )
+}
+
+/// A whole answer of a provider: a stream with one text.
+pub fn streamed(text: &str) -> Vec<u8> {
+    let text = event::quoted(text);
+    let text = chunk(
+        &format!(r#"{{"role":"assistant","content":{text}}}"#),
+        "null",
+    );
+    format!("{STREAM}{text}{}data: [DONE]\n\n", chunk("{}", "\"stop\"")).into_bytes()
 }

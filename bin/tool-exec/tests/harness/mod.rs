@@ -2,12 +2,11 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     clippy::unwrap_used,
     reason = "tests, each of which uses a part"
 )]
 
-#[path = "../../../../tests/pipeline/needs.rs"]
-pub mod needs;
 pub mod places;
 pub mod users;
 
@@ -15,78 +14,36 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+pub use testkit::{Scratch as Dir, code, events, kill, needs, runs, wait_until};
 
 pub const START: &str = r#"{"type":"stream_start","v":1,"api":"openai-chat"}"#;
 pub const END: &str = r#"{"type":"stream_end","finish_reason":"tool_calls"}"#;
 
-/// A folder of one test.
-pub struct Dir(PathBuf);
-
-impl Dir {
-    pub fn new() -> Dir {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("tool-exec-test-{}-{n}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        Dir(path)
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        std::fs::write(self.path(name), text).unwrap();
-        self.path(name)
-    }
-
-    /// The processes of tools that run in this folder, as `PID name`, wherever they come from.
-    /// Their numbers inside of a PID namespace say nothing here.
-    pub fn processes(&self) -> Vec<String> {
-        let folder = self.0.canonicalize().unwrap();
-        let name = |entry: &std::fs::DirEntry| {
-            std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default()
-        };
-        std::fs::read_dir("/proc")
-            .unwrap()
-            .flatten()
-            .filter(|entry| {
-                std::fs::read_link(entry.path().join("cwd"))
-                    .is_ok_and(|cwd| cwd.starts_with(&folder))
-            })
-            .map(|entry| {
-                format!(
-                    "{} {}",
-                    entry.file_name().display(),
-                    name(&entry).trim_end()
-                )
-            })
-            .filter(|process| !process.ends_with(" tool-exec"))
-            .collect()
-    }
-
-    pub fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap_or_default()
-    }
+/// The processes of tools that run in the folder of a test.
+pub fn processes(dir: &Dir) -> Vec<String> {
+    let mut all = dir.processes();
+    all.retain(|process| !process.ends_with(" tool-exec"));
+    all
 }
 
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// `object` with the members of `more`.
+pub fn with(mut object: Value, more: &Value) -> Value {
+    let members = object.as_object_mut().unwrap();
+    members.extend(more.as_object().unwrap().clone());
+    object
+}
+
+/// The string parameters `text`, `a` and `b`.
+pub fn parameters() -> Value {
+    let text = json!({"type": "string"});
+    json!({"type": "object", "properties": {"text": text, "a": text, "b": text}})
 }
 
 /// A tool with the string arguments `text`, `a` and `b`, run as `command`.
 pub fn tool(name: &str, command: &[&str], more: Value) -> Value {
-    let text = json!({"type": "string"});
-    let mut exec = json!({"command": command});
-    exec.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    json!({"name": name, "parameters": {"type": "object", "properties": {"text": text, "a": text, "b": text}}, "exec": exec})
+    let exec = with(json!({"command": command}), &more);
+    json!({"name": name, "parameters": parameters(), "exec": exec})
 }
 
 /// A tool that is a script of `sh`.
@@ -144,23 +101,23 @@ pub fn turn(calls: &[(&str, &str, Value)]) -> String {
 }
 
 pub fn command(dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
-    command_as(
-        Command::new(env!("CARGO_BIN_EXE_tool-exec")),
-        dir,
-        tools,
-        args,
-    )
+    let program = Command::new(testkit::program("tool-exec"));
+    command_as(program, dir, tools, args)
 }
 
 /// The same, by a command that ends with the program.
-pub fn command_as(mut command: Command, dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
-    let file = dir.write("tools.json", json!(tools).to_string());
+pub fn command_as(command: Command, dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
+    command_over(command, dir, &json!(tools), args)
+}
+
+/// The same with any contents of the tools file.
+pub fn command_over(mut command: Command, dir: &Dir, tools: &Value, args: &[&str]) -> Command {
     command
         .arg("--tools")
-        .arg(file)
+        .arg(dir.write("tools.json", tools.to_string()))
         .args(args)
-        .current_dir(dir.path("."));
-    command.env("XDG_CACHE_HOME", dir.path("xdg"));
+        .current_dir(dir.path("."))
+        .env("XDG_CACHE_HOME", dir.path("xdg"));
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -228,52 +185,26 @@ impl Out {
     }
 }
 
-pub fn events(text: &str) -> Vec<Value> {
-    text.lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
-        .collect()
+impl From<testkit::Ran> for Out {
+    fn from(ran: testkit::Ran) -> Out {
+        let is_events = ran.stdout.starts_with('{');
+        Out {
+            status: ran.status,
+            events: if is_events { ran.events() } else { vec![] },
+            text: ran.stdout,
+            errors: ran.stderr,
+        }
+    }
 }
 
 /// Runs the command over `input` to its end.
-pub fn run_command(mut command: Command, input: &str) -> Out {
-    let mut child = command.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_owned();
-    let feed = std::thread::spawn(move || {
-        let _ = stdin.write_all(input.as_bytes());
-    });
-    let out = child.wait_with_output().unwrap();
-    feed.join().unwrap();
-    let text = String::from_utf8(out.stdout).unwrap();
-    let events = if text.starts_with('{') {
-        events(&text)
-    } else {
-        vec![]
-    };
-    Out {
-        status: code(out.status),
-        errors: String::from_utf8(out.stderr).unwrap(),
-        events,
-        text,
-    }
+pub fn run_command(command: Command, input: &str) -> Out {
+    testkit::run_with(command, input).into()
 }
 
 /// Runs a command whose standard input is set already.
 pub fn run_command_without_input(mut command: Command) -> Out {
-    let out = command.output().unwrap();
-    let text = String::from_utf8(out.stdout).unwrap();
-    let events = if text.starts_with('{') {
-        events(&text)
-    } else {
-        vec![]
-    };
-    Out {
-        status: code(out.status),
-        errors: String::from_utf8(out.stderr).unwrap(),
-        events,
-        text,
-    }
+    testkit::Ran::from(command.output().unwrap()).into()
 }
 
 pub fn run_in(dir: &Dir, tools: &[Value], input: &str, args: &[&str]) -> Out {
@@ -298,11 +229,6 @@ pub fn one_in(dir: &Dir, tool: &Value, arguments: &Value) -> Out {
         &(message(&[("i", name, arguments.clone())]) + "\n"),
         &["--no-time"],
     )
-}
-
-pub fn code(status: ExitStatus) -> i32 {
-    use std::os::unix::process::ExitStatusExt;
-    status.code().unwrap_or_else(|| -status.signal().unwrap())
 }
 
 /// The command with both ends in the test's hands.
@@ -403,30 +329,4 @@ impl Live {
         drop(input);
         status
     }
-}
-
-pub fn kill(pid: u32, signal: &str) {
-    needs::kill()
-        .args(["-s", signal, &pid.to_string()])
-        .status()
-        .unwrap();
-}
-
-/// Whether the process of that number runs; a zombie does not.
-pub fn runs(pid: &str) -> bool {
-    let stat =
-        std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-    stat.rsplit_once(')')
-        .is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
-}
-
-/// Waits until `done`; fails after twenty seconds.
-pub fn wait_until(what: &str, done: impl Fn() -> bool) {
-    for _ in 0..2000 {
-        if done() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("{what}");
 }

@@ -4,14 +4,11 @@
 
 use crate::harness::{Dir, Out, code, events, needs, wait_until};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 use std::cell::RefCell;
-use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, Stdio};
 
 /// A terminal, with the command in its foreground. The events of the command go to files.
@@ -55,10 +52,7 @@ impl Terminal {
         args: &[&str],
         columns: u16,
     ) -> Terminal {
-        let master =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
+        let (master, slave) = testkit::terminal().unwrap();
         let size = Winsize {
             ws_row: 24,
             ws_col: columns,
@@ -66,12 +60,6 @@ impl Terminal {
             ws_ypixel: 0,
         };
         tcsetwinsize(&master, size).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
-        let slave = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(OsStr::from_bytes(name.as_bytes()))
-            .unwrap();
         dir.write("in", input);
         dir.write("tools.json", serde_json::json!(tools).to_string());
         // `setsid --ctty` makes the terminal on its standard input the controlling one; then the
@@ -79,7 +67,7 @@ impl Terminal {
         let mut command = Command::new("setsid");
         command.args(["--ctty", "sh", "-c", script]);
         command
-            .arg(env!("CARGO_BIN_EXE_tool-exec"))
+            .arg(testkit::program("tool-exec"))
             .args(args)
             .current_dir(dir.path("."));
         command
@@ -94,7 +82,7 @@ impl Terminal {
         let flags = fcntl_getfl(&master).unwrap();
         fcntl_setfl(&master, flags | OFlags::NONBLOCK).unwrap();
         Terminal {
-            master: master.into(),
+            master,
             child,
             screen: RefCell::default(),
         }
@@ -144,7 +132,7 @@ impl Terminal {
 
 /// Whether a terminal can be made here.
 pub fn can_have_a_terminal() -> bool {
-    let has_pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).is_ok();
+    let has_pty = testkit::terminal().is_ok();
     if !has_pty {
         needs::skip("there are no pseudo-terminals here");
     }

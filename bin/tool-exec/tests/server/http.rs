@@ -2,17 +2,15 @@
 //! event stream where it has more to say.
 
 use super::{Path, Value, answer, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use crate::harness::with;
+use std::io::Write;
 use std::sync::{Arc, Mutex};
-
-/// What a request was: its method, its headers in lower case, and its body.
-pub type Seen = Arc<Mutex<Vec<(String, Vec<String>, Value)>>>;
+use testkit::{Request, Server};
 
 /// A server behind HTTP.
 pub struct HttpServer {
     pub port: u16,
-    pub seen: Seen,
+    pub seen: Arc<Mutex<Vec<Request>>>,
 }
 
 impl HttpServer {
@@ -22,85 +20,31 @@ impl HttpServer {
         folder: &Path,
         refuse: impl Fn(&str, &Value) -> Option<String> + Send + Sync + 'static,
     ) -> HttpServer {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (port, seen) = (listener.local_addr().unwrap().port(), Seen::default());
-        let (folder, all, refuse) = (folder.to_owned(), Arc::clone(&seen), Arc::new(refuse));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let (folder, seen, refuse) =
-                    (folder.clone(), Arc::clone(&all), Arc::clone(&refuse));
-                std::thread::spawn(move || serve(stream, &folder, &seen, &*refuse));
-            }
+        let (folder, seen) = (folder.to_owned(), Arc::<Mutex<Vec<Request>>>::default());
+        let all = Arc::clone(&seen);
+        let server = Server::answering(move |_, request, stream| {
+            all.lock().unwrap().push(request.clone());
+            let (method, body) = (request.method(), &request.body);
+            let response = refuse(method, body).unwrap_or_else(|| respond(method, body, &folder));
+            stream.write_all(response.as_bytes()).is_ok()
         });
-        HttpServer { port, seen }
+        HttpServer {
+            port: server.port,
+            seen,
+        }
     }
 
     /// The entry of `mcpServers` for it, with more members.
     pub fn entry(&self, more: &Value) -> Value {
-        let mut entry =
-            json!({"type": "http", "url": format!("http://127.0.0.1:{}/mcp", self.port)});
-        entry
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        entry
+        let url = format!("http://127.0.0.1:{}/mcp", self.port);
+        with(json!({"type": "http", "url": url}), more)
     }
 
     /// The header of that name of the requests that came, in their order.
     pub fn headers(&self, name: &str) -> Vec<String> {
-        let start = format!("{name}: ");
         let seen = self.seen.lock().unwrap();
-        seen.iter()
-            .filter_map(|(_, headers, _)| {
-                headers
-                    .iter()
-                    .find_map(|h| h.strip_prefix(&start))
-                    .map(str::to_owned)
-            })
-            .collect()
-    }
-}
-
-fn serve(
-    stream: TcpStream,
-    folder: &Path,
-    seen: &Seen,
-    refuse: &dyn Fn(&str, &Value) -> Option<String>,
-) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut out = stream;
-    loop {
-        let mut lines = Vec::new();
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line).unwrap_or(0) == 0 {
-                return;
-            }
-            match line.trim_end() {
-                "" => break,
-                line => lines.push(line.to_owned()),
-            }
-        }
-        let method = lines[0].split(' ').next().unwrap().to_owned();
-        let headers: Vec<String> = lines[1..]
-            .iter()
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| format!("{}: {value}", name.to_ascii_lowercase()))
-            .collect();
-        let length = headers
-            .iter()
-            .find_map(|h| h.strip_prefix("content-length: "))
-            .map_or(0, |n| n.parse().unwrap());
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        seen.lock()
-            .unwrap()
-            .push((method.clone(), headers, body.clone()));
-        let response = refuse(&method, &body).unwrap_or_else(|| respond(&method, &body, folder));
-        if out.write_all(response.as_bytes()).is_err() {
-            return;
-        }
+        let values = seen.iter().filter_map(|request| request.header(name));
+        values.map(str::to_owned).collect()
     }
 }
 

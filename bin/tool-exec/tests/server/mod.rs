@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Dir, Out, message, run_command};
+use crate::harness::{self, Dir, Out, message, run_command, with};
 
 /// Serves, if this process was started for that, before the test harness parses arguments.
 #[ctor::ctor]
@@ -280,28 +280,17 @@ pub fn write_tools(folder: &Path, tools: &[Value]) {
 
 /// The entry of `mcpServers` for the server in the folder, with more members.
 pub fn entry(folder: &Path, more: &Value) -> Value {
-    let mut entry =
-        json!({"command": std::env::current_exe().unwrap(), "args": ["mcp-server", folder]});
-    entry
-        .as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    entry
+    let program = std::env::current_exe().unwrap();
+    with(
+        json!({"command": program, "args": ["mcp-server", folder]}),
+        more,
+    )
 }
 
 /// The command over the tools file `tools.json` of the folder with these contents.
 pub fn command(dir: &Dir, file: &Value, args: &[&str]) -> std::process::Command {
-    let path = dir.write("tools.json", file.to_string());
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tool-exec"));
-    command
-        .arg("--tools")
-        .arg(path)
-        .args(args)
-        .current_dir(dir.path("."));
-    command.env("XDG_CACHE_HOME", dir.path("cache"));
-    let pipe = std::process::Stdio::piped;
-    command.stdin(pipe()).stdout(pipe()).stderr(pipe());
-    command
+    let program = std::process::Command::new(testkit::program("tool-exec"));
+    harness::command_over(program, dir, file, args)
 }
 
 /// Runs the command over a turn of calls of `(id, name, arguments)`, which all may run.

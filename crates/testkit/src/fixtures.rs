@@ -1,0 +1,80 @@
+//! The fixtures, and splits of their bytes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One recorded body of `fixtures/streams`.
+pub struct Body {
+    /// The API; its folder has that name.
+    pub api: String,
+    /// `API/FILE`.
+    pub name: String,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+impl Body {
+    /// The file with its expected events.
+    pub fn events(&self) -> PathBuf {
+        self.path.with_extension("events.ndjson")
+    }
+}
+
+/// All recorded bodies, in the order of their names.
+pub fn bodies() -> Vec<Body> {
+    let mut out = Vec::new();
+    for (api, folder) in folders(&crate::process::root().join("fixtures/streams")) {
+        for (file, path) in entries(&folder) {
+            let is_body = [".sse", ".ndjson", ".json"]
+                .iter()
+                .any(|end| file.ends_with(end));
+            if is_body && !file.ends_with(".events.ndjson") {
+                out.push(Body {
+                    api: api.clone(),
+                    name: format!("{api}/{file}"),
+                    path,
+                });
+            }
+        }
+    }
+    assert!(!out.is_empty(), "no recorded bodies");
+    out
+}
+
+/// The folders of `root` with their names, sorted by these.
+pub fn folders(root: &Path) -> Vec<(String, PathBuf)> {
+    let mut all = entries(root);
+    all.retain(|(_, path)| path.is_dir());
+    all
+}
+
+fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
+    let all = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let all = all.map(|entry| entry.unwrap());
+    let mut all: Vec<_> = all
+        .map(|entry| {
+            (
+                entry.file_name().to_string_lossy().into_owned(),
+                entry.path(),
+            )
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// Cuts `all` into pieces of lengths that `seed` decides: many short ones, some long.
+pub fn cut(all: &[u8], seed: u64) -> Vec<&[u8]> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let (mut at, mut out) = (0, Vec::new());
+    while at < all.len() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let longest = [1, 3, 17, 64, 4096][(state >> 40) as usize % 5];
+        let end = (at + (state >> 20) as usize % (longest + 1)).min(all.len());
+        out.push(&all[at..end]);
+        at = end;
+    }
+    out
+}

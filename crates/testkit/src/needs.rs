@@ -1,0 +1,125 @@
+//! What a test needs of the machine. Where that is missing, the test prints one line that says what
+//! to install, and passes; `tests/skipped` counts these lines at the end of
+//! `cargo test --workspace`. With `CI=true` a missing program fails the test.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+
+pub use crate::process::kill_command as kill;
+
+/// The programs beside bash and coreutils that tests run, and the packages of Debian that have
+/// them.
+const PROGRAMS: [(&str, &str); 16] = [
+    ("bwrap", "bubblewrap"),
+    ("cmp", "diffutils"),
+    ("curl", "curl"),
+    ("find", "findutils"),
+    ("grep", "grep"),
+    ("ipcmk", "util-linux"),
+    ("jq", "jq"),
+    ("node", "nodejs"),
+    ("parallel", "parallel"),
+    ("python3", "python3"),
+    ("sed", "sed"),
+    ("setpriv", "util-linux"),
+    ("setsid", "util-linux"),
+    ("strace", "strace"),
+    ("unshare", "util-linux"),
+    ("xargs", "findutils"),
+];
+
+/// Whether `programs`, names or paths, are installed; reports those that are not.
+#[must_use]
+pub fn programs(programs: &[&str]) -> bool {
+    are_installed(&name(), programs)
+}
+
+/// Whether the programs of [`PROGRAMS`] that `script` names are installed; reports in the name of
+/// `what` those that are not.
+#[must_use]
+pub fn script(what: &str, script: &str) -> bool {
+    let words: BTreeSet<&str> = script
+        .split(|c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c))
+        .collect();
+    let named: Vec<&str> = PROGRAMS
+        .iter()
+        .map(|(program, _)| *program)
+        .filter(|name| words.contains(name))
+        .collect();
+    are_installed(what, &named)
+}
+
+/// Whether `is_here`; if not, reports that `what` is missing and how to `install` it.
+///
+/// # Panics
+/// When it is missing and `CI` is `true`.
+#[must_use]
+pub fn installed(is_here: bool, what: &str, install: &str) -> bool {
+    if !is_here {
+        lacks(&name(), &format!("{what} is missing, {install}"));
+    }
+    is_here
+}
+
+/// Reports that the system or the user lacks an ability that no package brings.
+pub fn skip(why: &str) {
+    report(&name(), why);
+}
+
+fn are_installed(what: &str, programs: &[&str]) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_here =
+        |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let missing: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|program| !is_here(program))
+        .collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let package = |path: &&str| {
+        let program = path.rsplit('/').next().unwrap_or(path);
+        PROGRAMS
+            .iter()
+            .find(|(name, _)| *name == program)
+            .map_or(program.to_owned(), |(_, package)| (*package).to_owned())
+    };
+    let packages: BTreeSet<String> = missing.iter().map(package).collect();
+    let packages = packages.into_iter().collect::<Vec<_>>().join(" ");
+    lacks(
+        what,
+        &format!("missing: {}; install {packages}", missing.join(", ")),
+    );
+    false
+}
+
+fn lacks(test: &str, why: &str) {
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+        "{test} cannot run: {why}"
+    );
+    report(test, why);
+}
+
+/// Writes the line past the test harness, which keeps the output of tests that pass, and adds it to
+/// the list of this run of cargo.
+fn report(test: &str, why: &str) {
+    let line = format!("SKIPPED {test}: {why}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    let mut options = std::fs::OpenOptions::new();
+    let list = options.create(true).append(true).open(list());
+    let _ = list.and_then(|mut list| list.write_all(line.as_bytes()));
+}
+
+/// The file with the lines of this run of cargo.
+pub fn list() -> PathBuf {
+    let run = std::os::unix::process::parent_id();
+    crate::process::program("").join(format!("../tmp/skipped-{run}"))
+}
+
+/// The test, after which its thread is named.
+fn name() -> String {
+    std::thread::current().name().unwrap_or("a test").to_owned()
+}
