@@ -193,8 +193,6 @@ fn kind(text: &str) -> Result<SandboxKind, String> {
     SandboxKind::of(text).ok_or_else(|| "not one of none, landlock, bwrap".to_owned())
 }
 
-// What is kept on disk, as it was typed.
-
 /// What is kept on disk.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "What is kept")]

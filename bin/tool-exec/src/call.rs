@@ -120,8 +120,6 @@ impl Runners {
     }
 }
 
-// The means to end a running call.
-
 /// The means to end a running call.
 #[derive(Debug, Default)]
 pub struct Handle {
@@ -246,8 +244,6 @@ impl Progress {
         }
     }
 }
-
-// How much of an output has been reported while it grows.
 
 /// How much of an output has been reported, in bytes.
 #[derive(Debug, Default)]

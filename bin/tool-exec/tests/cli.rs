@@ -110,7 +110,7 @@ fn mistakes_are_one_line_with_the_remedy() {
         ),
         (
             r#"{"mcpServers":{"git":{"comand":"x"}}}"#,
-            r#"mcpServers: "git": give it either a command"#,
+            r#"mcpServers: "git": comand is unknown, it may have type, command, args"#,
         ),
         (
             r#"[{"name":"a","exec":{"http":{"url":"x"}}}]"#,

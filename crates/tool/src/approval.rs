@@ -121,8 +121,6 @@ impl std::fmt::Display for Reason {
     }
 }
 
-// What a call may do to the world.
-
 /// What a call may do to the world, which decides when it may start. Only the tools file grants a
 /// class: a hint of a server of tools, such as MCP's `readOnlyHint`, comes from a stranger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

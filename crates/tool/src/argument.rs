@@ -159,8 +159,6 @@ pub enum Refusal {
     Earlier(String),
 }
 
-// The key of a result in the cache.
-
 /// The key of a call's result: a digest of the tool's definition, the canonical arguments, and all
 /// of `around` that could change the result: what really runs, its environment, its folder, its
 /// sandbox. Whatever could change the result changes the key.

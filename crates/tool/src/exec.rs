@@ -132,8 +132,6 @@ impl Exec {
     }
 }
 
-// A tool of a server of tools.
-
 /// A tool of a server of tools. No tools file has this member of `exec`: the tools come from the
 /// servers of `mcpServers`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -136,8 +136,6 @@ impl History {
     }
 }
 
-// How often calls have been started.
-
 /// How often calls have been started, by stream and id.
 #[derive(Debug, Default)]
 pub(crate) struct Starts(HashMap<CallKey, Count>);

@@ -191,8 +191,6 @@ fn invalid(tool: &Tool, why: &Refusal) -> Answer {
     )
 }
 
-// Whether a call has the yes that it needs, and the answers to calls that have not.
-
 /// Whether a call has the yes that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consent {
@@ -278,8 +276,6 @@ pub(crate) fn too_many_questions(most: usize) -> Answer {
     );
     Answer::new(Status::Denied, text)
 }
-
-// The rules of what may run, and the answers that were given before the run.
 
 /// The rules of what may run, and a person's answers.
 #[derive(Clone, Debug, Default)]

@@ -539,8 +539,6 @@ pub enum PlanStep {
     },
 }
 
-// The counts of a plan, from which a command makes its exit status.
-
 /// The counts of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {

@@ -171,8 +171,6 @@ impl Policy {
     }
 }
 
-// What is wrong with a policy.
-
 /// What is wrong with a policy: one line with the remedy. The caller puts the name of the file
 /// before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -174,8 +174,6 @@ impl CallAnswer {
     }
 }
 
-// The command that continues a run, as a person types it.
-
 /// The command that continues a run after a person's answer. The options that give the answer go
 /// between its two parts.
 #[derive(Clone, Debug, PartialEq, Eq)]

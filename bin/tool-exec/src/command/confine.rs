@@ -23,8 +23,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tool::{Network, SandboxKind};
 
-// What confines one command, as it is handed from process to process.
-
 /// What confines one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
@@ -66,8 +64,6 @@ impl Confinement {
         }
     }
 }
-
-// A file or folder that a command may reach.
 
 /// A file or folder that exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
