@@ -13,7 +13,7 @@ use upstream::{
 };
 
 /// What one turn asks for, besides its conversation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TurnOptions {
     /// The model, for a provider whose settings name none.
     pub model: Option<String>,

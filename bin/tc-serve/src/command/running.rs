@@ -1,7 +1,7 @@
 //! One command while it runs, and its end.
 
-use super::errors::{CommandErrors, RequestLog};
-use super::group::{CommandFiles, Group};
+use super::group::Group;
+use super::output::{CommandErrors, RequestLog};
 use crate::places::Place;
 use rustix::process::Signal;
 use std::io;
@@ -18,7 +18,8 @@ const KILLED: Duration = Duration::from_secs(5);
 pub struct RunningCommand {
     /// Its input, until it is closed.
     pub stdin: Option<ChildStdin>,
-    parts: Option<Parts>,
+    /// Its processes and outputs, until this is dropped.
+    pub parts: Option<Parts>,
     grace: Duration,
 }
 
@@ -46,30 +47,17 @@ impl RunningCommand {
         place: Place,
         grace: Duration,
     ) -> io::Result<RunningCommand> {
-        let (
-            group,
-            CommandFiles {
-                stdin,
-                stdout,
-                stderr,
-            },
-        ) = Group::start(words, id)?;
-        let parts = Parts {
-            group,
-            stdout,
-            errors: CommandErrors::new(stderr, log),
-            place,
-        };
+        let (group, files) = Group::start(words, id)?;
         Ok(RunningCommand {
-            stdin: Some(stdin),
-            parts: Some(parts),
+            stdin: Some(files.stdin),
+            parts: Some(Parts {
+                group,
+                stdout: files.stdout,
+                errors: CommandErrors::new(files.stderr, log),
+                place,
+            }),
             grace,
         })
-    }
-
-    /// Its processes and outputs.
-    pub fn parts(&mut self) -> Option<&mut Parts> {
-        self.parts.as_mut()
     }
 }
 
