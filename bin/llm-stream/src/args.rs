@@ -1,10 +1,6 @@
 //! What was typed.
 
-mod remedy;
-
-pub use remedy::remedy;
-
-use ::ask::{ConnectionArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
+use ask::{ConnectionArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
 use clap::Parser;
 use std::path::PathBuf;
 

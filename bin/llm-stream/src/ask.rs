@@ -1,12 +1,350 @@
 //! Requests to a provider or a tape: a probe of the tools mode, a dry run, or the next turn.
 
-mod dry_run;
-mod opening;
-mod probe;
-mod settings;
-mod turn;
+use crate::args::Args;
+use crate::host::{StdoutHost, Watch, runtime};
+use crate::input;
+use crate::output::{Messages, Out};
+use ::ask::{
+    AutoMode, AutoSettings, ConnectionSettings, Provider, Session, ToolsModeChoice, TurnDraft,
+    TurnOptions, open_tape,
+};
+use anyhow::{Result, anyhow};
+use client::{Network, Recorder};
+use event::Json;
+use event::payload::{Error, Message, Warning};
+use json::ToolList;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use stdio::{Failure, Filter, Status};
 
-pub use dry_run::dry_run;
-pub use probe::probe;
-pub use settings::AskSettings;
-pub use turn::turn;
+/// Asks for the next turn of the conversation on standard input, and writes the events: 2 when any
+/// `error` event was written, else 0.
+///
+/// # Errors
+/// One line for a mistake in the arguments, the files that they name and the log; failures of
+/// standard output.
+pub fn turn(args: Args) -> Result<Status> {
+    let mut opening = Opening::new(args, false)?;
+    let recorder = opening.recorder.as_ref();
+    let is_offline = recorder.is_some_and(|recorder| recorder.borrow().is_offline());
+    let key = if is_offline {
+        Ok(())
+    } else {
+        opening.take_key()
+    };
+    // Reported before standard input is read, which may take long, unless the tape may make the key
+    // unnecessary. A model that is named nowhere yet may be named there; if it is not, that is
+    // reported first.
+    let may_wait = opening.recorder.is_some() || opening.turn.check_model().is_err();
+    let key = if may_wait { key } else { Ok(key?) };
+    let asked = runtime()?.block_on(async {
+        let watch = Watch::new()?;
+        let mut out = opening.out();
+        let network = if is_offline {
+            None
+        } else {
+            Some(opening.network()?)
+        };
+        let question = opening.converse(&watch, &mut out, true)?;
+        let mut may_tag = false;
+        if watch.signal().is_none() {
+            may_tag = opening.decide(network.as_ref(), &watch, &mut out).await?;
+        }
+        if let Some(signal) = watch.signal() {
+            return Ok(Status::Signal(signal));
+        }
+        let request = opening.turn.request(opening.turn.form)?;
+        let recorder = opening.recorder.as_ref().map(RefCell::borrow);
+        if !recorder.is_some_and(|r| r.has_answer(opening.turn.model(), &request)) {
+            key?;
+        }
+        if let Some(question) = question {
+            out.event(Message {
+                message: Json::of(&question),
+            });
+        }
+        opening
+            .ask(network.as_ref(), may_tag, &watch, &mut out)
+            .await
+    });
+    asked.map_err(|e| opening.redacted(e))
+}
+
+/// `--dry-run`: prints the request. Nothing is sent, and no key is needed.
+///
+/// # Errors
+/// One line for a mistake in the arguments, the files that they name and the log; failures of
+/// standard output.
+pub fn dry_run(args: Args) -> Result<Status> {
+    let mut opening = Opening::new(args, false)?;
+    let shown = runtime()?.block_on(async {
+        let watch = Watch::new()?;
+        let mut out = opening.out();
+        opening.converse(&watch, &mut out, false)?;
+        if watch.signal().is_none() {
+            opening.decide(None, &watch, &mut out).await?;
+        }
+        if let Some(signal) = watch.signal() {
+            return Ok(Status::Signal(signal));
+        }
+        show(&opening.turn, &mut out)
+    });
+    shown.map_err(|e| opening.redacted(e))
+}
+
+/// Prints the body of the request on one line, or indented at a terminal; its address goes to
+/// standard error.
+fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
+    let request = turn.request(turn.form)?;
+    let mut body = request.body.clone();
+    if std::io::stdout().is_terminal() {
+        body = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&body)?)?;
+        body = event::safe_json(&body).into_owned();
+    }
+    out.text(&body)?;
+    out.messages().always(out.messages().line(&request));
+    Ok(Status::Done)
+}
+
+/// `--probe`: prints as JSON how `--tools-mode auto` decides for a model, which gets no request.
+///
+/// # Errors
+/// One line for a mistake in the arguments or in a file that they name, or for a server that cannot
+/// be reached; failures of standard output.
+pub fn probe(args: Args) -> Result<Status> {
+    let mut opening = Opening::new(args, true)?;
+    opening.turn.check_model()?;
+    // Without a key the server may answer nevertheless.
+    let _ = opening.take_key();
+    let found = runtime()?.block_on(async {
+        let watch = Watch::new()?;
+        let mut out = opening.out();
+        let network = if opening.recorder.is_some() {
+            None
+        } else {
+            Some(opening.network()?)
+        };
+        let auto = opening.auto();
+        let decision = auto
+            .find(
+                network.as_ref(),
+                &StdoutHost::new(&watch, &mut out, None),
+                true,
+            )
+            .await?;
+        if let Some(signal) = watch.signal() {
+            return Ok(Status::Signal(signal));
+        }
+        out.text(&auto.show(&decision))?;
+        Ok(Status::Done)
+    });
+    found.map_err(|e| opening.redacted(e))
+}
+
+/// What a turn, a dry run and a probe begin with: the tape, the turn, standard input, and the form of
+/// the tools.
+struct Opening {
+    args: Args,
+    filter: Filter,
+    /// Also for a turn in another mode than `auto`, which `--probe` may ask about.
+    auto: AutoSettings,
+    connection: ConnectionSettings,
+    recorder: Option<RefCell<Recorder>>,
+    turn: TurnDraft,
+}
+
+impl Opening {
+    /// Reads the tape and puts the turn together. `is_probe` says that no turn follows.
+    fn new(args: Args, is_probe: bool) -> Result<Opening> {
+        let tape = args.replay.tape()?;
+        let filter = args.common.filter("llm-stream", vec![]);
+        let request = &args.request;
+        let tools_mode = &request.tools_mode;
+        let auto = args.auto.settings.clone();
+        let auto = auto.settings(tools_mode, &args.connection);
+        let provider = request.provider.clone();
+        let provider = provider.settings(tools_mode, &args.connection, filter.max_line)?;
+        let recorder = tape.map(open_tape).transpose()?;
+        let first = recorder.as_ref().and_then(Recorder::first);
+        let provider = Provider::new(&provider, first, is_probe)?;
+        let tools = request.tools.as_deref().map(input::tools).transpose()?;
+        let tools = tools.as_deref().map(ToolList::read).transpose()?;
+        let turn = TurnOptions {
+            system: request.system.clone(),
+            tools: tools.map(Arc::new),
+            tool_choice: request.tool_choice.clone(),
+            streams: !request.no_stream,
+            ..TurnOptions::default()
+        };
+        let mut opening = Opening {
+            filter,
+            auto,
+            connection: args.connection.settings(),
+            recorder: recorder.map(RefCell::new),
+            turn: TurnDraft::new(Arc::new(provider), turn),
+            args,
+        };
+        opening.hide_secrets();
+        Ok(opening)
+    }
+
+    /// Takes the key of the turn.
+    fn take_key(&mut self) -> Result<()> {
+        self.turn.take_key()?;
+        self.hide_secrets();
+        Ok(())
+    }
+
+    fn hide_secrets(&mut self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.borrow_mut().set_redactor(self.turn.redactor());
+        }
+    }
+
+    /// Standard output and standard error.
+    fn out(&self) -> Out {
+        let no_time = self.filter.no_time;
+        Out::new(
+            no_time,
+            Messages::new(self.args.verbose, no_time, self.turn.redactor().clone()),
+        )
+    }
+
+    /// The network by which the turn reaches the provider.
+    fn network(&self) -> Result<Network> {
+        Ok(Network::new(
+            &self.turn.provider.route,
+            self.connection.connect_timeout,
+        )?)
+    }
+
+    /// Returns the [`AutoMode`] of this turn, which can decide how the model learns of its tools.
+    fn auto(&self) -> AutoMode<'_> {
+        AutoMode {
+            settings: &self.auto,
+            turn: &self.turn,
+        }
+    }
+
+    /// Reads standard input, and takes what its `request` event asks for; returns the question as a
+    /// chat message. A signal may have ended the reading. Lines of a log that are not events become
+    /// warnings if `warns`.
+    fn converse(&mut self, watch: &Watch, out: &mut Out, warns: bool) -> Result<Option<String>> {
+        let mut warn = |warning: &Warning| {
+            if warns {
+                out.event(*warning);
+            }
+        };
+        let content = input::read(&self.filter, watch.signals(), &mut warn)?;
+        if watch.signal().is_none() {
+            content.report(out.messages());
+        }
+        let question = input::question(self.args.prompt.as_deref(), content.text);
+        if let Some((api, request)) = &content.request {
+            let left_out = self.turn.fill_in(*api, request);
+            for note in request.notes.iter().chain(&left_out) {
+                out.messages()
+                    .verbose(format_args!("request event: {note}"));
+            }
+        }
+        if watch.signal().is_none() {
+            self.turn.check_model()?;
+        }
+        self.turn.converse(content.conversation);
+        Ok(question.map(|question| self.turn.ask(&question)))
+    }
+
+    /// Whether the model has used up its `max_steps` answers since the last message of the user.
+    /// Without that limit it never has.
+    fn is_enough(&self) -> bool {
+        let most = self.args.request.max_steps;
+        most.is_some_and(|most| self.turn.steps() >= most)
+    }
+
+    /// In `--tools-mode auto`, decides whether the request names the tools or the prompt describes
+    /// them. Without tools, or at the limit of steps, it decides nothing. Returns whether a refusal
+    /// by the provider may change the decision. A signal may have ended the search.
+    async fn decide(
+        &mut self,
+        network: Option<&Network>,
+        watch: &Watch,
+        out: &mut Out,
+    ) -> Result<bool> {
+        if self.args.request.tools_mode.tools_mode != ToolsModeChoice::Auto
+            || !self.turn.has_tools()
+            || self.is_enough()
+        {
+            return Ok(false);
+        }
+        let auto = self.auto();
+        let decision = auto
+            .decide(
+                self.recorder.as_ref(),
+                network,
+                &StdoutHost::new(watch, out, None),
+            )
+            .await?;
+        if watch.signal().is_none() {
+            out.messages()
+                .verbose(format_args!("tools mode auto: {}", auto.show(&decision)));
+        }
+        self.turn.form.tools = decision.form;
+        Ok(!decision.is_firm())
+    }
+
+    /// Sends the request of the turn, and writes the events of the answer.
+    async fn ask(
+        &self,
+        network: Option<&Network>,
+        may_tag: bool,
+        watch: &Watch,
+        out: &mut Out,
+    ) -> Result<Status> {
+        if self.is_enough() {
+            let steps = self.turn.steps();
+            let message = format!(
+                "the model has answered {steps} times since the last user's message (--max-steps)"
+            );
+            out.event(Error::new("llm-stream", "max_steps", &message));
+            out.flush()?;
+            return Ok(Status::Error);
+        }
+        let session = Session {
+            turn: &self.turn,
+            host: &mut StdoutHost::new(watch, out, None),
+            connection: &self.connection,
+            network,
+            recorder: self.recorder.as_ref(),
+            playlist: None,
+            speed: self.args.replay.speed,
+            auto: &self.auto,
+            may_tag,
+            recorded: vec![],
+        };
+        let end = session.run().await?;
+        out.flush()?;
+        if let Some(signal) = end.stop {
+            return Ok(Status::Signal(signal));
+        }
+        if let Some(recorder) = &self.recorder {
+            recorder.borrow_mut().save(end.recorded, !out.has_error())?;
+        }
+        Ok(if out.has_error() {
+            Status::Error
+        } else {
+            Status::Done
+        })
+    }
+
+    /// `error` without the secrets of the turn. A [`Failure`] stays as it is, because redaction
+    /// would turn it into plain text.
+    fn redacted(&self, error: anyhow::Error) -> anyhow::Error {
+        if error.is::<Failure>() {
+            error
+        } else {
+            anyhow!("{}", self.turn.redactor().text(&format!("{error:#}")))
+        }
+    }
+}

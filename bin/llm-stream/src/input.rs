@@ -1,15 +1,15 @@
-//! Standard input: a log with the conversation so far, or text to ask about.
-
-mod patience;
-mod request;
+//! What is read: standard input, which is a log with the conversation so far or text to ask about,
+//! and the file of the tools.
 
 use crate::output::Messages;
 use anyhow::{Result, bail};
-use api::{Api, Conversation, InboundRequest};
+use api::{Api, Conversation, InboundRequest, request_event};
 use event::Raw;
 use event::payload::Warning;
-use patience::Patience;
 use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 use stdio::{BadLine, BadLines, Block, Filter, Input, Signals};
 
 /// What standard input held.
@@ -85,7 +85,7 @@ pub fn read(
             ..InputContent::default()
         });
     }
-    let request = request::last(&log.text);
+    let request = last_request(&log.text);
     log.conversation(options, warn)
         .map(|conversation| InputContent {
             conversation,
@@ -239,3 +239,52 @@ fn is_object(line: &str) -> bool {
 
 const NO_EVENT: &str = "standard input holds JSON but no event and no message, so nothing of it is sent; \
                         to ask about it, put it into PROMPT: llm-stream \"… $(cat FILE)\"";
+
+/// The last `request` event of a log: the API that the client speaks, and what it asks for. An
+/// earlier one belongs to an earlier turn.
+fn last_request(log: &str) -> Option<(Api, InboundRequest)> {
+    // A line that does not hold the word is not parsed: a log may be long.
+    log.lines()
+        .rev()
+        .filter(|line| line.contains("\"request\""))
+        .find_map(request_event)
+}
+
+/// The time before the message.
+const QUIET: Duration = Duration::from_secs(2);
+
+const WAITS: &str = "still reading standard input, which is read to its end before anything is sent; \
+                     add </dev/null if there is nothing to read";
+
+/// Writes one line on standard error, unless it is dropped within two seconds.
+#[derive(Debug)]
+struct Patience {
+    _over: Option<Sender<()>>,
+}
+
+impl Patience {
+    /// Begins to wait. Only a terminal gets the message: elsewhere nobody watches.
+    fn new() -> Patience {
+        if !std::io::stderr().is_terminal() {
+            return Patience { _over: None };
+        }
+        let (over, wait) = channel::<()>();
+        let report = move || {
+            if wait.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout) {
+                stdio::message("llm-stream", WAITS);
+            }
+        };
+        // Where the thread cannot start, the command waits without this message.
+        Patience {
+            _over: stdio::thread(report).is_ok().then_some(over),
+        }
+    }
+}
+
+/// The tools of the file at `path` in OpenAI's shape, as JSON on one line.
+///
+/// # Errors
+/// One line that names the file and what is wrong with it.
+pub fn tools(path: &Path) -> Result<String> {
+    Ok(args::file(path, tool::Tools::read)?.list(|_| true))
+}

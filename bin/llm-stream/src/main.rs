@@ -5,20 +5,25 @@ mod ask;
 mod host;
 mod input;
 mod output;
+mod remedy;
 mod replay;
-mod task;
-mod tools;
-mod watch;
 
+use anyhow::bail;
 use args::Args;
 use std::process::ExitCode;
-use task::Task;
 
 fn main() -> ExitCode {
-    ::args::run_with(args::remedy, |args: Args| match args.task()? {
-        Task::Probe(settings) => ask::probe(&settings),
-        Task::DryRun(settings) => ask::dry_run(&settings),
-        Task::Turn(settings) => ask::turn(&settings),
-        Task::Replay(settings) => replay::replay(&settings),
+    ::args::run_with(remedy::remedy, |args: Args| {
+        if !args.replay.files.is_empty() {
+            return replay::replay(&args);
+        }
+        if args.replay.faults().any() {
+            bail!("faults are put into recorded bodies only, name one with --replay");
+        }
+        match (args.auto.probe, args.request.dry_run) {
+            (true, _) => ask::probe(args),
+            (_, true) => ask::dry_run(args),
+            _ => ask::turn(args),
+        }
     })
 }

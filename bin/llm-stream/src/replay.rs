@@ -1,50 +1,21 @@
 //! `--replay`: recorded bodies and tapes as streams, one after the other.
 
-use crate::host::StdoutHost;
+use crate::args::Args;
+use crate::host::{StdoutHost, Watch, runtime};
+use crate::input;
 use crate::output::{Messages, Out};
-use crate::tools;
-use crate::watch::{Watch, runtime};
 use ::ask::{COMMAND, Host, ResponseEnd, ToolsModeChoice, dialect, dialects, end, write_events};
 use anyhow::{Context, Result, bail};
 use api::tape::{Exchange, Tape, is_tape};
 use api::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
-use client::{Body, Faults, FileBody, Recording, Speed};
+use client::{Body, FileBody, Recording};
 use json::ToolList;
 use redact::Redactor;
 use serde_json::Value;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 use stdio::{Failure, Status};
-
-/// What to replay, and how.
-#[derive(Clone, Debug)]
-pub struct ReplaySettings {
-    /// Bodies and tapes; `-` is standard input.
-    pub files: Vec<PathBuf>,
-    /// The API of bodies. Without it the body shows its API.
-    pub api: Option<Api>,
-    /// How fast recorded time passes.
-    pub speed: Speed,
-    /// What goes wrong.
-    pub faults: Faults,
-    /// In tag mode every stream is one of tag mode, whatever was recorded.
-    pub tools_mode: ToolsModeChoice,
-    /// The dialect of that.
-    pub dialect: Option<String>,
-    /// The file of the user's own dialects.
-    pub dialect_file: Option<PathBuf>,
-    /// The file of the tools in that.
-    pub tools: Option<PathBuf>,
-    /// The end of the prompt that the model's text continues.
-    pub prefill: Option<String>,
-    /// The most bytes of one event of the body.
-    pub max_frame: usize,
-    /// Whether times are left out.
-    pub no_time: bool,
-    /// `--verbose`.
-    pub is_verbose: bool,
-}
 
 /// Writes the events of all files: 2 when any `error` event was written or a file could not be
 /// read, else 0.
@@ -52,41 +23,48 @@ pub struct ReplaySettings {
 /// # Errors
 /// One line for a mistake in the arguments, and for a file that does not exist; failures of
 /// standard output.
-pub fn replay(settings: &ReplaySettings) -> Result<Status> {
-    for path in settings.files.iter().filter(|path| *path != Path::new("-")) {
+pub fn replay(args: &Args) -> Result<Status> {
+    let files = &args.replay.files;
+    for path in files.iter().filter(|path| *path != Path::new("-")) {
         // Before anything is written: a wrong name should not cost half of the work.
         std::fs::metadata(path).map_err(|e| unreadable(path, e))?;
     }
-    let dialects = dialects(settings.dialect_file.as_deref())?;
+    let tools_mode = &args.request.tools_mode;
+    let dialects = dialects(tools_mode.dialect_file.as_deref())?;
     let dialect = dialect(
         &dialects,
-        settings.dialect.as_deref(),
-        settings.tools_mode,
+        tools_mode.dialect.as_deref(),
+        tools_mode.tools_mode,
         false,
     )?;
-    let max_frame = Some(settings.max_frame);
     let mut options = StreamOptions {
-        prefill: settings.prefill.clone(),
-        max_frame,
+        prefill: tools_mode.prefill.clone(),
+        max_frame: Some(args.common.max_line),
         words: COMMAND,
         ..StreamOptions::default()
     };
-    if settings.tools_mode == ToolsModeChoice::Tag {
+    // In tag mode every stream is one of tag mode, whatever was recorded.
+    if tools_mode.tools_mode == ToolsModeChoice::Tag {
         options.tools_mode = Some("tag".to_owned());
         options.dialect = Some(dialect.name.to_owned());
-        options.tools = settings.tools.as_deref().map(tools::read).transpose()?;
+        options.tools = args
+            .request
+            .tools
+            .as_deref()
+            .map(input::tools)
+            .transpose()?;
     }
-    let messages = Messages::new(settings.is_verbose, settings.no_time, Redactor::default());
+    let no_time = args.common.no_time;
+    let messages = Messages::new(args.verbose, no_time, Redactor::default());
     runtime()?.block_on(async {
-        let (watch, out) = (Watch::new()?, Out::new(settings.no_time, messages));
         let mut replay = ReplayRun {
-            settings,
+            args,
             options,
-            watch,
-            out,
+            watch: Watch::new()?,
+            out: Out::new(no_time, messages),
             status: Status::Done,
         };
-        for path in &settings.files {
+        for path in files {
             if let Err(e) = replay.file(path).await {
                 if e.is::<Failure>() {
                     return Err(e);
@@ -124,7 +102,7 @@ fn open(path: &Path) -> io::Result<FileBody> {
 }
 
 struct ReplayRun<'s> {
-    settings: &'s ReplaySettings,
+    args: &'s Args,
     /// The settings of every stream, whatever was recorded.
     options: StreamOptions,
     watch: Watch,
@@ -143,48 +121,27 @@ impl ReplayRun<'_> {
             return Ok(());
         };
         if is_tape(start) {
-            let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else {
-                return Ok(());
-            };
-            let text = std::str::from_utf8(bytes)
-                .with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
-            let tape = Tape::read(text).with_context(|| path.display().to_string())?;
-            for exchange in &tape.exchanges {
-                let status = exchange.head.as_ref().map_or(0, |head| head.status);
-                self.out.messages().verbose(format_args!(
-                    "{}, line {}: {}, HTTP {status}",
-                    path.display(),
-                    exchange.line,
-                    exchange.api
-                ));
-                self.exchange(exchange, &name).await?;
-                if self.is_stopped() {
-                    break;
-                }
-            }
-            return Ok(());
+            return self.tape(&mut body, path, &name).await;
         }
-        let api = match self.settings.api {
+        let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes, false).is_some();
+        let api = match self.args.request.provider.api {
             Some(api) => api,
             None => {
-                let known =
-                    |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes, false).is_some();
                 let Some(start) = self.ahead(&mut body, path, known).await? else {
                     return Ok(());
                 };
-                let Some(api) = recognise(start, true) else {
-                    bail!(
+                recognise(start, true).with_context(|| {
+                    format!(
                         "{}: the body does not show its API, name it with --api",
                         path.display()
-                    );
-                };
-                api
+                    )
+                })?
             }
         };
         self.out
             .messages()
             .verbose(format_args!("{}: {}", path.display(), api.name()));
-        let body = if self.settings.faults.any() {
+        let body = if self.args.replay.faults().any() {
             let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else {
                 return Ok(());
             };
@@ -194,6 +151,29 @@ impl ReplayRun<'_> {
         };
         self.write(body, Stream::new(api, self.options.clone()), &name)
             .await
+    }
+
+    /// All exchanges of a tape.
+    async fn tape(&mut self, body: &mut FileBody, path: &Path, name: &str) -> Result<()> {
+        let Some(bytes) = self.ahead(body, path, |_| false).await? else {
+            return Ok(());
+        };
+        let file = path.display();
+        let text = std::str::from_utf8(bytes)
+            .with_context(|| format!("{file}: not UTF-8, a tape is text"))?;
+        let tape = Tape::read(text).with_context(|| file.to_string())?;
+        for exchange in &tape.exchanges {
+            let status = exchange.head.as_ref().map_or(0, |head| head.status);
+            self.out.messages().verbose(format_args!(
+                "{file}, line {}: {}, HTTP {status}",
+                exchange.line, exchange.api
+            ));
+            self.exchange(exchange, name).await?;
+            if self.is_stopped() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Reads on in `body` until `enough` is true of all that was read, or the file ends; `None`
@@ -227,7 +207,7 @@ impl ReplayRun<'_> {
 
     /// One exchange of a tape.
     async fn exchange(&mut self, exchange: &Exchange, name: &str) -> Result<()> {
-        let Some(api) = Api::from_name(&exchange.api).or(self.settings.api) else {
+        let Some(api) = Api::from_name(&exchange.api).or(self.args.request.provider.api) else {
             bail!(
                 "line {} of the tape: the API \"{}\" is unknown, name it with --api",
                 exchange.line,
@@ -269,8 +249,8 @@ impl ReplayRun<'_> {
     }
 
     fn recorded(&self, mut recording: Recording) -> Body {
-        self.settings.faults.apply(&mut recording);
-        Body::of_recording(recording, self.settings.speed)
+        self.args.replay.faults().apply(&mut recording);
+        Body::of_recording(recording, self.args.replay.speed)
     }
 
     /// Writes the events of one body.

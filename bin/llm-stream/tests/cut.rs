@@ -47,7 +47,6 @@ fn expected(api: Api, body: &[u8], length: usize, id: &str) -> (Vec<String>, boo
         model,
         tools_mode,
         id,
-        words: ask::COMMAND,
         ..StreamOptions::default()
     };
     let mut stream = Stream::new(api, options);

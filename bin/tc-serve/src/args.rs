@@ -1,17 +1,12 @@
-//! What was typed.
+//! What was typed, and the values that the service makes of it at the start.
 
-mod keys;
-mod settings;
-
-pub use keys::{Keys, random};
-pub use settings::{Limits, Listen, Settings};
-
-use crate::command::CommandArgs;
-use crate::http::PassedPaths;
+use crate::keys::Keys;
 use crate::log::LogTarget;
-use crate::upstream::UpstreamArgs;
+use crate::route::PassedPaths;
 use anyhow::{Result, bail};
+use ask::{AutoArgs, ConnectionArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
 use clap::Parser;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -106,7 +101,7 @@ pub struct AccessArgs {
 }
 
 /// Limits on what clients may take.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// The longest body of a request (K, M and G are understood)
@@ -146,12 +141,68 @@ pub struct LimitArgs {
     pub status_timeout: Duration,
 }
 
+/// The provider that is asked.
+#[derive(Clone, Debug, clap::Args)]
+pub struct UpstreamArgs {
+    #[command(flatten)]
+    pub provider: ProviderArgs,
+    #[command(flatten)]
+    pub tools: ToolsModeArgs,
+    #[command(flatten)]
+    pub auto: AutoArgs,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    #[command(flatten)]
+    pub replay: ReplayArgs,
+}
+
+/// A command that answers requests.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Command")]
+pub struct CommandArgs {
+    /// How many commands may run at once; further requests wait, as many of each key as --queue
+    /// says, and the keys take turns
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub processes: u32,
+    /// How much a command may write for one answer (K, M and G are understood)
+    #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "64M")]
+    pub max_output: usize,
+    /// A command that answers each request: one word is a command line for sh, several are a
+    /// program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
 fn log_target(typed: &str) -> Result<LogTarget, String> {
     if typed.is_empty() {
         Err("the file has no name".to_owned())
     } else {
         Ok(typed.into())
     }
+}
+
+/// What the service works with.
+#[derive(Debug)]
+pub struct Settings {
+    /// What was typed.
+    pub args: Args,
+    /// Where to listen.
+    pub listen: Listen,
+    /// The keys that clients may send.
+    pub keys: Keys,
+    /// Origins whose pages may ask, in lower case.
+    pub origins: Vec<String>,
+    /// The paths that are passed to the provider as they are.
+    pub passed: PassedPaths,
+}
+
+/// Where to listen.
+#[derive(Clone, Debug)]
+pub enum Listen {
+    /// Addresses of one name; the first one that works is taken.
+    Tcp(Vec<SocketAddr>),
+    /// A socket in the file system.
+    Unix(PathBuf),
 }
 
 impl Args {
@@ -161,24 +212,17 @@ impl Args {
     /// One line for options that contradict each other or that would let strangers in, and for
     /// files that cannot be read.
     pub fn settings(self) -> Result<Settings> {
-        let Args {
-            service,
-            access,
-            limits,
-            upstream,
-            command,
-            ..
-        } = self;
-        let has_command = !command.command.is_empty();
-        if has_command && command.command.iter().all(|word| word.trim().is_empty()) {
+        let words = &self.command.command;
+        let has_command = !words.is_empty();
+        if has_command && words.iter().all(|word| word.trim().is_empty()) {
             bail!(
                 "the COMMAND behind -- is empty; write one, such as 'llm-stream -m NAME | tag-parse | tc-accumulate'"
             );
         }
         let origins_of_answers = [
             ("COMMAND", has_command),
-            ("--replay", !upstream.replay.files.is_empty()),
-            ("--base-url", upstream.provider.base_url.is_some()),
+            ("--replay", !self.upstream.replay.files.is_empty()),
+            ("--base-url", self.upstream.provider.base_url.is_some()),
         ];
         let mut named = origins_of_answers
             .iter()
@@ -187,63 +231,69 @@ impl Args {
         if let (Some(first), Some(second)) = (named.next(), named.next()) {
             bail!("{first} and {second} would both answer requests; give one of them");
         }
-        let listen = match service.unix {
-            Some(path) => Listen::Unix(path),
-            None => Listen::Tcp(settings::addresses(&service.listen)?),
+        let access = &self.access;
+        let listen = match &self.service.unix {
+            Some(path) => Listen::Unix(path.clone()),
+            None => Listen::Tcp(addresses(&self.service.listen)?),
         };
-        let is_local = match &listen {
-            Listen::Unix(_) => true,
-            Listen::Tcp(all) => all
-                .iter()
-                .all(|address| address.ip().to_canonical().is_loopback()),
-        };
-        if !is_local && access.key_file.is_none() {
+        if listen.is_remote() && access.key_file.is_none() {
             bail!(
                 "--listen {}: other machines could ask without a key; write the keys of your clients into a file and name it with --key-file",
-                service.listen
+                self.service.listen
             );
         }
-        let keys = match &access.key_file {
-            Some(path) => Keys::read(path)?,
-            None if !has_command || access.no_key => Keys::default(),
-            None => Keys::make()?,
-        };
-        let origins = access
-            .allow_origins
-            .iter()
-            .map(|text| settings::origin(text))
-            .collect::<Result<_>>()?;
-        let limits = Limits {
-            body: limits.max_body,
-            answer: limits.max_answer,
-            memory: limits.max_memory,
-            connections: limits.max_connections.max(1),
-            streams: usize::try_from(limits.max_streams)?,
-            queue: limits.queue,
-            header_time: limits.header_timeout,
-            body_time: limits.body_timeout,
-            connection_time: limits.connection_timeout,
-            reader_time: limits.reader_timeout,
-            status_time: limits.status_timeout,
-        };
         Ok(Settings {
             listen,
-            keys,
-            hosts: access
-                .allow_hosts
-                .iter()
-                .map(|host| host.to_ascii_lowercase())
-                .collect(),
-            origins,
-            limits,
-            keep_alive: service.keep_alive,
-            grace: service.grace,
-            passed: PassedPaths::new(&service.passed)?,
-            extras: service.extras,
-            log: service.log,
-            upstream,
-            command,
+            keys: match &access.key_file {
+                Some(path) => Keys::read(path)?,
+                None if !has_command || access.no_key => Keys::default(),
+                None => Keys::make()?,
+            },
+            origins: (access.allow_origins.iter())
+                .map(|text| origin(text))
+                .collect::<Result<_>>()?,
+            passed: PassedPaths::new(&self.service.passed)?,
+            args: self,
         })
+    }
+}
+
+impl Listen {
+    /// Whether other machines can reach it.
+    fn is_remote(&self) -> bool {
+        let is_remote = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
+        matches!(self, Listen::Tcp(all) if all.iter().any(is_remote))
+    }
+}
+
+/// The addresses of `HOST:PORT`.
+///
+/// # Errors
+/// One line for a text that is not an address, and for a name that is not known.
+fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
+    let found = text.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+    match found {
+        Ok(all) if !all.is_empty() => Ok(all),
+        _ => bail!("--listen {text}: not an address, write it as 127.0.0.1:8790"),
+    }
+}
+
+/// An origin as browsers write it, in lower case.
+///
+/// # Errors
+/// One line for a text that is not a scheme and a host.
+fn origin(text: &str) -> Result<String> {
+    let lower = text.to_ascii_lowercase();
+    let host = lower
+        .strip_prefix("http://")
+        .or_else(|| lower.strip_prefix("https://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']) => {
+            Ok(lower)
+        }
+        _ => bail!(
+            "--allow-origin {text}: not an origin, write it as https://chat.example.com, without a path"
+        ),
     }
 }
 
@@ -255,5 +305,29 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
+    }
+}
+
+#[cfg(test)]
+mod settings_tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_scheme_and_a_host() {
+        assert_eq!(
+            origin("https://Chat.example.com:8443").unwrap(),
+            "https://chat.example.com:8443"
+        );
+        for wrong in [
+            "*",
+            "null",
+            "chat.example.com",
+            "https://",
+            "https://*",
+            "https://a/b",
+            "ftp://a",
+        ] {
+            assert!(origin(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,28 +1,20 @@
 //! A command as the source of events: it is started for each request.
 //!
-//! `command/running.rs` is its processes and how they end, `input.rs` what it reads,
-//! `output.rs` its lines as events, and `errors.rs` what it complains about.
+//! `command/running.rs` is its processes and how they end, and `output.rs` what they write.
 
-mod args;
-mod errors;
-mod input;
-mod lines;
 mod output;
-mod program;
 mod running;
 
-pub use args::CommandArgs;
-
-use crate::asked::Asked;
+use crate::args::Settings;
 use crate::budget::FULL_MS;
 use crate::log::Notices;
-use crate::pipe::Pipe;
+use crate::pipe::{Asked, Pipe};
 use crate::places::Places;
-use anyhow::Result;
-use errors::RequestLog;
-use output::CommandOutput;
-use running::{Parts, RunningCommand};
+use anyhow::{Result, bail};
+use output::{CommandOutput, RequestLog};
+use running::RunningCommand;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -54,73 +46,56 @@ enum OutputEnd {
 }
 
 impl Command {
-    /// Prepares the command; `None` without one. At most `queue` requests of each key wait for a
-    /// process, `timeout` is the longest time for an answer (10 minutes by default), and `grace` is
-    /// the time between SIGTERM and SIGKILL. `model` takes the place of the model that a client
-    /// names, and `notices` gets what a command writes to its standard error.
+    /// Prepares the command; `None` without one. `notices` gets what a command writes to its
+    /// standard error.
     ///
     /// # Errors
-    /// One line for a program that does not exist, or a log that cannot be started.
-    pub fn new(
-        args: &CommandArgs,
-        queue: usize,
-        timeout: Option<Duration>,
-        grace: Duration,
-        model: Option<String>,
-        notices: &Notices,
-    ) -> Result<Option<Command>> {
-        let words = &args.command;
+    /// One line for a program that does not exist.
+    pub fn new(settings: &Settings, notices: &Notices) -> Result<Option<Command>> {
+        let args = &settings.args;
+        let words = &args.command.command;
         if words.is_empty() {
             return Ok(None);
         }
-        program::check(words)?;
+        check(words)?;
         // What this process was started with, such as a lock of the caller's, is not the command's.
         close_fds::set_fds_cloexec(3, &[]);
+        let processes = usize::try_from(args.command.processes)?;
         Ok(Some(Command {
             words: words.clone(),
-            places: Places::new(usize::try_from(args.processes)?, queue),
-            grace,
-            timeout: timeout.unwrap_or(TIMEOUT),
-            max_output: args.max_output,
-            model,
+            places: Places::new(processes, args.limits.queue),
+            grace: args.service.grace,
+            timeout: args.upstream.connection.timeout.unwrap_or(TIMEOUT),
+            max_output: args.command.max_output,
+            model: args.upstream.provider.model.clone(),
             notices: notices.clone(),
         }))
     }
 
     /// See [`crate::source::Source::run`].
     pub async fn run(&self, asked: Asked, pipe: &Pipe) {
+        let full = Some(FULL_MS);
         let Some(place) = self.places.take(asked.key).await else {
-            return pipe.fail(
-                "too_many_requests",
-                "all commands are taken, try again",
-                429,
-                Some(FULL_MS),
-            );
+            let message = "all commands are taken, try again";
+            return pipe.fail("too_many_requests", message, 429, full);
         };
         let mut log = RequestLog::new(self.notices.clone(), &asked.id);
-        let mut running =
-            match RunningCommand::start(&self.words, &asked.id, log.clone(), place, self.grace) {
-                Ok(running) => running,
-                Err(error) => {
-                    log.line(&format!("the command cannot be started: {error}"));
-                    return pipe.fail(
-                        "command_not_started",
-                        "the command cannot be started",
-                        503,
-                        Some(FULL_MS),
-                    );
-                }
-            };
+        let started = RunningCommand::start(&self.words, &asked.id, log.clone(), place, self.grace);
+        let mut running = match started {
+            Ok(running) => running,
+            Err(error) => {
+                let message = "the command cannot be started";
+                log.line(&format!("{message}: {error}"));
+                return pipe.fail("command_not_started", message, 503, full);
+            }
+        };
         let stdin = running.stdin.take();
-        let Some(parts) = running.parts() else { return };
-        let Parts {
-            command,
-            stdout,
-            errors,
-            ..
-        } = parts;
+        let Some(parts) = &mut running.parts else {
+            return;
+        };
         let mut output = CommandOutput::new(log.clone());
-        let lines = input::input(&asked, self.model.as_deref());
+        // The request, and the log.
+        let lines = asked.request.lines(asked.api, self.model.as_deref());
         let Asked {
             share: _share,
             request,
@@ -130,15 +105,15 @@ impl Command {
         let feed = async move {
             if let Some(mut stdin) = stdin {
                 // It fails where the command closes its input, or ends.
-                let _ = stdin.write_all(&lines).await;
+                let _ = stdin.write_all(lines.as_bytes()).await;
             }
         };
         let beside = async {
-            tokio::join!(feed, errors.read());
+            tokio::join!(feed, parts.errors.read());
             std::future::pending::<()>().await;
         };
         let end = tokio::select! {
-            end = self.read(stdout, command, &mut output, pipe) => end,
+            end = self.read(&mut parts.stdout, &mut parts.command, &mut output, pipe) => end,
             () = beside => return,
             () = sleep(self.timeout) => {
                 log.line("the command took longer than --timeout");
@@ -214,6 +189,28 @@ impl Command {
     pub async fn ended(&self) {
         self.places.all_free().await;
     }
+}
+
+/// Checks that the program of `words` exists. A command line for `sh` is not looked into.
+///
+/// # Errors
+/// One line.
+fn check(words: &[String]) -> Result<()> {
+    let [program, _, ..] = words else {
+        return Ok(());
+    };
+    let exists = if program.contains('/') {
+        Path::new(program).is_file()
+    } else {
+        std::env::var_os("PATH")
+            .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+    };
+    if !exists {
+        bail!(
+            "{program}: no such command, give its path, or a whole command line as one word in quotes"
+        );
+    }
+    Ok(())
 }
 
 /// Ends the answer as failed where the status of its command means that.

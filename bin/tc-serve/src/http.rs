@@ -1,34 +1,24 @@
 //! Requests of clients, from their head to the last byte of the response.
 
-mod answering;
 mod body;
 mod gate;
-mod health;
-mod models;
 mod pass;
-mod passed_body;
-mod passed_paths;
-mod refusal;
+mod questions;
 mod response;
-mod retries;
-mod route;
 mod service;
-mod tokens;
 mod turn;
 
-pub use passed_paths::PassedPaths;
-pub use response::ResponseBody;
 pub use service::Service;
 
-use crate::access_log::AccessLine;
-use crate::server::ConnectionPhase;
-use health::asks_upstream;
+use crate::life::ConnectionPhase;
+use crate::log::AccessLine;
+use crate::route::Route;
+use crate::upstream::Upstream;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-use refusal::Refusal;
-use response::{Exchange, whole};
-use route::Route;
+use questions::asks_upstream;
+use response::{Exchange, Refusal, ResponseBody, whole};
 use service::Admitted;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -88,22 +78,11 @@ impl Service {
             }
         };
         let mut response = answered.unwrap_or_else(|refusal| {
-            exchange.line().error = Some(refusal.failure.code.clone());
+            exchange.line.error = Some(refusal.failure.code.clone());
             refusal.response(front)
         });
-        exchange.line().status = response.status().as_u16();
-        let headers = response.headers_mut();
-        if let Ok(id) = HeaderValue::from_str(&id) {
-            headers.insert("request-id", id.clone());
-            headers.insert("x-request-id", id);
-        }
-        headers.insert(
-            "x-content-type-options",
-            HeaderValue::from_static("nosniff"),
-        );
-        if let Some(origin) = origin {
-            gate::allow(headers, origin);
-        }
+        exchange.line.status = response.status().as_u16();
+        add_headers(response.headers_mut(), &id, origin);
         response.body_mut().carry(exchange);
         Ok(response)
     }
@@ -112,12 +91,7 @@ impl Service {
     fn route(&self, uri: &Uri) -> (Route, Option<String>) {
         match Route::of(uri.path()) {
             Route::Health if asks_upstream(uri.query()) => (Route::UpstreamHealth, None),
-            Route::Unknown
-                if self
-                    .source
-                    .upstream()
-                    .is_some_and(|upstream| upstream.direct().passes()) =>
-            {
+            Route::Unknown if self.source.upstream().is_some_and(Upstream::passes) => {
                 let found = self.passed.find(uri.path());
                 found.map_or((Route::Unknown, None), |(path, forms)| {
                     (Route::Pass(forms), Some(path))
@@ -164,6 +138,21 @@ impl Service {
             }
             Route::Unknown => Err(Refusal::not_found(request.uri().path())),
         }
+    }
+}
+
+/// Adds the headers that all responses have.
+fn add_headers(headers: &mut HeaderMap, id: &str, origin: Option<HeaderValue>) {
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert("request-id", id.clone());
+        headers.insert("x-request-id", id);
+    }
+    headers.insert(
+        "x-content-type-options",
+        HeaderValue::from_static("nosniff"),
+    );
+    if let Some(origin) = origin {
+        gate::allow(headers, origin);
     }
 }
 

@@ -1,17 +1,17 @@
 //! `tc-serve`: any client, any model, correct tool calls.
 
-mod access_log;
 mod args;
-mod asked;
 mod budget;
 mod command;
 mod http;
+mod keys;
+mod life;
 mod log;
 mod pipe;
 mod places;
+mod route;
 mod server;
 mod source;
-mod startup;
 mod turns;
 mod upstream;
 

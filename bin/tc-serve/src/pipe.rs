@@ -1,21 +1,40 @@
-//! The machines of one request: events of a source → calls in text → merged calls → the bytes of
+//! One request, and the machines of its answer: events of a source → calls in text → merged calls → the bytes of
 //! the answer.
 
-mod event_lines;
-
-pub use event_lines::EventLines;
-
 use crate::budget::{Budget, FULL_MS, MEMORY, Share};
+use crate::places::KeyPlace;
 use crate::turns::Turns;
 use accumulate::Accumulate;
+use api::{Api, InboundRequest};
 use api::{Dropped, Encoder, Failure};
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
-use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink, cut};
+use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink, Text, cut};
 use hyper::header::{HeaderName, HeaderValue};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+use stdio::Demux;
+
+/// What a client asks for.
+#[derive(Debug)]
+pub struct Asked {
+    /// What its conversation keeps of the bytes that all requests may keep.
+    pub share: Share,
+    /// The client's key.
+    pub key: KeyPlace,
+    /// The id of the request, which the client sees as `x-request-id`: 32 hexadecimal digits.
+    pub id: String,
+    /// The API that the client speaks: the one whose members `request.params` are.
+    pub api: Api,
+    /// What its body says.
+    pub request: InboundRequest,
+    /// Whether the client sends a failed request again by itself.
+    pub retries: bool,
+    /// The client's headers that a provider of the same API may get (`anthropic-beta`, …), names in
+    /// lower case.
+    pub headers: Vec<(String, String)>,
+}
 
 /// How many bytes of an answer wait for a slow client before its source has to wait, too.
 const ROOM: usize = 64 << 10;
@@ -71,18 +90,12 @@ pub struct Pipe(RefCell<PipeState>);
 
 struct PipeState {
     settings: PipeSettings,
-    search: TextSearch,
     /// The family of the model, by its server's template.
-    family: Option<&'static tag::Dialect>,
+    family: Family,
     /// The machines of the stream at hand.
-    machine: Option<Box<dyn Machine>>,
-    /// Makes one answer of the turns of a command.
-    turns: Option<Turns>,
-    output: Output,
-    bytes: Vec<u8>,
-    counts: PipeCounts,
-    /// What was left out, and how often.
-    notes: Vec<(String, u64)>,
+    machines: Demux<Box<dyn Machine>>,
+    /// What the last machine writes to.
+    end: PipeEnd,
     /// The provider's headers with its limits.
     limits: Vec<(HeaderName, HeaderValue)>,
     /// What is kept of this answer.
@@ -92,6 +105,19 @@ struct PipeState {
     /// More would have to be kept than there is room for: the answer has failed, and no further
     /// event counts.
     is_over: bool,
+}
+
+type Family = Rc<Cell<Option<&'static tag::Dialect>>>;
+
+/// What the last machine writes to.
+struct PipeEnd {
+    /// Makes one answer of the turns of a command.
+    turns: Option<Turns>,
+    output: Output,
+    bytes: Vec<u8>,
+    counts: PipeCounts,
+    /// What was left out, and how often.
+    notes: Vec<(String, u64)>,
 }
 
 /// What the access log has of an answer.
@@ -125,17 +151,19 @@ impl Pipe {
         if matches!(output, Output::Answer(_)) {
             Rc::make_mut(&mut settings.accumulate).no_message = true;
         }
+        let family = Family::default();
         Pipe(RefCell::new(PipeState {
             share: settings.budget.share(),
+            machines: machines(&settings, search, Rc::clone(&family)),
             settings,
-            search,
-            family: None,
-            machine: None,
-            turns,
-            output,
-            bytes: Vec::new(),
-            counts: PipeCounts::default(),
-            notes: Vec::new(),
+            family,
+            end: PipeEnd {
+                turns,
+                output,
+                bytes: Vec::new(),
+                counts: PipeCounts::default(),
+                notes: Vec::new(),
+            },
             limits: Vec::new(),
             of_source: 0,
             is_over: false,
@@ -144,7 +172,7 @@ impl Pipe {
 
     /// Takes the family of the model whose answer follows, for a model whose name has none.
     pub fn set_family(&self, family: Option<&'static tag::Dialect>) {
-        self.0.borrow_mut().family = family;
+        self.0.borrow().family.set(family);
     }
 
     /// Takes the next event of the source.
@@ -152,30 +180,18 @@ impl Pipe {
         self.0.borrow_mut().push(event);
     }
 
-    /// A sink whose events go into this pipe, for a source that is a machine or a decoder.
-    pub fn sink(&self) -> PipeSink<'_> {
-        PipeSink(self)
-    }
-
     /// Ends the answer with an error. `status` is the HTTP status for a client that has nothing of
     /// the answer yet.
     pub fn fail(&self, code: &str, message: &str, status: u16, retry_after_ms: Option<u64>) {
-        let is_retryable = matches!(status, 408 | 409 | 429 | 500..);
         let error = Error {
-            retryable: is_retryable,
+            retryable: matches!(status, 408 | 409 | 429 | 500..),
             status: Some(status.into()),
             retry_after_ms,
             ..Error::new("tc-serve", code, message)
         };
-        let sink: &mut dyn Sink = &mut self.sink();
-        sink.emit(0, error);
-        sink.emit(
-            0,
-            StreamEnd {
-                finish_reason: FinishReason::Error,
-                ..StreamEnd::default()
-            },
-        );
+        for payload in failed(error) {
+            self.push(&Event::of(&payload, None, 0, None));
+        }
     }
 
     /// Waits until the client has taken enough of the bytes.
@@ -183,7 +199,7 @@ impl Pipe {
         // The body polls the source again whenever it has handed on what is here, so nobody needs
         // to be woken.
         poll_fn(|_| {
-            if self.0.borrow().bytes.len() < ROOM {
+            if self.0.borrow().end.bytes.len() < ROOM {
                 Poll::Ready(())
             } else {
                 Poll::Pending
@@ -201,7 +217,7 @@ impl Pipe {
 
     /// Takes the id that the provider, which speaks `api`, gave to the answer.
     pub fn set_id(&self, api: &str, id: &str) {
-        if let Output::Answer(encoder) = &mut self.0.borrow_mut().output {
+        if let Output::Answer(encoder) = &mut self.0.borrow_mut().end.output {
             encoder.set_id(api, id);
         }
     }
@@ -233,7 +249,7 @@ impl Pipe {
     /// Whether the last byte of the answer was encoded, so that a source may stop.
     pub fn is_done(&self) -> bool {
         let state = self.0.borrow();
-        match &state.output {
+        match &state.end.output {
             Output::Answer(encoder) => encoder.is_done(),
             Output::Events(_) => state.is_over,
         }
@@ -242,7 +258,7 @@ impl Pipe {
     /// Whether the answer has begun: its failure is reported inside the stream, and no further
     /// attempt is allowed.
     pub fn has_begun(&self) -> bool {
-        match &self.0.borrow().output {
+        match &self.0.borrow().end.output {
             Output::Answer(encoder) => encoder.has_begun(),
             Output::Events(events) => events.has_content,
         }
@@ -250,7 +266,7 @@ impl Pipe {
 
     /// Why the answer failed, if it did.
     pub fn failure(&self) -> Option<Failure> {
-        match &self.0.borrow().output {
+        match &self.0.borrow().end.output {
             Output::Answer(encoder) => encoder.failure().cloned(),
             Output::Events(events) => events.failure.clone(),
         }
@@ -258,14 +274,14 @@ impl Pipe {
 
     /// What was counted so far.
     pub fn counts(&self) -> PipeCounts {
-        self.0.borrow().counts
+        self.0.borrow().end.counts
     }
 
     /// What was left out so far, on the way to the provider and of its answer: each kind once, with
     /// how often it came.
     pub fn notes(&self) -> Vec<String> {
-        let state = &*self.0.borrow();
-        let dropped = match &state.output {
+        let PipeEnd { output, notes, .. } = &self.0.borrow().end;
+        let dropped = match output {
             Output::Answer(encoder) => encoder.dropped(),
             Output::Events(_) => Dropped::default(),
         };
@@ -276,7 +292,7 @@ impl Pipe {
                 format!("{what} ({count} times)")
             }
         };
-        let left_out = state.notes.iter().map(|(what, count)| note(what, *count));
+        let left_out = notes.iter().map(|(what, count)| note(what, *count));
         left_out
             .chain(dropped.notes().map(|(what, count)| note(&what, count)))
             .collect()
@@ -285,54 +301,58 @@ impl Pipe {
     /// Begins the answer without content: its status is sent, so that a failure from now on must
     /// show in the stream.
     pub fn begin(&self) {
-        let state = &mut *self.0.borrow_mut();
-        if let Output::Answer(encoder) = &mut state.output {
-            encoder.begin(&mut state.bytes);
+        let end = &mut self.0.borrow_mut().end;
+        if let Output::Answer(encoder) = &mut end.output {
+            encoder.begin(&mut end.bytes);
         }
     }
 
     /// Takes the end of the source's events, once.
     pub fn finish(&self) {
-        let state = &mut *self.0.borrow_mut();
-        if let Some(mut machine) = state.machine.take() {
-            machine.finish(&mut state.end(None));
+        let PipeState {
+            machines,
+            end,
+            share,
+            ..
+        } = &mut *self.0.borrow_mut();
+        for (_, mut machine) in machines.drain() {
+            machine.finish(&mut end.after(None));
         }
-        if let Output::Answer(encoder) = &mut state.output {
-            if let Some(turns) = &mut state.turns {
-                turns.finish(&mut |event| encoder.push(event, &mut state.bytes));
+        if let Output::Answer(encoder) = &mut end.output {
+            if let Some(turns) = &mut end.turns {
+                turns.finish(&mut |event| encoder.push(event, &mut end.bytes));
             }
-            encoder.finish(&mut state.bytes);
+            encoder.finish(&mut end.bytes);
         }
         // What is complete is not refused any more.
-        state.share.keep(state.bytes.len());
+        share.keep(end.bytes.len());
     }
 
     /// Whether the last turn of a command has ended, and not as failed.
     pub fn is_whole(&self) -> bool {
-        self.0.borrow().turns.as_ref().is_some_and(Turns::is_whole)
+        let turns = &self.0.borrow().end.turns;
+        turns.as_ref().is_some_and(Turns::is_whole)
     }
 
     /// Takes a whole answer, with its share of what is kept.
     pub fn take_whole(&self) -> (Vec<u8>, Share) {
         let state = &mut *self.0.borrow_mut();
         let share = std::mem::replace(&mut state.share, state.settings.budget.share());
-        (std::mem::take(&mut state.bytes), share)
+        (std::mem::take(&mut state.end.bytes), share)
     }
 
     /// Takes the bytes that can be sent.
     pub fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut self.0.borrow_mut().bytes)
+        std::mem::take(&mut self.0.borrow_mut().end.bytes)
     }
 
     /// Appends what keeps the connection alive.
     pub fn keep_alive(&self) {
-        let state = &mut *self.0.borrow_mut();
-        match &mut state.output {
-            Output::Answer(encoder) => encoder.keep_alive(&mut state.bytes),
-            Output::Events(EventLines { is_sse: true, .. }) => {
-                state.bytes.extend_from_slice(b": keep-alive\n\n")
-            }
-            Output::Events(_) => state.bytes.push(b'\n'),
+        let PipeEnd { output, bytes, .. } = &mut self.0.borrow_mut().end;
+        match output {
+            Output::Answer(encoder) => encoder.keep_alive(bytes),
+            Output::Events(lines) if lines.is_sse => bytes.extend_from_slice(b": keep-alive\n\n"),
+            Output::Events(_) => bytes.push(b'\n'),
         }
     }
 }
@@ -340,7 +360,7 @@ impl Pipe {
 impl std::fmt::Debug for Pipe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pipe")
-            .field("bytes", &self.0.borrow().bytes.len())
+            .field("bytes", &self.0.borrow().end.bytes.len())
             .finish_non_exhaustive()
     }
 }
@@ -350,29 +370,28 @@ impl PipeState {
         if self.is_over {
             return;
         }
-        self.feed(event);
+        self.machines.push(event, &mut self.end.after(Some(event)));
         self.count();
     }
 
     /// Counts what is kept of the answer, and ends it as failed where that is too much.
     fn count(&mut self) {
-        let output = match &self.output {
+        let output = match &self.end.output {
             Output::Answer(encoder) => encoder.kept(),
             Output::Events(_) => 0,
         };
-        let machines = self.machine.as_ref().map_or(0, Machine::kept)
-            + self.turns.as_ref().map_or(0, Turns::kept);
-        let kept = machines + output + self.of_source;
+        let turns = self.end.turns.as_ref().map_or(0, Turns::kept);
+        let kept = self.machines.kept() + turns + output + self.of_source;
+        let has_room = self.share.keep(kept + self.end.bytes.len());
         if self.is_over {
             // What is left takes no more room than there was.
-            self.share.keep(kept + self.bytes.len());
-        } else if kept > self.settings.most {
-            let message = format!(
-                "the answer takes more than {} bytes, see --max-answer",
-                self.settings.most
-            );
+            return;
+        }
+        if kept > self.settings.most {
+            let most = self.settings.most;
+            let message = format!("the answer takes more than {most} bytes, see --max-answer");
             self.overrun("answer_too_long", &message, 502);
-        } else if !self.share.keep(kept + self.bytes.len()) {
+        } else if !has_room {
             self.overrun("memory_full", MEMORY, 503);
         }
     }
@@ -380,7 +399,8 @@ impl PipeState {
     /// Ends the answer as failed, and forgets what was kept for it.
     #[cold]
     fn overrun(&mut self, code: &str, message: &str, status: u16) {
-        (self.is_over, self.machine, self.turns, self.of_source) = (true, None, None, 0);
+        self.machines.drain().for_each(drop);
+        (self.is_over, self.end.turns, self.of_source) = (true, None, 0);
         let is_full = status == 503;
         let error = Error {
             retryable: is_full,
@@ -388,60 +408,42 @@ impl PipeState {
             retry_after_ms: is_full.then_some(FULL_MS),
             ..Error::new("tc-serve", code, message)
         };
-        let end = StreamEnd {
-            finish_reason: FinishReason::Error,
-            ..StreamEnd::default()
-        };
-        for payload in [error.into(), Payload::from(end)] {
-            self.end(None).take(&Event::of(&payload, None, 0, None));
+        for payload in failed(error) {
+            self.end.take(&Event::of(&payload, None, 0, None));
         }
         self.count();
     }
+}
 
-    fn feed(&mut self, event: &Event<'_>) {
-        if event.kind() == Kind::StreamStart
-            && let Some(mut cut) = self.machine.take()
-        {
-            cut.finish(&mut self.end(None));
-        }
-        if self.machine.is_none() && !event.kind().begins_stream() {
-            return self.end(Some(event)).pass();
-        }
-        let mut machine = self.machine.take().unwrap_or_else(|| self.begin(event));
-        machine.push(event, &mut self.end(Some(event)));
-        self.machine = Some(machine).filter(|_| event.kind() != Kind::StreamEnd);
-    }
+/// The end of an answer that has failed.
+fn failed(error: Error<'_>) -> [Payload<'_>; 2] {
+    let end = StreamEnd {
+        finish_reason: FinishReason::Error,
+        ..StreamEnd::default()
+    };
+    [error.into(), end.into()]
+}
 
-    fn begin(&self, first: &Event<'_>) -> Box<dyn Machine> {
-        let options = Rc::clone(&self.settings.accumulate);
-        if self.search != TextSearch::Nothing {
-            let tag = begin_text(&self.settings.streams, self.search, self.family, first);
-            Box::new(Chain::new(tag, move |_: &Event<'_>| {
-                Accumulate::new(Rc::clone(&options))
-            }))
-        } else {
-            Box::new(Accumulate::new(options))
+/// The machines of each stream of an answer.
+fn machines(
+    settings: &PipeSettings,
+    search: TextSearch,
+    family: Family,
+) -> Demux<Box<dyn Machine>> {
+    let (streams, options) = (
+        Rc::clone(&settings.streams),
+        Rc::clone(&settings.accumulate),
+    );
+    Demux::new(move |first: &Event<'_>| -> Box<dyn Machine> {
+        let options = Rc::clone(&options);
+        if search == TextSearch::Nothing {
+            return Box::new(Accumulate::new(options));
         }
-    }
-
-    fn end<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> PipeEnd<'e> {
-        let PipeState {
-            turns,
-            output,
-            bytes,
-            counts,
-            notes,
-            ..
-        } = self;
-        PipeEnd {
-            event,
-            turns,
-            output,
-            bytes,
-            counts,
-            notes,
-        }
-    }
+        let tag = begin_text(&streams, search, family.get(), first);
+        Box::new(Chain::new(tag, move |_: &Event<'_>| {
+            Accumulate::new(Rc::clone(&options))
+        }))
+    })
 }
 
 /// The machine that searches the text of a stream for calls. Where a provider has native calls and
@@ -467,30 +469,21 @@ fn begin_text(
     streams.begin_of(family, &Event::of(&payload, None, 0, None))
 }
 
-/// Takes the events of a source.
-#[derive(Debug)]
-pub struct PipeSink<'p>(&'p Pipe);
-
-impl Sink for PipeSink<'_> {
+/// Takes the events of a source that is a machine or a decoder.
+impl Sink for &Pipe {
     fn pass(&mut self) {}
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        self.0.push(&Event::of(payload, None, choice, None));
+        self.push(&Event::of(payload, None, choice, None));
     }
 }
 
-/// What the last machine writes to.
-struct PipeEnd<'e> {
-    /// The event that the machines take now; `None` at the end of the events.
-    event: Option<&'e Event<'e>>,
-    turns: &'e mut Option<Turns>,
-    output: &'e mut Output,
-    bytes: &'e mut Vec<u8>,
-    counts: &'e mut PipeCounts,
-    notes: &'e mut Vec<(String, u64)>,
-}
+impl PipeEnd {
+    /// The sink of the machines while they take `event`; `None` at the end of the events.
+    fn after<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> PipeSink<'e> {
+        PipeSink { event, end: self }
+    }
 
-impl PipeEnd<'_> {
     fn take(&mut self, event: &Event<'_>) {
         match event.kind() {
             Kind::ToolCall => self.counts.calls += 1,
@@ -500,17 +493,15 @@ impl PipeEnd<'_> {
             }
             _ => {}
         }
-        match (&mut *self.output, &mut *self.turns) {
+        match (&mut self.output, &mut self.turns) {
             (Output::Answer(encoder), Some(turns)) => {
-                turns.push(event, &mut |event| encoder.push(event, self.bytes))
+                turns.push(event, &mut |event| encoder.push(event, &mut self.bytes))
             }
-            (Output::Answer(encoder), None) => encoder.push(event, self.bytes),
-            (Output::Events(lines), _) => lines.push(event, self.bytes),
+            (Output::Answer(encoder), None) => encoder.push(event, &mut self.bytes),
+            (Output::Events(lines), _) => lines.push(event, &mut self.bytes),
         }
     }
-}
 
-impl PipeEnd<'_> {
     /// Keeps what was left out for the log.
     fn note(&mut self, warning: &Warning<'_>) {
         if !NOTED.iter().any(|code| warning.code == *code) {
@@ -526,16 +517,71 @@ impl PipeEnd<'_> {
     }
 }
 
-impl Sink for PipeEnd<'_> {
+struct PipeSink<'e> {
+    event: Option<&'e Event<'e>>,
+    end: &'e mut PipeEnd,
+}
+
+impl Sink for PipeSink<'_> {
     fn pass(&mut self) {
         if let Some(event) = self.event {
-            self.take(event);
+            self.end.take(event);
         }
     }
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         let stream: Option<Raw<'_>> = self.event.and_then(|event| event.stream());
-        self.take(&Event::of(payload, stream, choice, None));
+        self.end.take(&Event::of(payload, stream, choice, None));
+    }
+}
+
+/// Events as lines, or as server-sent events whose id is the number of the line.
+#[derive(Debug, Default)]
+pub struct EventLines {
+    /// Whether the lines are server-sent events.
+    pub is_sse: bool,
+    lines: u64,
+    /// The name of the API of the upstream.
+    api: String,
+    /// Why the answer failed, if it did.
+    pub failure: Option<Failure>,
+    /// Whether an event with content was written.
+    pub has_content: bool,
+}
+
+impl EventLines {
+    /// No lines yet. `is_sse` makes them server-sent events.
+    pub fn new(is_sse: bool) -> EventLines {
+        EventLines {
+            is_sse,
+            ..EventLines::default()
+        }
+    }
+
+    /// Writes an event.
+    pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        match event.kind() {
+            Kind::Error => {
+                let error = Error::read(event);
+                self.failure
+                    .get_or_insert_with(|| Failure::of_event(&error, &self.api));
+            }
+            Kind::StreamStart => {
+                self.api = StreamStart::read(event)
+                    .api
+                    .map(Text::str)
+                    .unwrap_or_default()
+                    .into_owned()
+            }
+            Kind::StreamEnd | Kind::SessionStats | Kind::Warning => {}
+            _ => self.has_content = true,
+        }
+        self.lines += 1;
+        if self.is_sse {
+            out.extend_from_slice(format!("id: {}\ndata: ", self.lines).as_bytes());
+        }
+        out.extend_from_slice(event.raw().as_bytes());
+        out.extend_from_slice(if self.is_sse { b"\n\n" } else { b"\n" });
     }
 }
 

@@ -1,24 +1,20 @@
 //! The service: what listens, the connections, and the end.
 
 mod connection;
-mod ending;
 mod listener;
-mod phase;
 mod timed;
 
-pub use ending::Ending;
-pub use phase::ConnectionPhase;
-
-use crate::args::Settings;
+use crate::args::{Listen, Settings};
 use crate::command::Command;
 use crate::http::Service;
-use crate::log::{self, Notices};
+use crate::life::Ending;
+use crate::log::{self, Notice, Notices};
 use crate::source::Source;
-use crate::startup;
 use crate::upstream::Upstream;
 use anyhow::Result;
 use connection::Connections;
 use listener::Listener;
+use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 use stdio::{Failure, Signals, Status};
@@ -33,14 +29,10 @@ use tokio::task::LocalSet;
 pub fn serve(settings: &Settings) -> Result<Status> {
     listener::raise_descriptor_limit();
     stdio::check_descriptors(16)?;
-    let limit = |error| Failure::Limit {
-        what: "the runtime cannot be started",
-        error,
-    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(limit)?;
+        .map_err(Failure::limit("the runtime cannot be started"))?;
     let signal = LocalSet::new().block_on(&runtime, run(settings))?;
     // Work in other threads, such as a lookup of a name, must not delay the end.
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -49,32 +41,19 @@ pub fn serve(settings: &Settings) -> Result<Status> {
 
 async fn run(settings: &Settings) -> Result<i32> {
     let signals = Signals::new()?;
-    let (log, notices) = log::open(settings.log.as_ref())?;
-    let (timeout, model) = (
-        settings.upstream.connection.timeout,
-        settings.upstream.provider.model.clone(),
-    );
-    let source = match Command::new(
-        &settings.command,
-        settings.limits.queue,
-        timeout,
-        settings.grace,
-        model,
-        &notices,
-    )? {
+    let args = &settings.args;
+    let grace = args.service.grace;
+    let (log, notices) = log::open(args.service.log.as_ref())?;
+    let source = match Command::new(settings, &notices)? {
         Some(command) => Source::Command(command),
-        None => Source::Upstream(Box::new(Upstream::new(
-            &settings.upstream,
-            settings.limits.answer,
-            &notices,
-        )?)),
+        None => Source::Upstream(Box::new(Upstream::new(args, &notices)?)),
     };
     let listener = Listener::bind(&settings.listen)?;
     let ending = Ending::default();
     let service = Rc::new(Service::new(settings, source, log.clone(), ending.clone())?);
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
-    let mut connections = Connections::new(Rc::clone(&service), settings.limits, ending.clone());
+    let mut connections = Connections::new(Rc::clone(&service), args.limits, ending.clone());
     // Where no file has keys, SIGHUP ends the process, as it does when its terminal closes.
     let hangups = service
         .has_key_files()
@@ -82,7 +61,7 @@ async fn run(settings: &Settings) -> Result<i32> {
         .transpose()?
         .map(UnixStream::from_std)
         .transpose()?;
-    startup::print(settings, &listener.address(), &notices)?;
+    print(settings, &listener.address(), &notices)?;
     let signal = tokio::select! {
         signal = signalled(&signals) => signal?,
         failure = read_keys(&service, hangups, &notices) => return Err(failure.into()),
@@ -90,7 +69,7 @@ async fn run(settings: &Settings) -> Result<i32> {
     };
     drop(listener);
     ending.begin();
-    if tokio::time::timeout(settings.grace, connections.wait())
+    if tokio::time::timeout(grace, connections.wait())
         .await
         .is_err()
     {
@@ -101,7 +80,7 @@ async fn run(settings: &Settings) -> Result<i32> {
     }
     connections.close().await;
     // Commands end within their grace, and are killed after it.
-    let _ = tokio::time::timeout(settings.grace + Duration::from_secs(2), service.ended()).await;
+    let _ = tokio::time::timeout(grace + Duration::from_secs(2), service.ended()).await;
     log.iter().for_each(log::LogLines::flush);
     notices.flush();
     Ok(signal)
@@ -114,28 +93,79 @@ async fn read_keys(service: &Service, hangups: Option<UnixStream>, notices: &Not
     };
     loop {
         if let Err(error) = hangups.read_u8().await {
-            return Failure::Limit {
-                what: "signals cannot be watched",
-                error,
-            };
+            return Failure::limit(UNWATCHED)(error);
         }
         service.read_keys_again(notices);
     }
 }
 
+/// What failed where a signal cannot be waited for.
+const UNWATCHED: &str = "signals cannot be watched";
+
 /// Waits for a signal.
 async fn signalled(signals: &Signals) -> Result<i32, Failure> {
     use std::os::fd::AsFd as _;
-    let limit = |error| Failure::Limit {
-        what: "signals cannot be watched",
-        error,
-    };
-    let wake = signals.as_fd().try_clone_to_owned().map_err(limit)?;
-    let wake = UnixStream::from_std(wake.into()).map_err(limit)?;
+    let limit = Failure::limit(UNWATCHED);
+    let wake = signals.as_fd().try_clone_to_owned().map_err(&limit)?;
+    let wake = UnixStream::from_std(wake.into()).map_err(&limit)?;
     loop {
         if let Some(signal) = signals.seen() {
             return Ok(signal);
         }
-        wake.ready(Interest::READABLE).await.map_err(limit)?;
+        wake.ready(Interest::READABLE).await.map_err(&limit)?;
     }
+}
+
+/// Prints the address on standard output, and notes on standard error how clients are set up.
+///
+/// # Errors
+/// Failures of standard output.
+fn print(settings: &Settings, address: &str, notices: &Notices) -> Result<()> {
+    let (key, text) = (settings.keys.made.as_deref(), text(settings, address));
+    notices.write(Notice::Start {
+        address,
+        key,
+        text: &text,
+    });
+    // Who reads the address finds the rest there.
+    notices.flush();
+    let mut out = stdio::Output::new();
+    out.put(format!("{address}\n").as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+fn text(settings: &Settings, address: &str) -> String {
+    let made = settings.keys.made.as_deref();
+    let has_keys = !settings.keys.hashes.is_empty();
+    let key = made.unwrap_or(if has_keys { "YOUR-KEY" } else { "none" });
+    let mut text = format!("tc-serve: listening on {address}\n");
+    if let Some(made) = made {
+        let _ = writeln!(text, "tc-serve: the key of this run is {made}");
+    }
+    if let Listen::Unix(path) = &settings.listen {
+        let _ = writeln!(
+            text,
+            "  curl            curl --unix-socket {} http://localhost/v1/models",
+            path.display()
+        );
+        return text;
+    }
+    let (mut header, mut variable, mut name) = (String::new(), String::new(), "");
+    if has_keys {
+        header = format!(" -H 'authorization: Bearer {key}'");
+        // In the environment, since all users of the machine can read the arguments of a process.
+        variable = format!("TC_SERVE_KEY={key} ");
+        name = ",env_key=\"TC_SERVE_KEY\"";
+    }
+    let _ = write!(
+        text,
+        "  curl            curl{header} {address}/v1/models
+  OpenAI Python   OpenAI(base_url=\"{address}/v1\", api_key=\"{key}\")
+  Claude Code     ANTHROPIC_BASE_URL={address} ANTHROPIC_AUTH_TOKEN={key} claude
+  Codex           {variable}codex -c 'model_providers.tc={{name=\"tc\",base_url=\"{address}/v1\",wire_api=\"responses\"{name}}}' -c model_provider=tc
+  Open WebUI      OPENAI_API_BASE_URL={address}/v1 OPENAI_API_KEY={key} open-webui serve
+"
+    );
+    text
 }

@@ -1,11 +1,11 @@
 //! Where the events of an answer come from: a provider, or a command.
 
-use crate::asked::Asked;
 use crate::command::Command;
-use crate::pipe::Pipe;
+use crate::pipe::{Asked, Pipe};
 use crate::turns::Turns;
 use crate::upstream::Upstream;
-use api::{Api, Failure, InboundError, InboundRequest};
+use api::Failure;
+use api::{Api, InboundError, InboundRequest, ListedModel};
 
 /// Where the events of an answer come from.
 #[derive(Debug)]
@@ -33,69 +33,28 @@ impl Source {
     /// # Errors
     /// What is missing.
     pub fn check(&self, api: Api, request: &InboundRequest) -> Result<(), InboundError> {
-        match self {
-            Source::Upstream(upstream) => request.check(api, Some(upstream.address())),
-            Source::Command(_) => request.check(api, None),
-        }
-    }
-
-    /// Whether a file has the key of the provider.
-    pub fn has_key_file(&self) -> bool {
-        matches!(self, Source::Upstream(upstream) if upstream.has_key_file())
-    }
-
-    /// Reads the file with the key of the provider again, if there is one.
-    ///
-    /// # Errors
-    /// One line for a file without a usable key.
-    pub fn read_key_again(&self) -> anyhow::Result<()> {
-        match self {
-            Source::Upstream(upstream) => upstream.read_key_again(),
-            Source::Command(_) => Ok(()),
-        }
-    }
-
-    /// Whether the ids of a provider of the client's own API stay. A command may ask many times for
-    /// one answer, which then has no id of a provider's.
-    pub fn keeps_ids(&self) -> bool {
-        matches!(self, Source::Upstream(_))
+        request.check(api, self.upstream().map(Upstream::address))
     }
 
     /// The models that a client may ask for.
     ///
     /// # Errors
     /// Why a provider does not give its list.
-    pub async fn models(&self) -> Result<Vec<api::ListedModel>, Failure> {
+    pub async fn models(&self) -> Result<Vec<ListedModel>, Failure> {
         match self {
             Source::Upstream(upstream) => upstream.models().await,
             Source::Command(command) => Ok(vec![command.model().into()]),
         }
     }
 
-    /// The provider, if one answers.
+    /// The provider, if one answers. Only then text of the model's is searched for calls here, and
+    /// its ids stay for clients of its own API: a command searches text itself, and may ask many
+    /// times for one answer.
     pub fn upstream(&self) -> Option<&Upstream> {
         match self {
             Source::Upstream(upstream) => Some(upstream),
             Source::Command(_) => None,
         }
-    }
-
-    /// Whether a client's messages go to a provider of `api` as they came.
-    pub fn is_of(&self, api: api::Api) -> bool {
-        matches!(self, Source::Upstream(upstream) if upstream.api() == api)
-    }
-
-    /// The dialects that text may be in.
-    pub fn dialects(&self) -> tag::Dialects {
-        match self {
-            Source::Upstream(upstream) => upstream.dialects(),
-            Source::Command(_) => tag::Dialects::default(),
-        }
-    }
-
-    /// Whether text of the model's is searched for calls here. A command does that itself.
-    pub fn reads_text(&self) -> bool {
-        matches!(self, Source::Upstream(_))
     }
 
     /// What makes one answer of the turns of a command; a provider has one turn.

@@ -11,7 +11,7 @@ use event::payload::{
     ContentDelta, FinishReason, Message, Payload, SessionStats, Status, StreamEnd, ToolCall,
     ToolCallDelta, ToolResult,
 };
-use event::{Event, Kind, Scanner};
+use event::{Event, Kind, Scanner, Text};
 use std::collections::HashSet;
 
 /// Takes the events of the one answer.
@@ -84,11 +84,7 @@ impl Turns {
             Kind::StreamStart => self.start(event, take),
             Kind::ContentDelta if !ContentDelta::read(event).text.is_empty() => {
                 if std::mem::take(&mut self.needs_break) {
-                    let text = ContentDelta {
-                        text: "\n\n".into(),
-                        ..ContentDelta::default()
-                    };
-                    take(&Event::of(&text.into(), None, event.choice(), None));
+                    take_text("\n\n", event.choice(), take);
                 }
                 self.has_text = true;
                 take(event);
@@ -99,31 +95,12 @@ impl Turns {
                     .tool_id
                     .map(|id| id.str().into_owned())
                     .unwrap_or_default();
-                if delta
-                    .tool_name
-                    .is_some_and(|name| self.tools.contains(name.str().as_ref()))
-                {
-                    self.hand(id.clone());
-                }
-                if self.handed.contains(&id) {
-                    take(event);
-                }
-            }
-            Kind::ToolCall => {
-                let call = ToolCall::read(event);
-                let id = call.tool_id.str().into_owned();
-                if self.handed.contains(&id) || self.tools.contains(call.tool_name.str().as_ref()) {
+                if self.is_of_client(&id, delta.tool_name) {
                     self.hand(id);
                     take(event);
-                } else {
-                    let call = WaitingCall {
-                        id,
-                        line: event.raw().into_owned(),
-                    };
-                    self.kept += call.kept();
-                    self.waiting.push(call);
                 }
             }
+            Kind::ToolCall => self.call(event, take),
             Kind::Retract => {
                 let retract = event::payload::Retract::read(event);
                 let id = retract.tool_id.map(|id| id.str().into_owned());
@@ -134,16 +111,12 @@ impl Turns {
                 }
             }
             Kind::ToolResult => self.result(&ToolResult::read(event), take),
-            Kind::Message => {
-                let answered = Message::read(event).message.with(|message| {
-                    let id = (message.get_str("role").as_deref() == Some("tool"))
-                        .then(|| message.get_str("tool_call_id"));
-                    id.flatten().map(std::borrow::Cow::into_owned)
-                });
-                if let Some(id) = answered {
-                    self.settle(|other| other == id);
+            Kind::Message => Message::read(event).message.with(|message| {
+                if message.get_str("role").as_deref() == Some("tool") {
+                    let id = message.get_str("tool_call_id");
+                    self.settle(|other| Some(other) == id.as_deref());
                 }
-            }
+            }),
             Kind::SessionStats => self.take_stats(&SessionStats::read(event)),
             Kind::StreamEnd => {
                 let reason = StreamEnd::read(event).finish_reason;
@@ -193,6 +166,11 @@ impl Turns {
         take(&Event::of(&end.into(), None, 0, None));
     }
 
+    /// Whether a call is the client's: one of it was handed on before, or its tool is the client's.
+    fn is_of_client(&self, id: &str, name: Option<Text<'_>>) -> bool {
+        self.handed.contains(id) || name.is_some_and(|name| self.tools.contains(&*name.str()))
+    }
+
     /// Remembers that the client has a call.
     fn hand(&mut self, id: String) {
         let bytes = id.len() + size_of::<String>();
@@ -225,6 +203,20 @@ impl Turns {
         self.count();
     }
 
+    /// Takes a whole call: the client's is handed on, and any other waits.
+    fn call(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
+        let call = ToolCall::read(event);
+        let id = call.tool_id.str().into_owned();
+        if self.is_of_client(&id, Some(call.tool_name)) {
+            self.hand(id);
+            return take(event);
+        }
+        let line = event.raw().into_owned();
+        let call = WaitingCall { id, line };
+        self.kept += call.kept();
+        self.waiting.push(call);
+    }
+
     fn result(&mut self, result: &ToolResult<'_>, take: &mut TakeEvent<'_>) {
         if result.status == Status::Pending.name() {
             return;
@@ -237,11 +229,7 @@ impl Turns {
             let gap = if self.has_text { "\n\n" } else { "" };
             let output = result.output.str();
             for text in [gap, &output].into_iter().filter(|text| !text.is_empty()) {
-                let text = ContentDelta {
-                    text: text.into(),
-                    ..ContentDelta::default()
-                };
-                take(&Event::of(&text.into(), None, 0, None));
+                take_text(text, 0, take);
             }
             self.has_text = true;
         }
@@ -251,15 +239,7 @@ impl Turns {
     /// no tokens, as tool-exec's, changes none.
     fn take_stats(&mut self, stats: &SessionStats) {
         let turn = self.turn_stats.get_or_insert_default();
-        for (count, more) in [
-            (&mut turn.prompt_tokens, stats.prompt_tokens),
-            (&mut turn.completion_tokens, stats.completion_tokens),
-            (&mut turn.total_tokens, stats.total_tokens),
-            (&mut turn.reasoning_tokens, stats.reasoning_tokens),
-            (&mut turn.cached_tokens, stats.cached_tokens),
-        ] {
-            *count = more.or(*count);
-        }
+        each_count(turn, stats, |count, more| *count = more.or(*count));
     }
 
     /// Adds the counts of the turn that has ended.
@@ -267,23 +247,38 @@ impl Turns {
         let Some(turn) = self.turn_stats.take() else {
             return;
         };
-        let Some(all) = &mut self.stats else {
-            self.stats = Some(turn);
-            return;
-        };
-        for (sum, more) in [
-            (&mut all.prompt_tokens, turn.prompt_tokens),
-            (&mut all.completion_tokens, turn.completion_tokens),
-            (&mut all.total_tokens, turn.total_tokens),
-            (&mut all.reasoning_tokens, turn.reasoning_tokens),
-            (&mut all.cached_tokens, turn.cached_tokens),
-        ] {
+        each_count(self.stats.get_or_insert_default(), &turn, |sum, more| {
             *sum = match (*sum, more) {
-                (None, more) => more,
-                (sum, None) => sum,
                 (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
+                (sum, more) => sum.or(more),
             };
-        }
+        });
+    }
+}
+
+/// Hands on `text` as a piece of the answer.
+fn take_text(text: &str, choice: u32, take: &mut TakeEvent<'_>) {
+    let text = ContentDelta {
+        text: text.into(),
+        ..ContentDelta::default()
+    };
+    take(&Event::of(&text.into(), None, choice, None));
+}
+
+/// Calls `change` with each count of tokens, and that count of `other`.
+fn each_count(
+    counts: &mut SessionStats,
+    other: &SessionStats,
+    change: impl Fn(&mut Option<u64>, Option<u64>),
+) {
+    for (count, other) in [
+        (&mut counts.prompt_tokens, other.prompt_tokens),
+        (&mut counts.completion_tokens, other.completion_tokens),
+        (&mut counts.total_tokens, other.total_tokens),
+        (&mut counts.reasoning_tokens, other.reasoning_tokens),
+        (&mut counts.cached_tokens, other.cached_tokens),
+    ] {
+        change(count, other);
     }
 }
 

@@ -1,35 +1,38 @@
-//! A provider as the source of events.
+//! A provider as the source of events; and requests to it beside those for answers: its models, the
+//! tokens of a request, whether it can be reached, what kind of server it is, and paths that are
+//! passed.
 
-mod args;
 mod by_model;
-mod count;
-mod direct;
 mod host;
-mod servers;
 
-pub use args::UpstreamArgs;
-pub use direct::{Direct, Passed};
-
-use crate::asked::Asked;
+use crate::args::{Args, UpstreamArgs};
 use crate::log::Notices;
-use crate::pipe::Pipe;
+use crate::pipe::{Asked, Pipe};
 use anyhow::{Result, bail};
-use api::{Api, Failure, ListedModel, Target, listed_models, models_request};
+use api::Failure;
+use api::{
+    Api, ListedModel, Request, RequestOptions, Server, ServerKind, Target, error_message, host_of,
+    listed_models, models_request, passed_request, plain_url, server_questions,
+};
 use ask::{
     AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm,
-    ToolsModeChoice, TurnDraft, TurnOptions, open_tape,
+    ToolsModeChoice, TurnDraft, TurnOptions, open_tape, sentence,
 };
 use by_model::ByModel;
-use client::{Network, Recorder, Speed};
-use count::count_tokens;
-use direct::lacks;
+use client::{
+    Body, Error, Head, Network, PieceContent, Recorder, Response, Speed, TimeLimits, retry_after,
+};
 use event::payload::Warning;
+use event::{Object, Raw};
 use host::PipeHost;
 use hyper::body::Bytes;
-use servers::Servers;
+use serde_json::value::RawValue;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use tag::Dialects;
+use std::time::{Duration, SystemTime};
+use tag::{Dialect, Dialects};
+use tokio::time::Instant;
 
 /// The model of recorded answers that name none.
 const REPLAY: &str = "replay";
@@ -38,6 +41,8 @@ const REPLAY: &str = "replay";
 #[derive(Debug)]
 pub struct Upstream {
     provider: Arc<Provider>,
+    /// The provider with the key that its file had last.
+    renewed: RefCell<Option<Arc<Provider>>>,
     tools_mode: ToolsModeChoice,
     auto: AutoSettings,
     connection: ConnectionSettings,
@@ -45,33 +50,34 @@ pub struct Upstream {
     is_retries_named: bool,
     /// `None` if every answer is recorded.
     network: Option<Network>,
+    /// A tape in use. Then nobody is asked what only changes an answer, because a replay must give
+    /// the same one without a network.
     recorder: Option<RefCell<Recorder>>,
     playlist: Option<Playlist>,
     speed: Speed,
     /// How models learn of their tools, as far as this process has found out, and whether a refusal
     /// changes nothing about that.
     modes: ByModel<(ToolsForm, bool)>,
-    servers: Servers,
-    direct: Direct,
+    servers: ByModel<KnownServer>,
     notices: Notices,
 }
 
 impl Upstream {
-    /// Prepares requests to a provider, or reads what answers in its place. `max_frame` is the most
-    /// bytes of one event of an answer, and `notices` takes what people should read.
+    /// Prepares requests to a provider, or reads what answers in its place. `notices` takes what
+    /// people should read.
     ///
     /// # Errors
     /// One line for a mistake in the arguments or in a file that they name, and for a key that is
     /// missing.
-    pub fn new(args: &UpstreamArgs, max_frame: usize, notices: &Notices) -> Result<Upstream> {
+    pub fn new(args: &Args, notices: &Notices) -> Result<Upstream> {
         let UpstreamArgs {
             provider,
             tools,
             auto,
             connection,
             replay,
-        } = args.clone();
-        let mut settings = provider.settings(&tools, &connection, max_frame)?;
+        } = args.upstream.clone();
+        let mut settings = provider.settings(&tools, &connection, args.limits.max_answer)?;
         // If text could begin inside reasoning, its first 256 bytes would be held back, and calls
         // until the end.
         settings.prefill.get_or_insert_default();
@@ -103,18 +109,9 @@ impl Upstream {
             recorder.set_redactor(provider.redactor());
             RefCell::new(recorder)
         });
-        let provider = Arc::new(provider);
-        let direct = Direct {
-            provider: Arc::clone(&provider),
-            renewed: RefCell::default(),
-            network: network.clone(),
-            is_taped: recorder.is_some(),
-            connection: connection.settings(),
-            notices: notices.clone(),
-        };
         Ok(Upstream {
-            provider,
-            direct,
+            provider: Arc::new(provider),
+            renewed: RefCell::default(),
             tools_mode: tools.tools_mode,
             auto: auto.settings(&tools, &connection),
             connection: connection.settings(),
@@ -124,7 +121,7 @@ impl Upstream {
             playlist,
             speed: replay.speed,
             modes: ByModel::default(),
-            servers: Servers::default(),
+            servers: ByModel::default(),
             notices: notices.clone(),
         })
     }
@@ -147,7 +144,7 @@ impl Upstream {
         if let Some(recorder) = &self.recorder {
             recorder.borrow_mut().set_redactor(provider.redactor());
         }
-        *self.direct.renewed.borrow_mut() = Some(Arc::new(provider));
+        *self.renewed.borrow_mut() = Some(Arc::new(provider));
         Ok(())
     }
 
@@ -161,23 +158,18 @@ impl Upstream {
         if let Err(error) = self.ask(asked, pipe).await {
             // What is wrong with the address was found at the start, so this is about what the
             // client sent.
-            let message = self
-                .direct
-                .current()
-                .redactor()
-                .text(&format!("{error:#}"))
-                .into_owned();
+            let message = self.redacted(&format!("{error:#}"));
             pipe.fail("invalid_request", &message, 400, None);
         }
     }
 
     async fn ask(&self, mut asked: Asked, pipe: &Pipe) -> Result<()> {
-        let host = &mut PipeHost::new(pipe);
+        let host = &mut PipeHost(pipe);
         let connection = self.connection(asked.retries);
         let (mut turn, may_tag) = self.turn(&mut asked, host)?;
         let may_tag = may_tag && self.decide(&mut turn, host).await?;
         if turn.has_tools() && self.provider.dialects.of_model(turn.model()).is_none() {
-            pipe.set_family(self.servers.of(&self.direct, turn.model()).await.family);
+            pipe.set_family(self.server_of(turn.model()).await.family);
         }
         let session = Session {
             turn: &turn,
@@ -247,17 +239,9 @@ impl Upstream {
         };
         let (params, mut notes) = inbound.parameters_for(asked.api, &target);
         notes.extend(inbound.conversation.notes_for(self.provider.api.name()));
-        for mut note in notes {
-            if note.contains("previous_response_id") {
-                note =
-                    format!("answers are not stored, the history has to be in the request; {note}");
-            }
-            let warning = Warning::new(host.command(), "parameter_left_out", &note);
-            host.sink().write(0, &warning.into());
-        }
+        warn_of_left_out(notes, host);
         let options = TurnOptions {
             model,
-            system: None,
             // An empty list reports that no name in the text is a tool.
             tools: Some(inbound.tools.clone().unwrap_or_default()),
             // Providers refuse a choice without tools.
@@ -275,8 +259,9 @@ impl Upstream {
             id: Some(asked.id.clone()),
             item_ids: asked.api == Api::OpenaiResponses,
             is_for_client: true,
+            ..TurnOptions::default()
         };
-        let mut turn = TurnDraft::new(self.direct.current(), options);
+        let mut turn = TurnDraft::new(self.current(), options);
         turn.details = true;
         turn.check_model()?;
         turn.converse(std::mem::take(&mut inbound.conversation));
@@ -311,24 +296,13 @@ impl Upstream {
     }
 
     /// The API of the provider.
-    pub fn api(&self) -> api::Api {
+    pub fn api(&self) -> Api {
         self.provider.api
     }
 
     /// The dialects that an answer may be in: those of the table and the user's own.
     pub fn dialects(&self) -> Dialects {
         self.provider.dialects.clone()
-    }
-
-    /// The way to the provider for requests that are not for answers.
-    pub fn direct(&self) -> &Direct {
-        &self.direct
-    }
-
-    /// The tokens of a request of Anthropic's API, which `body` is; `None` where nobody counts
-    /// them.
-    pub async fn count_tokens(&self, asked: Asked, body: &Bytes) -> Option<u64> {
-        count_tokens(&self.direct, &self.servers, asked, body).await
     }
 
     /// The models that may be asked for.
@@ -341,24 +315,413 @@ impl Upstream {
         }
         if let Some(playlist) = &self.playlist {
             let models = playlist.models();
-            return Ok(if models.is_empty() {
-                vec![REPLAY.into()]
-            } else {
-                models.into_iter().map(ListedModel::from).collect()
-            });
+            if models.is_empty() {
+                return Ok(vec![REPLAY.into()]);
+            }
+            return Ok(models.into_iter().map(ListedModel::from).collect());
         }
-        if self.direct.network.is_none() {
-            return Ok(self
-                .provider
-                .recorded_model()
-                .map(ListedModel::from)
-                .into_iter()
-                .collect());
+        if self.network.is_none() {
+            let model = self.provider.recorded_model();
+            return Ok(model.map(ListedModel::from).into_iter().collect());
         }
-        match self.direct.list().await {
+        match self.list().await {
             Ok(body) => Ok(listed_models(&body)),
             Err(failure) if lacks(&failure) => Ok(vec![]),
             Err(failure) => Err(failure),
         }
     }
+}
+
+/// Warns of what of a request the provider does not get.
+fn warn_of_left_out(notes: Vec<String>, host: &mut PipeHost<'_>) {
+    for mut note in notes {
+        if note.contains("previous_response_id") {
+            note = format!("answers are not stored, the history has to be in the request; {note}");
+        }
+        let warning = Warning::new(host.command(), "parameter_left_out", &note);
+        host.sink().write(0, &warning.into());
+    }
+}
+
+/// The longest time for a small question to a provider, such as its list of models: Claude Code
+/// waits three seconds for the whole answer.
+const QUESTION_TIME: Duration = Duration::from_millis(2500);
+
+/// The most bytes of a provider's list of models.
+const MODELS: usize = 16 << 20;
+
+/// The most bytes of a provider's error.
+const ERROR: usize = 1 << 20;
+
+impl Upstream {
+    /// The provider with the key that counts now.
+    fn current(&self) -> Arc<Provider> {
+        Arc::clone(self.renewed.borrow().as_ref().unwrap_or(&self.provider))
+    }
+
+    /// The provider's list of models as it comes: the smallest request that needs its address, its
+    /// key and its answer to be right.
+    ///
+    /// # Errors
+    /// Why the list could not be had. With a status of [`lacks`] the provider has answered, and has
+    /// no such list.
+    async fn list(&self) -> Result<String, Failure> {
+        let request = models_request(self.provider.api, &self.current().request_options());
+        self.fetch(request, Bytes::new(), MODELS).await
+    }
+
+    /// Asks whether the provider answers.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub async fn check(&self) -> Result<(), Failure> {
+        if self.network.is_none() {
+            return Ok(());
+        }
+        match self.list().await {
+            Err(failure) if !lacks(&failure) => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
+    /// Warns where the provider cannot be reached. A server on this machine gets a connection
+    /// without a request, which nobody counts.
+    pub async fn warn_unreachable(&self) {
+        if self.network.is_none() {
+            return;
+        }
+        let route = &self.provider.route;
+        let reached = if route.is_local {
+            route
+                .connect(QUESTION_TIME)
+                .await
+                .map_err(|error| self.failed(&error, None))
+        } else {
+            self.list().await.map(drop)
+        };
+        if let Err(failure) = reached
+            && matches!(&*failure.code, UNREACHABLE | TIMEOUT | KEY_REFUSED)
+        {
+            self.notices.warn(
+                &failure.code,
+                &format!("{}; until then requests get an error", failure.message),
+            );
+        }
+    }
+
+    /// Posts JSON to a path of the server's. Returns the body of a success; `None` for anything
+    /// else, and for one of more than `most` bytes.
+    async fn post(
+        &self,
+        path: &str,
+        headers: &[(String, String)],
+        json: Bytes,
+        most: usize,
+    ) -> Option<String> {
+        let kind = ("content-type".to_owned(), "application/json".to_owned());
+        let headers = [&[kind], headers].concat();
+        let options = self.current().request_options();
+        let request = passed_request(self.provider.api, &options, "POST", path, None, &headers);
+        self.fetch(request, json, most).await.ok()
+    }
+
+    /// Sends a request with these bytes as its body, and returns the body of a success.
+    async fn fetch(&self, request: Request, bytes: Bytes, most: usize) -> Result<String, Failure> {
+        let fetched = async {
+            let Response { head, mut body } =
+                self.send(request, bytes, TimeLimits::default()).await?;
+            let bytes = whole(&mut body, most)
+                .await
+                .map_err(|error| self.lost(&error))?;
+            let text = String::from_utf8_lossy(&bytes);
+            if (200..300).contains(&head.status) {
+                Ok(text.into_owned())
+            } else {
+                Err(self.refused(&head, &text))
+            }
+        };
+        tokio::time::timeout(QUESTION_TIME, fetched).await.unwrap_or_else(|_| {
+            let server = plain_url(&self.provider.route.url);
+            let message = format!("no answer from {server} within {QUESTION_TIME:?}; check the address in --base-url");
+            Err(self.failure(504, TIMEOUT, &message))
+        })
+    }
+
+    async fn send(
+        &self,
+        request: Request,
+        bytes: Bytes,
+        limits: TimeLimits,
+    ) -> Result<Response, Failure> {
+        let Some(network) = &self.network else {
+            return Err(self.failure(502, "no_provider", "every answer is recorded"));
+        };
+        self.provider
+            .check(&request)
+            .map_err(|error| self.failure(502, "invalid_request", &format!("{error:#}")))?;
+        network
+            .send_bytes(request, bytes, limits)
+            .await
+            .map_err(|error| self.lost(&error))
+    }
+
+    /// Sends a request for a path that is passed: `path` as the server has it, with the query and
+    /// these headers of the client's. Returns the head of the answer with its body, which is at
+    /// hand where the provider refuses.
+    ///
+    /// # Errors
+    /// Why no answer came.
+    pub async fn pass(
+        &self,
+        method: &'static str,
+        path: &str,
+        query: Option<&str>,
+        headers: &[(String, String)],
+        bytes: Bytes,
+    ) -> Result<(Head, Passed), Failure> {
+        let options = self.current().request_options();
+        let request = passed_request(self.provider.api, &options, method, path, query, headers);
+        let deadline = self.connection.timeout.map(|time| Instant::now() + time);
+        let limits = TimeLimits {
+            idle: Some(self.connection.idle_timeout),
+            deadline,
+        };
+        let Response { head, mut body } = self.send(request, bytes, limits).await?;
+        match head.status {
+            200..300 => Ok((head, Passed::Stream(body))),
+            // A redirect would lead the client past this service.
+            100..400 => Err(self.refused(
+                &head,
+                "a redirect, which is not followed; correct --base-url",
+            )),
+            _ => {
+                let bytes = whole(&mut body, ERROR)
+                    .await
+                    .map_err(|error| self.lost(&error))?;
+                // A server may repeat the key that it was sent.
+                let text = self.redacted(&String::from_utf8_lossy(&bytes));
+                Ok((head, Passed::Refusal(text.into())))
+            }
+        }
+    }
+
+    /// Whether paths can be passed: there is a provider, and not recorded answers alone.
+    pub fn passes(&self) -> bool {
+        self.network.is_some()
+    }
+
+    /// The failure of a request without an answer, in words for a client.
+    pub fn lost(&self, error: &Error) -> Failure {
+        self.failed(error, Some(&host_of(&self.provider.route.url)))
+    }
+
+    /// The same in words for whoever started the service, or for a client who reads the name of the
+    /// `server`.
+    fn failed(&self, error: &Error, server: Option<&str>) -> Failure {
+        let (status, code) = if error.is_timeout() {
+            (504, TIMEOUT)
+        } else {
+            (502, UNREACHABLE)
+        };
+        self.failure(status, code, &sentence(error, server))
+    }
+
+    /// A failure whose message has no secret of the provider.
+    fn failure(&self, status: u16, code: &str, message: &str) -> Failure {
+        Failure {
+            status,
+            code: code.to_owned(),
+            message: self.redacted(message),
+            ..Failure::default()
+        }
+    }
+
+    /// `text` without the secrets of the provider.
+    fn redacted(&self, text: &str) -> String {
+        self.current().redactor().text(text).into_owned()
+    }
+
+    fn refused(&self, head: &Head, body: &str) -> Failure {
+        let (status, code) = match head.status {
+            status @ (401 | 403) => (status, KEY_REFUSED),
+            status @ 400.. => (status, "upstream_failed"),
+            _ => (502, "upstream_failed"),
+        };
+        let wait = retry_after(head, SystemTime::now());
+        Failure {
+            retry_after_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            ..self.failure(status, code, &error_message(head.status, body.as_bytes()))
+        }
+    }
+}
+
+/// The body of an answer to a request that is passed.
+#[derive(Debug)]
+pub enum Passed {
+    /// It streams.
+    Stream(Body),
+    /// The words of a provider that refuses.
+    Refusal(Bytes),
+}
+
+/// The provider cannot be reached, or the connection to it was lost.
+const UNREACHABLE: &str = "upstream_unreachable";
+
+/// The provider does not take the key.
+const KEY_REFUSED: &str = "upstream_key_refused";
+
+/// The provider did not answer in time.
+const TIMEOUT: &str = "upstream_timeout";
+
+/// Whether a provider has no such path.
+fn lacks(failure: &Failure) -> bool {
+    matches!(failure.status, 404 | 405 | 501)
+}
+
+/// Reads a body to its end, or to `most` bytes.
+async fn whole(body: &mut Body, most: usize) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    loop {
+        match body.next().await.what {
+            PieceContent::Bytes(more) if bytes.len() + more.len() <= most => {
+                bytes.extend_from_slice(more)
+            }
+            PieceContent::Bytes(_) | PieceContent::End => return Ok(bytes),
+            PieceContent::Lost(error) => return Err(error),
+        }
+    }
+}
+
+/// The most bytes of an answer: a prompt, or a list of its tokens. A longer one has an estimate,
+/// which takes no memory.
+const ANSWER: usize = 8 << 20;
+
+/// The longest time for all questions together. The first request with tools waits for them, so
+/// that its answer is read well.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// The most bytes of an answer with a template, which has some kilobytes.
+const TEMPLATE: usize = 4 << 20;
+
+/// What is known of the server of a model.
+#[derive(Clone, Copy, Debug, Default)]
+struct KnownServer {
+    /// What it is.
+    kind: ServerKind,
+    /// The dialect of the model's family, by the chat template.
+    family: Option<&'static Dialect>,
+}
+
+impl Upstream {
+    /// The tokens of a request of Anthropic's API, which `body` is: the count of a provider of the
+    /// same API, or that of a llama.cpp server. `None` where nobody counts, or not in time.
+    pub async fn count_tokens(&self, asked: Asked, body: &Bytes) -> Option<u64> {
+        let counted = self.counted(asked, body);
+        tokio::time::timeout(QUESTION_TIME, counted).await.ok()?
+    }
+
+    async fn counted(&self, mut asked: Asked, body: &Bytes) -> Option<u64> {
+        self.network.as_ref().filter(|_| self.recorder.is_none())?;
+        let provider = &self.provider;
+        let model = provider
+            .model()
+            .map(str::to_owned)
+            .or_else(|| asked.request.model.clone())
+            .unwrap_or_default();
+        if provider.api == Api::Anthropic {
+            let body = match provider.model() {
+                Some(model) => with_model(body, model)?,
+                None => body.clone(),
+            };
+            let answer = self
+                .post("/v1/messages/count_tokens", &asked.headers, body, ANSWER)
+                .await?;
+            return u64::try_from(Raw::parse(&answer).ok()?.get("input_tokens")?.i64()?).ok();
+        }
+        if self.server_of(&model).await.kind != ServerKind::LlamaCpp {
+            return None;
+        }
+        // The prompt that the server would make of the request, and its tokens.
+        let media = asked.request.estimated_media_tokens();
+        let options = TurnOptions {
+            model: Some(model),
+            tools: asked.request.tools.clone(),
+            is_for_client: true,
+            ..TurnOptions::default()
+        };
+        let mut turn = TurnDraft::new(self.current(), options);
+        turn.converse(std::mem::take(&mut asked.request.conversation));
+        let request = turn.request(turn.form).ok()?;
+        let prompt = self
+            .post("/apply-template", &[], request.body.into(), ANSWER)
+            .await?;
+        let prompt = Raw::parse(&prompt).ok()?.get_str("prompt")?.into_owned();
+        let text = format!(
+            "{{\"content\":{},\"add_special\":true,\"parse_special\":true}}",
+            event::quoted(&prompt)
+        );
+        let tokens = self.post("/tokenize", &[], text.into(), ANSWER).await?;
+        let tokens = Raw::parse(&tokens)
+            .ok()?
+            .get("tokens")
+            .filter(|tokens| tokens.is_array())?
+            .items()
+            .count();
+        Some((tokens + media) as u64)
+    }
+
+    /// The server of `model`. A server on this machine or on its network is asked once, and again
+    /// when that was long ago or everything was forgotten; a provider's own is not asked.
+    async fn server_of(&self, model: &str) -> KnownServer {
+        if let Some(known) = self.servers.get(model) {
+            return known;
+        }
+        let server = tokio::time::timeout(LONGEST, self.ask_server(model))
+            .await
+            .unwrap_or_default();
+        let template = server.template.unwrap_or_default();
+        let known = KnownServer {
+            kind: server.kind,
+            family: self.provider.dialects.of_template(&template),
+        };
+        self.servers.keep(model, known);
+        known
+    }
+
+    async fn ask_server(&self, model: &str) -> Server {
+        let (Some(network), None) = (&self.network, &self.recorder) else {
+            return Server::default();
+        };
+        let provider = self.current();
+        let is_near = provider.route.is_local || provider.route.url.starts_with("http:");
+        let options = RequestOptions {
+            model: model.to_owned(),
+            ..provider.request_options()
+        };
+        for question in server_questions(provider.api, &options, is_near) {
+            if provider.check(&question.request).is_err() {
+                break;
+            }
+            let Ok(body) = network.ask(&question.request, TEMPLATE).await else {
+                break;
+            };
+            if let Some(server) = question.server(body.as_deref()) {
+                return server;
+            }
+        }
+        Server::default()
+    }
+}
+
+/// The JSON object `body` with this model.
+fn with_model(body: &[u8], model: &str) -> Option<Bytes> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
+    let mut out = Vec::with_capacity(body.len());
+    let mut object = Object::open(&mut out);
+    for (name, value) in members.iter().filter(|(name, _)| *name != "model") {
+        object.raw(name, value.get());
+    }
+    object.str("model", model);
+    object.close();
+    Some(out.into())
 }

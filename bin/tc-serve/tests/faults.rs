@@ -6,7 +6,8 @@
 mod service;
 
 use accumulate::Accumulate;
-use api::{AnswerOptions, Api, Encoder, End, Form, Front, Stream, StreamOptions};
+use api::{AnswerOptions, Encoder, Form, Front};
+use api::{Api, End, Stream, StreamOptions};
 use event::payload::Payload;
 use event::{Chain, Event, Machine, Sink};
 use serde_json::Value;

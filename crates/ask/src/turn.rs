@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tag::Dialect;
 
 /// What one turn asks for, besides its conversation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TurnOptions {
     /// The model, for a provider whose settings name none.
     pub model: Option<String>,

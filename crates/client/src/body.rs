@@ -1,19 +1,16 @@
 //! The body of an answer: from a file, from a recording, or from the network. All are read the same
 //! way.
 
-mod file;
-mod live;
-mod piece;
-mod recorded;
-
-pub use file::FileBody;
-pub(crate) use live::{LiveBody, elapsed, ending};
-pub use piece::{BodyPiece, PieceContent};
-
-use crate::{Error, Recording, Speed};
-use api::tape::Exchange;
-use recorded::RecordedBody;
+use crate::guard::start_thread;
+use crate::{Error, ErrorKind, Recording, Speed, TimeLimits};
+use api::tape::{Ending, Exchange, Head, Read};
+use bytes::Bytes;
+use std::fs::File;
+use std::io;
+use std::path::Path;
 use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// The body of an answer, read piece by piece.
 #[derive(Debug)]
@@ -54,7 +51,7 @@ impl Body {
     /// How many bytes of it are kept for a tape.
     pub fn kept(&self) -> usize {
         match &self.0 {
-            BodyOrigin::Live(body) => body.kept(),
+            BodyOrigin::Live(body) => body.kept,
             BodyOrigin::File(_) | BodyOrigin::Recorded(_) => 0,
         }
     }
@@ -76,4 +73,368 @@ impl Body {
             BodyOrigin::File(_) | BodyOrigin::Recorded(_) => None,
         }
     }
+}
+
+/// What one wait for the next bytes of a body gives.
+#[derive(Debug)]
+pub struct BodyPiece<'a> {
+    /// When it came, since the request was sent; `None` in a body without times.
+    pub at: Option<Duration>,
+    /// What came.
+    pub what: PieceContent<'a>,
+}
+
+/// What came: see [`BodyPiece`].
+#[derive(Debug)]
+pub enum PieceContent<'a> {
+    /// Bytes, at least one.
+    Bytes(&'a [u8]),
+    /// The body's own end.
+    End,
+    /// The rest does not come.
+    Lost(Error),
+}
+
+/// A recorded body in memory, played at a chosen speed.
+#[derive(Debug)]
+struct RecordedBody {
+    recording: Recording,
+    speed: Speed,
+    begin: Instant,
+    next: usize,
+    /// All stalls so far, which count as time of the stream.
+    stalled: Duration,
+    /// When the next read is due, once a wait for it began.
+    due: Option<Instant>,
+}
+
+impl RecordedBody {
+    /// A body whose request is sent now.
+    fn new(recording: Recording, speed: Speed) -> RecordedBody {
+        RecordedBody {
+            recording,
+            speed,
+            begin: Instant::now(),
+            next: 0,
+            stalled: Duration::ZERO,
+            due: None,
+        }
+    }
+
+    async fn next(&mut self) -> BodyPiece<'_> {
+        let read = self.recording.reads.get(self.next);
+        let (at, stall) = read.map_or((self.recording.ended, Duration::ZERO), |read| {
+            (read.at, read.stall)
+        });
+        if self.due.is_none() {
+            self.due = match (self.speed, at) {
+                (Speed::Times(times), Some(at)) => {
+                    Some(self.begin + at.div_f64(times) + self.stalled)
+                }
+                _ => None,
+            };
+            if !stall.is_zero() {
+                self.stalled += stall;
+                self.due = Some(self.due.unwrap_or_else(Instant::now) + stall);
+            }
+        }
+        if let Some(due) = self.due {
+            tokio::time::sleep_until(due).await;
+        }
+        self.due = None;
+        let at = at.map(|at| at + self.stalled);
+        let read = self.recording.reads.get(self.next);
+        self.next += 1;
+        let what = match (read, &self.recording.error) {
+            (Some(read), _) => PieceContent::Bytes(&read.bytes),
+            (None, Some(error)) => PieceContent::Lost(error.clone()),
+            (None, None) => PieceContent::End,
+        };
+        BodyPiece { at, what }
+    }
+}
+
+/// A body that the network brings, decompressed. It is recorded if a recording was begun for it.
+#[derive(Debug)]
+pub(crate) struct LiveBody {
+    response: reqwest::Response,
+    sent: Instant,
+    limits: TimeLimits,
+    /// What has come and was not returned yet.
+    chunk: Bytes,
+    /// What was returned last.
+    piece: Bytes,
+    /// When the chunk came.
+    at: Duration,
+    recording: Option<Box<Exchange>>,
+    /// The time of the last line of the recording.
+    last: Duration,
+    /// When the end came, or was decided.
+    ended: Option<Duration>,
+    /// The bytes of the reads of the recording.
+    kept: usize,
+}
+
+impl LiveBody {
+    /// `recording` holds the request; the answer is added to it.
+    pub(crate) fn new(
+        response: reqwest::Response,
+        sent: Instant,
+        limits: TimeLimits,
+        head: &Head,
+        recording: Option<Box<Exchange>>,
+    ) -> LiveBody {
+        let recording = recording.map(|exchange| {
+            Box::new(Exchange {
+                head: Some(head.clone()),
+                ..*exchange
+            })
+        });
+        LiveBody {
+            response,
+            sent,
+            limits,
+            chunk: Bytes::new(),
+            piece: Bytes::new(),
+            at: head.after,
+            recording,
+            last: head.after,
+            ended: None,
+            kept: 0,
+        }
+    }
+
+    async fn next(&mut self) -> BodyPiece<'_> {
+        self.piece = Bytes::new(); // a stream may be silent for minutes, and there may be thousands
+        if !self.chunk.is_empty() {
+            return self.next_piece();
+        }
+        let came = self.limits.wait(self.response.chunk()).await;
+        let at = elapsed(self.sent);
+        let what = match came.and_then(|chunk| chunk.map_err(|e| Error::from(&e))) {
+            Ok(Some(bytes)) => {
+                if let Some(exchange) = &mut self.recording {
+                    exchange.reads.push(Read {
+                        after: at.saturating_sub(self.last),
+                        bytes: bytes.to_vec(),
+                    });
+                    self.last = at;
+                    self.kept += bytes.len() + size_of::<Read>();
+                }
+                (self.chunk, self.at) = (bytes, at);
+                return self.next_piece();
+            }
+            Ok(None) => PieceContent::End,
+            Err(error) => PieceContent::Lost(error),
+        };
+        self.ended = Some(at);
+        BodyPiece { at: Some(at), what }
+    }
+
+    fn next_piece(&mut self) -> BodyPiece<'_> {
+        self.piece = self.chunk.split_to(self.chunk.len().min(PIECE));
+        BodyPiece {
+            at: Some(self.at),
+            what: PieceContent::Bytes(&self.piece),
+        }
+    }
+
+    fn stop(&mut self) -> Duration {
+        *self.ended.insert(elapsed(self.sent))
+    }
+
+    fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
+        let after = self
+            .ended
+            .unwrap_or_else(|| elapsed(self.sent))
+            .saturating_sub(self.last);
+        if self.ended.is_none() && error.is_none() {
+            tokio::spawn(skip_rest(self.response));
+        }
+        Some(Box::new(Exchange {
+            end: Some((after, ending(error))),
+            ..*self.recording?
+        }))
+    }
+}
+
+/// The most bytes of one piece. A reader that is behind so has few events in memory, while the
+/// client of HTTP reads up to 400 KiB at once.
+const PIECE: usize = 16 << 10;
+
+/// The longest time for what follows a provider's end mark, and the most bytes of it.
+const REST: (Duration, usize) = (Duration::from_secs(1), 64 << 10);
+
+/// Reads what follows a provider's end mark, which is nothing but the end of the body. A connection
+/// whose body was read to its end serves the next request; any other is closed.
+async fn skip_rest(mut response: reqwest::Response) {
+    let mut left = REST.1;
+    let rest = async {
+        while let Ok(Some(bytes)) = response.chunk().await {
+            left = left.saturating_sub(bytes.len());
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(REST.0, rest).await;
+}
+
+/// How an answer ended, as a tape has it.
+pub(crate) fn ending(error: Option<&Error>) -> Ending {
+    match error {
+        None => Ending::Eof,
+        Some(error) if error.is_timeout() => Ending::Timeout,
+        Some(_) => Ending::Reset,
+    }
+}
+
+/// The time since `since`, in the microseconds that a tape holds.
+pub(crate) fn elapsed(since: Instant) -> Duration {
+    Duration::from_micros(u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX))
+}
+
+/// The most bytes that one read gives, from a file or from anything else.
+const BLOCK: usize = 64 * 1024;
+
+/// A raw body in a file, or anywhere else that can be read, block by block.
+#[derive(Debug)]
+pub struct FileBody {
+    name: String,
+    origin: FileOrigin,
+    block: Vec<u8>,
+    /// Whether the block holds bytes that [`FileBody::ahead`] read and [`FileBody::next`] has not
+    /// returned.
+    is_ahead: bool,
+}
+
+#[derive(Debug)]
+enum FileOrigin {
+    File(File),
+    /// Anything but a regular file, such as a pipe: another thread waits for its bytes, so that
+    /// this one can wait for something else at the same time.
+    Thread(mpsc::Receiver<io::Result<Vec<u8>>>),
+}
+
+impl FileBody {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn open(path: &Path) -> io::Result<FileBody> {
+        let name = path.display().to_string();
+        if std::fs::metadata(path)?.is_file() {
+            return Ok(FileBody::new(name, FileOrigin::File(File::open(path)?)));
+        }
+        // Opening a named pipe waits for its writer.
+        let path = path.to_owned();
+        FileBody::of_reader(name, move || File::open(path))
+    }
+
+    /// A body that is read from what `open` opens, in a thread of its own. `name` is for messages.
+    ///
+    /// # Errors
+    /// When the system has no more threads.
+    pub fn of_reader<R: io::Read>(
+        name: String,
+        open: impl FnOnce() -> io::Result<R> + Send + 'static,
+    ) -> io::Result<FileBody> {
+        Ok(FileBody::new(name, FileOrigin::Thread(blocks(open)?)))
+    }
+
+    fn new(name: String, origin: FileOrigin) -> FileBody {
+        FileBody {
+            name,
+            origin,
+            block: vec![],
+            is_ahead: false,
+        }
+    }
+
+    /// Whether a read may wait for long.
+    pub fn may_wait(&self) -> bool {
+        matches!(self.origin, FileOrigin::Thread(_))
+    }
+
+    /// Reads on and keeps everything, until `enough` is true of it or the file ends. Returns all
+    /// that it keeps. It is for use before `next` only: the block that `next` returned last would
+    /// come again.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub async fn ahead(&mut self, mut enough: impl FnMut(&[u8]) -> bool) -> io::Result<&[u8]> {
+        self.is_ahead = true;
+        while !enough(&self.block) {
+            let more = self.read(vec![]).await?;
+            if more.is_empty() {
+                break;
+            }
+            self.block.extend_from_slice(&more);
+        }
+        Ok(&self.block)
+    }
+
+    async fn next(&mut self) -> BodyPiece<'_> {
+        let mut read = Ok(());
+        if !std::mem::take(&mut self.is_ahead) || self.block.is_empty() {
+            let block = std::mem::take(&mut self.block);
+            read = self.read(block).await.map(|block| self.block = block);
+        }
+        let what = match read {
+            Ok(()) if self.block.is_empty() => PieceContent::End,
+            Ok(()) => PieceContent::Bytes(&self.block),
+            Err(e) => {
+                let message = format!("{} cannot be read: {e}", self.name);
+                PieceContent::Lost(Error::new(ErrorKind::File, message))
+            }
+        };
+        BodyPiece { at: None, what }
+    }
+
+    /// The next block; an empty one is the end. A file is read into the memory of `block`, which
+    /// saves an allocation.
+    async fn read(&mut self, mut block: Vec<u8>) -> io::Result<Vec<u8>> {
+        match &mut self.origin {
+            FileOrigin::File(file) => {
+                block.resize(BLOCK, 0);
+                let n = read(file, &mut block)?;
+                block.truncate(n);
+                Ok(block)
+            }
+            FileOrigin::Thread(blocks) => blocks.recv().await.unwrap_or_else(|| Ok(vec![])),
+        }
+    }
+}
+
+fn read(file: &mut impl io::Read, block: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(block) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Opens and reads in a thread of its own, which ends with the file, with an error, or when it has
+/// a block to send and the receiver is dropped.
+fn blocks<R: io::Read>(
+    open: impl FnOnce() -> io::Result<R> + Send + 'static,
+) -> io::Result<mpsc::Receiver<io::Result<Vec<u8>>>> {
+    let (send, receive) = mpsc::channel(1);
+    let work = move || {
+        let mut from = match open() {
+            Ok(from) => from,
+            // The receiver may be dropped already.
+            Err(e) => return send.blocking_send(Err(e)).unwrap_or_default(),
+        };
+        let mut block = vec![0; BLOCK];
+        loop {
+            let got = read(&mut from, &mut block).map(|n| block[..n].to_vec());
+            let last = !matches!(&got, Ok(bytes) if !bytes.is_empty());
+            if send.blocking_send(got).is_err() || last {
+                return;
+            }
+        }
+    };
+    start_thread(work).map(|()| receive)
 }

@@ -62,10 +62,7 @@ impl ErrorKind {
     /// Whether an error of this kind comes before the first byte of a request is sent. After that
     /// the server may have acted, whatever the error is.
     pub fn is_before_sending(self) -> bool {
-        use ErrorKind::{
-            Address, Certificate, Connect, ConnectTimeout, Forbidden, PlainHttp, Refused, Tls,
-            UnknownName, Unreachable,
-        };
+        use ErrorKind::*;
         matches!(
             self,
             Address
@@ -85,7 +82,7 @@ impl ErrorKind {
 impl Error {
     /// Whether it is a time that passed, rather than a loss.
     pub fn is_timeout(&self) -> bool {
-        use ErrorKind::{ConnectTimeout, Deadline, Idle, RecordedSilence};
+        use ErrorKind::*;
         matches!(
             self.kind,
             ConnectTimeout | Idle | Deadline | RecordedSilence
@@ -93,46 +90,18 @@ impl Error {
     }
 
     pub(crate) fn idle(time: Duration) -> Error {
-        Error {
-            kind: ErrorKind::Idle,
-            message: format!("nothing came for {time:?}"),
-        }
+        Error::new(ErrorKind::Idle, format!("nothing came for {time:?}"))
     }
 
     pub(crate) fn deadline() -> Error {
-        Error::fixed(
+        Error::new(
             ErrorKind::Deadline,
             "the time for the whole answer has passed",
         )
     }
 
-    pub(crate) fn recorded_loss() -> Error {
-        Error::fixed(
-            ErrorKind::RecordedLoss,
-            "the connection was lost when this was recorded",
-        )
-    }
-
-    pub(crate) fn recorded_silence() -> Error {
-        Error::fixed(
-            ErrorKind::RecordedSilence,
-            "the answer stopped for too long when this was recorded",
-        )
-    }
-
-    pub(crate) fn injected() -> Error {
-        Error::fixed(ErrorKind::Injected, "the connection was broken")
-    }
-
-    pub(crate) fn file(name: &str, error: &io::Error) -> Error {
-        Error {
-            kind: ErrorKind::File,
-            message: format!("{name} cannot be read: {error}"),
-        }
-    }
-
     pub(crate) fn address(message: &str) -> Error {
-        Error::fixed(ErrorKind::Address, message)
+        Error::new(ErrorKind::Address, message)
     }
 
     /// The server at this origin does not take a connection.
@@ -145,24 +114,16 @@ impl Error {
             }
             _ => ErrorKind::Connect,
         };
-        Error {
-            kind,
-            message: format!("no connection to {server}: {error}"),
-        }
+        Error::new(kind, format!("no connection to {server}: {error}"))
     }
 
     pub(crate) fn forbidden(error: &ForbiddenAddress) -> Error {
-        Error {
-            kind: ErrorKind::Forbidden,
-            message: error.to_string(),
-        }
+        Error::new(ErrorKind::Forbidden, error.to_string())
     }
 
-    fn fixed(kind: ErrorKind, message: &str) -> Error {
-        Error {
-            kind,
-            message: message.to_owned(),
-        }
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        let message = message.into();
+        Error { kind, message }
     }
 }
 

@@ -1,10 +1,92 @@
-//! Faults put into a recorded body, for testing what reads it.
+//! An answer as it was recorded, ready to be played, and faults put into it, for testing what reads
+//! it.
 //!
 //! Offsets count the bytes of the body as it was recorded.
 
-use crate::{Error, Recording, TimedRead};
+use crate::{Error, ErrorKind};
+use api::tape::{Ending, Exchange};
 use std::ops::Range;
 use std::time::Duration;
+
+/// An answer as it was recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// The reads of the body, in order.
+    pub reads: Vec<TimedRead>,
+    /// When it ended, since the request was sent; `None` in a raw body, which has no times.
+    pub ended: Option<Duration>,
+    /// What ended it before its own end.
+    pub error: Option<Error>,
+}
+
+/// One read of a recorded body.
+#[derive(Clone, Debug, Default)]
+pub struct TimedRead {
+    /// When it came, since the request was sent; `None` in a raw body.
+    pub at: Option<Duration>,
+    /// A silence to keep before it, at any speed.
+    pub stall: Duration,
+    /// What came.
+    pub bytes: Vec<u8>,
+}
+
+/// How fast recorded time passes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Speed {
+    /// All at once.
+    Max,
+    /// So many times as fast as real time; more than 0.
+    Times(f64),
+}
+
+impl Recording {
+    /// The answer of an exchange on a tape. An exchange without an end was cut there, and ends as
+    /// if the server had closed it.
+    pub fn of(exchange: &Exchange) -> Recording {
+        let mut at = exchange
+            .head
+            .as_ref()
+            .map(|head| head.after)
+            .unwrap_or_default();
+        let mut reads = vec![];
+        for read in &exchange.reads {
+            at += read.after;
+            reads.push(TimedRead {
+                at: Some(at),
+                bytes: read.bytes.clone(),
+                ..TimedRead::default()
+            });
+        }
+        let (after, ending) = exchange.end.unwrap_or((Duration::ZERO, Ending::Eof));
+        let error = match ending {
+            Ending::Eof => None,
+            Ending::Reset => Some(Error::new(
+                ErrorKind::RecordedLoss,
+                "the connection was lost when this was recorded",
+            )),
+            Ending::Timeout => Some(Error::new(
+                ErrorKind::RecordedSilence,
+                "the answer stopped for too long when this was recorded",
+            )),
+        };
+        Recording {
+            reads,
+            ended: Some(at + after),
+            error,
+        }
+    }
+
+    /// A raw body without times.
+    pub fn of_bytes(bytes: Vec<u8>) -> Recording {
+        Recording {
+            reads: vec![TimedRead {
+                bytes,
+                ..TimedRead::default()
+            }],
+            ..Recording::default()
+        }
+    }
+}
 
 /// How a body is split into reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +133,8 @@ impl Faults {
         let body: Vec<u8> = reads.iter().flat_map(|r| &r.bytes).copied().collect();
         let last = self.cut_at.into_iter().chain(self.error_at).min();
         if let Some(last) = last {
-            recording.error = (self.error_at == Some(last)).then(Error::injected);
+            recording.error = (self.error_at == Some(last))
+                .then(|| Error::new(ErrorKind::Injected, "the connection was broken"));
             let at = boundary(reads, last);
             reads.truncate(at);
         }
@@ -245,7 +328,10 @@ mod tests {
         };
         let (reads, end) = after(faults, &["ab", "cd"]);
         assert_eq!(reads.len(), 1);
-        assert_eq!(end, Some(Error::injected()));
+        assert_eq!(
+            end,
+            Some(Error::new(ErrorKind::Injected, "the connection was broken"))
+        );
         let stall = Some(Stall {
             at: 1,
             time: Duration::from_millis(9),

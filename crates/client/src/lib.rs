@@ -16,38 +16,27 @@
 //! Everything async runs on a tokio runtime of the caller's, with its timers and sockets enabled.
 //! Each wait may be dropped.
 
-mod address;
-mod attempts;
 mod body;
 mod error;
 mod faults;
 mod guard;
-mod guarded;
 mod header;
 mod limits;
 mod network;
 mod recorder;
-mod recording;
 mod redirect;
-mod resolve;
 mod retry;
 mod route;
-mod thread;
-mod trouble;
 
-pub use address::special;
 pub use api::{Request, tape::Head};
-pub use attempts::{AttemptPolicy, Attempts, NextAttempt};
 pub use body::{Body, BodyPiece, FileBody, PieceContent};
 pub use error::{Error, ErrorKind};
-pub use faults::{Faults, Resplit, Stall};
-pub use guard::{ForbiddenAddress, Guard};
+pub use faults::{Faults, Recording, Resplit, Speed, Stall, TimedRead};
+pub use guard::Guard;
 pub use header::{HeaderError, RequestHeader};
 pub use limits::TimeLimits;
 pub use network::{Network, NetworkError, Proxy, Response};
 pub use recorder::{Recorder, RecorderError, TapeMode};
-pub use recording::{Recording, Speed, TimedRead};
 pub use redirect::{RedirectError, follow, redirect};
-pub use retry::{Wait, retry_after};
+pub use retry::{AttemptPolicy, Attempts, NextAttempt, Trouble, Wait, retry_after};
 pub use route::{AddressError, Route, secrets_in_url, with_path_of};
-pub use trouble::Trouble;

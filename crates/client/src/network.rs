@@ -1,9 +1,7 @@
 //! Sends requests over the network.
 
 use crate::body::{Body, LiveBody, elapsed, ending};
-use crate::guard::{ForbiddenAddress, Guard};
-use crate::guarded::GuardedResolver;
-use crate::resolve::Resolver;
+use crate::guard::{ForbiddenAddress, Guard, Resolver};
 use crate::{Error, Route, TimeLimits};
 use api::Request;
 use api::tape::{Exchange, Head};
@@ -20,7 +18,7 @@ use tokio::time::Instant;
 pub struct Network {
     client: reqwest::Client,
     /// The only server that requests may go to, where a [`Guard`] has checked it.
-    only: Option<reqwest::Url>,
+    only: Option<Url>,
 }
 
 /// TLS cannot be set up.
@@ -52,7 +50,7 @@ impl Network {
     /// # Errors
     /// When the system's certificates cannot be read.
     pub fn new(route: &Route, connect_timeout: Duration) -> Result<Network, NetworkError> {
-        let mut client = builder(connect_timeout).dns_resolver(Arc::new(Resolver));
+        let mut client = builder(connect_timeout).dns_resolver(Arc::new(Resolver { guard: None }));
         if let Some((host, addresses)) = &route.pinned {
             client = client.resolve_to_addrs(host, addresses);
         }
@@ -102,9 +100,10 @@ impl Network {
         }
         let mut client = builder(connect_timeout).pool_max_idle_per_host(0);
         client = match proxy {
-            None => client
-                .no_proxy()
-                .dns_resolver(Arc::new(GuardedResolver { guard, port })),
+            None => {
+                let guard = Some((guard, port));
+                client.no_proxy().dns_resolver(Arc::new(Resolver { guard }))
+            }
             Some(_) if guard.needs_loopback() => {
                 return Err(Error::forbidden(&ForbiddenAddress::Exposed(
                     host.to_owned(),
@@ -113,7 +112,9 @@ impl Network {
             Some(proxy) => {
                 let proxy = reqwest::Proxy::all(&proxy.url)
                     .map_err(|_| Error::address("the proxy is not a URL"))?;
-                client.proxy(proxy).dns_resolver(Arc::new(Resolver))
+                client
+                    .proxy(proxy)
+                    .dns_resolver(Arc::new(Resolver { guard: None }))
             }
         };
         if only.scheme() == "http" && proxy.is_none() {

@@ -1,6 +1,7 @@
 //! The request that follows a redirect.
 
-use api::{Request, tape::Head};
+use api::Request;
+use api::tape::Head;
 use reqwest::Url;
 
 /// Why a redirect must not be followed.

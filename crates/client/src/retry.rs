@@ -1,8 +1,211 @@
-//! Whether a request is sent again, and how long to wait before that. Nothing here sleeps or looks
-//! at a clock.
+//! What follows from a failed attempt: whether a request is sent again, in which form, and how long to
+//! wait before that. Nothing here sleeps, asks or looks at a clock, but for the time from which a
+//! date in a header counts.
 
-use api::tape::Head;
+use crate::Error;
+use api::tape::{Head, Miss};
+use api::{error_message, is_context_overflow, refuses_tools};
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
+
+/// What may be tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttemptPolicy {
+    /// How often the same request may be sent again.
+    pub retries: u32,
+    /// Whether a request is sent again after a lost connection alone. After an error that may pass
+    /// (429, 5xx) the caller's own client asks again, and two layers that do multiply: nothing is
+    /// sent again then, in another form neither.
+    pub only_lost: bool,
+    /// Whether to ask for the whole answer where streaming is refused.
+    pub may_ask_whole: bool,
+    /// Whether to put the tools into the prompt where native tools are refused.
+    pub may_tag: bool,
+}
+
+/// The attempts at one turn.
+#[derive(Clone, Debug)]
+pub struct Attempts {
+    policy: AttemptPolicy,
+    retries: u32,
+    is_whole: bool,
+    is_tagged: bool,
+}
+
+/// What to do after a failed attempt.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NextAttempt {
+    /// Ask with the tools in the prompt. The provider refused them in these words.
+    Tagged(String),
+    /// Ask for the whole answer at once.
+    Whole,
+    /// Ask the same again after this wait.
+    Again(Wait),
+    /// Nothing. The provider may have given advice.
+    GiveUp(Option<String>),
+}
+
+impl Attempts {
+    /// No attempt has failed yet.
+    pub fn new(policy: AttemptPolicy) -> Attempts {
+        Attempts {
+            policy,
+            retries: 0,
+            is_whole: false,
+            is_tagged: false,
+        }
+    }
+
+    /// The number of the attempt, from 1. Asking for the whole answer does not count: the first
+    /// request never reached the model.
+    pub fn number(&self) -> u32 {
+        1 + self.retries + u32::from(self.is_tagged)
+    }
+
+    /// How often the same request was sent again.
+    pub fn retries(&self) -> u32 {
+        self.retries
+    }
+
+    /// How often another form of the request was tried.
+    pub fn fallbacks(&self) -> u32 {
+        u32::from(self.is_whole) + u32::from(self.is_tagged)
+    }
+
+    /// Decides what follows from `trouble`. `fits` claims of a wait that there is time for it.
+    pub fn after(&mut self, trouble: &Trouble, fits: impl Fn(&Wait) -> bool) -> NextAttempt {
+        if let Some(words) = trouble
+            .refuses_tools()
+            .filter(|_| self.policy.may_tag && !self.is_tagged)
+        {
+            self.is_tagged = true;
+            return NextAttempt::Tagged(words);
+        }
+        let is_left_to_client =
+            self.policy.only_lost && !trouble.is_lost_connection() && trouble.may_pass();
+        if self.policy.may_ask_whole
+            && !self.is_whole
+            && trouble.refuses_streaming()
+            && !is_left_to_client
+        {
+            self.is_whole = true;
+            return NextAttempt::Whole;
+        }
+        match trouble.wait(self.retries + 1) {
+            Some(wait)
+                if self.retries < self.policy.retries
+                    && !is_left_to_client
+                    && wait.is_granted()
+                    && fits(&wait) =>
+            {
+                self.retries += 1;
+                NextAttempt::Again(wait)
+            }
+            wait => NextAttempt::GiveUp(wait.and_then(|wait| wait.advice())),
+        }
+    }
+}
+
+/// Why an attempt failed before anything of its answer was used.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The connection was lost before the first event.
+    Lost(Error),
+    /// The answer's status is not a success; its body follows, without secrets.
+    Refused(Head, String),
+    /// The tape that is replayed has no answer to this request.
+    Miss(Miss),
+}
+
+impl Trouble {
+    /// The wait before the request is sent again after attempt `attempt` (from 1); `None` if
+    /// another attempt would fail in the same way.
+    pub fn wait(&self, attempt: u32) -> Option<Wait> {
+        let wait = |head: Option<&Head>| {
+            Wait::new(
+                attempt,
+                |name| head.and_then(|h| h.header(name)),
+                SystemTime::now(),
+                chance(),
+            )
+        };
+        match self {
+            Trouble::Lost(_) => Some(wait(None)),
+            Trouble::Refused(head, body)
+                if may_retry(head.status) && !is_context_overflow(head.status, body.as_bytes()) =>
+            {
+                Some(wait(Some(head)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the connection was lost, and not by a time that passed.
+    pub fn is_lost_connection(&self) -> bool {
+        matches!(self, Trouble::Lost(error) if !error.is_timeout())
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn may_pass(&self) -> bool {
+        self.wait(1).is_some()
+    }
+
+    /// A sentence about what went wrong.
+    pub fn message(&self) -> Cow<'_, str> {
+        match self {
+            Trouble::Lost(error) => Cow::Owned(error.to_string()),
+            Trouble::Refused(head, body) => Cow::Owned(error_message(head.status, body.as_bytes())),
+            Trouble::Miss(miss) => Cow::Owned(miss.to_string()),
+        }
+    }
+
+    /// The provider's message if it refuses tools, else `None`.
+    pub fn refuses_tools(&self) -> Option<String> {
+        let Trouble::Refused(head, body) = self else {
+            return None;
+        };
+        refuses_tools(head.status, body)
+    }
+
+    /// Whether the provider seems to refuse streaming, by its status and the words of its body. If
+    /// so, the same request without streaming may succeed.
+    pub fn refuses_streaming(&self) -> bool {
+        let Trouble::Refused(head, body) = self else {
+            return false;
+        };
+        match head.status {
+            405 | 501 => true,
+            400 | 403 | 404 | 406 | 415 | 422 => {
+                let body = body
+                    .to_lowercase()
+                    .replace("upstream", "")
+                    .replace("downstream", "");
+                body.contains("stream") && REFUSALS.iter().any(|word| body.contains(word))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Phrases in the messages of servers that refuse streaming, or the member of the body that asks
+/// for it.
+const REFUSALS: [&str; 15] = [
+    "not support",
+    "n't support",
+    "unsupported",
+    "not available",
+    "unavailable",
+    "not allowed",
+    "not permitted",
+    "not enabled",
+    "disabled",
+    "not implemented",
+    "unknown",
+    "unrecognized",
+    "verified to stream",
+    "cannot stream",
+    "must be false",
+];
 
 /// The longest wait that is accepted. A longer one is an error at once: a person would rather
 /// decide than watch a command wait.
@@ -18,7 +221,7 @@ const MAX_BACK_OFF: Duration = Duration::from_secs(8);
 /// Whether a request may be sent again after this HTTP status: a time-out, a conflict, a rate limit
 /// or a failure of the server. OpenAI's and Anthropic's own clients retry on the same
 /// (<https://github.com/openai/openai-python>, `_should_retry`).
-pub fn may_retry(status: u16) -> bool {
+fn may_retry(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
@@ -156,7 +359,7 @@ fn plain(time: Duration) -> String {
 }
 
 /// A random number from 0 to 1.
-pub fn chance() -> f64 {
+fn chance() -> f64 {
     use std::hash::{BuildHasher, Hasher};
     let random = std::hash::RandomState::new().build_hasher().finish();
     (random >> 11) as f64 / (1u64 << 53) as f64
@@ -164,6 +367,141 @@ pub fn chance() -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    fn refused(status: u16, headers: &[(&str, &str)], body: &str) -> Trouble {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Trouble::Refused(
+            Head {
+                status,
+                headers,
+                ..Head::default()
+            },
+            body.to_owned(),
+        )
+    }
+
+    /// A word for each decision, and the numbers after it.
+    fn decisions(policy: AttemptPolicy, troubles: &[Trouble]) -> Vec<(String, u32, u32, u32)> {
+        let mut attempts = Attempts::new(policy);
+        let mut told = vec![];
+        for trouble in troubles {
+            let word = match attempts.after(trouble, |_| true) {
+                NextAttempt::Tagged(_) => "tagged".to_owned(),
+                NextAttempt::Whole => "whole".to_owned(),
+                NextAttempt::Again(wait) => format!("again {}", wait.when()),
+                NextAttempt::GiveUp(advice) => format!("give up {}", advice.is_some()),
+            };
+            told.push((
+                word,
+                attempts.number(),
+                attempts.retries(),
+                attempts.fallbacks(),
+            ));
+        }
+        told
+    }
+
+    #[test]
+    fn each_form_is_tried_once_and_retries_are_counted() {
+        let all = AttemptPolicy {
+            retries: 2,
+            only_lost: false,
+            may_ask_whole: true,
+            may_tag: true,
+        };
+        let no_tools = || {
+            refused(
+                400,
+                &[],
+                r#"{"error":{"message":"this model does not support tools"}}"#,
+            )
+        };
+        let no_stream = || refused(400, &[], "streaming is not supported");
+        let busy = || refused(503, &[("retry-after", "1")], "busy");
+        let steps = [no_tools(), no_stream(), busy(), busy(), busy()];
+        let expected = [
+            ("tagged".to_owned(), 2, 0, 1),
+            ("whole".to_owned(), 2, 0, 2),
+            ("again in 1 s (retry-after: 1)".to_owned(), 3, 1, 2),
+            ("again in 1 s (retry-after: 1)".to_owned(), 4, 2, 2),
+            ("give up false".to_owned(), 4, 2, 2),
+        ];
+        assert_eq!(decisions(all, &steps), expected);
+        for again in [no_tools(), no_stream()] {
+            let word = decisions(all, &[no_tools(), no_stream(), again])
+                .pop()
+                .unwrap()
+                .0;
+            assert_eq!(word, "give up false");
+        }
+        assert_eq!(
+            decisions(AttemptPolicy::default(), &[no_tools()])[0].0,
+            "give up false"
+        );
+    }
+
+    #[test]
+    fn an_error_that_may_pass_is_left_to_a_client_that_retries() {
+        let policy = AttemptPolicy {
+            retries: 1,
+            only_lost: true,
+            may_ask_whole: true,
+            may_tag: true,
+        };
+        let lost = || {
+            Trouble::Lost(Error::new(
+                crate::ErrorKind::RecordedLoss,
+                "the connection was lost when this was recorded",
+            ))
+        };
+        for (trouble, first) in [
+            (lost(), "again within 0.5 s"),
+            (
+                Trouble::Lost(crate::Error::idle(std::time::Duration::from_secs(1))),
+                "give up false",
+            ),
+            (refused(429, &[("retry-after", "1")], ""), "give up false"),
+            (refused(500, &[], ""), "give up false"),
+            (refused(501, &[], ""), "give up false"),
+            (refused(405, &[], ""), "whole"),
+        ] {
+            assert_eq!(decisions(policy, &[trouble])[0].0, first);
+        }
+        let words: Vec<String> = decisions(policy, &[lost(), lost()])
+            .into_iter()
+            .map(|(word, ..)| word)
+            .collect();
+        assert_eq!(words, ["again within 0.5 s", "give up false"]);
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_ends_the_attempts_with_the_providers_figure() {
+        let mut attempts = Attempts::new(AttemptPolicy {
+            retries: 2,
+            ..AttemptPolicy::default()
+        });
+        let long = refused(429, &[("retry-after", "3600")], "");
+        assert!(
+            matches!(attempts.after(&long, |_| true), NextAttempt::GiveUp(Some(advice)) if advice.contains("60 min"))
+        );
+        let short = refused(429, &[("retry-after", "60")], "");
+        assert!(matches!(
+            attempts.after(&short, |_| false),
+            NextAttempt::GiveUp(Some(_))
+        ));
+        assert!(matches!(
+            attempts.after(&short, |_| true),
+            NextAttempt::Again(_)
+        ));
+    }
+}
+
+#[cfg(test)]
+mod wait_tests {
     use super::*;
 
     fn after(headers: &[(&str, &'static str)]) -> Wait {

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-use api::{Api, Request, tape::Ending};
+use api::tape::Ending;
+use api::{Api, Request};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Barrier};

@@ -90,6 +90,14 @@ impl<M: Machine> Demux<M> {
         self.events
     }
 
+    /// How many bytes all machines keep.
+    pub fn kept(&self) -> usize {
+        let open = self.named.values().chain([&self.unnamed]);
+        open.filter_map(|open| open.0.as_ref())
+            .map(Machine::kept)
+            .sum()
+    }
+
     /// Takes the next event of any stream. Returns whether its machine is settled.
     #[inline(always)]
     pub fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {

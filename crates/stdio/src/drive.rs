@@ -1,7 +1,14 @@
-//! The driver: hands each line of the input to a handler, and decides when to flush and when to
-//! end.
+//! The drivers, which hand each line of the input to a handler, and decide when to flush and when to
+//! end: of a filter, which is a machine for each stream of the input, and of a view.
 
-use crate::{Failure, Filter, Input, LineHandler, LineReader, Outcome, Output, Signals};
+use crate::{
+    Demux, Emit, Failure, Filter, Input, LineHandler, LineReader, LineWriter, Outcome, Output,
+    Signals,
+};
+use event::payload::{Message, Warning};
+use event::{Event, Kind, Machine, Payload, Raw, Sink, View};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Reads all input into `handler`, until it ends, the handler knows its answer, or a signal comes.
 /// Output is flushed when the next read would block.
@@ -10,10 +17,9 @@ use crate::{Failure, Filter, Input, LineHandler, LineReader, Outcome, Output, Si
 /// See [`Failure`].
 pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<Outcome, Failure> {
     let mut input = Input::open(&options.files, options.max_line)?;
-    let signals = if options.ignore_interrupts {
-        Signals::without_interrupt()?
-    } else {
-        Signals::new()?
+    let signals = match options.ignore_interrupts {
+        true => Signals::without_interrupt()?,
+        false => Signals::new()?,
     };
     let mut stdout = Output::new();
     let mut reader = LineReader::new(options);
@@ -49,4 +55,200 @@ pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<Outcome
         error: reader.has_failed(),
         signal: signals.seen(),
     })
+}
+
+/// Runs a machine for each stream of the input until it ends, the answer is known, or a signal
+/// comes.
+///
+/// # Errors
+/// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
+pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<Outcome, Failure> {
+    drive(options, machines)
+}
+
+impl<M: Machine> LineHandler for Demux<M> {
+    // Called for each line, and once more where a line was lost: without this the second call costs
+    // the first its inlining.
+    #[inline(always)]
+    fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
+        let mut sink = MachineSink {
+            out,
+            at,
+            stream: event.stream().map(|s| s.text()),
+            t: event.t().map(|t| t.text()),
+            lost: false,
+        };
+        self.push(event, &mut sink)
+    }
+
+    fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>) {
+        out.pass(at.0, at.1);
+    }
+
+    fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
+        out.write(*warning, None, 0, None);
+    }
+
+    fn finish(&mut self, out: &mut LineWriter<'_>) {
+        for (stream, mut machine) in self.drain() {
+            machine.finish(&mut MachineSink {
+                out,
+                at: (0, 0),
+                stream: stream.as_deref(),
+                t: None,
+                lost: false,
+            });
+        }
+    }
+}
+
+/// Lines that machines write beside their events, for answers of another form.
+#[derive(Clone, Debug, Default)]
+pub struct RawLines(Rc<RefCell<Vec<String>>>);
+
+impl RawLines {
+    /// Adds a line, without its line feed.
+    pub fn push(&self, line: impl Into<String>) {
+        self.0.borrow_mut().push(line.into());
+    }
+
+    fn write(&self, out: &mut LineWriter<'_>) {
+        for line in self.0.take() {
+            if out.options.emit != Emit::Nothing {
+                out.line(&line);
+            }
+        }
+    }
+}
+
+/// As [`filter`]; the lines that the machines push to `lines` follow what they write for an event.
+///
+/// # Errors
+/// As [`filter`].
+pub fn filter_with_lines<M: Machine>(
+    options: &Filter,
+    machines: &mut Demux<M>,
+    lines: &RawLines,
+) -> Result<Outcome, Failure> {
+    drive(options, &mut WithLines { machines, lines })
+}
+
+struct WithLines<'l, M> {
+    machines: &'l mut Demux<M>,
+    lines: &'l RawLines,
+}
+
+impl<M: Machine> LineHandler for WithLines<'_, M> {
+    fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
+        let is_settled = self.machines.event(event, at, out);
+        self.lines.write(out);
+        is_settled
+    }
+
+    fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>) {
+        self.machines.blank(at, out);
+    }
+
+    fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
+        self.machines.bad_line(warning, out);
+    }
+
+    fn finish(&mut self, out: &mut LineWriter<'_>) {
+        LineHandler::finish(self.machines, out);
+        self.lines.write(out);
+    }
+}
+
+/// The sink of a machine: the current line, and the writer that it goes to.
+struct MachineSink<'h, 'b> {
+    out: &'h mut LineWriter<'b>,
+    at: (usize, usize),
+    stream: Option<&'h str>,
+    t: Option<&'h str>,
+    lost: bool,
+}
+
+impl Sink for MachineSink<'_, '_> {
+    #[inline]
+    fn pass(&mut self) {
+        self.out.pass(self.at.0, self.at.1);
+    }
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        self.lost |= self.out.put_event(payload, self.stream, choice, self.t);
+    }
+
+    fn lost(&self) -> bool {
+        self.lost
+    }
+
+    fn too_long(&mut self, kind: Kind, length: usize) {
+        self.out.put_too_long(kind, length, self.stream, 0, self.t);
+        self.lost = true;
+    }
+}
+
+/// Shows the input to `view` until it ends or a signal comes, and writes out the bytes of the view.
+/// A line that is not an event becomes a `warning` event, as in a filter; a bare chat message
+/// (`{"role":…}`), as logs may hold, is read as a `message` event. After a signal the input is read
+/// to its end where the view needs it, until another signal.
+///
+/// # Errors
+/// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
+pub fn view(options: &Filter, view: &mut dyn View) -> Result<Outcome, Failure> {
+    drive(options, &mut ViewHandler { view })
+}
+
+struct ViewHandler<'v> {
+    view: &'v mut dyn View,
+}
+
+impl ViewHandler<'_> {
+    /// Shows an event that takes the place of a line.
+    fn show(&mut self, payload: &Payload<'_>, out: &mut LineWriter<'_>) {
+        out.text(|out| self.view.push(&Event::of(payload, None, 0, None), out));
+    }
+}
+
+impl LineHandler for ViewHandler<'_> {
+    fn event(&mut self, event: &Event<'_>, _: (usize, usize), out: &mut LineWriter<'_>) -> bool {
+        out.text(|out| self.view.push(event, out));
+        false
+    }
+
+    fn blank(&mut self, _: (usize, usize), _: &mut LineWriter<'_>) {}
+
+    fn other_line(&mut self, line: &str, out: &mut LineWriter<'_>) -> bool {
+        let Ok(message) = Raw::parse(line) else {
+            return false;
+        };
+        if !message.is_object()
+            || message.get("type").is_some()
+            || !message.get("role").is_some_and(Raw::is_str)
+        {
+            return false;
+        }
+        self.show(
+            &Message {
+                message: message.into(),
+            }
+            .into(),
+            out,
+        );
+        true
+    }
+
+    fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
+        self.show(&(*warning).into(), out);
+    }
+
+    fn interrupt(&mut self, out: &mut LineWriter<'_>) -> bool {
+        let mut runs = false;
+        out.text(|out| runs = self.view.interrupt(out));
+        runs
+    }
+
+    fn finish(&mut self, out: &mut LineWriter<'_>) {
+        out.text(|out| self.view.finish(out));
+    }
 }

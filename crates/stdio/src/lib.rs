@@ -6,40 +6,21 @@
 //! of a machine ([`filter()`]) and of a view ([`view()`]). What it is not: it reads no more of an
 //! event than a driver must (where a stream begins and ends, whether an error passed).
 
-mod background;
-mod bad;
-mod closed;
 mod drive;
-mod errors;
-mod filter;
-mod handler;
 mod input;
-mod limits;
-mod long;
-mod options;
 mod output;
 mod reader;
 mod signals;
 mod status;
-mod terminal;
-mod view;
+mod system;
 mod writer;
 
-pub use background::{Piece, read_in_thread};
-pub use bad::{BadLine, BadLines};
-pub use closed::{check_input, check_output};
-pub use drive::drive;
-pub use errors::Errors;
+pub use drive::{RawLines, drive, filter, filter_with_lines, view};
 pub use event::Demux;
-pub use filter::{RawLines, filter, filter_with_lines};
-pub use handler::LineHandler;
 pub use input::{Block, Input};
-pub use limits::{check_descriptors, thread};
-pub use options::{Emit, Filter};
 pub use output::{Output, reader_gone};
-pub use reader::LineReader;
+pub use reader::{BadLine, BadLines, LineReader, Piece, read_in_thread};
 pub use signals::{Signals, each_signal, hangups};
-pub use status::{Failure, Outcome, Status, message};
-pub use terminal::terminal;
-pub use view::view;
-pub use writer::LineWriter;
+pub use status::{Errors, Failure, Outcome, Status, message};
+pub use system::{check_descriptors, check_input, check_output, terminal, thread};
+pub use writer::{Emit, Filter, LineHandler, LineWriter};

@@ -1,10 +1,21 @@
-//! Blocks of bytes as lines: each is an event, blank, or wrapped in a warning.
+//! Blocks of bytes as lines: each is an event, blank, or wrapped in a warning, so that nothing of it is
+//! lost. The first few that are not events are reported on standard error. An event that is longer
+//! than a line may be is lost; an `error` reports that, so that the rest of a stream never looks like
+//! the model's complete answer.
 
+use crate::status::REPORTED;
+use crate::writer::too_long;
 use crate::{
-    BadLine, BadLines, Block, Emit, Errors, Failure, Filter, LineHandler, LineWriter, Output,
-    Piece, long,
+    Block, Emit, Errors, Failure, Filter, Input, LineHandler, LineWriter, Output, message,
+    reader_gone, thread,
 };
-use event::{Kind, Scanner};
+use base64::Engine;
+use event::payload::{self, Warning};
+use event::{Kind, Raw, Scanner};
+use std::path::PathBuf;
+
+/// What is wrong with a line of more bytes than the limit.
+const TOO_LONG: &str = "longer than --max-line";
 
 /// Reads blocks of lines into a [`LineHandler`], and counts the lines. [`drive`](crate::drive())
 /// uses it; so does a command that waits for more than its input, see
@@ -50,19 +61,17 @@ impl<'o> LineReader<'o> {
         stdout: &mut Output,
     ) -> Result<(), Failure> {
         match piece {
-            Piece::Lines(lines, file) => self
-                .block(Block::Lines(&lines), &file, handler, stdout)
-                .map(drop),
-            Piece::TooLong(start, length, file) => self
-                .block(Block::TooLong(&start, length), &file, handler, stdout)
-                .map(drop),
-            Piece::Next => {
-                self.next_input();
-                Ok(())
+            Piece::Lines(lines, file) => {
+                self.block(Block::Lines(&lines), &file, handler, stdout)?;
             }
-            Piece::End => self.between(stdout, |out| handler.finish(out)),
-            Piece::Failed(failure) => Err(failure),
+            Piece::TooLong(start, length, file) => {
+                self.block(Block::TooLong(&start, length), &file, handler, stdout)?;
+            }
+            Piece::Next => self.next_input(),
+            Piece::End => self.between(stdout, |out| handler.finish(out))?,
+            Piece::Failed(failure) => return Err(failure),
         }
+        Ok(())
     }
 
     /// Lets `write` write events that no line of the input leads to.
@@ -95,16 +104,9 @@ impl<'o> LineReader<'o> {
         let bytes = match block {
             Block::Lines(bytes) => bytes,
             Block::TooLong(start, length) => {
-                let mut out = LineWriter::new(self.options, stdout, start);
                 self.number += 1;
-                self.bad_line(
-                    start,
-                    length,
-                    file,
-                    "longer than --max-line",
-                    handler,
-                    &mut out,
-                )?;
+                let mut out = LineWriter::new(self.options, stdout, start);
+                self.bad_line((start, length), file, TOO_LONG, handler, &mut out)?;
                 self.end(out)?;
                 return self.lost_line(start, file, handler, stdout).map(|()| false);
             }
@@ -118,36 +120,24 @@ impl<'o> LineReader<'o> {
             let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |n| at + n);
             next = (end + 1).min(bytes.len());
             self.number += 1;
-            let line = match text {
+            let line = &bytes[at..end];
+            let whole = (line, line.len() as u64);
+            let text = match text {
                 Some(text) => Ok(&text[at..end]),
-                None => std::str::from_utf8(&bytes[at..end]),
+                None => std::str::from_utf8(line),
             };
-            let Ok(line) = line else {
-                self.bad_line(
-                    &bytes[at..end],
-                    (end - at) as u64,
-                    file,
-                    "not UTF-8",
-                    handler,
-                    &mut out,
-                )?;
+            let Ok(text) = text else {
+                self.bad_line(whole, file, "not UTF-8", handler, &mut out)?;
                 continue;
             };
             if line.len() > self.options.max_line {
-                self.bad_line(
-                    line.as_bytes(),
-                    line.len() as u64,
-                    file,
-                    "longer than --max-line",
-                    handler,
-                    &mut out,
-                )?;
+                self.bad_line(whole, file, TOO_LONG, handler, &mut out)?;
                 self.end(out)?;
-                self.lost_line(line.as_bytes(), file, handler, stdout)?;
+                self.lost_line(line, file, handler, stdout)?;
                 out = LineWriter::new(self.options, stdout, bytes);
                 continue;
             }
-            match self.scanner.read(line) {
+            match self.scanner.read(text) {
                 Ok(event) => {
                     if event.kind() == Kind::Error {
                         self.errors.report(&event);
@@ -157,16 +147,9 @@ impl<'o> LineReader<'o> {
                         return self.end(out).map(|()| true);
                     }
                 }
-                Err(_) if line.trim_ascii().is_empty() => handler.blank((at, next), &mut out),
-                Err(_) if handler.other_line(line, &mut out) => {}
-                Err(e) => self.bad_line(
-                    line.as_bytes(),
-                    line.len() as u64,
-                    file,
-                    &e.to_string(),
-                    handler,
-                    &mut out,
-                )?,
+                Err(_) if text.trim_ascii().is_empty() => handler.blank((at, next), &mut out),
+                Err(_) if handler.other_line(text, &mut out) => {}
+                Err(e) => self.bad_line(whole, file, &e.to_string(), handler, &mut out)?,
             }
         }
         self.end(out).map(|()| false)
@@ -182,7 +165,7 @@ impl<'o> LineReader<'o> {
         handler: &mut impl LineHandler,
         stdout: &mut Output,
     ) -> Result<(), Failure> {
-        let Some(line) = long::error(self.options, start, self.number, file) else {
+        let Some(line) = long_line(self.options, start, self.number, file) else {
             return Ok(());
         };
         let mut out = LineWriter::new(self.options, stdout, line.as_bytes());
@@ -203,8 +186,7 @@ impl<'o> LineReader<'o> {
     /// Hands over the warning that carries a line which is not an event.
     fn bad_line(
         &mut self,
-        start: &[u8],
-        length: u64,
+        (start, length): (&[u8], u64),
         file: &str,
         what: &str,
         handler: &mut impl LineHandler,
@@ -222,5 +204,175 @@ impl<'o> LineReader<'o> {
         };
         self.bad
             .warn(self.options, bad, |warning| handler.bad_line(warning, out))
+    }
+}
+
+/// How much of a bad line its warning carries, in bytes.
+const CARRIED: usize = 64 * 1024;
+
+/// A line that is not an event.
+#[derive(Clone, Copy, Debug)]
+pub struct BadLine<'a> {
+    /// The name of its input.
+    pub file: &'a str,
+    /// Its 1-based number there.
+    pub number: u64,
+    /// Its bytes, or the beginning of them.
+    pub start: &'a [u8],
+    /// Its whole length in bytes, without the line feed.
+    pub length: u64,
+    /// What is wrong with it: the end of "not an event: …".
+    pub what: &'a str,
+}
+
+/// Counts the bad lines of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BadLines {
+    seen: u64,
+}
+
+impl BadLines {
+    /// Reports a bad line, and hands `put` the warning that takes its place in the stream.
+    ///
+    /// # Errors
+    /// [`Failure::Strict`] under `--strict`: write the lines before it first.
+    pub fn warn(
+        &mut self,
+        options: &Filter,
+        BadLine {
+            file,
+            number,
+            start,
+            length,
+            what,
+        }: BadLine<'_>,
+        put: impl FnOnce(&Warning<'_>),
+    ) -> Result<(), Failure> {
+        if options.strict {
+            return Err(Failure::Strict {
+                file: file.to_owned(),
+                line: number,
+                what: what.to_owned(),
+            });
+        }
+        self.seen += 1;
+        if self.seen <= REPORTED {
+            let more = if self.seen == REPORTED {
+                "; further ones are only in the stream"
+            } else {
+                ""
+            };
+            let text = format!(
+                "{file}, line {number}: not an event ({what}), passed on as a warning{more}"
+            );
+            message(options.command, &text);
+        }
+        let mut kept = &start[..start.len().min(CARRIED)];
+        if let Err(e) = std::str::from_utf8(kept)
+            && e.error_len().is_none()
+        {
+            kept = &kept[..e.valid_up_to()]; // the cut is inside a character
+        }
+        let text = String::from_utf8_lossy(kept);
+        let exact = matches!(text, std::borrow::Cow::Borrowed(_));
+        let base64 = (!exact).then(|| base64::engine::general_purpose::STANDARD.encode(kept));
+        let message = format!("line {number} of {file} is not an event: {what}");
+        put(&Warning {
+            raw: Some((&text).into()),
+            raw_bytes: (kept.len() as u64 != length || !exact).then_some(length),
+            raw_base64: base64.as_ref().map(Into::into),
+            line: Some(number),
+            ..Warning::new(options.command, "not_an_event", &message)
+        });
+        Ok(())
+    }
+}
+
+/// The error event, with its line feed, for a line that begins with `start` and was too long to be
+/// read; `None` when the line cannot have been an event.
+fn long_line(options: &Filter, start: &[u8], number: u64, file: &str) -> Option<String> {
+    let start = match std::str::from_utf8(start) {
+        Ok(text) => text,
+        Err(e) => std::str::from_utf8(&start[..e.valid_up_to()]).unwrap_or_default(),
+    };
+    if !start.trim_ascii_start().starts_with('{') {
+        return None;
+    }
+    // Commands write the stream's name before the fields of the event, so it is in the beginning of
+    // the line.
+    let stream = Raw::members_of_cut(start).find(|(key, value)| key == "stream" && value.is_str());
+    let message = format!(
+        "line {number} of {file} is longer than --max-line, so an event of the stream is lost; raise --max-line"
+    );
+    let mut line = Vec::new();
+    payload::line(
+        &mut line,
+        &too_long(options, &message).into(),
+        stream.as_ref().map(|(_, value)| value.text()),
+        0,
+        None,
+    );
+    line.push(b'\n');
+    String::from_utf8(line).ok()
+}
+
+/// What the thread hands over.
+#[derive(Debug)]
+pub enum Piece {
+    /// Whole lines of the input of that name.
+    Lines(Vec<u8>, Box<str>),
+    /// The beginning of a line that is too long, its length in bytes, and the name of its input.
+    TooLong(Vec<u8>, u64, Box<str>),
+    /// An input has ended, another one follows.
+    Next,
+    /// All inputs have ended.
+    End,
+    /// Reading failed, or the reader of standard output has gone.
+    Failed(Failure),
+}
+
+/// Opens and reads the inputs in a thread, which hands each piece to `send` and waits there while
+/// the command has no room for it. `send` returns whether more is wanted. After [`Piece::End`] the
+/// thread waits until the reader of standard output goes away.
+///
+/// # Errors
+/// [`Failure::Limit`] when the thread cannot be started; whatever else fails is a piece.
+pub fn read_in_thread(
+    files: Vec<PathBuf>,
+    max_line: usize,
+    mut send: impl FnMut(Piece) -> bool + Send + 'static,
+) -> Result<(), Failure> {
+    thread(move || {
+        let failure = match read(&files, max_line, &mut send) {
+            Ok(wanted) if !wanted || !send(Piece::End) || !reader_gone(None) => return,
+            Ok(_) => Failure::Gone,
+            Err(failure) => failure,
+        };
+        send(Piece::Failed(failure));
+    })
+}
+
+/// Reads to the end; returns whether more was wanted until then.
+fn read(
+    files: &[PathBuf],
+    max_line: usize,
+    send: &mut impl FnMut(Piece) -> bool,
+) -> Result<bool, Failure> {
+    let mut input = Input::open(files, max_line)?;
+    loop {
+        let name = input.now();
+        let piece = match input.block(None, &mut || Ok(()))? {
+            Some(Block::Lines(lines)) => Piece::Lines(lines.to_vec(), Box::from(&*name)),
+            Some(Block::TooLong(start, length)) => {
+                Piece::TooLong(start.to_vec(), length, Box::from(&*name))
+            }
+            None => Piece::Next,
+        };
+        if matches!(piece, Piece::Next) && !input.advance() {
+            return Ok(true);
+        }
+        if !send(piece) {
+            return Ok(false);
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::{Failure, thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::io::Read;
+use signal_hook::{flag, low_level};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ impl Signals {
     /// # Errors
     /// [`Failure::Limit`].
     pub fn new() -> Result<Self, Failure> {
-        Self::take(&[SIGINT, SIGTERM])
+        Self::register(&[SIGINT, SIGTERM]).map_err(limit)
     }
 
     /// The same, but SIGINT does not end the command.
@@ -31,37 +32,23 @@ impl Signals {
     /// # Errors
     /// [`Failure::Limit`].
     pub fn without_interrupt() -> Result<Self, Failure> {
-        let signals = Self::take(&[SIGTERM])?;
-        let taken = signal_hook::flag::register(SIGINT, Arc::clone(&signals.interrupted));
+        let signals = Self::register(&[SIGTERM]).map_err(limit)?;
+        let taken = flag::register(SIGINT, Arc::clone(&signals.interrupted));
         taken.map(|_| signals).map_err(limit)
     }
 
-    fn take(signals: &[i32]) -> Result<Self, Failure> {
-        Self::register(signals).map_err(limit)
-    }
-
-    fn register(signals: &[i32]) -> std::io::Result<Self> {
-        let (wake, write) = UnixStream::pair()?;
-        wake.set_nonblocking(true)?;
-        let (seen, again) = (
-            Arc::new(AtomicUsize::new(0)),
-            Arc::new(AtomicBool::new(false)),
-        );
+    fn register(signals: &[i32]) -> io::Result<Self> {
+        let again = Arc::new(AtomicBool::new(false));
         for &signal in signals {
             // In this order: the second signal finds `again` set by the first.
-            signal_hook::flag::register_conditional_shutdown(
-                signal,
-                128 + signal,
-                Arc::clone(&again),
-            )?;
-            signal_hook::flag::register(signal, Arc::clone(&again))?;
-            signal_hook::flag::register_usize(signal, Arc::clone(&seen), signal as usize)?;
-            signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
+            flag::register(signal, Arc::clone(&again))?;
         }
+        let seen = Arc::default();
         Ok(Signals {
+            wake: watched(signals, &seen)?,
             seen,
             interrupted: Arc::default(),
-            wake,
         })
     }
 
@@ -85,7 +72,9 @@ impl Signals {
 /// # Errors
 /// [`Failure::Limit`].
 pub fn each_signal(mut take: impl FnMut(i32) + Send + 'static) -> Result<(), Failure> {
-    let (mut wake, latest) = watched().map_err(limit)?;
+    let latest = Arc::default();
+    let mut wake = watched(&[SIGINT, SIGTERM], &latest).map_err(limit)?;
+    wake.set_nonblocking(false).map_err(limit)?;
     thread(move || {
         // A byte for each signal.
         while wake.read_exact(&mut [0]).is_ok() {
@@ -99,34 +88,23 @@ pub fn each_signal(mut take: impl FnMut(i32) + Send + 'static) -> Result<(), Fai
 /// # Errors
 /// [`Failure::Limit`].
 pub fn hangups() -> Result<UnixStream, Failure> {
-    let register = || {
-        let (wake, write) = UnixStream::pair()?;
-        wake.set_nonblocking(true)?;
-        signal_hook::low_level::pipe::register(SIGHUP, write)?;
-        Ok(wake)
-    };
-    register().map_err(limit)
+    watched(&[SIGHUP], &Arc::default()).map_err(limit)
 }
 
-fn watched() -> std::io::Result<(UnixStream, Arc<AtomicUsize>)> {
+/// Gives a byte for each of these signals, and writes the number of the signal to `latest` before.
+/// Reading never waits.
+fn watched(signals: &[i32], latest: &Arc<AtomicUsize>) -> io::Result<UnixStream> {
     let (wake, write) = UnixStream::pair()?;
-    let latest = Arc::new(AtomicUsize::new(0));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_usize(
-            signal,
-            Arc::clone(&latest),
-            signal.unsigned_abs() as usize,
-        )?;
-        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    wake.set_nonblocking(true)?;
+    for &signal in signals {
+        flag::register_usize(signal, Arc::clone(latest), signal.unsigned_abs() as usize)?;
+        low_level::pipe::register(signal, write.try_clone()?)?;
     }
-    Ok((wake, latest))
+    Ok(wake)
 }
 
-fn limit(error: std::io::Error) -> Failure {
-    Failure::Limit {
-        what: "signals cannot be taken over",
-        error,
-    }
+fn limit(error: io::Error) -> Failure {
+    Failure::limit("signals cannot be taken over")(error)
 }
 
 /// Becomes readable with the first signal and stays so, for commands that wait by means of their

@@ -1,7 +1,65 @@
-//! The lines that leave: those of a block that pass, and new ones.
+//! The lines that leave: those of a block that pass, and new ones; and who takes those that come.
 
-use crate::{Emit, Failure, Filter, Output, long, message};
-use event::{Kind, Payload, payload};
+use crate::{Failure, Output, message};
+use event::payload::{Error, Warning};
+use event::{Event, Kind, Payload, payload};
+use std::path::PathBuf;
+
+/// How a command reads its input and writes its output.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// The command's name, for messages and warnings.
+    pub command: &'static str,
+    /// The operands; without any, standard input.
+    pub files: Vec<PathBuf>,
+    /// `--no-time`: events that this command writes have no `t`.
+    pub no_time: bool,
+    /// `--strict`: a line that is not an event ends the command with 2.
+    pub strict: bool,
+    /// `--max-line`, in bytes.
+    pub max_line: usize,
+    /// What is written.
+    pub emit: Emit,
+    /// Stop reading at the first machine that is settled.
+    pub stop_when_settled: bool,
+    /// SIGINT does not end the command: its input ends by itself after the signal.
+    pub ignore_interrupts: bool,
+}
+
+/// What a filter writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Emit {
+    /// The lines that pass, and new events.
+    #[default]
+    Events,
+    /// Only the lines of [`Sink::line`](event::Sink::line).
+    Lines,
+    /// Nothing: only the answers of the machines are wanted.
+    Nothing,
+}
+
+/// Takes each line of the input: the machines of a filter, a view, or a command that needs more
+/// than those get.
+pub trait LineHandler {
+    /// The event of the line `at.0..at.1` of the block. Returns whether the answer is known.
+    fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool;
+    /// A blank line.
+    fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>);
+    /// A line that is not an event, before it is reported; returns whether the handler can read it
+    /// nevertheless.
+    fn other_line(&mut self, _: &str, _: &mut LineWriter<'_>) -> bool {
+        false
+    }
+    /// The warning that takes the place of a line that is not an event.
+    fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>);
+    /// A signal asks the command to end; returns whether the handler needs the rest of its input
+    /// nevertheless.
+    fn interrupt(&mut self, _: &mut LineWriter<'_>) -> bool {
+        false
+    }
+    /// The input has ended.
+    fn finish(&mut self, out: &mut LineWriter<'_>);
+}
 
 /// Writes the lines of one block that pass, and new events between them. Neighbouring lines that
 /// pass are copied as one piece.
@@ -118,10 +176,10 @@ impl<'b> LineWriter<'b> {
         choice: u32,
         t: Option<&str>,
     ) {
-        let text = long::text(kind.name(), length);
+        let text = too_long_text(kind.name(), length);
         message(self.options.command, &text);
         self.lost = true;
-        self.put_event(&long::failed(self.options, &text).into(), stream, choice, t);
+        self.put_event(&too_long(self.options, &text).into(), stream, choice, t);
     }
 
     /// Appends the bytes that `fill` writes, which need not be events.
@@ -154,4 +212,16 @@ impl<'b> LineWriter<'b> {
         self.put_run();
         self.failed.map_or(Ok(()), Err)
     }
+}
+
+/// The error that `message` describes.
+pub(crate) fn too_long<'a>(options: &Filter, message: &'a str) -> Error<'a> {
+    Error::new(options.command, "line_too_long", message)
+}
+
+/// The message for an event that is too long to be written.
+pub(crate) fn too_long_text(kind: &str, length: usize) -> String {
+    format!(
+        "a {kind} of {length} bytes is longer than --max-line, so the turn has failed; raise --max-line here and in the commands behind"
+    )
 }

@@ -158,7 +158,7 @@ pub fn finish(child: Child, stdout: Option<BufReader<ChildStdout>>) -> Ran {
     let pid = child.id();
     let (done, wait) = channel::<()>();
     std::thread::spawn(move || {
-        if wait.recv_timeout(2 * PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if wait.recv_timeout(5 * PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             kill(pid, "KILL");
         }
     });

@@ -1,6 +1,6 @@
 //! One command while it runs, and its end.
 
-use super::errors::{CommandErrors, RequestLog};
+use super::output::{CommandErrors, RequestLog};
 use crate::places::Place;
 use group::Group;
 use rustix::process::Signal;
@@ -19,7 +19,8 @@ const KILLED: Duration = Duration::from_secs(5);
 pub struct RunningCommand {
     /// Its input, until it is closed.
     pub stdin: Option<ChildStdin>,
-    parts: Option<Parts>,
+    /// Its processes and outputs, until this is dropped.
+    pub parts: Option<Parts>,
     grace: Duration,
 }
 
@@ -89,11 +90,6 @@ impl RunningCommand {
             parts: Some(parts),
             grace,
         })
-    }
-
-    /// Its processes and outputs.
-    pub fn parts(&mut self) -> Option<&mut Parts> {
-        self.parts.as_mut()
     }
 }
 

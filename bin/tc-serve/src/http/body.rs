@@ -1,7 +1,7 @@
 //! The body of a request.
 
-use super::refusal::Refusal;
-use crate::args::Limits;
+use super::response::Refusal;
+use crate::args::LimitArgs;
 use crate::budget::Share;
 use api::{Api, InboundError, InboundRequest};
 use http_body_util::BodyExt;
@@ -22,42 +22,29 @@ pub const FORMS: &[&str] = &["application/json", "multipart/form-data"];
 pub async fn read(
     request: Request<Incoming>,
     types: &[&str],
-    limits: &Limits,
+    limits: &LimitArgs,
     share: &mut Share,
 ) -> Result<(HeaderMap, Bytes), Refusal> {
     let (head, body) = request.into_parts();
-    let kind = head
-        .headers
-        .get("content-type")
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or_default();
+    let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
+    let kind = header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !types.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
         let message = format!("send the body as 'content-type: {}'", types.join("' or '"));
         return Err(Refusal::new(415, "unsupported_media_type", message));
     }
-    let packed = head
-        .headers
-        .get("content-encoding")
-        .is_some_and(|coding| coding != "identity");
-    if packed {
-        return Err(Refusal::new(
-            415,
-            "unsupported_encoding",
-            "send the body without a content-encoding",
-        ));
+    let coding = head.headers.get("content-encoding");
+    if coding.is_some_and(|coding| coding != "identity") {
+        let message = "send the body without a content-encoding";
+        return Err(Refusal::new(415, "unsupported_encoding", message));
     }
-    let length = head
-        .headers
-        .get("content-length")
-        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > limits.body as u64) {
+    let length = header("content-length").and_then(|length| length.parse::<u64>().ok());
+    if length.is_some_and(|length| length > limits.max_body as u64) {
         return Err(too_long(limits));
     }
-    let length = length
-        .and_then(|length| usize::try_from(length).ok())
-        .unwrap_or_default();
-    match tokio::time::timeout(limits.body_time, whole(body, length, limits, share)).await {
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let whole = whole(body, length.unwrap_or_default(), limits, share);
+    match tokio::time::timeout(limits.body_timeout, whole).await {
         Ok(bytes) => Ok((head.headers, bytes?)),
         Err(_) => Err(Refusal::new(408, "body_timeout", "the body took too long")),
     }
@@ -68,7 +55,7 @@ pub async fn read(
 async fn whole(
     mut body: Incoming,
     length: usize,
-    limits: &Limits,
+    limits: &LimitArgs,
     share: &mut Share,
 ) -> Result<Bytes, Refusal> {
     let mut bytes = Vec::new();
@@ -76,17 +63,12 @@ async fn whole(
     // sends takes none. An error is one of the first byte, too.
     let _ = bytes.try_reserve_exact(length);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| {
-            Refusal::new(
-                400,
-                "bad_body",
-                "the body was cut, or its chunks are not valid",
-            )
-        })?;
+        let message = "the body was cut, or its chunks are not valid";
+        let frame = frame.map_err(|_| Refusal::new(400, "bad_body", message))?;
         let Some(piece) = frame.data_ref() else {
             continue;
         };
-        if bytes.len() + piece.len() > limits.body {
+        if bytes.len() + piece.len() > limits.max_body {
             return Err(too_long(limits));
         }
         bytes.extend_from_slice(piece);
@@ -134,10 +116,10 @@ pub fn refused(error: InboundError) -> Refusal {
 /// The bytes that are read without another thread, which takes a millisecond at most.
 const AT_ONCE: usize = 64 << 10;
 
-fn too_long(limits: &Limits) -> Refusal {
+fn too_long(limits: &LimitArgs) -> Refusal {
     let message = format!(
         "the body has more than {} bytes; raise --max-body if that is right",
-        limits.body
+        limits.max_body
     );
     Refusal::new(413, "body_too_long", message)
 }

@@ -2,10 +2,11 @@
 //! be able to ask a server on their machine, by no name that it gives to its own server (DNS
 //! rebinding, <https://en.wikipedia.org/wiki/DNS_rebinding>).
 
-use super::refusal::Refusal;
-use super::response::ResponseBody;
-use super::route::Route;
+use super::response::{Content, Refusal, ResponseBody};
+use crate::route::Route;
+use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use std::net::IpAddr;
 
@@ -26,10 +27,10 @@ pub struct Pass {
 }
 
 impl Gate {
-    /// A gate for these further hosts and origins, in lower case.
+    /// A gate for these further hosts, and origins in lower case.
     pub fn new(hosts: &[String], origins: &[String]) -> Gate {
         Gate {
-            hosts: hosts.to_vec(),
+            hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             origins: origins.to_vec(),
         }
     }
@@ -46,49 +47,15 @@ impl Gate {
         route: Route,
     ) -> Result<Pass, Refusal> {
         let headers = request.headers();
-        let hosts = || {
-            headers
-                .get_all("host")
-                .iter()
-                .map(|host| host.to_str().unwrap_or_default())
-        };
         if let Some(local) = local {
-            let named = request
-                .uri()
-                .authority()
-                .map(|authority| authority.as_str())
-                .into_iter()
-                .chain(hosts());
-            let mut named = named.peekable();
+            let authority = request.uri().authority().map(Authority::as_str);
+            let mut named = authority.into_iter().chain(hosts(headers)).peekable();
             if named.peek().is_none() || !named.all(|host| self.knows_host(host, local)) {
                 let message = "the request's Host is not a name of this server; ask 127.0.0.1 or localhost, or start it with --allow-host";
                 return Err(Refusal::new(403, "host_not_allowed", message));
             }
         }
-        let mut origins = headers.get_all("origin").iter();
-        let origin = match (origins.next(), origins.next()) {
-            (None, _) => None,
-            // A proxy that adds one hides which page asks.
-            (Some(_), Some(_)) => {
-                return Err(Refusal::new(
-                    403,
-                    "origin_not_allowed",
-                    "the request has several origins",
-                ));
-            }
-            (Some(origin), None) => {
-                let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
-                if self.origins.contains(&text) {
-                    Some(origin.clone())
-                } else if hosts().next().is_some_and(|host| is_own(&text, host)) {
-                    None
-                } else {
-                    let message =
-                        "pages of this origin may not ask; start the server with --allow-origin";
-                    return Err(Refusal::new(403, "origin_not_allowed", message));
-                }
-            }
-        };
+        let origin = self.origin(headers)?;
         let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
         let is_navigation = request.method() == Method::GET
             && route == Route::Root
@@ -108,6 +75,30 @@ impl Gate {
             origin,
             is_preflight,
         })
+    }
+
+    /// The other origin whose page asks; `None` for a page of this server, and for no page.
+    fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Refusal> {
+        let refusal = |message| Err(Refusal::new(403, "origin_not_allowed", message));
+        let mut origins = headers.get_all("origin").iter();
+        let Some(origin) = origins.next() else {
+            return Ok(None);
+        };
+        // A proxy that adds one hides which page asks.
+        if origins.next().is_some() {
+            return refusal("the request has several origins");
+        }
+        let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+        if self.origins.contains(&text) {
+            Ok(Some(origin.clone()))
+        } else if hosts(headers)
+            .next()
+            .is_some_and(|host| is_own(&text, host))
+        {
+            Ok(None)
+        } else {
+            refusal("pages of this origin may not ask; start the server with --allow-origin")
+        }
     }
 
     fn knows_host(&self, host: &str, local: IpAddr) -> bool {
@@ -134,6 +125,11 @@ impl Gate {
     }
 }
 
+fn hosts(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let hosts = headers.get_all("host").iter();
+    hosts.map(|host| host.to_str().unwrap_or_default())
+}
+
 /// Whether `origin` is a page of the server that a request asks as `host`.
 fn is_own(origin: &str, host: &str) -> bool {
     let name = origin
@@ -144,7 +140,7 @@ fn is_own(origin: &str, host: &str) -> bool {
 
 /// The response to a browser that asks whether a page may ask.
 pub fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::whole(Vec::new()));
+    let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let allowed = response.headers_mut();
     allowed.insert(

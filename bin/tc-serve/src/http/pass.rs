@@ -2,15 +2,13 @@
 //! answers.
 
 use super::body;
-use super::passed_body::PassedBody;
-use super::refusal::Refusal;
-use super::response::{Exchange, ResponseBody};
-use super::route::Route;
+use super::response::{Content, Exchange, PassedBody, Refusal, ResponseBody};
 use super::service::{Admitted, Service};
 use super::turn::forwarded;
-use crate::budget::FULL_MS;
-use crate::upstream::{Passed, Upstream};
-use api::{Api, Failure};
+use crate::route::Route;
+use crate::upstream::Passed;
+use api::Api;
+use api::Failure;
 use client::Head;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
@@ -67,14 +65,13 @@ impl Service {
             ("GET", request.into_parts().0.headers, Bytes::new())
         };
         exchange.begin_answer();
-        let Some(upstream) = self.source.upstream().map(Upstream::direct) else {
+        let Some(upstream) = self.source.upstream() else {
             return Err(Refusal::not_found(path));
         };
         let answer = async {
             let Some(place) = self.places(admitted.key).take(admitted.key).await else {
-                let mut full = Refusal::new(429, "too_many_requests", "too many answers are open");
-                full.failure.retry_after_ms = Some(FULL_MS);
-                return Err(full);
+                let message = "too many answers are open";
+                return Err(Refusal::full(429, "too_many_requests", message));
             };
             let headers = passed_headers(&headers);
             let answer = upstream
@@ -87,19 +84,17 @@ impl Service {
             answer = answer => answer?,
             () = self.ending.is_cut() => return Err(Refusal::new(503, "shutting_down", "the server is being stopped")),
         };
-        let body = match body {
-            Passed::Refusal(words) => ResponseBody::whole(words),
+        let content = match body {
+            Passed::Refusal(words) => Content::Whole(words),
             Passed::Stream(body) => {
                 let service = Rc::clone(self);
-                ResponseBody::passed(PassedBody::new(body, place, move |error| {
-                    service
-                        .source
-                        .upstream()
-                        .map_or_else(Failure::default, |upstream| upstream.direct().lost(error))
+                Content::Passed(PassedBody::new(body, place, move |error| {
+                    let upstream = service.source.upstream();
+                    upstream.map_or_else(Failure::default, |upstream| upstream.lost(error))
                 }))
             }
         };
-        let mut response = Response::new(body);
+        let mut response = Response::new(ResponseBody::new(content));
         *response.status_mut() =
             StatusCode::from_u16(head.status).unwrap_or(StatusCode::BAD_GATEWAY);
         *response.headers_mut() = answer_headers(&head);

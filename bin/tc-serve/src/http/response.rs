@@ -1,19 +1,22 @@
-//! A response and its body. While an answer streams, the body is what drives it: dropping the body
-//! ends the source of its events.
+//! A response and its body, and why a request is refused. While an answer streams, the body is what
+//! drives it: dropping the body ends the source of its events.
 
-use super::answering::Answering;
-use super::passed_body::PassedBody;
-use crate::access_log::AccessLine;
-use crate::budget::Share;
-use crate::log::LogLines;
-use crate::server::ConnectionPhase;
+use crate::budget::{FULL_MS, MEMORY, Share};
+use crate::life::ConnectionPhase;
+use crate::log::{AccessLine, LogLines};
+use crate::pipe::Pipe;
+use crate::places::Place;
+use api::{Failure, Front};
+use client::{Error, PieceContent};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
-use hyper::header::HeaderValue;
-use hyper::{Response, StatusCode};
+use hyper::header::{ALLOW, HeaderName, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
-use tokio::time::Instant;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep};
 
 /// The body of a response.
 pub struct ResponseBody {
@@ -21,27 +24,24 @@ pub struct ResponseBody {
     exchange: Option<Exchange>,
 }
 
-enum Content {
+/// What a body consists of.
+pub enum Content {
+    /// Bytes that are at hand.
     Whole(Bytes),
+    /// An answer that goes on.
     Stream(Box<Answering>),
+    /// What comes from the provider as it is.
     Passed(PassedBody),
+    /// Nothing more.
     Ended,
 }
 
 /// Bytes with their share of what the service keeps, until the last of them is sent.
 pub struct KeptBytes {
-    bytes: Vec<u8>,
-    _share: Share,
-}
-
-impl KeptBytes {
-    /// `bytes`, which `share` counts.
-    pub fn of(bytes: Vec<u8>, share: Share) -> Bytes {
-        Bytes::from_owner(KeptBytes {
-            bytes,
-            _share: share,
-        })
-    }
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Their share.
+    pub _share: Share,
 }
 
 impl AsRef<[u8]> for KeptBytes {
@@ -55,7 +55,8 @@ impl AsRef<[u8]> for KeptBytes {
 pub struct Exchange {
     phase: Rc<ConnectionPhase>,
     log: Option<LogLines>,
-    line: AccessLine,
+    /// What the log will have.
+    pub line: AccessLine,
     begun: Instant,
     has_ended: bool,
 }
@@ -77,11 +78,6 @@ impl Exchange {
     pub fn begin_answer(&self) {
         self.phase.begin_answer();
     }
-
-    /// What the log will have.
-    pub fn line(&mut self) -> &mut AccessLine {
-        &mut self.line
-    }
 }
 
 impl Drop for Exchange {
@@ -96,28 +92,10 @@ impl Drop for Exchange {
 }
 
 impl ResponseBody {
-    /// A body that is at hand.
-    pub fn whole(bytes: impl Into<Bytes>) -> ResponseBody {
-        ResponseBody {
-            content: Content::Whole(bytes.into()),
-            exchange: None,
-        }
-    }
-
-    /// An answer that goes on.
-    pub fn stream(answering: Box<Answering>) -> ResponseBody {
-        ResponseBody {
-            content: Content::Stream(answering),
-            exchange: None,
-        }
-    }
-
-    /// A body that comes from the provider as it is.
-    pub fn passed(body: PassedBody) -> ResponseBody {
-        ResponseBody {
-            content: Content::Passed(body),
-            exchange: None,
-        }
+    /// A body with this content.
+    pub fn new(content: Content) -> ResponseBody {
+        let exchange = None;
+        ResponseBody { content, exchange }
     }
 
     /// Keeps the exchange until this body has ended.
@@ -150,20 +128,17 @@ impl Body for ResponseBody {
         let this = self.get_mut();
         let bytes = match &mut this.content {
             Content::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
-            Content::Stream(answering) => match answering.poll_bytes(cx) {
-                Poll::Ready(bytes) => bytes.map(Bytes::from),
-                Poll::Pending => return Poll::Pending,
-            },
-            Content::Passed(body) => match body.poll_bytes(cx) {
-                Poll::Ready(Ok(bytes)) => bytes.map(Bytes::from),
-                Poll::Ready(Err(failure)) => {
+            Content::Stream(answering) => ready!(answering.poll_bytes(cx)).map(Bytes::from),
+            Content::Passed(body) => match ready!(body.poll_bytes(cx)) {
+                Ok(bytes) => bytes.map(Bytes::from),
+                Err(failure) => {
                     if let Some(exchange) = &mut this.exchange {
-                        (exchange.line.error, exchange.has_ended) = (Some(failure.code), true);
+                        exchange.line.error = Some(failure.code);
+                        exchange.has_ended = true;
                     }
                     this.content = Content::Ended;
                     return Poll::Ready(Some(Err(std::io::Error::other(failure.message))));
                 }
-                Poll::Pending => return Poll::Pending,
             },
             Content::Ended => None,
         };
@@ -210,10 +185,261 @@ pub fn whole(
     kind: &'static str,
     body: impl Into<Bytes>,
 ) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::whole(body));
+    let mut response = Response::new(ResponseBody::new(Content::Whole(body.into())));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert("content-type", HeaderValue::from_static(kind));
     headers.insert("cache-control", HeaderValue::from_static("no-store"));
     response
+}
+
+/// One answer while it is made. The response's body polls it, so that a client that reads slowly
+/// slows its source, and one that leaves ends it.
+pub struct Answering {
+    work: Pin<Box<dyn Future<Output = ()>>>,
+    /// The machines that the answer goes through.
+    pub pipe: Rc<Pipe>,
+    has_ended: bool,
+    /// When the next sign of life is due.
+    timer: Pin<Box<Sleep>>,
+    keep_alive: Duration,
+}
+
+impl Answering {
+    /// The answer whose events `work` pushes into `pipe`, with a sign of life after each pause of
+    /// `keep_alive`.
+    pub fn new(
+        work: impl Future<Output = ()> + 'static,
+        pipe: Rc<Pipe>,
+        keep_alive: Duration,
+    ) -> Answering {
+        Answering {
+            work: Box::pin(work),
+            pipe,
+            has_ended: false,
+            timer: Box::pin(sleep(keep_alive)),
+            keep_alive,
+        }
+    }
+
+    /// Polls the source until it has to wait.
+    fn poll_work(&mut self, cx: &mut Context<'_>) {
+        if !self.has_ended && self.work.as_mut().poll(cx).is_ready() {
+            self.has_ended = true;
+            self.pipe.finish();
+            // What the source held is closed before the last byte is on its way.
+            self.work = Box::pin(async {});
+        }
+    }
+
+    /// The next bytes of the answer; `None` after the last.
+    pub fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        self.poll_work(cx);
+        let mut bytes = self.pipe.take();
+        if bytes.is_empty() {
+            if self.has_ended {
+                return Poll::Ready(None);
+            }
+            if self.timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.pipe.keep_alive();
+            bytes = self.pipe.take();
+        }
+        self.timer.as_mut().reset(Instant::now() + self.keep_alive);
+        // Registers the timer for the next wait.
+        let _ = self.timer.as_mut().poll(cx);
+        Poll::Ready(Some(bytes))
+    }
+
+    /// Waits until the status is known: the answer has content, or has ended. A stream does not
+    /// wait longer than `most`.
+    pub async fn until_known(&mut self, most: Option<Duration>) {
+        let known = poll_fn(|cx| {
+            self.poll_work(cx);
+            let is_known = self.has_ended || (most.is_some() && self.pipe.has_begun());
+            if is_known {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        });
+        match most {
+            // An error means that the time has passed, which is an end of the wait, too.
+            Some(most) => drop(tokio::time::timeout(most, known).await),
+            None => known.await,
+        }
+    }
+
+    /// The failure that the response's status and body report: the answer has failed, and none of
+    /// its content was sent.
+    pub fn refusal(&self) -> Option<Failure> {
+        self.pipe
+            .failure()
+            .filter(|_| self.has_ended && !self.pipe.has_begun())
+    }
+
+    /// Adds to the log what is known of the answer.
+    pub fn note(&self, line: &mut AccessLine) {
+        let counts = self.pipe.counts();
+        (line.calls, line.warnings) = (counts.calls, counts.warnings);
+        line.answer_notes = self.pipe.notes();
+        line.error = self.pipe.failure().map(|failure| failure.code);
+    }
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The status, and what the body says.
+    pub failure: Box<Failure>,
+    /// Further headers.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Refusal {
+        Refusal {
+            failure: Box::new(failure),
+            headers: Vec::new(),
+        }
+    }
+}
+
+impl Refusal {
+    /// A refusal with this status.
+    pub fn new(status: u16, code: &str, message: impl Into<String>) -> Refusal {
+        failure(status, code, message).into()
+    }
+
+    /// No key, or a wrong one.
+    pub fn unauthorized(has_key: bool) -> Refusal {
+        let what = if has_key {
+            "the key is wrong"
+        } else {
+            "a key is missing"
+        };
+        let how = "send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'";
+        Refusal::new(401, "invalid_api_key", format!("{what}, {how}"))
+    }
+
+    /// A request that finds no room beside those that are open.
+    pub fn memory() -> Refusal {
+        Refusal::full(503, "memory_full", MEMORY)
+    }
+
+    /// A refusal of a service that is full, with the wait before another request.
+    pub fn full(status: u16, code: &str, message: &str) -> Refusal {
+        let mut refusal = Refusal::new(status, code, message);
+        refusal.failure.retry_after_ms = Some(FULL_MS);
+        refusal
+    }
+
+    /// A path that does not exist.
+    pub fn not_found(path: &str) -> Refusal {
+        let paths = "use /v1/chat/completions, /v1/responses, /v1/messages or /v1/models";
+        Refusal::new(
+            404,
+            "not_found",
+            format!("{}: no such path, {paths}", event::cut(path, 200)),
+        )
+    }
+
+    /// A method that the path does not have.
+    pub fn method(method: &Method, allowed: &str) -> Refusal {
+        let method = event::cut(method.as_str(), 40);
+        let message = format!("{method}: not allowed here, use {allowed}");
+        let mut refusal = Refusal::new(405, "method_not_allowed", message);
+        refusal.headers = (allowed.parse().map(|allowed| (ALLOW, allowed)))
+            .into_iter()
+            .collect();
+        refusal
+    }
+
+    /// The response. Its body has the form of `front`; that of OpenAI for a path that no front has.
+    pub fn response(&self, front: Option<Front>) -> Response<ResponseBody> {
+        let failure = &self.failure;
+        let status = StatusCode::from_u16(failure.status)
+            .ok()
+            .filter(|status| status.as_u16() >= 400);
+        let status = status.unwrap_or(StatusCode::BAD_GATEWAY);
+        let mut response = whole(
+            status,
+            "application/json",
+            front.unwrap_or(Front::Chat).failure(failure),
+        );
+        let headers = response.headers_mut();
+        if let Some(ms) = failure.retry_after_ms {
+            headers.insert("retry-after", HeaderValue::from(ms.div_ceil(1000)));
+            headers.insert("retry-after-ms", HeaderValue::from(ms));
+        }
+        headers.extend(self.headers.iter().cloned());
+        let may_retry = matches!(status.as_u16(), 408 | 409 | 429 | 500..);
+        headers.insert(
+            "x-should-retry",
+            HeaderValue::from_static(if may_retry { "true" } else { "false" }),
+        );
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
+        }
+        // The rest of a body that is too long, or that comes too slowly, is not read.
+        if matches!(status.as_u16(), 408 | 413 | 415) {
+            headers.insert("connection", HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// A failure of which no more is known.
+pub fn failure(status: u16, code: &str, message: impl Into<String>) -> Failure {
+    Failure {
+        status,
+        code: code.to_owned(),
+        message: message.into(),
+        ..Failure::default()
+    }
+}
+
+/// The body of a provider's answer on its way to the client. Dropping it closes the connection to
+/// the provider.
+pub struct PassedBody {
+    next: Pin<Box<dyn Future<Output = (client::Body, NextBytes)>>>,
+    failure: Box<dyn Fn(&Error) -> Failure>,
+    _place: Place,
+}
+
+impl PassedBody {
+    /// Passes `body`, and keeps `place` until its end. `failure` is how a loss is reported.
+    pub fn new(
+        body: client::Body,
+        place: Place,
+        failure: impl Fn(&Error) -> Failure + 'static,
+    ) -> PassedBody {
+        PassedBody {
+            next: Box::pin(next(body)),
+            failure: Box::new(failure),
+            _place: place,
+        }
+    }
+
+    /// The next bytes; `None` after the last.
+    pub fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Failure>> {
+        let (body, came) = ready!(self.next.as_mut().poll(cx));
+        if matches!(came, Ok(Some(_))) {
+            self.next = Box::pin(next(body));
+        }
+        Poll::Ready(came.map_err(|error| (self.failure)(&error)))
+    }
+}
+
+/// The next bytes of a body, `None` after the last, or why the rest does not come.
+type NextBytes = Result<Option<Vec<u8>>, Error>;
+
+async fn next(mut body: client::Body) -> (client::Body, NextBytes) {
+    let came = match body.next().await.what {
+        PieceContent::Bytes(bytes) => Ok(Some(bytes.to_vec())),
+        PieceContent::End => Ok(None),
+        PieceContent::Lost(error) => Err(error),
+    };
+    (body, came)
 }

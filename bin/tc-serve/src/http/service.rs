@@ -1,21 +1,23 @@
 //! What all requests share, and what is known of one after its head.
 
 use super::gate::Gate;
-use super::passed_paths::PassedPaths;
-use super::route::Route;
-use crate::args::{Keys, Limits, Settings};
+use crate::args::{LimitArgs, Settings};
 use crate::budget::Budget;
+use crate::keys::Keys;
+use crate::life::Ending;
 use crate::log::{LogLines, Notices};
 use crate::pipe::PipeSettings;
 use crate::places::{KeyPlace, Places};
-use crate::server::Ending;
+use crate::route::{PassedPaths, Route};
 use crate::source::Source;
+use crate::upstream::Upstream;
 use anyhow::Result;
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
+use tag::Dialects;
 
 /// What all requests share.
 pub struct Service {
@@ -24,7 +26,7 @@ pub struct Service {
     pub(super) gate: Gate,
     pub(super) passed: PassedPaths,
     pub(super) keys: RefCell<Keys>,
-    pub(super) limits: Limits,
+    pub(super) limits: LimitArgs,
     pub(super) keep_alive: Duration,
     pub(super) extras: bool,
     pub(super) log: Option<LogLines>,
@@ -37,7 +39,7 @@ pub struct Service {
 }
 
 /// What is known of a request once its head has passed the gate.
-pub struct Admitted {
+pub(super) struct Admitted {
     /// The id of the request, 32 hexadecimal digits.
     pub id: String,
     /// What its path is for.
@@ -63,7 +65,9 @@ impl Service {
             always: true,
             needs_tools: true,
             by_model: true,
-            dialects: source.dialects(),
+            dialects: source
+                .upstream()
+                .map_or_else(Dialects::default, Upstream::dialects),
             ..tag::Options::default()
         });
         let accumulate = Rc::new(accumulate::Options {
@@ -73,23 +77,24 @@ impl Service {
             emit_on: accumulate::EmitOn::Sealed,
             ..accumulate::Options::default()
         });
+        let args = &settings.args;
         Ok(Service {
             source,
             pipe: PipeSettings {
                 streams: Rc::new(streams),
                 accumulate,
-                most: settings.limits.answer,
-                budget: Budget::new(settings.limits.memory),
+                most: args.limits.max_answer,
+                budget: Budget::new(args.limits.max_memory),
             },
             passed: settings.passed.clone(),
-            gate: Gate::new(&settings.hosts, &settings.origins),
+            gate: Gate::new(&args.access.allow_hosts, &settings.origins),
             keys: RefCell::new(settings.keys.clone()),
-            limits: settings.limits,
-            keep_alive: settings.keep_alive,
-            extras: settings.extras,
+            limits: args.limits,
+            keep_alive: args.service.keep_alive,
+            extras: args.service.extras,
             log,
             ending,
-            seed: crate::args::random()?,
+            seed: crate::keys::random()?,
             requests: Cell::new(0),
             places: RefCell::default(),
         })
@@ -98,7 +103,7 @@ impl Service {
     /// Warns where the provider cannot be reached.
     pub async fn warn_unreachable(&self) {
         if let Some(upstream) = self.source.upstream() {
-            upstream.direct().warn_unreachable().await;
+            upstream.warn_unreachable().await;
         }
     }
 
@@ -109,7 +114,8 @@ impl Service {
 
     /// Whether a file has keys that [`Service::read_keys_again`] would read.
     pub fn has_key_files(&self) -> bool {
-        self.keys.borrow().file.is_some() || self.source.has_key_file()
+        let upstream = self.source.upstream();
+        self.keys.borrow().file.is_some() || upstream.is_some_and(Upstream::has_key_file)
     }
 
     /// Reads the files of keys again: those of the clients, and that of the provider. Keys of a
@@ -118,7 +124,8 @@ impl Service {
         let file = self.keys.borrow().file.clone();
         let of_clients =
             file.map(|file| Keys::read(&file).map(|keys| *self.keys.borrow_mut() = keys));
-        for read in of_clients.into_iter().chain([self.source.read_key_again()]) {
+        let of_provider = self.source.upstream().map(Upstream::read_key_again);
+        for read in of_clients.into_iter().chain(of_provider) {
             if let Err(error) = read {
                 notices.warn(
                     "keys_not_read",
@@ -137,18 +144,15 @@ impl Service {
             .chain_update(self.seed)
             .chain_update(number.to_le_bytes())
             .finalize();
-        hash.iter()
-            .take(16)
-            .fold(String::with_capacity(32), |id, byte| {
-                id + &format!("{byte:02x}")
-            })
+        crate::keys::hex(&hash[..16])
     }
 
     /// The places for answers of one key.
     pub(super) fn places(&self, key: KeyPlace) -> Places {
         let mut all = self.places.borrow_mut();
+        let streams = usize::try_from(self.limits.max_streams).unwrap_or(usize::MAX);
         all.entry(key)
-            .or_insert_with(|| Places::new(self.limits.streams, self.limits.queue))
+            .or_insert_with(|| Places::new(streams, self.limits.queue))
             .clone()
     }
 }

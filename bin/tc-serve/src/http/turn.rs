@@ -1,19 +1,17 @@
 //! A request for an answer, or for its events.
 
-use super::answering::Answering;
 use super::body;
-use super::refusal::Refusal;
-use super::response::{Exchange, KeptBytes, ResponseBody, whole};
-use super::retries::client_retries;
-use super::route::Route;
+use super::response::{Answering, Content, Exchange, KeptBytes, Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use crate::asked::Asked;
 use crate::budget::FULL_MS;
-use crate::pipe::{EventLines, Output, Pipe, TextSearch};
-use api::{AnswerOptions, Api, Encoder, Form, Front, InboundRequest, Message, REPEATED};
+use crate::pipe::{Asked, EventLines, Output, Pipe, TextSearch};
+use crate::route::Route;
+use api::{AnswerOptions, Encoder, Form, Front, REPEATED};
+use api::{Api, InboundRequest, Message};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -33,45 +31,18 @@ impl Service {
         let front = admitted.route.front().unwrap_or(Front::Chat);
         let api = front.api();
         let inbound = body::inbound(api, &bytes, &mut share).await?;
-        exchange.line().notes.clone_from(&inbound.notes);
-        if !self.source.is_of(api) {
-            exchange
-                .line()
-                .notes
-                .extend_from_slice(&inbound.foreign_notes);
+        let notes = &mut exchange.line.notes;
+        notes.clone_from(&inbound.notes);
+        if self
+            .source
+            .upstream()
+            .is_none_or(|upstream| upstream.api() != api)
+        {
+            notes.extend_from_slice(&inbound.foreign_notes);
         }
         self.source.check(api, &inbound).map_err(body::refused)?;
-        let wants_events = admitted.route == Route::Events;
-        let is_stream = inbound.streams || wants_events;
-        let (output, kind) = if wants_events {
-            let accepts = headers
-                .get("accept")
-                .and_then(|accept| accept.to_str().ok())
-                .unwrap_or_default();
-            let is_sse = accepts.contains("text/event-stream");
-            let kind = if is_sse {
-                EVENT_STREAM
-            } else {
-                "application/x-ndjson; charset=utf-8"
-            };
-            (Output::Events(EventLines::new(is_sse)), kind)
-        } else {
-            let form = if inbound.streams {
-                Form::Stream
-            } else {
-                Form::Whole
-            };
-            let options = self.answer_options(front, admitted, &inbound, &bytes);
-            let kind = if inbound.streams {
-                EVENT_STREAM
-            } else {
-                "application/json"
-            };
-            (
-                Output::Answer(Box::new(Encoder::new(front, form, options))),
-                kind,
-            )
-        };
+        let is_stream = inbound.streams || admitted.route == Route::Events;
+        let (output, kind) = self.output(admitted, &headers, &inbound, &bytes);
         drop(bytes);
         let asked = Asked {
             share,
@@ -84,47 +55,55 @@ impl Service {
         };
         drop(headers);
         let mut answering = self.answering(asked, output);
-        answering
-            .until_known(is_stream.then_some(self.limits.status_time))
-            .await;
-        answering.note(exchange.line());
+        let longest = is_stream.then_some(self.limits.status_timeout);
+        answering.until_known(longest).await;
+        answering.note(&mut exchange.line);
         if let Some(failure) = answering.refusal() {
             return Err(Refusal {
-                headers: answering.pipe().limits(),
+                headers: answering.pipe.limits(),
                 ..failure.into()
             });
         }
-        if !is_stream {
-            let (bytes, share) = answering.pipe().take_whole();
-            let mut response = whole(StatusCode::OK, kind, KeptBytes::of(bytes, share));
-            response.headers_mut().extend(answering.pipe().limits());
-            return Ok(response);
+        Ok(respond(answering, is_stream, kind))
+    }
+
+    /// What is written of the answer, and its media type.
+    fn output(
+        &self,
+        admitted: &Admitted,
+        headers: &HeaderMap,
+        inbound: &InboundRequest,
+        body: &Bytes,
+    ) -> (Output, &'static str) {
+        if admitted.route == Route::Events {
+            let accepts = headers
+                .get("accept")
+                .and_then(|accept| accept.to_str().ok());
+            let is_sse = accepts.is_some_and(|accepts| accepts.contains("text/event-stream"));
+            let lines = "application/x-ndjson; charset=utf-8";
+            let kind = if is_sse { EVENT_STREAM } else { lines };
+            return (Output::Events(EventLines::new(is_sse)), kind);
         }
-        answering.pipe().begin();
-        let limits = answering.pipe().limits();
-        let mut response = Response::new(ResponseBody::stream(answering));
-        let headers = response.headers_mut();
-        headers.extend(limits);
-        headers.insert("content-type", HeaderValue::from_static(kind));
-        headers.insert("cache-control", HeaderValue::from_static("no-cache"));
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        Ok(response)
+        let (form, kind) = match inbound.streams {
+            true => (Form::Stream, EVENT_STREAM),
+            false => (Form::Whole, "application/json"),
+        };
+        let front = admitted.route.front().unwrap_or(Front::Chat);
+        let options = self.answer_options(front, admitted, inbound, body);
+        let encoder = Encoder::new(front, form, options);
+        (Output::Answer(Box::new(encoder)), kind)
     }
 
     fn answering(self: &Rc<Self>, asked: Asked, output: Output) -> Box<Answering> {
         let search = match asked.request.tool_choice.as_deref() {
-            _ if !self.source.reads_text() => TextSearch::Nothing,
+            _ if self.source.upstream().is_none() => TextSearch::Nothing,
             Some("none") => TextSearch::Reasoning,
             _ => TextSearch::Calls,
         };
         let mut settings = self.pipe.clone();
-        if self.source.reads_text() {
-            let calls = asked
-                .request
-                .conversation
-                .messages
-                .iter()
-                .flat_map(Message::calls);
+        if search != TextSearch::Nothing {
+            let messages = &asked.request.conversation.messages;
+            let calls = messages.iter().flat_map(Message::calls);
             Rc::make_mut(&mut settings.accumulate).taken_ids =
                 calls.map(|call| call.id.to_owned()).collect();
         }
@@ -164,20 +143,15 @@ impl Service {
         inbound: &InboundRequest,
         body: &Bytes,
     ) -> AnswerOptions {
+        let choices = inbound.params.get("n").and_then(Value::as_u64);
         AnswerOptions {
             id: admitted.id.clone(),
-            keeps_ids: self.source.keeps_ids(),
+            keeps_ids: self.source.upstream().is_some(),
             provider_id: None,
             clock: Some(now),
             model: inbound.model.clone().unwrap_or_default(),
             created: now(),
-            choices: Some(
-                inbound
-                    .params
-                    .get("n")
-                    .and_then(serde_json::Value::as_u64)
-                    .map_or(1, |n| n.clamp(1, 128) as u32),
-            ),
+            choices: Some(choices.map_or(1, |n| n.clamp(1, 128) as u32)),
             include_usage: inbound.include_usage,
             extras: self.extras,
             echo: if front == Front::Responses {
@@ -189,6 +163,36 @@ impl Service {
             namespaced_tools: inbound.namespaced_tools.clone(),
         }
     }
+}
+
+/// The response to a request whose status is known.
+fn respond(
+    answering: Box<Answering>,
+    is_stream: bool,
+    kind: &'static str,
+) -> Response<ResponseBody> {
+    let limits = answering.pipe.limits();
+    let mut response = if is_stream {
+        answering.pipe.begin();
+        let mut response = Response::new(ResponseBody::new(Content::Stream(answering)));
+        let headers = response.headers_mut();
+        headers.insert("content-type", HeaderValue::from_static(kind));
+        headers.insert("cache-control", HeaderValue::from_static("no-cache"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        response
+    } else {
+        let (bytes, share) = answering.pipe.take_whole();
+        whole(
+            StatusCode::OK,
+            kind,
+            Bytes::from_owner(KeptBytes {
+                bytes,
+                _share: share,
+            }),
+        )
+    };
+    response.headers_mut().extend(limits);
+    response
 }
 
 /// The seconds since 1970.
@@ -226,4 +230,39 @@ fn echo(body: &Bytes) -> Vec<(String, String)> {
         .filter(|(_, json)| *json != "null")
         .map(|(name, json)| (name.to_owned(), json.to_owned()))
         .collect()
+}
+
+/// How the `user-agent` of clients begins that try again by themselves: Codex, Claude Code,
+/// opencode, and `llm-stream` or another `tc-serve`. Codex has several names (`codex_cli_rs`,
+/// `codex_exec`, `codex-tui`, `codex_vscode`): <https://github.com/openai/codex>,
+/// `codex-rs/login/src/auth/default_client.rs`.
+const AGENTS: [&str; 5] = [
+    "codex",
+    "claude-cli/",
+    "claude-code/",
+    "opencode/",
+    "toolpipe/",
+];
+
+/// How the product begins that the AI SDK adds to the `user-agent` of its caller
+/// (`@ai-sdk/provider-utils`, `withUserAgentSuffix`): `ai-sdk/provider-utils/4.0.40`, and
+/// `ai-sdk-provider-utils/5.0.81` since version 7.
+const AI_SDK: &str = "ai-sdk";
+
+/// What each header of the official SDKs of OpenAI and Anthropic begins with,
+/// `x-stainless-retry-count` among them.
+const SDK: &str = "x-stainless-";
+
+/// Whether a client with these headers sends a failed request again by itself. Two layers that do
+/// multiply: three attempts of a client, each of which is made three times, are nine requests to a
+/// provider that is overloaded already.
+fn client_retries(headers: &HeaderMap) -> bool {
+    let agent = headers
+        .get("user-agent")
+        .and_then(|agent| agent.to_str().ok())
+        .unwrap_or_default();
+    let agent = agent.to_ascii_lowercase();
+    headers.keys().any(|name| name.as_str().starts_with(SDK))
+        || AGENTS.iter().any(|begin| agent.starts_with(begin))
+        || agent.split(' ').any(|product| product.starts_with(AI_SDK))
 }

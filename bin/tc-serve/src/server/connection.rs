@@ -1,11 +1,10 @@
 //! The connections of clients.
 
-use super::ending::Ending;
 use super::listener::{Accepted, Listener};
-use super::phase::ConnectionPhase;
 use super::timed::TimedWire;
-use crate::args::Limits;
+use crate::args::LimitArgs;
 use crate::http::Service;
+use crate::life::{ConnectionPhase, Ending};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -26,14 +25,14 @@ const BUSY: &[u8] =
 /// The connections that are open.
 pub struct Connections {
     service: Rc<Service>,
-    limits: Limits,
+    limits: LimitArgs,
     ending: Ending,
     open: JoinSet<()>,
 }
 
 impl Connections {
     /// Connections to `service`.
-    pub fn new(service: Rc<Service>, limits: Limits, ending: Ending) -> Connections {
+    pub fn new(service: Rc<Service>, limits: LimitArgs, ending: Ending) -> Connections {
         Connections {
             service,
             limits,
@@ -45,12 +44,10 @@ impl Connections {
     /// Accepts connections for ever.
     pub async fn accept(&mut self, listener: &Listener) {
         loop {
-            while self.open.try_join_next().is_some() {}
             match listener.accept().await {
-                Ok(accepted) if self.open.len() < self.limits.connections => self.serve(accepted),
                 Ok(accepted) => {
                     while self.open.try_join_next().is_some() {}
-                    if self.open.len() < self.limits.connections {
+                    if self.open.len() < self.limits.max_connections.max(1) {
                         self.serve(accepted);
                     } else {
                         refuse(accepted).await;
@@ -58,7 +55,7 @@ impl Connections {
                 }
                 // Out of descriptors: the client waits in the system's queue until a connection has
                 // been closed. Any other error is that of a client that has left.
-                Err(e) if is_exhausted(&e) => {
+                Err(e) if is_full(&e) => {
                     tokio::select! {
                         _ = self.open.join_next(), if !self.open.is_empty() => {}
                         () = tokio::time::sleep(Duration::from_millis(100)) => {}
@@ -70,12 +67,12 @@ impl Connections {
     }
 
     fn serve(&mut self, accepted: Accepted) {
-        let (service, ending, limits) =
-            (Rc::clone(&self.service), self.ending.clone(), self.limits);
+        let service = Rc::clone(&self.service);
+        let (ending, limits) = (self.ending.clone(), self.limits);
         self.open.spawn_local(async move {
             let phase = Rc::new(ConnectionPhase::new(&limits));
             let Accepted { wire, local } = accepted;
-            let wire = TimedWire::new(wire, Rc::clone(&phase), limits.reader_time);
+            let wire = TimedWire::new(wire, Rc::clone(&phase), limits.reader_timeout);
             let answer = service_fn(|request| {
                 let (service, phase) = (Rc::clone(&service), Rc::clone(&phase));
                 async move { service.answer(request, phase, local).await }
@@ -116,6 +113,14 @@ impl Connections {
     }
 }
 
+/// Whether the system has no more descriptors or memory.
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::NFILE | Errno::MFILE | Errno::NOBUFS | Errno::NOMEM)
+    )
+}
+
 /// Answers a connection that is one too many, as far as that takes no wait.
 async fn refuse(accepted: Accepted) {
     let mut wire = accepted.wire;
@@ -125,10 +130,4 @@ async fn refuse(accepted: Accepted) {
         wire.shutdown().await
     })
     .await;
-}
-
-/// Whether the system, or this process, has no descriptor or no memory left.
-fn is_exhausted(e: &std::io::Error) -> bool {
-    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-    Errno::from_io_error(e).is_some_and(|errno| exhausted.contains(&errno))
 }

@@ -1,6 +1,6 @@
 //! A connection with limits on how long its client may take.
 
-use super::phase::ConnectionPhase;
+use crate::life::ConnectionPhase;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -75,16 +75,14 @@ impl Timer {
 impl<S: AsyncRead + Unpin> TimedWire<S> {
     /// A connection that has just been accepted.
     pub fn new(wire: S, phase: Rc<ConnectionPhase>, reader_time: Duration) -> Self {
-        let (reading, writing, ahead) = (Timer::default(), Timer::default(), Vec::new());
-        let has_overrun = false;
         TimedWire(Rc::new(RefCell::new(TimedState {
             wire,
             phase,
             reader_time,
-            reading,
-            writing,
-            ahead,
-            has_overrun,
+            reading: Timer::default(),
+            writing: Timer::default(),
+            ahead: Vec::new(),
+            has_overrun: false,
         })))
     }
 

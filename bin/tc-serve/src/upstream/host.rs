@@ -1,6 +1,6 @@
 //! A turn of one request: its events go into the request's pipe.
 
-use crate::pipe::{Pipe, PipeSink};
+use crate::pipe::Pipe;
 use api::tape::Head;
 use ask::{Host, Note};
 use event::Sink;
@@ -9,20 +9,7 @@ use std::future::pending;
 use std::time::Duration;
 
 /// Pushes events into a pipe. The end of the client ends the turn by dropping its future.
-pub struct PipeHost<'p> {
-    pipe: &'p Pipe,
-    sink: PipeSink<'p>,
-}
-
-impl<'p> PipeHost<'p> {
-    /// `pipe` is that of the request.
-    pub fn new(pipe: &'p Pipe) -> PipeHost<'p> {
-        PipeHost {
-            pipe,
-            sink: pipe.sink(),
-        }
-    }
-}
+pub struct PipeHost<'p>(pub &'p Pipe);
 
 impl Host for PipeHost<'_> {
     /// The answer is complete, whatever still comes.
@@ -40,7 +27,7 @@ impl Host for PipeHost<'_> {
     }
 
     fn sink(&mut self) -> &mut dyn Sink {
-        &mut self.sink
+        &mut self.0
     }
 
     fn check(&mut self) -> Result<(), Infallible> {
@@ -48,7 +35,7 @@ impl Host for PipeHost<'_> {
     }
 
     async fn flush(&mut self) -> Result<(), Infallible> {
-        self.pipe.room().await;
+        self.0.room().await;
         Ok(())
     }
 
@@ -62,19 +49,19 @@ impl Host for PipeHost<'_> {
     }
 
     fn stopped(&self, _and_reader: bool) -> Option<Result<(), Infallible>> {
-        self.pipe.is_done().then_some(Ok(()))
+        self.0.is_done().then_some(Ok(()))
     }
 
     fn set_id(&mut self, api: &str, id: &str) {
-        self.pipe.set_id(api, id);
+        self.0.set_id(api, id);
     }
 
     fn answered(&mut self, head: &Head) {
-        self.pipe.set_limits(&head.headers);
+        self.0.set_limits(&head.headers);
     }
 
     fn set_kept(&mut self, bytes: usize) {
-        self.pipe.set_kept(bytes);
+        self.0.set_kept(bytes);
     }
 
     /// Nobody reads the steps of each of many requests; what matters of them is in the events.

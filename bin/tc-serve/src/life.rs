@@ -1,9 +1,57 @@
-//! What a connection waits for, and until when.
+//! How long things last: the service, and what a connection waits for. The server and the requests
+//! both look at them.
 
-use crate::args::Limits;
+use crate::args::LimitArgs;
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
+
+/// The end of the service. All clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Ending(Rc<EndingState>);
+
+#[derive(Debug, Default)]
+struct EndingState {
+    has_begun: Cell<bool>,
+    is_cut: Cell<bool>,
+    changed: Notify,
+}
+
+impl Ending {
+    /// No request is accepted from now on.
+    pub fn begin(&self) {
+        self.0.has_begun.set(true);
+        self.0.changed.notify_waiters();
+    }
+
+    /// Open answers end with an error.
+    pub fn cut(&self) {
+        self.0.is_cut.set(true);
+        self.0.changed.notify_waiters();
+    }
+
+    /// Waits for [`Ending::begin`].
+    pub async fn begun(&self) {
+        self.until(|state| state.has_begun.get()).await;
+    }
+
+    /// Waits for [`Ending::cut`].
+    pub async fn is_cut(&self) {
+        self.until(|state| state.is_cut.get()).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&EndingState) -> bool) {
+        loop {
+            let changed = self.0.changed.notified();
+            if is_so(&self.0) {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
 
 /// What a connection waits for.
 #[derive(Debug)]
@@ -21,16 +69,13 @@ pub struct ConnectionPhase {
 
 impl ConnectionPhase {
     /// The phase of a connection that has just been accepted.
-    pub fn new(limits: &Limits) -> ConnectionPhase {
-        let deadline = Cell::new(Some(Instant::now() + limits.header_time));
-        let (header_time, idle_time) = (limits.header_time, limits.connection_time);
-        let (is_idle, is_answering) = (Cell::new(false), Cell::new(false));
+    pub fn new(limits: &LimitArgs) -> ConnectionPhase {
         ConnectionPhase {
-            deadline,
-            is_idle,
-            is_answering,
-            header_time,
-            idle_time,
+            deadline: Cell::new(Some(Instant::now() + limits.header_timeout)),
+            is_idle: Cell::new(false),
+            is_answering: Cell::new(false),
+            header_time: limits.header_timeout,
+            idle_time: limits.connection_timeout,
         }
     }
 

@@ -22,9 +22,7 @@ impl Keys {
     /// When the system has no random bytes.
     pub fn make() -> Result<Keys> {
         let key = random().context("/dev/urandom: no key can be made; give one with --key-file")?;
-        let key = key
-            .iter()
-            .fold("tp-".to_owned(), |key, byte| key + &format!("{byte:02x}"));
+        let key = format!("tp-{}", hex(&key));
         Ok(Keys {
             hashes: vec![hash(&key)],
             made: Some(key),
@@ -59,10 +57,7 @@ impl Keys {
 
     /// The beginning of a key's hash, by which a log names it.
     pub fn name(&self, place: usize) -> String {
-        self.hashes[place]
-            .iter()
-            .take(4)
-            .fold(String::new(), |name, byte| name + &format!("{byte:02x}"))
+        hex(&self.hashes[place][..4])
     }
 }
 
@@ -75,6 +70,11 @@ pub fn random() -> std::io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Two hexadecimal digits for each byte.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn hash(key: &str) -> [u8; 32] {

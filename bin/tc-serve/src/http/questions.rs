@@ -1,0 +1,157 @@
+//! Requests beside those for answers: `/health`, `/v1/models` and `/v1/messages/count_tokens`.
+//!
+//! Models have OpenAI's shape, or Anthropic's for a client that sends `anthropic-version`. Sources:
+//! <https://platform.openai.com/docs/api-reference/models>,
+//! <https://docs.anthropic.com/en/api/models-list>,
+//! <https://docs.anthropic.com/en/api/messages-count-tokens>.
+
+use super::body::{JSON, inbound, read, refused};
+use super::response::{Refusal, ResponseBody, whole};
+use super::service::{Admitted, Service};
+use super::turn::forwarded;
+use crate::pipe::Asked;
+use api::{Api, ListedModel};
+use event::Object;
+use hyper::body::Incoming;
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, Request, Response, StatusCode};
+
+impl Service {
+    /// Asks the provider. The word of a failure is `status`: `upstream_unreachable`,
+    /// `upstream_timeout`, `upstream_key_refused` or `upstream_failed`.
+    pub(super) async fn health(&self) -> Response<ResponseBody> {
+        let checked = match self.source.upstream() {
+            Some(upstream) => upstream.check().await,
+            // A COMMAND is started for each request, and recorded answers are at hand.
+            None => Ok(()),
+        };
+        let mut body = Vec::new();
+        let mut object = Object::open(&mut body);
+        let status = match &checked {
+            Ok(()) => {
+                object.str("status", "ok");
+                StatusCode::OK
+            }
+            Err(failure) => {
+                object
+                    .str("status", &failure.code)
+                    .str("message", &failure.message);
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+        };
+        object.close();
+        whole(status, "application/json", body)
+    }
+}
+
+/// Whether the query asks for the provider, too: `upstream`, with or without a value.
+pub fn asks_upstream(query: Option<&str>) -> bool {
+    query.is_some_and(|query| {
+        query
+            .split('&')
+            .any(|pair| pair.split('=').next() == Some("upstream"))
+    })
+}
+
+impl Service {
+    /// The list of models, or one of them.
+    pub(super) async fn models(
+        &self,
+        headers: &HeaderMap,
+        name: Option<&str>,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let models = self.source.models().await?;
+        let shape = if headers.contains_key("anthropic-version") {
+            anthropic
+        } else {
+            openai
+        };
+        let mut body = Vec::new();
+        match name {
+            Some(name) => {
+                let Some(known) = models.iter().find(|known| known.name == name) else {
+                    let message =
+                        format!("{}: no such model, see /v1/models", event::cut(name, 200));
+                    return Err(Refusal::new(404, "model_not_found", message));
+                };
+                let mut model = Object::open(&mut body);
+                shape(&mut model, known);
+                model.close();
+            }
+            None => {
+                let mut list = Object::open(&mut body);
+                list.str("object", "list");
+                list.array("data", |data| {
+                    for known in &models {
+                        data.object(|model| shape(model, known));
+                    }
+                });
+                if headers.contains_key("anthropic-version") {
+                    list.bool("has_more", false);
+                    list.maybe_str("first_id", models.first().map(|model| model.name.as_str()));
+                    list.maybe_str("last_id", models.last().map(|model| model.name.as_str()));
+                }
+                list.close();
+            }
+        }
+        Ok(whole(StatusCode::OK, "application/json", body))
+    }
+}
+
+fn openai(model: &mut Object<'_>, known: &ListedModel) {
+    model
+        .str("id", &known.name)
+        .str("object", "model")
+        .int("created", known.created.unwrap_or_default());
+    model.str("owned_by", known.owned_by.as_deref().unwrap_or("toolpipe"));
+}
+
+fn anthropic(model: &mut Object<'_>, known: &ListedModel) {
+    let name = known.name.as_str();
+    model
+        .str("type", "model")
+        .str("id", name)
+        .str("display_name", name)
+        .str("created_at", "1970-01-01T00:00:00Z");
+}
+
+impl Service {
+    /// The tokens of a request of Anthropic's API: as the provider counts them, else an estimate.
+    pub(super) async fn count_tokens(
+        &self,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let mut share = self.pipe.budget.share();
+        let (headers, bytes) = read(request, JSON, &self.limits, &mut share).await?;
+        let request = inbound(Api::Anthropic, &bytes, &mut share).await?;
+        self.source
+            .check(Api::Anthropic, &request)
+            .map_err(refused)?;
+        let estimate = request.estimated_tokens();
+        let asked = Asked {
+            share,
+            key: admitted.key,
+            id: admitted.id.clone(),
+            api: Api::Anthropic,
+            request,
+            retries: false,
+            headers: forwarded(Api::Anthropic, &headers),
+        };
+        let counted = match self.source.upstream() {
+            Some(upstream) => upstream.count_tokens(asked, &bytes).await,
+            None => None,
+        };
+        let body = format!(
+            "{{\"input_tokens\":{}}}",
+            counted.unwrap_or(estimate as u64)
+        );
+        let mut response = whole(StatusCode::OK, "application/json", body.into_bytes());
+        if counted.is_none() {
+            response
+                .headers_mut()
+                .insert("x-toolpipe-estimate", HeaderValue::from_static("true"));
+        }
+        Ok(response)
+    }
+}
