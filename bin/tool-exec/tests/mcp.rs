@@ -131,7 +131,7 @@ fn results_become_text_that_a_model_can_read() {
         .unwrap()
         .0;
     assert!(
-        path.starts_with(dir.path("cache").to_str().unwrap()) && path.ends_with(".png"),
+        path.starts_with(dir.path("xdg").to_str().unwrap()) && path.ends_with(".png"),
         "{path}"
     );
     assert_eq!(std::fs::read(path).unwrap(), b"\x89PNG\r\n\x1a\n");
