@@ -1,7 +1,5 @@
 //! Literals of Python and Gemma in any pieces, turned into JSON.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use event::MAX_DEPTH;
 use proptest::prelude::*;
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! Lists of tools in every shape.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use toolpipe_json::{ToolList, Unfit};
 
 const SCHEMA: &str = r#"{"type": "object","required":["a"]}"#;
