@@ -2,6 +2,7 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     clippy::unwrap_used,
     reason = "tests, each of which uses a part"
 )]

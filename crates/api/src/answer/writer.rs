@@ -26,12 +26,15 @@ pub(crate) trait StreamWriter {
     }
 }
 
+/// Makes the writer of a stream.
+pub(crate) type NewWriter = fn(&AnswerOptions) -> Box<dyn StreamWriter>;
+
 /// How one API writes answers.
 pub(crate) struct AnswerFormat {
     /// The path of its requests.
     pub path: &'static str,
     /// The writer of its stream; `None` where no client asks for one.
-    pub stream: Option<fn(&AnswerOptions) -> Box<dyn StreamWriter>>,
+    pub stream: Option<NewWriter>,
     /// The whole answer at once: one JSON object. `None`: the tokens are not counted.
     pub whole: fn(&AnswerOptions, &Draft, Option<&Usage>, &str) -> Vec<u8>,
     /// Writes the member `error`, of an HTTP error as of an answer that has one.
