@@ -321,7 +321,7 @@ fn two_do_not_work_on_one_log() {
     };
     busy("while it runs");
     // A loop that is killed leaves stages behind, which still write to the log.
-    assert!(kill(&first.id().to_string(), "KILL"));
+    assert!(kill(first.id().to_string(), "KILL"));
     first.wait().expect("it ends");
     busy("while its stages run");
     fs::write(scratch.0.join("gate"), "go\n").expect("written");

@@ -361,7 +361,7 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
             .expect("bash runs");
         let mut out = child.stdout.take().expect("a pipe");
         wait_for(&mut out, "I'll");
-        assert!(kill(&format!("-{}", child.id()), "INT"));
+        assert!(kill(format!("-{}", child.id()), "INT"));
         let mut rest = String::new();
         out.read_to_string(&mut rest).expect("text");
         assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
@@ -386,7 +386,7 @@ fn a_stage_that_is_killed_stops_the_loop() {
             .expect("bash runs");
         let mut out = child.stdout.take().expect("a pipe");
         wait_for(&mut out, "I'll");
-        assert!(kill(&process(child.id(), stage), "KILL"));
+        assert!(kill(process(child.id(), stage), "KILL"));
         let mut rest = String::new();
         out.read_to_string(&mut rest).expect("text");
         assert_eq!(

@@ -87,7 +87,7 @@ fn nothing(n: usize) -> Vec<Vec<Step>> {
 }
 
 fn says(text: &str) -> Vec<Step> {
-    answer("200 OK", SSE, &chat(&[text]))
+    answer("200 OK", SSE, chat(&[text]))
 }
 
 fn lines(asked: &[Request]) -> Vec<&str> {
@@ -209,7 +209,7 @@ fn the_servers_own_words_decide() {
             answer(
                 "200 OK",
                 JSON,
-                &format!("{{\"capabilities\":{capabilities}}}"),
+                format!("{{\"capabilities\":{capabilities}}}"),
             ),
             answer("200 OK", "content-type: application/x-ndjson\r\n", body),
         ];

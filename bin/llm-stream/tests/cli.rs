@@ -115,7 +115,7 @@ fn tools_go_to_the_provider_without_their_commands() {
     );
     assert!(!body.to_string().contains("/bin/") && body["tool_choice"] == "required");
     // A filter that comes after has them from the stream.
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
     let start = run(asking(&server, &["--tools", file.path(), "hi"])).event("stream_start");
     assert_eq!(
         (&start["tools"], &start["tools_mode"]),
@@ -137,7 +137,7 @@ fn tools_go_to_the_provider_without_their_commands() {
 
 #[test]
 fn the_prompt_is_written_out_first_so_that_the_log_is_whole() {
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["zwei"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["zwei"]))]);
     let ran = run_with(asking(&server, &["two \"q\""]), LOG);
     assert_eq!(
         ran.events()[0],
@@ -148,7 +148,7 @@ fn the_prompt_is_written_out_first_so_that_the_log_is_whole() {
         4
     );
     // Without a prompt nothing is added.
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
     assert!(
         run_with(asking(&server, &[]), LOG)
             .stdout
@@ -175,14 +175,14 @@ fn a_model_that_has_answered_often_enough_is_not_asked() {
         &["--max-steps", "2"][..],
         &["--max-steps", "1", "a new question"],
     ] {
-        let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+        let server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
         assert_eq!(run_with(asking(&server, args), LOG).status, 0);
     }
 }
 
 #[test]
 fn a_bad_line_of_the_log_is_told_and_lost_nowhere() {
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
     let log = format!("{LOG}nonsense\n{{\"type\":\"message\"}}\n");
     let ran = run_with(asking(&server, &["hi"]), &log);
     assert_eq!(ran.status, 0);
@@ -205,7 +205,7 @@ fn a_bad_line_of_the_log_is_told_and_lost_nowhere() {
     // A message that is too long to be read is missed by the model: it is not asked. Any other
     // event is not.
     let long = "x".repeat(300);
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
     let log = format!("{LOG}{{\"role\":\"user\",\"content\":\"{long}\"}}\n");
     let ran = run_with(asking(&server, &["--max-line", "300", "hi"]), &log);
     assert!(

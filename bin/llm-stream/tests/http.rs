@@ -11,7 +11,7 @@ use std::time::Duration;
 
 #[test]
 fn a_stream_becomes_events() {
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["Hel", "lo"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["Hel", "lo"]))]);
     let ran = run(asking(&server, &["Hi"]));
     assert_eq!(ran.status, 0, "{ran:?}");
     assert_eq!(
@@ -127,7 +127,7 @@ fn every_api_has_its_path_and_its_header_for_the_key() {
 #[test]
 fn the_base_url_may_be_written_in_any_of_the_usual_ways() {
     for tail in ["", "/", "/v1", "/v1/", "/v1/chat/completions"] {
-        let mut server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+        let mut server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
         server.url += tail;
         assert_eq!(run(asking(&server, &["Hi"])).status, 0);
         assert_eq!(
@@ -153,7 +153,7 @@ fn some_statuses_are_tried_again_when_the_server_says() {
                     "{\"error\":{\"message\":\"later\"}}",
                 ),
                 answer(&format!("{status} Later"), header, "busy"),
-                answer("200 OK", SSE, &chat(&["ok"])),
+                answer("200 OK", SSE, chat(&["ok"])),
             ]);
             let ran = run(asking(&server, &["Hi"]));
             assert_eq!(
@@ -221,7 +221,7 @@ fn other_statuses_are_not_tried_again() {
 fn a_connection_lost_before_the_first_event_is_tried_again() {
     let server = Server::new(vec![
         vec![sse_head(), Step::Reset],
-        answer("200 OK", SSE, &chat(&["ok"])),
+        answer("200 OK", SSE, chat(&["ok"])),
     ]);
     let ran = run(asking(&server, &["Hi"]));
     assert_eq!(
@@ -444,7 +444,7 @@ fn silence_ends_a_stream_and_a_comment_breaks_it() {
     let (closed, _is_closed) = channel();
     let server = Server::new(vec![
         vec![Step::UntilClosed(closed)],
-        answer("200 OK", SSE, &chat(&["ok"])),
+        answer("200 OK", SSE, chat(&["ok"])),
     ]);
     let ran = run(asking(&server, &["--idle-timeout", "100ms", "Hi"]));
     assert_eq!((ran.status, ran.text().as_str()), (0, "ok"));
@@ -522,7 +522,7 @@ fn a_key_comes_from_the_environment_or_a_file_and_goes_nowhere_unprotected() {
             "k-1",
         ),
     ] {
-        let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+        let server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
         let mut command = asking(&server, &args);
         command.arg("Hi").env(name, "k-1");
         assert_eq!(run(command).status, 0);

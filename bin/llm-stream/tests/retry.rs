@@ -19,7 +19,7 @@ fn busy(header: &str) -> Vec<Step> {
 fn a_long_wait_is_announced_before_it_begins_and_a_signal_ends_it() {
     let server = Server::new(vec![
         busy("retry-after: 60"),
-        answer("200 OK", SSE, &chat(&["late"])),
+        answer("200 OK", SSE, chat(&["late"])),
     ]);
     let mut child = asking(&server, &["Hi"]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -86,7 +86,7 @@ fn a_wait_beyond_the_time_for_everything_is_an_error_at_once() {
 fn a_short_wait_is_silent() {
     let server = Server::new(vec![
         busy("retry-after-ms: 1"),
-        answer("200 OK", SSE, &chat(&["ok"])),
+        answer("200 OK", SSE, chat(&["ok"])),
     ]);
     let ran = run(asking(&server, &["Hi"]));
     assert_eq!(

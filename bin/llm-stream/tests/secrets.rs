@@ -246,7 +246,7 @@ fn standard_error_repeats_no_secret() {
     }
     // Nor does the line that ends the command: here it names a file.
     let tape = format!("/nowhere/{TENANT}/tape");
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["a"]))]);
     let ran = run(with_secrets(
         &server,
         &["--tape", &tape, "--tape-mode", "record"],
@@ -373,7 +373,7 @@ fn every_spelling_of_this_machine_gets_the_key() {
     .into_iter()
     .chain(mapped)
     {
-        let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+        let server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
         let mut command = command(&[
             "--base-url",
             &format!("http://{host}:{}", port(&server)),

@@ -86,7 +86,7 @@ fn the_message_that_is_written_holds_prompt_and_words() {
         (&["summarise"][..], "summarise\n\nBuy milk."),
         (&[], "Buy milk."),
     ] {
-        let server = Server::new(vec![answer("200 OK", SSE, &chat(&["Milk."]))]);
+        let server = Server::new(vec![answer("200 OK", SSE, chat(&["Milk."]))]);
         let ran = run_with(asking(&server, args), "Buy milk.\n");
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
         assert_eq!(

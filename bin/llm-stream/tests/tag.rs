@@ -23,7 +23,7 @@ fn the_tools_are_in_the_prompt_and_the_stream_says_so() {
         let server = Server::new(vec![answer(
             "200 OK",
             SSE,
-            &chat(&["<tool name=\"f\">{}</tool>"]),
+            chat(&["<tool name=\"f\">{}</tool>"]),
         )]);
         let mut command = asking(
             &server,
@@ -82,7 +82,7 @@ fn the_tools_are_in_the_prompt_and_the_stream_says_so() {
 #[test]
 fn what_no_tool_may_answer_stays_text() {
     let tools = File::new("none-tools.json", TOOLS);
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
     let ran = run(asking(
         &server,
         &[

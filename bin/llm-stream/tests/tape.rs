@@ -78,7 +78,7 @@ fn what_was_recorded_plays_to_the_byte_times_included() {
 fn a_loop_of_turns_goes_onto_one_tape_and_a_request_finds_its_answer() {
     let tape = Tape::new();
     for question in ["one", "two"] {
-        let server = Server::new(vec![answer("200 OK", SSE, &chat(&[question]))]);
+        let server = Server::new(vec![answer("200 OK", SSE, chat(&[question]))]);
         assert_eq!(
             run(tape.with(Some(&server), "record", &[question])).status,
             0
@@ -119,7 +119,7 @@ fn auto_asks_once_and_keeps_no_failure() {
     let server = Server::new(vec![answer("401 Unauthorized", JSON, "{}")]);
     assert_eq!(run(tape.with(Some(&server), "auto", &["Hi"])).status, 2);
     assert_eq!(tape.text(), "");
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["ok"])), vec![]]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["ok"])), vec![]]);
     let first = run(tape.with(Some(&server), "auto", &["--no-time", "Hi"]));
     let second = run(tape.with(Some(&server), "auto", &["--no-time", "Hi"]));
     assert_eq!(
@@ -192,7 +192,7 @@ fn no_credential_gets_onto_a_tape() {
         &format!(
             "{SSE}set-cookie: s={canary}\r\nx-request-id: {canary}\r\nopenai-organization: org-canary\r\n"
         ),
-        &chat(&[&format!("your key is {canary}, is it not?"), "C4n4ry"]),
+        chat(&[&format!("your key is {canary}, is it not?"), "C4n4ry"]),
     )]);
     server.url += &format!("/v1?key={canary}");
     let mut command = tape.with(
@@ -291,7 +291,7 @@ fn a_bad_tape_is_refused_by_its_line() {
 #[test]
 fn a_mode_without_a_tape_asks_nobody() {
     let refused = |args: &[&str], variables: &[(&str, &str)], says: &str| {
-        let server = Server::new(vec![answer("200 OK", SSE, &chat(&["live"]))]);
+        let server = Server::new(vec![answer("200 OK", SSE, chat(&["live"]))]);
         let mut command = asking(&server, args);
         command.envs(variables.iter().copied());
         let ran = run(command);
@@ -340,7 +340,7 @@ fn a_mode_without_a_tape_asks_nobody() {
         "--tape-mode",
     );
     // An empty variable is one that is not set.
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["live"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["live"]))]);
     let mut command = asking(&server, &["Hi"]);
     assert_eq!(
         run({

@@ -30,7 +30,7 @@ fn each_step_is_a_line() {
             "",
             "{\"error\":{\"message\":\"stream is not supported\"}}",
         ),
-        answer("200 OK", SSE, &chat(&["a", "b"])),
+        answer("200 OK", SSE, chat(&["a", "b"])),
     ]);
     let ran = run(asking(&server, &["-v", "Hi"]));
     assert_eq!((ran.status, ran.text().as_str()), (0, "ab"), "{ran:?}");
@@ -55,14 +55,14 @@ fn each_step_is_a_line() {
     ];
     assert_eq!(lines, want);
     // The events are the same, and without the option nothing is reported.
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a", "b"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["a", "b"]))]);
     let quiet = run(asking(&server, &["Hi"]));
     assert_eq!((quiet.stderr.as_str(), quiet.text().as_str()), ("", "ab"));
 }
 
 #[test]
 fn times_are_said_unless_they_are_left_out() {
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["a"]))]);
     let ran = run(command(&[
         "--base-url",
         &server.url,
@@ -103,7 +103,7 @@ fn times_are_said_unless_they_are_left_out() {
 #[test]
 fn tapes_bodies_and_words_are_named() {
     let tape = File::new("verbose.tape", "");
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["a"]))]);
     assert_eq!(
         run(asking(
             &server,
@@ -136,9 +136,9 @@ fn no_secret_is_shown() {
         answer(
             "503 Service Unavailable",
             "retry-after-ms: 1\r\n",
-            &format!("{{\"error\":{{\"message\":\"bad {KEY}\"}}}}"),
+            format!("{{\"error\":{{\"message\":\"bad {KEY}\"}}}}"),
         ),
-        answer("200 OK", SSE, &chat(&["a"])),
+        answer("200 OK", SSE, chat(&["a"])),
     ]);
     let url = server.url.replace("http://", &format!("http://me:{KEY}@"))
         + &format!("/v1?api_key={KEY}&echo={KEY}&v=2");
@@ -251,7 +251,7 @@ fn how_auto_decides_is_said() {
         "[{\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}]",
     );
     let list = File::new("verbose-list", "openai-chat/m tag hermes\n");
-    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a"]))]);
+    let server = Server::new(vec![answer("200 OK", SSE, chat(&["a"]))]);
     let ran = run(asking(
         &server,
         &[
