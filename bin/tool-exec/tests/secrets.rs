@@ -174,6 +174,7 @@ fn no_secret_is_in_an_error() {
     // Nobody listens.
     let mut server = Server::new(vec![]);
     server.port = 1;
+    server.url = "http://127.0.0.1:1".to_owned();
     let out = run(&telling(&server, json!({})), &[]).out;
     assert!(
         out.outcome("i")

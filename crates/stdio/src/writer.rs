@@ -32,7 +32,7 @@ pub enum Emit {
     /// The lines that pass, and new events.
     #[default]
     Events,
-    /// Only the lines of [`Sink::line`](event::Sink::line).
+    /// Only the lines of [`RawLines`](crate::RawLines).
     Lines,
     /// Nothing: only the answers of the machines are wanted.
     Nothing,
