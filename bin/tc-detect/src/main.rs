@@ -53,24 +53,24 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
         }
     };
     let (filter, no_time) = (args.filter(), args.common.no_time);
-    let lines = RawLines::default();
     let mut failed = None;
     let (outcome, events) = if args.then.is_some() || args.or_else.is_some() {
         let commands = branch::Commands::new(args.then, args.or_else)?;
         let ends = commands.clone();
+        let lines = RawLines::default();
         let to = lines.clone();
-        let ran = run(&filter, &lines, move |first| {
+        let ran = run(&filter, Some(&lines), move |first| {
             Branch::new(detect(first), commands.clone(), no_time, to.clone())
         })?;
         failed = ends.failed();
         ran
     } else if let Some(fd) = args.decide_fd {
         let target = divert::open(fd)?;
-        run(&filter, &lines, move |first| {
+        run(&filter, None, move |first| {
             Diversion::new(detect(first), Rc::clone(&target), no_time)
         })?
     } else {
-        run(&filter, &lines, detect)?
+        run(&filter, None, detect)?
     };
     if events == 0 && outcome.signal.is_none() {
         stdio::message(
@@ -93,14 +93,18 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     })
 }
 
-/// Runs a machine for each stream; returns how the run ended, and the number of events.
+/// Runs a machine for each stream; returns how the run ended, and the number of events. `lines` are
+/// those that the machines write beside their events, if they do.
 fn run<M: Machine>(
     filter: &stdio::Filter,
-    lines: &RawLines,
+    lines: Option<&RawLines>,
     make: impl FnMut(&Event<'_>) -> M + 'static,
 ) -> Result<(Outcome, u64), Failure> {
     let mut machines = Demux::new(make);
-    let outcome = stdio::filter_with_lines(filter, &mut machines, lines)?;
+    let outcome = match lines {
+        Some(lines) => stdio::filter_with_lines(filter, &mut machines, lines),
+        None => stdio::filter(filter, &mut machines),
+    }?;
     Ok((outcome, machines.events()))
 }
 
