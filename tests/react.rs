@@ -512,6 +512,9 @@ done
 /// answer is recorded for this question.
 #[test]
 fn react_answers_the_requests_of_tc_serve() {
+    if !testkit::needs::programs(&["curl"]) {
+        return;
+    }
     let scratch = Scratch::new();
     let react = ASK.replace("--log $SCRATCH/log", "");
     let question = QUESTION.trim_matches('\'');
