@@ -1,12 +1,11 @@
 //! `--baseline` and `--save-baseline`, with a full disk, a second writer, and files that somebody
 //! damaged.
 
-#[path = "../../../tests/pipeline/needs.rs"]
-mod needs;
 mod shell;
 
 use serde_json::Value;
 use shell::Folder;
+use testkit::needs;
 
 /// Saves a baseline of two checkers over the fixtures as `base`.
 fn saved(name: &str) -> Folder {

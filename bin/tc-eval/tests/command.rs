@@ -1,13 +1,11 @@
 //! Checkers that are commands (`cmd:`), and decisions from a file: what they answer, how they fail,
 //! and that nothing of them is left.
 
-#[path = "../../../tests/pipeline/needs.rs"]
-mod needs;
-
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use testkit::needs;
 
 /// A folder with corpora, which is removed at the end.
 struct Folder(PathBuf);

@@ -2,14 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "../../../tests/pipeline/needs.rs"]
-mod needs;
 mod run;
 
 use run::{Folder, root};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Stdio;
+use testkit::needs;
 
 const TEXT: &str =
     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Let me look.\"}}]}\n\n";

@@ -2,13 +2,12 @@
 //! with scikit-learn, scipy and statsmodels. Where Python has no such libraries the test reports
 //! that it is skipped (`.ci/run` installs them).
 
-#[path = "../../../tests/pipeline/needs.rs"]
-mod needs;
 mod run;
 
 use run::{Folder, root};
 use std::path::PathBuf;
 use std::process::Command;
+use testkit::needs;
 
 /// A Python that has the libraries.
 fn python() -> Option<PathBuf> {

@@ -1,13 +1,12 @@
 //! `tc-eval label` as a user runs it.
 
-#[path = "../../../tests/pipeline/needs.rs"]
-mod needs;
 mod run;
 
 use run::{Folder, Ran, root};
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Stdio};
+use testkit::needs;
 
 const UNKNOWN_APIS: [&str; 2] = [
     "streams/cohere/error-body.json",

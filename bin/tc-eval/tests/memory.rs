@@ -1,12 +1,11 @@
 //! The memory of a run does not grow with the number of its streams.
 
-#[path = "../../../tests/pipeline/needs.rs"]
-mod needs;
 mod run;
 
 use run::Folder;
 use std::path::Path;
 use std::process::Command;
+use testkit::needs;
 
 /// Prints the largest memory, in KiB, that a command took.
 const PEAK: &str = "import resource, subprocess, sys\n\

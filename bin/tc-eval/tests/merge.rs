@@ -1,11 +1,10 @@
 //! Parts of a corpus: `--partial`, `tc-eval merge`, and what `docs/evaluation.md` says of both.
 
-#[path = "../../../tests/pipeline/needs.rs"]
-mod needs;
 mod shell;
 
 use shell::Folder;
 use std::path::Path;
+use testkit::needs;
 
 const COUNT: &str = "tc-eval - --root fixtures --partial --checker first-chunk --checker full";
 const WHOLE: &str = "tc-eval fixtures --checker first-chunk --checker full --format json";

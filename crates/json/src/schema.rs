@@ -163,7 +163,7 @@ impl Schema {
 
     /// Takes objects and arrays out of strings wherever the schema asks for an object or array and
     /// not for a string: models encode nested values twice. It unpacks each string once. Returns
-    /// `None` if there are no such strings, or if the result does not fit the schema.
+    /// `None` if no string was taken apart, or if the result does not fit the schema.
     pub fn coerce(&self, arguments: &str) -> Option<Repaired> {
         let checked = check(arguments).ok()?;
         let mut repairs = Vec::new();

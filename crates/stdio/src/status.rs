@@ -129,8 +129,7 @@ pub fn message(command: &str, text: &str) {
         }
     }
     line.push('\n');
-    // The error is ignored: writing fails where standard error is closed, and there is no other
-    // place for a message.
+    // Ignore the error: if standard error is closed, nothing else can show the message.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 

@@ -98,8 +98,7 @@ impl Streams {
             look,
             alone,
             tools: tools.or_else(|| options.needs_tools.then(Rc::default)),
-            // Without a `stream_start` the prompt is taken for empty: a missing one is no reason to
-            // hold text back.
+            // Without a `stream_start` assume an empty prompt, so that no text is held back.
             prefill: prefill.or_else(|| (!started).then(String::new)),
             eager: options.eager,
         });

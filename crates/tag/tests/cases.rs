@@ -14,14 +14,13 @@ mod outcome;
 #[allow(dead_code, reason = "generated.rs uses the rest")]
 #[path = "cases/reader.rs"]
 mod reader;
-#[path = "../../../tests/pipeline/trials.rs"]
-mod trials;
 
 use crate::file::File;
 use crate::reader::{Reader, Text};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use testkit::trials;
 use toolpipe_tag::Dialect;
 
 fn main() -> ExitCode {

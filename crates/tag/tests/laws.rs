@@ -473,9 +473,9 @@ fn where_twice_is_not_once() {
     }
 }
 
-/// How many characters after the one that ends the name it is told, and how many before the end of
-/// the call's text that it is whole (`None`: only at the text's end), when its text comes character
-/// by character.
+/// Feeds the text of a call character by character. Returns how many characters after the end of
+/// the name the name is emitted, and how many characters before the end of the text the call is
+/// emitted as whole (`None`: only at the end).
 fn lateness(names: &str, text: &str, name: &str) -> (i64, Option<i64>) {
     let at = text.find(name).expect("the name stands in the call");
     let ends = text[..at + name.len()].chars().count() as i64 + 1;

@@ -37,7 +37,7 @@ impl Scratch {
         self.join(name)
     }
 
-    /// The content of a file; empty if there is none.
+    /// The content of the file `name`, or an empty text if the file does not exist.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.join(name)).unwrap_or_default()
     }

@@ -229,8 +229,8 @@ impl Process {
     }
 }
 
-/// Writes chunks until there are no more. A command that reads no more may still answer, so the
-/// rest is given up.
+/// Writes the chunks to the command's input until the sender is closed, and reports the length of
+/// each. Once the command has closed its input, the chunks are dropped: its answers still count.
 fn write_input(
     mut stdin: impl Write,
     chunks: &Receiver<Vec<u8>>,

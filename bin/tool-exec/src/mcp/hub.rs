@@ -125,8 +125,8 @@ impl Drop for Socket {
     }
 }
 
-/// How many PID namespaces a process is in, counted from that of /proc; `None` where it is gone, or
-/// where there is no /proc.
+/// How many PID namespaces a process is in, counted from that of /proc. `None` if the process has
+/// ended or /proc is not mounted.
 fn namespaces(process: &str) -> Option<usize> {
     let status = std::fs::read_to_string(Path::new("/proc").join(process).join("status")).ok()?;
     Some(
@@ -142,7 +142,7 @@ impl Socket {
     /// Opens it below `XDG_RUNTIME_DIR`, else below the folder for temporary files.
     ///
     /// # Errors
-    /// When there is no place for it.
+    /// When the socket can be created in neither folder.
     pub fn open() -> anyhow::Result<Socket> {
         let now = since_1970();
         let name = format!("toolpipe-hub-{}-{:x}", std::process::id(), now.as_nanos());
