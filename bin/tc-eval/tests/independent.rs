@@ -5,35 +5,14 @@
 mod run;
 
 use run::{Folder, root};
-use std::path::PathBuf;
 use std::process::Command;
 use testkit::needs;
 
-/// A Python that has the libraries.
-fn python() -> Option<PathBuf> {
-    let imports = "import numpy, scipy, sklearn, statsmodels";
-    let has_libraries = |python: &PathBuf| {
-        let ran = Command::new(python).args(["-c", imports]).output();
-        ran.is_ok_and(|ran| ran.status.success())
-    };
-    let installed = root().join("target/statistics/bin/python");
-    [installed, PathBuf::from("python3")]
-        .into_iter()
-        .find(has_libraries)
-}
-
 #[test]
 fn other_libraries_compute_the_same_numbers() {
-    let found = python();
-    let libraries = "Python with numpy, scipy, scikit-learn and statsmodels";
-    if !needs::installed(
-        found.is_some(),
-        libraries,
-        "pip install them into target/statistics as .ci/run does",
-    ) {
+    let Some(python) = needs::python("numpy, scipy, sklearn, statsmodels") else {
         return;
-    }
-    let python = found.unwrap_or_default();
+    };
     let folder = Folder::new();
     let corpus = root().join("fixtures").canonicalize().unwrap();
     let corpus = corpus.to_str().unwrap();

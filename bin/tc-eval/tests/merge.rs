@@ -183,24 +183,22 @@ fn the_commands_of_the_page_give_the_report_of_one_run() {
 
 #[test]
 fn the_script_for_spark_gives_the_report_of_one_run() {
-    let folder = Folder::new("merge-spark");
-    let is_here = folder
-        .run("python3 -c 'import pyspark' && java -version")
-        .status
-        == 0;
-    if !needs::installed(
-        is_here,
-        "pyspark or java",
-        "pip install pyspark, and install a Java runtime",
-    ) {
+    let Some(python) = needs::python("pyspark") else {
+        return;
+    };
+    if !needs::programs(&["java"]) {
         return;
     }
+    let folder = Folder::new("merge-spark");
     let scripts = blocks("python");
     let script = scripts.iter().find(|script| script.contains("pyspark"));
     let script = script.expect("a script in docs/evaluation.md");
     folder.write("spark_eval.py", script);
     // A cluster names its machines by itself; a machine without a network does not.
-    let spark = "SPARK_LOCAL_IP=127.0.0.1 python3 spark_eval.py \"$(command -v tc-eval)\"";
+    let python = python.display();
+    let spark = format!(
+        "SPARK_LOCAL_IP=127.0.0.1 PYSPARK_PYTHON='{python}' '{python}' spark_eval.py \"$(command -v tc-eval)\""
+    );
     let run = |arguments: &str| folder.run(&format!("{spark} {arguments} 2>err"));
     let ran = run("fixtures/index.ndjson \"$PWD/fixtures\" 5 --checker first-chunk --checker full");
     assert_eq!(ran.status, 0, "{}", folder.read("err"));

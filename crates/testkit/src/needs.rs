@@ -5,18 +5,21 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::Command;
 
 pub use crate::process::kill_command as kill;
+use crate::process::root;
 
 /// The programs beside bash and coreutils that tests run, and the packages of Debian that have
 /// them.
-const PROGRAMS: [(&str, &str); 16] = [
+const PROGRAMS: [(&str, &str); 17] = [
     ("bwrap", "bubblewrap"),
     ("cmp", "diffutils"),
     ("curl", "curl"),
     ("find", "findutils"),
     ("grep", "grep"),
     ("ipcmk", "util-linux"),
+    ("java", "default-jre-headless"),
     ("jq", "jq"),
     ("node", "nodejs"),
     ("parallel", "parallel"),
@@ -60,6 +63,28 @@ pub fn installed(is_here: bool, what: &str, install: &str) -> bool {
         lacks(&name(), &format!("{what} is missing, {install}"));
     }
     is_here
+}
+
+/// A Python that can import `modules` (`"numpy, scipy"`), the one of `.ci/setup` or
+/// `python3`; reports that there is none.
+///
+/// # Panics
+/// When there is none and `CI` is `true`.
+#[must_use]
+pub fn python(modules: &str) -> Option<PathBuf> {
+    let imports = |python: &PathBuf| {
+        let ran = Command::new(python)
+            .args(["-c", &format!("import {modules}")])
+            .output();
+        ran.is_ok_and(|ran| ran.status.success())
+    };
+    let own = root().join("target/python/bin/python");
+    let found = [own, PathBuf::from("python3")].into_iter().find(imports);
+    let what = format!("a Python with {modules}");
+    if !installed(found.is_some(), &what, ".ci/setup tools installs it") {
+        return None;
+    }
+    found
 }
 
 /// Reports that the system or the user lacks an ability that no package brings.
