@@ -306,6 +306,10 @@ impl OpenCall {
     pub fn take(&mut self, fragment: Text<'_>) -> FragmentUse {
         let Fragments { text, half, .. } = &mut self.arguments;
         let start = text.len();
+        if start == 0 {
+            // Most arguments fit, so that the text is seldom moved as it grows.
+            text.reserve(256);
+        }
         half.push_text(fragment, text);
         if self.arguments.text.len() == start {
             return FragmentUse::Kept;
