@@ -27,11 +27,11 @@ impl Source {
         }
     }
 
-    /// Checks that whoever answers gets all of the conversation of `request`, of a client that
-    /// speaks `api`.
+    /// Checks that the provider or the command would get the whole conversation in `request`, which
+    /// comes from a client that speaks `api`.
     ///
     /// # Errors
-    /// What is missing.
+    /// The part of the conversation that the provider or the command would not get.
     pub fn check(&self, api: Api, request: &InboundRequest) -> Result<(), InboundError> {
         request.check(api, self.upstream().map(Upstream::address))
     }
@@ -47,9 +47,9 @@ impl Source {
         }
     }
 
-    /// The provider, if one answers. Only then text of the model's is searched for calls here, and
-    /// its ids stay for clients of its own API: a command searches text itself, and may ask many
-    /// times for one answer.
+    /// The provider, if the source is one. Only for a provider does this process search the model's
+    /// text for calls, and pass the provider's ids on to clients that speak the provider's API: a
+    /// command searches text itself, and may ask a model many times for one answer.
     pub fn upstream(&self) -> Option<&Upstream> {
         match self {
             Source::Upstream(upstream) => Some(upstream),
