@@ -5,14 +5,14 @@ use args::Args;
 use branch::Branch;
 use detect::{Answers, Detect, StreamAnswer};
 use divert::Diversion;
-use event::{Event, Machine};
+use event::{Demux, Event, Machine};
 use learn::Learning;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
-use stdio::{Demux, Failure, Outcome, RawLines, Status};
+use stdio::{Failure, Outcome, RawLines, Status};
 
 mod args;
 mod branch;

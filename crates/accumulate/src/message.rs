@@ -1,4 +1,4 @@
-//! The assistant's `message`, which the next request sends back and which confirms the calls.
+//! The assistant's `message`, which the next request sends back and which commits the calls.
 
 use crate::call::OpenCall;
 use event::{Object, Surrogates, Text, WriteJson};

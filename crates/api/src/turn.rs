@@ -34,7 +34,7 @@ pub(crate) struct Turn {
     stats: SessionStats,
     /// How long the provider asks to wait after an error, in milliseconds.
     retry_after_ms: Option<u64>,
-    /// The chunk at hand has a call.
+    /// The frame at hand has a call.
     with_call: bool,
     /// The bytes that the decoder keeps of what came.
     kept: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Turn {
     /// Details that came before the first other event, which they must not begin: a request may be
     /// tried again until then.
     early: Vec<(u32, &'static str, String)>,
-    /// The members of the answer that were written, which some providers repeat in each chunk.
+    /// The members of the answer that were written, which some providers repeat in each frame.
     answer: HashMap<String, String>,
     /// The provider's counts as they came.
     counts: Vec<String>,
@@ -223,8 +223,8 @@ impl Turn {
         self.choices.of(choice);
     }
 
-    /// Takes whether the chunk at hand has a call, before its text. Clients that look at the first
-    /// chunk alone find such a call.
+    /// Sets whether the frame at hand has a call, before its text. Clients that look at the first
+    /// chunk of an answer alone find such a call.
     pub(crate) fn with_call(&mut self, with_call: bool) {
         self.with_call = with_call;
     }
@@ -444,8 +444,8 @@ impl Turn {
         self.options.redactor.text(text)
     }
 
-    /// Takes the provider's counts. They take the place of all that came before: many servers
-    /// repeat the totals on each chunk, and later ones may be smaller.
+    /// Sets the provider's counts, in place of all earlier ones: many servers repeat the totals in
+    /// each frame, and later totals may be smaller.
     pub(crate) fn usage(&mut self, usage: &Usage) {
         if usage.is_empty() {
             return;
