@@ -17,9 +17,9 @@ pub enum Source {
 }
 
 impl Source {
-    /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces.
-    /// Trouble is an `error` event, see [`Pipe::fail`]. The future is dropped when the client has
-    /// left, and must close what it has opened.
+    /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces. A
+    /// failure becomes an `error` event, see [`Pipe::fail`]. The future is dropped when the client
+    /// has left, and must then close everything that it has opened.
     pub async fn run(&self, asked: Asked, pipe: &Pipe) {
         match self {
             Source::Upstream(upstream) => upstream.run(asked, pipe).await,
@@ -57,13 +57,14 @@ impl Source {
         }
     }
 
-    /// What makes one answer of the turns of a command; a provider has one turn.
+    /// The maker of one answer from the turns of a command; `None` for a provider, which has one
+    /// turn.
     pub fn turns(&self, request: &InboundRequest) -> Option<Turns> {
         let names = || request.tools.iter().flat_map(|tools| tools.names());
         matches!(self, Source::Command(_)).then(|| Turns::new(names()))
     }
 
-    /// Waits until nothing is left of what was started for requests that have ended.
+    /// Waits until all processes that were started for requests that have ended are gone.
     pub async fn ended(&self) {
         if let Source::Command(command) = self {
             command.ended().await;
