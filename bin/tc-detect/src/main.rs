@@ -108,7 +108,7 @@ fn run<M: Machine>(
     Ok((outcome, machines.events()))
 }
 
-/// Takes recordings out of the operands, each with a message; they count as undecided. `false`: no
+/// Removes recordings from the operands, each with a message; they count as undecided. `false`: no
 /// input is left.
 fn leave_out_recordings(args: &mut Args, answers: &Answers) -> bool {
     if args.files.is_empty() {

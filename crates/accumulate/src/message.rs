@@ -53,7 +53,7 @@ impl AnswerDraft {
         }
     }
 
-    /// Takes the end of the stream: half a surrogate pair at the end of a text stays half.
+    /// Handles the end of the stream: half a surrogate pair at the end of a text stays half.
     pub fn finish(&mut self) {
         self.half.finish(&mut self.content);
         self.refusal_half.finish(&mut self.refusal);

@@ -183,7 +183,7 @@ impl Turn {
         }
     }
 
-    /// Takes the response's id. The first one counts, and only before the first event. Ids of calls
+    /// Sets the response's id. The first id counts, and only before the first event. Ids of calls
     /// are made from it, so where a provider sends none, another value that differs from response
     /// to response takes its place.
     pub(crate) fn id(&mut self, id: Option<Raw<'_>>) {
@@ -195,7 +195,7 @@ impl Turn {
         }
     }
 
-    /// Takes the name of the model that answers. It counts only before the first event.
+    /// Sets the name of the model that answers. The name counts only before the first event.
     pub(crate) fn model(&mut self, model: Option<Raw<'_>>) {
         if !self.started && self.model.is_none() {
             self.model = model
@@ -205,15 +205,15 @@ impl Turn {
         }
     }
 
-    /// Takes the number of tools for the client to run that the request offered. It counts only
-    /// before the first event.
+    /// Sets the number of tools in the request that the client runs. The number counts only before
+    /// the first event.
     pub(crate) fn offered(&mut self, tools: Option<u32>) {
         if !self.started {
             self.offered = self.offered.or(tools);
         }
     }
 
-    /// Takes how long the provider asks to wait after an error.
+    /// Sets how long the provider asks to wait after an error.
     pub(crate) fn retry_after(&mut self, time: Option<Duration>) {
         self.retry_after_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     }
@@ -458,7 +458,7 @@ impl Turn {
         s.cached_tokens = usage.cached;
     }
 
-    /// Takes why a choice ended, and the provider's own word for it. A reason that means a cut
+    /// Sets why a choice ended, and the provider's own word for that. A reason that means a cut
     /// answer stays.
     pub(crate) fn finish_reason(&mut self, choice: u32, reason: FinishReason, word: &str) {
         let finish = &mut self.choices.of(choice).finish;

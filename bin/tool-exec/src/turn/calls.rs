@@ -386,8 +386,7 @@ impl Calls {
         }
     }
 
-    /// Takes note that output is written that somebody may show on the terminal of an open
-    /// question.
+    /// Notes that output is written that somebody may show on the terminal of an open question.
     pub fn disturb_question(&self) {
         self.asker.disturb();
     }

@@ -148,7 +148,7 @@ impl Turn {
         }
     }
 
-    /// Takes the end of the events. Without a `stream_end` before it the answer was cut.
+    /// Handles the end of the events. Without a `stream_end` before it the answer was cut.
     pub fn finish(&mut self, take: &mut TakeStep<'_>) {
         if self.is_done {
             return;
@@ -252,7 +252,7 @@ impl Turn {
         self.feed(event, take, |choice, out| choice.retract(&id.str(), out));
     }
 
-    /// Takes counts, in the place of those that came before.
+    /// Sets the counts, in place of earlier counts.
     fn stats(&mut self, stats: &SessionStats) {
         if let Some(usage) = Usage::of(stats) {
             self.usage = usage;
