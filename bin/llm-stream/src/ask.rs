@@ -190,7 +190,7 @@ impl Opening {
         Ok(opening)
     }
 
-    /// Takes the key of the turn.
+    /// Reads the key of the turn, and hides it from all output.
     fn take_key(&mut self) -> Result<()> {
         self.turn.take_key()?;
         self.hide_secrets();

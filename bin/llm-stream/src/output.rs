@@ -8,7 +8,8 @@ use std::fmt::Display;
 use std::time::Duration;
 use stdio::{Errors, Failure, Output};
 
-/// Where all events go. The first failure is kept, and nothing is written after it.
+/// Where all events go. After a failure nothing is written until [`Out::check`] or [`Out::flush`]
+/// has returned that failure.
 #[derive(Debug)]
 pub struct Out {
     stdout: Output,

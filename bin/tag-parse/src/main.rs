@@ -5,8 +5,9 @@ mod lint;
 mod list;
 
 use args::Args;
+use event::Demux;
 use std::process::ExitCode;
-use stdio::{Demux, Status};
+use stdio::Status;
 use tag::Streams;
 
 fn main() -> ExitCode {

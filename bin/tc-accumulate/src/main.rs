@@ -6,9 +6,10 @@ mod whole;
 use accumulate::Accumulate;
 use api::WholeResponse;
 use args::Args;
+use event::Demux;
 use std::process::ExitCode;
 use std::rc::Rc;
-use stdio::{Demux, RawLines, Status};
+use stdio::{RawLines, Status};
 use whole::OpenResponse;
 
 fn main() -> ExitCode {

@@ -5,14 +5,14 @@ use args::Args;
 use branch::Branch;
 use detect::{Answers, Detect, StreamAnswer};
 use divert::Diversion;
-use event::{Event, Machine};
+use event::{Demux, Event, Machine};
 use learn::Learning;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
-use stdio::{Demux, Failure, Outcome, RawLines, Status};
+use stdio::{Failure, Outcome, RawLines, Status};
 
 mod args;
 mod branch;
@@ -108,7 +108,7 @@ fn run<M: Machine>(
     Ok((outcome, machines.events()))
 }
 
-/// Takes recordings out of the operands, each with a message; they count as undecided. `false`: no
+/// Removes recordings from the operands, each with a message; they count as undecided. `false`: no
 /// input is left.
 fn leave_out_recordings(args: &mut Args, answers: &Answers) -> bool {
     if args.files.is_empty() {

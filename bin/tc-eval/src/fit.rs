@@ -23,8 +23,8 @@ pub struct Args {
     /// Write the table to this file instead of to standard output
     #[arg(short, long, value_name = "FILE", conflicts_with = "folds")]
     pub output: Option<PathBuf>,
-    /// Test tables instead: split the sources into N parts, and learn the table for each from the
-    /// others
+    /// Write no table: split the sources of the streams into N parts, and test on each part a table
+    /// that was learned from the other parts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub folds: Option<u64>,
     /// A checker to test [default: auto]
@@ -33,7 +33,7 @@ pub struct Args {
     /// Test as if the tools of the requests were unknown
     #[arg(long, requires = "folds")]
     pub hide_tools: bool,
-    /// Which of the ways to split the sources, for further tests
+    /// Another number splits the sources in another way
     #[arg(long, value_name = "N", default_value_t = 0, requires = "folds")]
     pub seed: u64,
 }

@@ -49,7 +49,7 @@ impl FullReading {
         }
     }
 
-    /// Takes the end of a stream that has none of its own.
+    /// Handles the end of a stream that has none of its own.
     pub fn finish(&mut self, number: u64, take: &mut TakeReading<'_>) {
         if let Some(mut pipe) = self.open.remove(&number) {
             pipe.finish(&mut EachEvent { event: None, take });

@@ -1,4 +1,4 @@
-//! What was typed, and the values that the service makes of it at the start.
+//! The options that the user typed, and the settings that the service makes of them at the start.
 
 use crate::keys::Keys;
 use crate::log::LogTarget;
@@ -27,7 +27,8 @@ Standard output gets one line: the address. Everything else goes to standard err
 
 Exit status: 2 an error (one line on standard error); 130 and 143 after SIGINT and SIGTERM.";
 
-/// What `--retries` does here: without it, who sends a failed request again is one layer.
+/// The help of `--retries` here: by default only one of client and service repeats a failed
+/// request.
 const RETRIES: &str = "How often a request is sent again, as long as nothing of its answer was sent. Without it: never for a client that \
     sends its requests again itself (the SDKs of OpenAI and Anthropic, Codex, Claude Code, opencode and others); for any other once, if the connection \
     was lost";
@@ -181,10 +182,10 @@ fn log_target(typed: &str) -> Result<LogTarget, String> {
     }
 }
 
-/// What the service works with.
+/// The settings of the service.
 #[derive(Debug)]
 pub struct Settings {
-    /// What was typed.
+    /// The options that the user typed.
     pub args: Args,
     /// Where to listen.
     pub listen: Listen,
@@ -199,7 +200,7 @@ pub struct Settings {
 /// Where to listen.
 #[derive(Clone, Debug)]
 pub enum Listen {
-    /// Addresses of one name; the first one that works is taken.
+    /// The addresses of one name; the first address that works is used.
     Tcp(Vec<SocketAddr>),
     /// A socket in the file system.
     Unix(PathBuf),
@@ -259,7 +260,7 @@ impl Args {
 }
 
 impl Listen {
-    /// Whether other machines can reach it.
+    /// Whether other machines can reach the service.
     fn is_remote(&self) -> bool {
         let is_remote = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
         matches!(self, Listen::Tcp(all) if all.iter().any(is_remote))

@@ -1,4 +1,4 @@
-//! How many bytes all requests and answers may keep together.
+//! The memory budget: how many bytes all requests and answers may hold in memory together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,33 +6,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The time that a client of a full service is asked to wait, in milliseconds.
 pub const FULL_MS: u64 = 1000;
 
-/// The message to a client whose request or answer finds no room.
+/// The message to a client whose request or answer would exceed the budget.
 pub const MEMORY: &str =
     "the open requests and answers keep as much as --max-memory allows, try again";
 
-/// How many bytes may be kept together. All clones are the same.
+/// The memory budget of the service. All clones share one count.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<BudgetState>);
 
 #[derive(Debug)]
 struct BudgetState {
     most: usize,
-    /// The bytes of all shares.
+    /// The sum of the bytes of all shares.
     kept: AtomicUsize,
 }
 
-/// What one request or one answer keeps. Its bytes are free again when it is dropped.
+/// The part of the budget that one request or one answer uses. When the share is dropped, its bytes
+/// are free again.
 #[derive(Debug)]
 pub struct Share {
     budget: Budget,
     bytes: usize,
 }
 
-/// A share takes bytes in such blocks, so that most events change nothing that others see.
+/// A share changes in blocks of this size, so that most events do not touch the common count.
 const BLOCK: usize = 4 << 10;
 
 impl Budget {
-    /// At most `most` bytes.
+    /// A budget of `most` bytes.
     pub fn new(most: usize) -> Budget {
         Budget(Arc::new(BudgetState {
             most,
@@ -50,8 +51,8 @@ impl Budget {
 }
 
 impl Share {
-    /// Sets how many bytes are kept. Returns whether there is room for them; otherwise the share
-    /// stays as it is.
+    /// Sets how many bytes the share uses. Returns whether the budget allows that; otherwise the
+    /// share stays as it is.
     pub fn keep(&mut self, bytes: usize) -> bool {
         let bytes = bytes.div_ceil(BLOCK).saturating_mul(BLOCK);
         let BudgetState { most, kept } = &*self.budget.0;

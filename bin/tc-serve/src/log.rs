@@ -1,5 +1,6 @@
-//! Where the service writes beside its answers: a line for each request, and what people should
-//! read. Each goes through a thread of its own, since no client may wait for a slow reader.
+//! The output of the service beside its answers: a line of the access log for each request, and
+//! notices for people. Each of the two goes through a thread of its own, since no client may wait
+//! for a slow reader.
 
 use event::Object;
 use std::fs::OpenOptions;
@@ -13,7 +14,7 @@ use std::sync::{
 use std::time::Duration;
 use stdio::Failure;
 
-/// How many lines wait for a slow reader; later ones are counted and dropped.
+/// How many lines wait for a slow reader; further lines are counted and dropped.
 const WAITING: usize = 4096;
 
 /// How long the end of the service waits for a slow reader.
@@ -22,7 +23,7 @@ const FLUSH: Duration = Duration::from_millis(200);
 /// Where `--log` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTarget {
-    /// Standard error, of which each line is then an event.
+    /// Standard error. Each line there is an event then.
     StandardError,
     /// A file, which is appended to.
     File(PathBuf),
@@ -72,8 +73,8 @@ impl LogLines {
         let (lines, taken) = sync_channel(WAITING);
         stdio::thread(move || {
             for item in taken {
-                // The errors are ignored: a log that nobody can read must not end the service, and
-                // who flushes may have given up.
+                // Errors are ignored: a log that cannot be written must not end the service, and
+                // the thread that asked for a flush may have stopped waiting.
                 let _ = match item {
                     LogItem::Line(line) => out.write_all(&line).map_err(drop),
                     LogItem::Flush(done) => done.send(()).map_err(drop),
@@ -86,7 +87,8 @@ impl LogLines {
         })
     }
 
-    /// Appends the line that `make` writes; it gets how many lines were dropped before this one.
+    /// Appends the line that `make` writes; `make` gets the number of lines that were dropped
+    /// before this line.
     pub fn write(&self, make: impl FnOnce(u64, &mut Vec<u8>)) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         let mut line = Vec::with_capacity(256);
@@ -105,14 +107,14 @@ impl LogLines {
     }
 }
 
-/// What people should read: lines of text on standard error, or events there.
+/// Notices for people: lines of text on standard error, or events there.
 #[derive(Clone, Debug)]
 pub struct Notices {
     lines: LogLines,
     is_events: bool,
 }
 
-/// One of these lines.
+/// One notice.
 #[derive(Clone, Copy, Debug)]
 pub enum Notice<'n> {
     /// The service listens: its address, the key that was made for this run, and how clients are
@@ -122,8 +124,8 @@ pub enum Notice<'n> {
         key: Option<&'n str>,
         text: &'n str,
     },
-    /// Something is wrong: a word to match on, a sentence, and the id of the request that it is
-    /// about.
+    /// Something is wrong: a word to match on, a sentence, and the id of the request that the
+    /// warning is about.
     Warning {
         code: &'n str,
         message: &'n str,
@@ -145,7 +147,7 @@ impl Notices {
         });
     }
 
-    /// Waits until what was written so far can be read, for a moment at most.
+    /// Waits until the notices so far can be read, for a moment at most.
     pub fn flush(&self) {
         self.lines.flush();
     }
@@ -216,8 +218,8 @@ impl Notice<'_> {
 /// The source of the events.
 const SOURCE: &str = "tc-serve";
 
-/// Opens what `--log` names. Returns what takes the lines of requests, if anything does, and what
-/// takes notices.
+/// Opens the target of `--log`. Returns the lines of the access log, if there is one, and the
+/// notices.
 ///
 /// # Errors
 /// A file that cannot be opened, [`Failure::Limit`].
@@ -232,7 +234,7 @@ pub fn open(target: Option<&LogTarget>) -> anyhow::Result<(Option<LogLines>, Not
     Ok((access, Notices { lines, is_events }))
 }
 
-/// Reports `error`, at which the service ends, as an event on standard error.
+/// Reports `error`, which ends the service, as an event on standard error.
 pub fn fail(error: &anyhow::Error) {
     let mut out = Vec::new();
     let mut line = Object::open(&mut out);
@@ -247,18 +249,18 @@ pub fn fail(error: &anyhow::Error) {
     let _ = std::io::stderr().lock().write_all(&out);
 }
 
-/// What a line has.
+/// The fields of a line of the access log.
 #[derive(Clone, Debug, Default)]
 pub struct AccessLine {
     /// The id of the request.
     pub id: String,
-    /// Its method.
+    /// The method of the request.
     pub method: String,
-    /// Its path, without the query.
+    /// The path of the request, without the query.
     pub path: String,
     /// The API that the client speaks, where the path has one.
     pub front: Option<&'static str>,
-    /// The status of the response; 499 where the client left before it.
+    /// The status of the response; 499 where the client left before a response.
     pub status: u16,
     /// The time from the head of the request to the end of the response.
     pub time: Duration,
@@ -274,14 +276,14 @@ pub struct AccessLine {
     pub error: Option<String>,
     /// Whether the client left before the end of the answer.
     pub is_cut: bool,
-    /// What of the request was left out.
+    /// The parts of the request that were left out.
     pub notes: Vec<String>,
-    /// What was left out on the way to the provider and of its answer.
+    /// What was not sent to the provider, and what part of its answer the client did not get.
     pub answer_notes: Vec<String>,
 }
 
 impl AccessLine {
-    /// Writes the line. `dropped`: how many lines before it found no room.
+    /// Writes the line. `dropped`: how many lines before it were dropped.
     pub fn write(&self, dropped: u64, out: &mut Vec<u8>) {
         let ms = u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX);
         let mut line = Object::open(out);

@@ -1,5 +1,5 @@
-//! One request, and the machines of its answer: events of a source → calls in text → merged calls → the bytes of
-//! the answer.
+//! One request, and the machines that make its answer: events of a source → calls found in its text
+//! → merged calls → the bytes of the answer.
 
 use crate::budget::{Budget, FULL_MS, MEMORY, Share};
 use crate::places::KeyPlace;
@@ -8,26 +8,26 @@ use accumulate::Accumulate;
 use api::{Api, InboundRequest};
 use api::{Dropped, Encoder, Failure};
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
-use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink, Text, cut};
+use event::{Chain, Demux, Event, Kind, Machine, Payload, Raw, Sink, Text, cut};
 use hyper::header::{HeaderName, HeaderValue};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use stdio::Demux;
 
 /// What a client asks for.
 #[derive(Debug)]
 pub struct Asked {
-    /// What its conversation keeps of the bytes that all requests may keep.
+    /// The share of the memory budget (`--max-memory`) that the conversation uses.
     pub share: Share,
     /// The client's key.
     pub key: KeyPlace,
     /// The id of the request, which the client sees as `x-request-id`: 32 hexadecimal digits.
     pub id: String,
-    /// The API that the client speaks: the one whose members `request.params` are.
+    /// The API that the client speaks; `request.params` holds members of a request body of this
+    /// API.
     pub api: Api,
-    /// What its body says.
+    /// The body of the request, read.
     pub request: InboundRequest,
     /// Whether the client sends a failed request again by itself.
     pub retries: bool,
@@ -42,8 +42,9 @@ const ROOM: usize = 64 << 10;
 /// How many notes about what was left out are kept.
 const NOTES: usize = 16;
 
-/// The warnings that are notes of the log: what a provider did not get, and what of its answer the
-/// client does not get. Their messages hold no text but tokens of the table of dialects.
+/// The codes of the warnings that become notes in the access log: what was not sent to the
+/// provider, and what part of the provider's answer the client does not get. Their messages quote
+/// nothing of a conversation, only tokens of the table of dialects and names of parameters.
 const NOTED: [&str; 4] = [
     "parameter_left_out",
     "tag_dropped",
@@ -54,11 +55,13 @@ const NOTED: [&str; 4] = [
 /// How the names of headers with a provider's limits begin.
 const LIMITS: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "ratelimit"];
 
-/// How many of these headers are passed on, and how many bytes of one.
+/// At most `MOST_LIMITS` of these headers are passed on; one whose value is longer than `LIMIT`
+/// bytes is not.
 const MOST_LIMITS: usize = 32;
 const LIMIT: usize = 256;
 
-/// How many bytes of such a note are kept: it repeats names of the client's.
+/// A note for the access log is cut to this many bytes, since it may repeat names from the client's
+/// request.
 const NOTE: usize = 512;
 
 /// What the pipes of all requests share.
@@ -68,16 +71,16 @@ pub struct PipeSettings {
     pub streams: Rc<tag::Streams>,
     /// How deltas are merged.
     pub accumulate: Rc<accumulate::Options>,
-    /// The most bytes that are kept of one answer.
+    /// How many bytes of one answer may be in memory; an answer that needs more fails.
     pub most: usize,
-    /// The bytes that all answers keep.
+    /// The memory budget that all requests and answers share.
     pub budget: Budget,
 }
 
 /// What is searched for in the text of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextSearch {
-    /// Nothing: whoever made the events has read the text.
+    /// Nothing: the source has searched the text already.
     Nothing,
     /// Reasoning alone: the client wants no calls.
     Reasoning,
@@ -85,25 +88,25 @@ pub enum TextSearch {
     Calls,
 }
 
-/// The machines of one request. A source feeds it, and the response's body takes the bytes.
+/// The machines of one request. A source pushes events into the pipe, and the body of the response
+/// takes bytes out of it.
 pub struct Pipe(RefCell<PipeState>);
 
 struct PipeState {
     settings: PipeSettings,
-    /// The family of the model, by its server's template.
+    /// The dialect of the model's family, which the chat template of the model's server shows.
     family: Family,
-    /// The machines of the stream at hand.
+    /// The machines of each open stream of the answer.
     machines: Demux<Box<dyn Machine>>,
     /// What the last machine writes to.
     end: PipeEnd,
     /// The provider's headers with its limits.
     limits: Vec<(HeaderName, HeaderValue)>,
-    /// What is kept of this answer.
+    /// The share of the memory budget that this answer uses.
     share: Share,
-    /// The bytes that the source keeps.
+    /// How many bytes the source holds in memory.
     of_source: usize,
-    /// More would have to be kept than there is room for: the answer has failed, and no further
-    /// event counts.
+    /// The answer needs more memory than it may use: it has failed, and further events are ignored.
     is_over: bool,
 }
 
@@ -129,25 +132,25 @@ pub struct PipeCounts {
     pub warnings: u64,
 }
 
-/// What is written of the events.
+/// The form in which the pipe writes events.
 pub enum Output {
-    /// The answer of a front.
+    /// An answer in the shape of the API that the client speaks.
     Answer(Box<Encoder>),
     /// The events themselves.
     Events(EventLines),
 }
 
 impl Pipe {
-    /// A pipe whose bytes are `output`. `search` is what is searched for in the text, and `turns`
-    /// makes one answer of many turns.
+    /// Makes a pipe that writes bytes in the form of `output`. `search` is what is searched for in
+    /// the text; `turns` makes one answer of the turns of a command.
     pub fn new(
         mut settings: PipeSettings,
         search: TextSearch,
         turns: Option<Turns>,
         output: Output,
     ) -> Pipe {
-        // An answer is made of the deltas. Only who takes the events themselves gets the message,
-        // for which all text is kept.
+        // The encoder makes the answer of deltas. The `message` event, for which all text must stay
+        // in memory, is made only for a client that reads the events themselves.
         if matches!(output, Output::Answer(_)) {
             Rc::make_mut(&mut settings.accumulate).no_message = true;
         }
@@ -170,7 +173,8 @@ impl Pipe {
         }))
     }
 
-    /// Takes the family of the model whose answer follows, for a model whose name has none.
+    /// Sets the dialect of the model that answers next, for a model whose name does not show its
+    /// dialect.
     pub fn set_family(&self, family: Option<&'static tag::Dialect>) {
         self.0.borrow().family.set(family);
     }
@@ -196,8 +200,8 @@ impl Pipe {
 
     /// Waits until the client has taken enough of the bytes.
     pub async fn room(&self) {
-        // The body polls the source again whenever it has handed on what is here, so nobody needs
-        // to be woken.
+        // The body polls the source again once it has handed on the waiting bytes, so this future
+        // needs no waker.
         poll_fn(|_| {
             if self.0.borrow().end.bytes.len() < ROOM {
                 Poll::Ready(())
@@ -208,22 +212,23 @@ impl Pipe {
         .await;
     }
 
-    /// Takes how many bytes the source keeps of what is not an event yet.
+    /// Sets how many bytes the source holds in memory that are not an event yet.
     pub fn set_kept(&self, bytes: usize) {
         let state = &mut *self.0.borrow_mut();
         state.of_source = bytes;
         state.count();
     }
 
-    /// Takes the id that the provider, which speaks `api`, gave to the answer.
+    /// Sets the id that the provider, which speaks `api`, gave to the answer.
     pub fn set_id(&self, api: &str, id: &str) {
         if let Output::Answer(encoder) = &mut self.0.borrow_mut().end.output {
             encoder.set_id(api, id);
         }
     }
 
-    /// Takes the headers of the provider's answer, and keeps those with its limits: clients wait by
-    /// them. Sources: <https://platform.openai.com/docs/guides/rate-limits>,
+    /// Of the headers of the provider's answer, stores those with the provider's rate limits: by
+    /// them clients decide how long to wait. Sources:
+    /// <https://platform.openai.com/docs/guides/rate-limits>,
     /// <https://platform.claude.com/docs/en/api/rate-limits>.
     pub fn set_limits(&self, headers: &[(String, String)]) {
         let is_limit = |name: &str| {
@@ -246,7 +251,8 @@ impl Pipe {
         self.0.borrow().limits.clone()
     }
 
-    /// Whether the last byte of the answer was encoded, so that a source may stop.
+    /// Whether the source may stop: the encoder has written the last byte of the answer, or, where
+    /// events are written as they are, the answer was ended because it needs too much memory.
     pub fn is_done(&self) -> bool {
         let state = self.0.borrow();
         match &state.end.output {
@@ -307,7 +313,7 @@ impl Pipe {
         }
     }
 
-    /// Takes the end of the source's events, once.
+    /// Ends the answer after the source's last event. Called once.
     pub fn finish(&self) {
         let PipeState {
             machines,
@@ -324,7 +330,7 @@ impl Pipe {
             }
             encoder.finish(&mut end.bytes);
         }
-        // What is complete is not refused any more.
+        // A complete answer does not fail for lack of memory.
         share.keep(end.bytes.len());
     }
 
@@ -334,14 +340,15 @@ impl Pipe {
         turns.as_ref().is_some_and(Turns::is_whole)
     }
 
-    /// Takes a whole answer, with its share of what is kept.
+    /// Removes and returns the bytes of a whole answer, and the share of the memory budget that
+    /// they use.
     pub fn take_whole(&self) -> (Vec<u8>, Share) {
         let state = &mut *self.0.borrow_mut();
         let share = std::mem::replace(&mut state.share, state.settings.budget.share());
         (std::mem::take(&mut state.end.bytes), share)
     }
 
-    /// Takes the bytes that can be sent.
+    /// Removes and returns the bytes that can be sent.
     pub fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.borrow_mut().end.bytes)
     }
@@ -374,7 +381,7 @@ impl PipeState {
         self.count();
     }
 
-    /// Counts what is kept of the answer, and ends it as failed where that is too much.
+    /// Counts the memory that the answer uses, and ends the answer as failed if that is too much.
     fn count(&mut self) {
         let output = match &self.end.output {
             Output::Answer(encoder) => encoder.kept(),
@@ -384,7 +391,7 @@ impl PipeState {
         let kept = self.machines.kept() + turns + output + self.of_source;
         let has_room = self.share.keep(kept + self.end.bytes.len());
         if self.is_over {
-            // What is left takes no more room than there was.
+            // The answer has failed already. What is left of it needs no more memory than it had.
             return;
         }
         if kept > self.settings.most {
@@ -396,7 +403,7 @@ impl PipeState {
         }
     }
 
-    /// Ends the answer as failed, and forgets what was kept for it.
+    /// Ends the answer as failed, and frees its memory.
     #[cold]
     fn overrun(&mut self, code: &str, message: &str, status: u16) {
         self.machines.drain().for_each(drop);
@@ -446,9 +453,10 @@ fn machines(
     })
 }
 
-/// The machine that searches the text of a stream for calls. Where a provider has native calls and
-/// nobody says how the prompt ends, it is taken for empty: a prompt that is not known would hold
-/// back the beginning of each answer, and each call in the text until the end.
+/// The machine that searches the text of a stream for calls. Where the provider has native calls,
+/// and the end of the prompt (`prefill`) is not known, that end counts as empty. With an unknown
+/// end, the machine would hold back the beginning of each answer, and each call in the text until
+/// the end of the answer.
 fn begin_text(
     streams: &tag::Streams,
     search: TextSearch,
@@ -462,14 +470,14 @@ fn begin_text(
     if start.tools_mode.is_none_or(|mode| mode != "tag") {
         start.prefill = start.prefill.or(Some("".into()));
     }
-    // The provider gets the tools with the choice `none`, but what the model writes of them stays
-    // text.
+    // Where the client's tool choice is `none`, the provider still gets the tools, but a call that
+    // the model writes in its text stays text.
     start.tools = start.tools.filter(|_| search == TextSearch::Calls);
     let payload = Payload::from(start);
     streams.begin_of(family, &Event::of(&payload, None, 0, None))
 }
 
-/// Takes the events of a source that is a machine or a decoder.
+/// Receives the events of a source that is a machine or a decoder.
 impl Sink for &Pipe {
     fn pass(&mut self) {}
 
@@ -479,7 +487,7 @@ impl Sink for &Pipe {
 }
 
 impl PipeEnd {
-    /// The sink of the machines while they take `event`; `None` at the end of the events.
+    /// The sink of the machines while they process `event`; `None` at the end of the events.
     fn after<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> PipeSink<'e> {
         PipeSink { event, end: self }
     }
@@ -502,7 +510,7 @@ impl PipeEnd {
         }
     }
 
-    /// Keeps what was left out for the log.
+    /// Stores, for the access log, a note of what was left out.
     fn note(&mut self, warning: &Warning<'_>) {
         if !NOTED.iter().any(|code| warning.code == *code) {
             return;

@@ -101,7 +101,7 @@ impl WaitingLine {
         Some(receiver)
     }
 
-    /// Takes the request that is next out of the line.
+    /// Removes the next request from the line, and returns it.
     fn next(&mut self) -> Option<oneshot::Sender<Place>> {
         let (key, mut waiting) = self.keys.pop_front()?;
         let next = waiting.pop_front();
@@ -111,7 +111,7 @@ impl WaitingLine {
         next
     }
 
-    /// Takes the requests of `key` whose clients have left out of the line.
+    /// Removes from the line the requests of `key` whose clients have left.
     fn leave(&mut self, key: KeyPlace) {
         self.keys.retain_mut(|(other, waiting)| {
             if *other == key {

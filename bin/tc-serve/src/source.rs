@@ -17,9 +17,9 @@ pub enum Source {
 }
 
 impl Source {
-    /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces.
-    /// Trouble is an `error` event, see [`Pipe::fail`]. The future is dropped when the client has
-    /// left, and must close what it has opened.
+    /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces. A
+    /// failure becomes an `error` event, see [`Pipe::fail`]. The future is dropped when the client
+    /// has left, and must then close everything that it has opened.
     pub async fn run(&self, asked: Asked, pipe: &Pipe) {
         match self {
             Source::Upstream(upstream) => upstream.run(asked, pipe).await,
@@ -27,11 +27,11 @@ impl Source {
         }
     }
 
-    /// Checks that whoever answers gets all of the conversation of `request`, of a client that
-    /// speaks `api`.
+    /// Checks that the provider or the command would get the whole conversation in `request`, which
+    /// comes from a client that speaks `api`.
     ///
     /// # Errors
-    /// What is missing.
+    /// The part of the conversation that the provider or the command would not get.
     pub fn check(&self, api: Api, request: &InboundRequest) -> Result<(), InboundError> {
         request.check(api, self.upstream().map(Upstream::address))
     }
@@ -47,9 +47,9 @@ impl Source {
         }
     }
 
-    /// The provider, if one answers. Only then text of the model's is searched for calls here, and
-    /// its ids stay for clients of its own API: a command searches text itself, and may ask many
-    /// times for one answer.
+    /// The provider, if the source is one. Only for a provider does this process search the model's
+    /// text for calls, and pass the provider's ids on to clients that speak the provider's API: a
+    /// command searches text itself, and may ask a model many times for one answer.
     pub fn upstream(&self) -> Option<&Upstream> {
         match self {
             Source::Upstream(upstream) => Some(upstream),
@@ -57,13 +57,14 @@ impl Source {
         }
     }
 
-    /// What makes one answer of the turns of a command; a provider has one turn.
+    /// The maker of one answer from the turns of a command; `None` for a provider, which has one
+    /// turn.
     pub fn turns(&self, request: &InboundRequest) -> Option<Turns> {
         let names = || request.tools.iter().flat_map(|tools| tools.names());
         matches!(self, Source::Command(_)).then(|| Turns::new(names()))
     }
 
-    /// Waits until nothing is left of what was started for requests that have ended.
+    /// Waits until all processes that were started for requests that have ended are gone.
     pub async fn ended(&self) {
         if let Source::Command(command) = self {
             command.ended().await;

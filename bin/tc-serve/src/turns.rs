@@ -134,7 +134,7 @@ impl Turns {
         }
     }
 
-    /// Takes the end of the events. An answer whose last turn has not ended stays open, and so is
+    /// Handles the end of the events. An answer whose last turn has not ended stays open, and so is
     /// cut.
     pub fn finish(&mut self, take: &mut TakeEvent<'_>) {
         let Some(reason) = self.end.filter(|_| !self.is_done) else {

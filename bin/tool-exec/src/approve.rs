@@ -143,8 +143,8 @@ impl Asker {
         self.open = Some((key, task));
     }
 
-    /// Takes note that output was written: where it goes to the same terminal, whoever shows it may
-    /// have drawn over the open question.
+    /// Notes that output was written: where it goes to the same terminal, whoever shows it may have
+    /// drawn over the open question.
     pub fn disturb(&self) {
         if self.open.is_some() {
             self.disturbed.notify_one();

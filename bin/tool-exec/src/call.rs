@@ -167,12 +167,12 @@ pub enum Report {
     Done(u64, Answer),
 }
 
-/// The pieces of a call's output that nobody has taken yet, as one.
+/// The pieces of a call's output that were not taken out yet, as one text.
 #[derive(Clone, Debug, Default)]
 pub struct Waiting(Rc<RefCell<String>>);
 
 impl Waiting {
-    /// Takes what waits.
+    /// Removes and returns the pieces that wait.
     pub fn take(&self) -> String {
         self.0.take()
     }

@@ -1,4 +1,5 @@
-//! `--doctor`: what is in force on this machine for the commands of this user, found by trying it.
+//! `--doctor`: the limits and sandboxes that are in force on this machine for the commands of this
+//! user, found by trials.
 
 use super::approve::Terminal;
 use super::command::confine::groups::GroupLimits;
@@ -17,10 +18,10 @@ use tool::SandboxKind;
 /// How long each trial may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Prints what is in force, one line each.
+/// Prints the limits and sandboxes that are in force, one a line.
 ///
 /// # Errors
-/// When nothing can be started here, or the sandbox `wanted` cannot be had; what was found is
+/// When no command can be started here, or the sandbox `wanted` cannot be had; the findings are
 /// printed all the same.
 pub fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
     let in_force = stream::block_on(try_command())?;
@@ -44,7 +45,7 @@ pub fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
     }
 }
 
-/// Runs this program as a command, with all limits, and returns what was in force for it.
+/// Runs this program as a command, with all limits, and returns which of them were in force for it.
 async fn try_command() -> anyhow::Result<InForce> {
     let program = std::env::current_exe().context("the file of this program is not known")?;
     let job = Job {
@@ -75,7 +76,7 @@ async fn try_command() -> anyhow::Result<InForce> {
     Ok(running.in_force)
 }
 
-/// What each part is, and how it is here.
+/// A line for each part: what it is, and its state here.
 fn lines(
     in_force: InForce,
     landlock: Option<&str>,

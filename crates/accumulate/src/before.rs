@@ -30,7 +30,7 @@ impl EarlierOutput {
         self.calls[at].get_or_insert_with(|| OpenCall::new(at, id.to_owned(), false))
     }
 
-    /// Takes that deltas have begun a call of this id.
+    /// Notes that deltas have begun a call of this id.
     pub fn begin(&mut self, id: &str) {
         if self.by_id.contains_key(id) {
             self.begun.insert(id.into());

@@ -375,7 +375,7 @@ impl OpenCall {
         self.arguments.replace(copied, text)
     }
 
-    /// Takes the end of a stream that was not cut.
+    /// Handles the end of a stream that was not cut.
     pub fn settle(&mut self) {
         if !self.is_sealed() {
             self.arguments.settle();

@@ -9,7 +9,8 @@ use event::payload::{self, Commit, FinishReason, Message, Retract};
 use event::{Event, Json, Sink};
 
 impl OpenStream {
-    /// Ends the stream: open calls are final or were cut, and the message confirms those that hold.
+    /// Ends the stream: open calls are final or were cut, and the message commits the calls that
+    /// are not cut.
     pub fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
         if self.choices.is_empty() && self.started {
             self.choice(0);

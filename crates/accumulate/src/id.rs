@@ -1,8 +1,8 @@
-//! Ids for calls that came without one, or with that of an earlier call.
+//! Ids for calls that came without an id, or with the id of an earlier call.
 
 use std::collections::HashSet;
 
-/// What the ids of a choice's calls are made from: the response's id and the choice, hashed.
+/// The seed of the ids of a choice's calls: a hash of the response's id and the choice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seed(u64);
 
@@ -21,7 +21,7 @@ impl Seed {
         self.mixed(&choice.to_le_bytes())
     }
 
-    /// FNV-1a. Ids need no secret, so any short hash will do.
+    /// FNV-1a. Ids need not be secret, so any short hash will do.
     fn mixed(self, bytes: &[u8]) -> Self {
         Seed(bytes.iter().fold(self.0, |hash, b| {
             (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)

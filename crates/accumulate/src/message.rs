@@ -1,4 +1,4 @@
-//! The assistant's `message`, which the next request sends back and which confirms the calls.
+//! The assistant's `message`, which the next request sends back and which commits the calls.
 
 use crate::call::OpenCall;
 use event::{Object, Surrogates, Text, WriteJson};
@@ -53,7 +53,7 @@ impl AnswerDraft {
         }
     }
 
-    /// Takes the end of the stream: half a surrogate pair at the end of a text stays half.
+    /// Handles the end of the stream: half a surrogate pair at the end of a text stays half.
     pub fn finish(&mut self) {
         self.half.finish(&mut self.content);
         self.refusal_half.finish(&mut self.refusal);

@@ -1,4 +1,4 @@
-//! What a log holds: the messages of a conversation.
+//! The messages of a conversation, as a log holds them.
 
 use crate::members::{GetText, Put};
 use crate::verbatim::Verbatim;
@@ -9,11 +9,11 @@ use std::collections::HashMap;
 /// The messages of a conversation, in OpenAI's shape.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
-    /// In order.
+    /// The messages in order.
     pub messages: Vec<Message>,
-    /// The same as a client wrote it.
+    /// The same conversation as a client wrote it.
     pub(crate) verbatim: Option<Verbatim>,
-    /// The name of the API of the client that wrote the messages; `None` for those of a log.
+    /// The name of the API of the client that wrote the messages; `None` for the messages of a log.
     pub(crate) client: Option<&'static str>,
 }
 
@@ -21,16 +21,17 @@ pub struct Conversation {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     pub(crate) fields: Map<String, Value>,
-    /// What the log has of the calls of an assistant's message beside the tool messages.
+    /// The calls of an assistant's message that the log has as started or answered, beside the tool
+    /// messages.
     pub(crate) ran: Vec<RanCall>,
 }
 
 /// A call that the log has as started or as answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RanCall {
-    /// Its id.
+    /// The id of the call.
     pub(crate) id: String,
-    /// The output of its `tool_result`; `None`: it was started.
+    /// The output of the `tool_result`; `None`: the call was started, and has no result.
     pub(crate) output: Option<String>,
 }
 
@@ -52,7 +53,8 @@ pub struct PastCall<'a> {
     pub name: &'a str,
     /// Its arguments: the text of a JSON object (always one after the history gate).
     pub arguments: &'a str,
-    /// What the provider named by [`PastCall::provider`]'s argument wants back with it.
+    /// The data that providers want back with the call, by the name of the API; see
+    /// [`PastCall::provider`].
     provider: Option<&'a Value>,
 }
 
@@ -68,12 +70,12 @@ pub struct PastBlock<'a> {
     data: &'a Value,
 }
 
-/// A line of a log that should be a message and is not.
+/// A line of a log that should be a message, but is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The 1-based number of the line.
     pub line: u64,
-    /// What is wrong with it, as a sentence's end.
+    /// What is wrong with the line, as the end of a sentence.
     pub what: String,
 }
 
@@ -105,7 +107,7 @@ impl Conversation {
         }
     }
 
-    /// Takes one line; `turns` holds the turn of each stream.
+    /// Reads one line; `turns` holds the open turn of each stream.
     fn line<'l>(
         &mut self,
         line: &'l str,
@@ -137,7 +139,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// The same without what only a provider of another API than the one named `api` could get.
+    /// The same conversation, without the parts that only a provider of another API than `api`
+    /// could get.
     #[must_use]
     pub fn for_provider(self, api: &str) -> Conversation {
         let verbatim = self
@@ -146,8 +149,8 @@ impl Conversation {
         Conversation { verbatim, ..self }
     }
 
-    /// A sentence for each kind of what the messages hold and a provider of the API named `api`
-    /// does not get.
+    /// A sentence for each kind of content in the messages that a provider of the API `api` does
+    /// not get.
     pub fn notes_for(&self, api: &str) -> Vec<String> {
         if self
             .verbatim
@@ -177,7 +180,7 @@ impl Conversation {
                 && blocks.iter().all(|block| block.data(api).is_none());
             usize::from(is_lost)
         });
-        // What parts of a content hold that the API has no member for.
+        // The members of content parts that the API does not have.
         let in_parts: &[(&str, &str)] = match api {
             "ollama" => &[
                 ("/type", "file"),
@@ -263,7 +266,8 @@ impl Conversation {
 }
 
 impl RanCall {
-    /// Reads a `tool_use` or a `tool_result`. A call that waits for a person is not answered.
+    /// Reads a `tool_use` or a `tool_result`. `None` for the result of a call that waits for a
+    /// person.
     fn read(event: Raw<'_>, is_result: bool) -> Option<RanCall> {
         let id = event.get_str("tool_id")?.into_owned();
         if !is_result {
@@ -434,8 +438,8 @@ impl Message {
         self.get_str("reasoning").unwrap_or_default()
     }
 
-    /// The blocks of reasoning that providers want back, in stream order. A builder takes those
-    /// whose [`PastBlock::data`] for its own API is there.
+    /// The blocks of reasoning that providers want back, in stream order. A builder sends the
+    /// blocks that have [`PastBlock::data`] for its own API.
     pub fn blocks(&self) -> Vec<PastBlock<'_>> {
         let blocks = self
             .get("provider")
@@ -461,8 +465,8 @@ impl Message {
 }
 
 impl Message {
-    /// The reasoning that came in a named member of `api`'s messages: each member's name and its
-    /// text, in order. Builders put it back there.
+    /// The reasoning that came in a named member of `api`'s messages: the name and the text of each
+    /// member, in order. Builders put the text back into that member.
     pub(crate) fn reasoning_fields(&self, api: &str) -> Vec<(String, String)> {
         let mut fields: Vec<(String, String)> = Vec::new();
         for block in self.blocks() {
@@ -478,7 +482,7 @@ impl Message {
     }
 }
 
-/// The name of the tool that the call `id` was for: the latest of that id.
+/// The name of the tool of the call `id`: the latest call with that id counts.
 pub(crate) fn called<'m>(before: &'m [Message], id: &str) -> Option<&'m str> {
     before
         .iter()
@@ -487,14 +491,16 @@ pub(crate) fn called<'m>(before: &'m [Message], id: &str) -> Option<&'m str> {
 }
 
 impl<'a> PastBlock<'a> {
-    /// What the provider `api` (a name of the table) wants back, if the block is its own.
+    /// The data that the provider `api` (a name of the table) wants back, if the block came from
+    /// that provider.
     pub fn data(&self, api: &str) -> Option<&'a Value> {
         self.data.get(api)
     }
 }
 
 impl<'a> PastCall<'a> {
-    /// What the provider `api` (a name of the table) wants back with this call, if it is its own.
+    /// The data that the provider `api` (a name of the table) wants back with this call, if the
+    /// call came from that provider.
     pub fn provider(&self, api: &str) -> Option<&'a Value> {
         self.provider?.get(api)
     }

@@ -1,5 +1,6 @@
-//! Server-Sent Events after the WHATWG specification
-//! ([HTML, section 9.2](https://html.spec.whatwg.org/multipage/server-sent-events.html)).
+//! Server-Sent Events after the WHATWG specification ([HTML, section
+//! 9.2](https://html.spec.whatwg.org/multipage/server-sent-events.html)). In this file an event is
+//! one of the specification: a frame, in the words of the glossary.
 //!
 //! What it is: [`Decoder`] takes the bytes of a body in any pieces and gives [`Event`]s. What it is
 //! not: it opens nothing and reconnects nothing, so it drops the fields `id` and `retry`, and does

@@ -67,8 +67,8 @@ impl Stream {
         self.finish(End::Eof, out);
     }
 
-    /// Takes how long the provider asks to wait, by the headers of a response whose HTTP status is
-    /// an error.
+    /// Sets how long the provider asks to wait, as in the headers of a response whose HTTP status
+    /// is an error.
     pub fn retry_after(&mut self, time: Option<Duration>) {
         self.reader.turn.retry_after(time);
     }

@@ -34,7 +34,7 @@ pub(crate) struct Turn {
     stats: SessionStats,
     /// How long the provider asks to wait after an error, in milliseconds.
     retry_after_ms: Option<u64>,
-    /// The chunk at hand has a call.
+    /// The frame at hand has a call.
     with_call: bool,
     /// The bytes that the decoder keeps of what came.
     kept: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Turn {
     /// Details that came before the first other event, which they must not begin: a request may be
     /// tried again until then.
     early: Vec<(u32, &'static str, String)>,
-    /// The members of the answer that were written, which some providers repeat in each chunk.
+    /// The members of the answer that were written, which some providers repeat in each frame.
     answer: HashMap<String, String>,
     /// The provider's counts as they came.
     counts: Vec<String>,
@@ -183,7 +183,7 @@ impl Turn {
         }
     }
 
-    /// Takes the response's id. The first one counts, and only before the first event. Ids of calls
+    /// Sets the response's id. The first id counts, and only before the first event. Ids of calls
     /// are made from it, so where a provider sends none, another value that differs from response
     /// to response takes its place.
     pub(crate) fn id(&mut self, id: Option<Raw<'_>>) {
@@ -195,7 +195,7 @@ impl Turn {
         }
     }
 
-    /// Takes the name of the model that answers. It counts only before the first event.
+    /// Sets the name of the model that answers. The name counts only before the first event.
     pub(crate) fn model(&mut self, model: Option<Raw<'_>>) {
         if !self.started && self.model.is_none() {
             self.model = model
@@ -205,15 +205,15 @@ impl Turn {
         }
     }
 
-    /// Takes the number of tools for the client to run that the request offered. It counts only
-    /// before the first event.
+    /// Sets the number of tools in the request that the client runs. The number counts only before
+    /// the first event.
     pub(crate) fn offered(&mut self, tools: Option<u32>) {
         if !self.started {
             self.offered = self.offered.or(tools);
         }
     }
 
-    /// Takes how long the provider asks to wait after an error.
+    /// Sets how long the provider asks to wait after an error.
     pub(crate) fn retry_after(&mut self, time: Option<Duration>) {
         self.retry_after_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     }
@@ -223,8 +223,8 @@ impl Turn {
         self.choices.of(choice);
     }
 
-    /// Takes whether the chunk at hand has a call, before its text. Clients that look at the first
-    /// chunk alone find such a call.
+    /// Sets whether the frame at hand has a call, before its text. Clients that look at the first
+    /// chunk of an answer alone find such a call.
     pub(crate) fn with_call(&mut self, with_call: bool) {
         self.with_call = with_call;
     }
@@ -444,8 +444,8 @@ impl Turn {
         self.options.redactor.text(text)
     }
 
-    /// Takes the provider's counts. They take the place of all that came before: many servers
-    /// repeat the totals on each chunk, and later ones may be smaller.
+    /// Sets the provider's counts, in place of all earlier ones: many servers repeat the totals in
+    /// each frame, and later totals may be smaller.
     pub(crate) fn usage(&mut self, usage: &Usage) {
         if usage.is_empty() {
             return;
@@ -458,7 +458,7 @@ impl Turn {
         s.cached_tokens = usage.cached;
     }
 
-    /// Takes why a choice ended, and the provider's own word for it. A reason that means a cut
+    /// Sets why a choice ended, and the provider's own word for that. A reason that means a cut
     /// answer stays.
     pub(crate) fn finish_reason(&mut self, choice: u32, reason: FinishReason, word: &str) {
         let finish = &mut self.choices.of(choice).finish;

@@ -72,7 +72,7 @@ impl Verbatim {
     }
 }
 
-/// Takes out reasoning of other providers, which answers of ours carry, and reasoning that the API
+/// Removes reasoning of other providers, which answers of ours carry, and reasoning that the API
 /// would look up by an id that was made here: OpenAI rejects an item without encrypted content that
 /// it has not stored (github.com/vercel/ai/issues/7543).
 fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {

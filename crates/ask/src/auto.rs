@@ -1,6 +1,6 @@
 //! `--tools-mode auto`: how this model learns of its tools. The allow-list decides first, then the
-//! cache, then the server's own list; where none of them has the model, the turn tries native
-//! calls.
+//! cache, then the server's own list of models; where none of these has the model, the turn tries
+//! native calls.
 
 mod capabilities;
 
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The most bytes of an answer that are read: a list of some hundred models fits.
 const ANSWER: usize = 16 << 20;
 
-/// Where to look.
+/// Where the allow-list and the cache are, and what the user typed about them.
 #[derive(Clone, Debug)]
 pub struct AutoSettings {
     /// The allow-list, if the user has a home.
@@ -37,7 +37,7 @@ pub struct AutoSettings {
     pub is_list_named: bool,
     /// The cache.
     pub capabilities: Capabilities,
-    /// The longest time for a server, if it is less than five seconds.
+    /// The longest time for all questions to a server, if it is less than five seconds.
     pub patience: Duration,
     /// Whether the user typed `--dialect`, which overrides the dialect that the allow-list names.
     pub is_dialect_named: bool,
@@ -54,7 +54,7 @@ enum FormSource {
     ModelList,
     /// The request that is on the tape.
     Tape,
-    /// None of them has the model.
+    /// No source has the model.
     Default,
 }
 
@@ -73,7 +73,7 @@ impl FormSource {
 /// How the model learns of its tools, and why.
 #[derive(Debug)]
 pub struct FormDecision {
-    /// How it learns of them.
+    /// How the model learns of its tools.
     pub form: ToolsForm,
     source: FormSource,
     detail: String,
@@ -98,7 +98,7 @@ pub struct AutoMode<'a> {
 
 impl AutoMode<'_> {
     /// Decides for a turn. A turn with a tape asks no server, because a replay must make the same
-    /// request without one.
+    /// request without a server.
     ///
     /// # Errors
     /// As [`AutoMode::find`] and [`AutoMode::recorded`].
@@ -184,7 +184,7 @@ impl AutoMode<'_> {
         Ok(None)
     }
 
-    /// Remembers that the server refused tools, and its words.
+    /// Stores in the cache that the server refused tools, with the words of the refusal.
     pub fn refused(&self, words: &str) {
         self.learn(&Capability {
             is_native: false,
@@ -272,7 +272,7 @@ impl AutoMode<'_> {
     ///
     /// # Errors
     /// A sentence: the server cannot be reached, it does not answer the first question in time, or
-    /// the key must not be sent to it.
+    /// the key must not be sent to that server.
     async fn listed(
         &self,
         network: &Network,
@@ -316,8 +316,8 @@ impl AutoMode<'_> {
                 detail,
             };
             if !self.turn.provider.route.is_local {
-                // Only a remote server's answer is kept. A server on this machine is asked each
-                // time, because it answers at once and its models may change.
+                // Only a remote server's answer goes into the cache. A server on this machine is
+                // asked each time, because it answers at once and its models may change.
                 self.learn(&listed);
             }
             return Ok(Some(listed));
@@ -342,7 +342,7 @@ impl AutoMode<'_> {
 /// How a model learns of its tools.
 #[derive(Clone, Copy, Debug)]
 pub enum AllowedForm {
-    /// In the request's own member.
+    /// In a member of the request.
     Native,
     /// In the prompt, in the dialect that the line names, if it names one.
     Tag(Option<&'static Dialect>),
@@ -354,7 +354,7 @@ pub enum AllowedForm {
 /// `PATTERN native|tag|none [DIALECT]`; `#` begins a comment.
 ///
 /// # Errors
-/// The file and the first invalid line, also behind the one that fits.
+/// The file and the first invalid line, even if that line follows the line that fits.
 pub fn look_up(
     path: &Path,
     text: &str,

@@ -51,17 +51,17 @@ pub trait Host {
     /// looked at only if `and_reader`: that may be a system call.
     fn stopped(&self, and_reader: bool) -> Option<Result<Self::Stop, Self::Failure>>;
 
-    /// Takes the id of the provider's response and the name of its API, before the first event.
+    /// Receives the id of the provider's response and the name of its API, before the first event.
     fn set_id(&mut self, api: &str, id: &str) {
         let _ = (api, id);
     }
 
-    /// Takes the status and the headers of an answer that begins.
+    /// Receives the status and the headers of an answer that begins.
     fn answered(&mut self, head: &Head) {
         let _ = head;
     }
 
-    /// Takes how many bytes of the provider's answer are kept before they are events.
+    /// Receives how many bytes of the provider's answer are in memory that are not events yet.
     fn set_kept(&mut self, bytes: usize) {
         let _ = bytes;
     }

@@ -112,7 +112,7 @@ impl Provider {
         Ok(provider)
     }
 
-    /// Takes the key, which only a request that is really sent needs.
+    /// Reads the key from its source. Only a request that is really sent needs the key.
     ///
     /// # Errors
     /// See [`KeySource::key`].

@@ -185,7 +185,7 @@ impl TurnDraft {
         self.tools.as_deref().is_some_and(|tools| tools != "[]")
     }
 
-    /// Takes the key, which only a request that is really sent needs.
+    /// Reads the key from its source. Only a request that is really sent needs the key.
     ///
     /// # Errors
     /// See [`super::KeySource::key`].
@@ -196,12 +196,12 @@ impl TurnDraft {
         Ok(())
     }
 
-    /// Takes the conversation.
+    /// Sets the conversation.
     pub fn converse(&mut self, conversation: Conversation) {
         self.conversation = conversation.for_provider(self.provider.api.name());
     }
 
-    /// Takes a question that follows the conversation; returns it as a chat message.
+    /// Appends a question to the conversation; returns the question as a chat message.
     pub fn ask(&mut self, question: &str) -> String {
         self.conversation.push_user(question);
         format!(

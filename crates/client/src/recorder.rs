@@ -66,7 +66,7 @@ impl Recorder {
         })
     }
 
-    /// Takes the redactor for requests and recordings.
+    /// Sets the redactor for requests and recordings.
     pub fn set_redactor(&mut self, redactor: &Redactor) {
         self.redactor = redactor.clone();
     }

@@ -16,8 +16,8 @@ pub struct Route {
     pub url: String,
     /// Whether every connection stays on this machine.
     pub is_local: bool,
-    /// The host's name and its addresses, where the name promises this machine: no other address is
-    /// connected to.
+    /// The host and its addresses, if the host is `localhost` or a name under it and all its
+    /// addresses are loopback addresses. Connections go to these addresses only.
     pub(crate) pinned: Option<(String, Vec<SocketAddr>)>,
 }
 
@@ -27,7 +27,7 @@ pub enum AddressError {
     /// The address is not a URL.
     #[error("{0}, write it as https://HOST/PATH")]
     Invalid(String),
-    /// The address is a URL of another kind.
+    /// The address is a URL without a host, or its scheme is neither http nor https.
     #[error("{0} is not an http or https address, write it as https://HOST/PATH")]
     Scheme(String),
     /// A secret would be readable on the way.
@@ -36,8 +36,9 @@ pub enum AddressError {
 }
 
 impl Route {
-    /// Looks at `url`. Asks the system for the addresses of `localhost` and of the names under it:
-    /// such a name only promises this machine (RFC 6761), the addresses decide.
+    /// Returns the route to the server of `url`. The name `localhost`, and each name under it, is
+    /// resolved: such a name does not guarantee this machine (RFC 6761), so the route is local only
+    /// if all its addresses are loopback addresses.
     pub fn of(url: &str) -> Route {
         let other = Route {
             url: url.to_owned(),
@@ -84,10 +85,11 @@ impl Route {
         }
     }
 
-    /// Connects to a server on this machine, and closes the connection without a request.
+    /// Connects to the server, and closes the connection without a request. Meant for a server on
+    /// this machine; the method does not check that.
     ///
     /// # Errors
-    /// Why it cannot be reached.
+    /// Why the server cannot be reached.
     pub async fn connect(&self, longest: Duration) -> Result<(), Error> {
         let url = Url::parse(&self.url).map_err(|e| Error::address(&e.to_string()))?;
         let addresses = match &self.pinned {
@@ -104,12 +106,13 @@ impl Route {
         }
     }
 
-    /// Checks that a request has an address, and that no secret in it goes over http to another
-    /// machine. `is_secret` claims of a header's name that its value is secret.
+    /// Checks that a request has an http or https address, and that it does not send a secret over
+    /// http to another machine. `is_secret` returns whether the header with this name has a secret
+    /// value.
     ///
     /// # Errors
-    /// See [`AddressError`]. The caller may let [`AddressError::Exposed`] pass if its user allows
-    /// that.
+    /// See [`AddressError`]. The caller may ignore [`AddressError::Exposed`] if the user permits
+    /// secrets over http.
     pub fn check(
         &self,
         request: &Request,
@@ -135,8 +138,8 @@ impl Route {
     }
 }
 
-/// `url` with the path of `usual` (`/v1`) if it has none of its own: a bare address of a server,
-/// since most servers copy the path of the API's provider.
+/// Returns `url`, with the path of `usual` (such as `/v1`) if `url` has no path: users write only
+/// the address of a server, and most servers have the paths of the provider whose API they speak.
 pub fn with_path_of(url: String, usual: &str) -> String {
     let (Ok(mut bare), Ok(usual)) = (Url::parse(&url), Url::parse(usual)) else {
         return url;
@@ -148,8 +151,9 @@ pub fn with_path_of(url: String, usual: &str) -> String {
     bare.into()
 }
 
-/// The secrets in a URL: its user and password, and the values of parameters that have the name of
-/// a credential, each as it is written and decoded.
+/// The secrets in a URL: the password, or the user name where there is no password; and the values
+/// of parameters that have the name of a credential. Each secret is returned as it is written, and
+/// decoded.
 pub fn secrets_in_url(url: &str) -> Vec<String> {
     Url::parse(url).map(|url| in_url(&url)).unwrap_or_default()
 }

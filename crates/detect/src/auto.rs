@@ -1,11 +1,11 @@
-//! What the checker `auto` knows of texts and models: how likely a call still is, from what has
-//! come so far.
+//! The knowledge of the checker `auto` about texts and models: how likely a call still is after the
+//! text so far.
 //!
-//! `words.rs` has the words by which models announce a call, `signs.rs` reads a text for them,
-//! `origin.rs` is what the start of a stream shows of its model and tools, `table.rs` holds the
-//! learned counts, and `limits.rs` turns these into the places at which the risk falls under a limit.
-//! [`Texts`] reads a text for calls, and [`Observer`] counts one more stream. `docs/evaluation.md` explains
-//! the model.
+//! `words.rs` has the words by which models announce a call, `signs.rs` searches a text for these
+//! words, `origin.rs` reads the model and the tools from the start of a stream, `table.rs` holds
+//! the learned counts, and `limits.rs` turns the counts into the places at which the risk falls
+//! under a limit. [`Texts`] searches a text for calls, and [`Observer`] measures one more stream
+//! for the counts. `docs/evaluation.md` explains the model.
 
 use crate::checker::{CallFilter, Meaning, StreamEnding};
 use crate::text_calls::{Found, TextCalls};
@@ -26,7 +26,7 @@ pub(crate) use signs::Signs;
 pub use table::{Observation, Table, TableError};
 pub(crate) use words::Sign;
 
-/// Reads choice 0 of a stream up to its first call, in an event or in the text.
+/// Reads choice 0 of a stream up to its first call, which may be an event or in the text.
 pub struct Observer {
     text: TextCalls,
     seen: Seen,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Observer {
 }
 
 impl Observer {
-    /// Of the stream that `first` begins; [`Observer::push`] takes this event too.
+    /// An observer of the stream that `first` begins; [`Observer::push`] must get `first` too.
     pub fn new(first: &Event<'_>) -> Self {
         let (origin, calls) = (Origin::read(first), CallFilter::default());
         let text = TextCalls::new(Texts::default().begin(&origin, first), calls.clone());
@@ -63,7 +63,7 @@ impl Observer {
         }
     }
 
-    /// Takes the next event; those of other choices do not count.
+    /// Reads the next event; events of other choices than 0 are ignored.
     pub fn push(&mut self, event: &Event<'_>) {
         let Observer { text, seen } = self;
         if !seen.has_call && event.choice() == 0 {
@@ -111,13 +111,13 @@ impl Seen {
     }
 }
 
-/// Reads the text of streams for calls, in any dialect. One value serves all streams of a run.
+/// Searches the text of streams for calls, in any dialect. One value serves all streams of a run.
 #[derive(Debug)]
 pub(crate) struct Texts(Streams);
 
 impl Default for Texts {
     fn default() -> Self {
-        // Text that may still be reasoning is not held back: a no would wait for it.
+        // Text that may still be reasoning is not held back: a no would have to wait for it.
         Texts(Streams::new(Options {
             always: true,
             eager: true,
@@ -127,8 +127,8 @@ impl Default for Texts {
 }
 
 impl Texts {
-    /// The parser of the stream of this origin that `first` begins. `None` where the request had no
-    /// tools: its text is not a call.
+    /// The parser of the stream that `first` begins and that has this origin. `None` where the
+    /// request had no tools: then text is never a call.
     pub fn begin(&self, origin: &Origin, first: &Event<'_>) -> Option<Tag> {
         (origin.offered != OfferedTools::None).then(|| self.0.begin(first))
     }

@@ -51,8 +51,8 @@ pub trait Checker {
     /// then.
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict>;
 
-    /// Takes the end of the stream. Returns `None` if the checker cannot decide, because the stream
-    /// failed too early or the checker itself failed.
+    /// Handles the end of the stream. Returns `None` if the checker cannot decide, because the
+    /// stream failed too early or the checker itself failed.
     fn end(&mut self, ending: StreamEnding) -> Option<Verdict> {
         none(ending)
     }

@@ -1,5 +1,5 @@
-//! The machine of `tc-detect`: one decision for each choice of a stream, written as early as it can
-//! be.
+//! The machine of `tc-detect`: one decision for each choice of a stream, written as early as
+//! possible.
 
 use crate::checker::{CallHead, Checker, Factory, StreamEnding, Verdict};
 use event::payload::{ContentDelta, Decision, RefusalDelta, Retract, StreamEnd};
@@ -15,7 +15,7 @@ struct CheckedChoice {
     bytes: u64,
     /// The decision, once it is made.
     decided: Option<bool>,
-    /// Whether the stream failed before that.
+    /// Whether the stream failed before the decision.
     has_failed: bool,
     calls: RememberedCalls,
 }
@@ -27,8 +27,8 @@ pub struct Detect {
     answers: Answers,
     choices: Choices<CheckedChoice>,
     events: u64,
-    /// Whether other streams may follow: this one has a name, or has ended before its input, or its
-    /// input is not a pipe whose upstream should stop.
+    /// Whether further streams may follow: this stream has a name, or it ended before the input
+    /// did, or the input is not a pipe whose upstream should stop.
     others: bool,
 }
 
@@ -42,8 +42,8 @@ impl std::fmt::Debug for Detect {
 }
 
 impl Detect {
-    /// A machine for the stream that `first` begins. `factory` makes the checker of each choice,
-    /// `name` is what the user calls it.
+    /// A machine for the stream that `first` begins. `factory` makes the checker of each choice;
+    /// `name` is the name of the checker in the user's words.
     pub fn new(name: Rc<str>, factory: Factory, answers: Answers, first: &Event<'_>) -> Self {
         Detect {
             name,
@@ -55,8 +55,8 @@ impl Detect {
         }
     }
 
-    /// With `others`, more streams may follow in the input, so that a no to this one is not yet the
-    /// answer.
+    /// `others`: further streams may follow in the input, so that a no to this stream is not yet
+    /// the answer.
     #[must_use]
     pub fn followed(mut self, others: bool) -> Self {
         self.others |= others;
@@ -85,7 +85,7 @@ impl Detect {
         })
     }
 
-    /// Writes a decision; without a verdict the stream failed before one could be made.
+    /// Writes a decision. Without a verdict the decision is that the stream failed first.
     fn decide(&mut self, at: usize, verdict: Option<Verdict>, revised: bool, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
         let undecided = verdict.is_none();
@@ -137,8 +137,8 @@ impl Detect {
         }
     }
 
-    /// Takes a decision that is in the input already: this checker made it when the stream went
-    /// through it before.
+    /// Counts a decision that is in the input already: this checker made it when the stream went
+    /// through `tc-detect` before.
     fn decided_before(&mut self, number: u32, decision: &Decision<'_>) {
         let at = self.choice(number);
         let choice = &mut self.choices[at];
@@ -168,7 +168,7 @@ impl Detect {
                 let verdict = choice.checker.end(ending);
                 self.decide(at, verdict, false, out);
             } else if choice.decided == Some(false) && choice.checker.revises_no() {
-                // It has read on: the text may have been a call after all.
+                // The checker has read on: the text may have been a call after all.
                 if let Some(yes) = choice
                     .checker
                     .end(ending)
@@ -180,7 +180,7 @@ impl Detect {
                 && choice.is_overturned(ending)
                 && !ending.is_failure()
             {
-                // Only now: after a retract another call could still have come.
+                // Not earlier: after a `retract` another call could still have come.
                 self.decide(
                     at,
                     Some(Verdict::new(false, "every call was retracted")),
@@ -193,7 +193,7 @@ impl Detect {
 }
 
 impl CheckedChoice {
-    /// Whether no call is left of those that made the yes, now that the stream has ended.
+    /// Whether all calls that made the yes were retracted, now that the stream has ended.
     fn is_overturned(&mut self, ending: StreamEnding) -> bool {
         if self.checker.reads_past_verdict() {
             self.checker.end(ending);
@@ -258,7 +258,7 @@ impl Machine for Detect {
         self.end(StreamEnding::Cut, out);
     }
 
-    /// A yes is the answer for all streams. A no is the answer only when no stream may follow; its
+    /// A yes is the answer for all streams. A no is the answer only when no stream may follow; the
     /// upstream may stop then.
     fn settled(&self) -> bool {
         self.answers.answer() == StreamAnswer::Yes
@@ -271,12 +271,12 @@ impl Machine for Detect {
 /// The answer of one stream, or of all streams together, as grep answers over several files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StreamAnswer {
-    /// It does not call a tool.
+    /// The stream does not call a tool.
     #[default]
     No,
-    /// It failed before that was decided.
+    /// The stream failed before the decision.
     Undecided,
-    /// It calls a tool.
+    /// The stream calls a tool.
     Yes,
 }
 
@@ -290,7 +290,8 @@ impl StreamAnswer {
     }
 }
 
-/// The answers of the streams of a run. Clones share them: each machine adds its own.
+/// The answers of the streams of a run. Clones share the counts: each machine adds the answer of
+/// its stream.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     /// How many streams gave each answer.
@@ -321,7 +322,7 @@ impl Answers {
         self.counts.set(counts);
     }
 
-    /// Takes an answer back, which was revised.
+    /// Takes back an answer that was revised.
     fn take_back(&self, answer: StreamAnswer) {
         let mut counts = self.counts.get();
         counts[answer as usize] = counts[answer as usize].saturating_sub(1);
@@ -329,7 +330,8 @@ impl Answers {
     }
 }
 
-/// How many calls of a choice are remembered; a choice with more is never left without any.
+/// How many calls of a choice are remembered. For a choice with more calls,
+/// [`RememberedCalls::is_empty`] is never true.
 const MAX: usize = 64;
 
 /// The calls of a choice.
@@ -340,7 +342,7 @@ struct RememberedCalls {
     any_retracted: bool,
 }
 
-/// What events name a call by.
+/// The id and the index by which events name a call.
 #[derive(Debug, PartialEq, Eq)]
 struct CallKey {
     id: Option<Box<str>>,
@@ -348,7 +350,7 @@ struct CallKey {
 }
 
 impl RememberedCalls {
-    /// Takes a `tool_call_delta` or a `tool_call`.
+    /// Remembers the call of a `tool_call_delta` or a `tool_call`.
     fn begin(&mut self, event: &Event<'_>) {
         // Nearly every delta ends here.
         if !event.names_call() {
@@ -366,7 +368,7 @@ impl RememberedCalls {
         self.keys.push(key);
     }
 
-    /// Takes a `retract`.
+    /// Forgets the calls that a `retract` names.
     fn retract(&mut self, event: &Event<'_>) {
         let Retract { index, tool_id, .. } = Retract::read(event);
         let id = tool_id.map(Text::str);
@@ -382,7 +384,7 @@ impl RememberedCalls {
         self.any_retracted
     }
 
-    /// Whether no call is left.
+    /// Whether every call was retracted, or there was none.
     fn is_empty(&self) -> bool {
         self.keys.is_empty() && !self.has_more
     }

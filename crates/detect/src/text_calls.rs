@@ -60,7 +60,7 @@ impl TextCalls {
         }
     }
 
-    /// Takes the end of the stream, and gives what was held back to `take`.
+    /// Handles the end of the stream, and gives what was held back to `take`.
     pub fn end(&mut self, ending: StreamEnding, take: &mut dyn FnMut(Found<'_, '_>)) {
         let Some(mut tag) = self.tag.take() else {
             return;

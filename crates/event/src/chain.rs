@@ -45,7 +45,7 @@ impl<M: Machine> OpenMachine<M> {
         is_settled
     }
 
-    /// Takes the end of the input, or of a stream that another one cuts.
+    /// Handles the end of the input, or of a stream that another one cuts.
     pub fn finish(&mut self, out: &mut dyn Sink) {
         if let Some(mut machine) = self.0.take() {
             machine.finish(out);

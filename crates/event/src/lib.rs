@@ -1,12 +1,12 @@
 //! The wire format of toolpipe: newline-delimited JSON events, read by borrowing and written
 //! without a tree.
 //!
-//! [`Scanner`] reads one line into an [`Event`] that borrows from it; [`Raw`] walks a JSON value
-//! without copying it. The structs of [`payload`] are the fields of each event kind, and
-//! [`Payload`] is any of them. A filter is a [`Machine`], which takes events and writes payloads to
-//! a [`Sink`]; [`Demux`] has one for each stream of a pipe, and [`Chain`] puts two machines one after
-//! the other; a [`View`] turns events into text.
-//! This crate opens and prints nothing. `docs/protocol.md` describes the format.
+//! [`Scanner`] reads one line into an [`Event`] that borrows from the line; [`Raw`] walks a JSON
+//! value without copying it. The structs of [`payload`] hold the fields of each event kind, and
+//! [`Payload`] is an enum of these structs. A filter is a [`Machine`], which takes events and
+//! writes payloads to a [`Sink`]; [`Demux`] has a machine for each stream of a pipe, and [`Chain`]
+//! puts two machines one after the other; a [`View`] turns events into text. This crate opens and
+//! prints nothing. `docs/protocol.md` describes the format.
 
 mod chain;
 mod choices;

@@ -64,7 +64,7 @@ pub trait Machine {
     /// Takes the next event of its stream. A `stream_end` is the last.
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink);
 
-    /// Takes the end of a stream that has no `stream_end`: the input ended, or another stream
+    /// Handles the end of a stream that has no `stream_end`: the input ended, or another stream
     /// began. Open calls and texts were cut.
     fn finish(&mut self, out: &mut dyn Sink);
 
@@ -113,7 +113,7 @@ pub trait View {
         false
     }
 
-    /// Takes the end of the input, and appends what is left to show.
+    /// Handles the end of the input, and appends what is left to show.
     fn finish(&mut self, out: &mut Vec<u8>);
 }
 

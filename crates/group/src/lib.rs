@@ -1,17 +1,17 @@
 //! Processes that end together.
 //!
-//! They are a process group, so that a signal of the terminal reaches their owner alone. The first
-//! member is a guard: a shell that waits on a pipe from this process, and kills the group when the
-//! pipe closes. So the group ends even where this process is killed. As long as the guard is not
-//! waited for, no other group can get its number.
+//! The processes are a process group, so that a signal of the terminal reaches only the owner of
+//! the group. The first member is a guard: a shell that waits on a pipe from this process, and
+//! kills the group when the pipe closes. So the group ends even if this process is killed. No other
+//! group can get the number of this group until this process has waited for the guard.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// What the guard runs. It outlives the signals that ask the group to end, and writes a line as
-/// soon as it does.
+/// The script of the guard. The guard survives the signals that ask the group to end, and writes a
+/// line as soon as it ignores them.
 const GUARD: &str = "trap '' HUP INT TERM; echo; read -r line; kill -9 0";
 
 /// A process group with a guard. Dropping it kills its processes.

@@ -132,8 +132,9 @@ struct Strict<'a> {
     error: Option<JsonError>,
 }
 
-/// Up to this many keys of an object are compared one by one, which is faster than a table; more
-/// are compared when the object closes.
+/// In an object with at most this many keys, each new key is compared with those before it, which
+/// is faster than a table. In a larger object all keys are compared by a table when the object
+/// closes.
 const FEW: usize = 16;
 
 impl Record for Strict<'_> {
@@ -197,7 +198,7 @@ impl Strict<'_> {
     /// Refuses half of a surrogate pair in a string.
     fn surrogates(&mut self, start: usize, end: usize) {
         let b = self.text.as_bytes();
-        // Most escapes are others.
+        // Most strings with escapes have no `\u` escape.
         if memchr::memmem::find(&b[start..end], b"\\u").is_none() {
             return;
         }
@@ -235,10 +236,10 @@ impl Strict<'_> {
     }
 }
 
-/// Whether `a` and `b` are the same value. The order of members does not count, and of a repeated
-/// key the last member does. Numbers are equal by their value: `1`, `1.0` and `10e-1` are one
-/// number, with every digit, and numbers with a fraction or an exponent also if they are the same
-/// 64-bit floating point number. `true` is not 1.
+/// Whether `a` and `b` are the same value. The order of members has no effect; of a repeated key
+/// the last member counts. Numbers are equal if their decimal values are, with every digit: `1`,
+/// `1.0` and `10e-1`. If at least one of two numbers has a fraction or an exponent, they are also
+/// equal if they give the same `f64`. `true` is not 1.
 pub fn equal(a: Raw<'_>, b: Raw<'_>) -> bool {
     if a.text() == b.text() {
         return true;

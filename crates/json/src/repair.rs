@@ -131,8 +131,8 @@ fn front(text: &str, repairs: &mut Vec<Repair>) -> usize {
     start
 }
 
-/// Takes white space, closing fences and known end tags off the end, the last first; returns where
-/// they begin.
+/// Removes white space, closing fences and known end tags from the end, the last one first; returns
+/// where they begin.
 fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
     let mut end = text.len();
     loop {

@@ -22,7 +22,8 @@ const MAX_PATTERN_SIZE: usize = 1 << 20;
 pub struct Schema {
     root: Value,
     validator: Validator,
-    /// The most steps that a validation takes along one path down the value, see `cost.rs`.
+    /// The most steps of a validation along one path from the root of the value to a leaf;
+    /// `cost.rs` computes them.
     steps: u64,
     unknown_types: Vec<String>,
     /// See [`Schema::unpacked`].
@@ -31,8 +32,8 @@ pub struct Schema {
 
 impl Schema {
     /// Compiles the JSON text of a schema. Accepts OpenAPI's `nullable` and Gemini's type names in
-    /// capitals, too. A value whose type has another name is not checked for its type, see
-    /// [`Schema::unknown_types`].
+    /// capitals, too. Where the schema names a type that neither of them has, such as `str`, the
+    /// type of the value is not checked, see [`Schema::unknown_types`].
     ///
     /// # Errors
     /// See [`SchemaError`].
@@ -67,8 +68,9 @@ impl Schema {
         &self.unknown_types
     }
 
-    /// Checks arguments: strictly as JSON (see [`crate::check`]), then against the schema. A `null`
-    /// that the schema does not allow counts as missing.
+    /// Checks arguments: strictly as JSON (see [`crate::check`]), then against the schema. A member
+    /// that the schema declares counts as missing where it is `null` and the schema does not allow
+    /// `null` for it.
     ///
     /// # Errors
     /// [`Misfit`]: what does not fit, in words that a model can act on.
@@ -108,9 +110,10 @@ impl Schema {
             .flat_map(|p| p.keys().map(String::as_str))
     }
 
-    /// The first key of an arguments object that the schema does not declare. `None` for a schema
-    /// that may allow further keys: one without `properties`, or with `additionalProperties`,
-    /// `patternProperties` or a combination (`allOf`, `anyOf`, …).
+    /// Returns the first key in `arguments` that the schema does not declare. Returns `None` if
+    /// there is no such key, or if the schema may allow further keys: it has no `properties`, or it
+    /// has `additionalProperties`, `patternProperties` or a combination (`allOf`, `anyOf`, …) with
+    /// a value other than `false`.
     pub fn undeclared(&self, arguments: Raw<'_>) -> Option<String> {
         let root = self.resolve(&self.root);
         let declared = root.get("properties").and_then(Value::as_object)?;
@@ -161,9 +164,10 @@ impl Schema {
         self.validator.iter_errors(&probe).any(is_about_null)
     }
 
-    /// Takes objects and arrays out of strings wherever the schema asks for an object or array and
-    /// not for a string: models encode nested values twice. It unpacks each string once. Returns
-    /// `None` if no string was taken apart, or if the result does not fit the schema.
+    /// Replaces a string that contains an encoded object or array by that object or array, wherever
+    /// the schema allows an object or array and does not allow a string: models encode nested
+    /// values twice. Each string is decoded once. Returns `None` if no string was replaced, or if
+    /// the result does not fit the schema.
     pub fn coerce(&self, arguments: &str) -> Option<Repaired> {
         let checked = check(arguments).ok()?;
         let mut repairs = Vec::new();
@@ -177,8 +181,9 @@ impl Schema {
             .then_some(Repaired { text, repairs })
     }
 
-    /// The keys whose strings, or strings in lists, [`Schema::coerce`] may replace: those for which
-    /// the schema asks for an object or array at any depth, and not for a string.
+    /// The names of the properties, at any depth of the schema, whose strings [`Schema::coerce`]
+    /// may replace: the schema of the property, or of its items, allows an object or array and does
+    /// not allow a string.
     pub fn unpacked(&self) -> &HashSet<String> {
         self.unpacked.get_or_init(|| {
             let (mut keys, mut seen) = (HashSet::new(), HashSet::new());
@@ -283,7 +288,8 @@ fn types(schema: &Value) -> Vec<&str> {
         {
             match branch.get("type") {
                 Some(Value::String(name)) => out.push(name),
-                // A branch without a type may allow a string.
+                // A branch without a type may allow a string; a branch with a list of types is
+                // treated likewise.
                 _ => out.push("string"),
             }
         }
@@ -291,7 +297,7 @@ fn types(schema: &Value) -> Vec<&str> {
     out
 }
 
-/// The message for an invalid schema, with the place in it.
+/// The message for an invalid schema. It names the place of the error in the schema.
 fn invalid(error: &ValidationError<'_>) -> String {
     let what = match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => format!(
@@ -308,11 +314,12 @@ fn invalid(error: &ValidationError<'_>) -> String {
     })
 }
 
-/// How many members are looked up: each costs a walk over the schema. Members beyond these stay.
+/// The most members that are looked up in the schema, since each lookup walks over the schema.
+/// Further members stay in the value.
 const LOOKED_UP: u32 = 100_000;
 
-/// Removes the members that count as missing from a value, at any depth. Returns whether there were
-/// any.
+/// Removes from `value`, at any depth, each member that counts as missing. Returns whether a member
+/// was removed.
 fn leave_out_nulls(value: &mut Value, typed: &ValueType<'_>) -> bool {
     Nulls {
         left: LOOKED_UP,
@@ -372,7 +379,8 @@ const MESSAGE: usize = 240;
 pub struct Violation {
     /// Where, as a JSON pointer into the arguments; empty for the arguments as a whole.
     pub path: String,
-    /// What the value must be.
+    /// What is wrong with the value: `must be integer, not "x"`, `is required`, `is not a
+    /// parameter`.
     pub message: String,
 }
 

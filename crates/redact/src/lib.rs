@@ -178,8 +178,8 @@ impl Redactor {
         text.len() - self.secrets.begun(text).max(begun_shape(text))
     }
 
-    /// Takes secrets out of bytes that came in pieces, also a secret that lies over several of
-    /// them. Returns whether there was one.
+    /// Replaces secrets in bytes that came in pieces, also a secret that lies over several pieces.
+    /// Returns whether there was a secret.
     pub fn pieces(&self, pieces: &mut [&mut Vec<u8>]) -> bool {
         let all: Vec<u8> = pieces
             .iter()

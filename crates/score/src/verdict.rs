@@ -8,13 +8,15 @@ use serde::{Deserialize, Serialize};
 pub struct Verdict {
     /// The requirement as the user typed it.
     pub requirement: String,
-    /// The checker; `None` for a metric that does not depend on one.
+    /// The name of the checker that the metric measures; `None` for a metric that does not measure
+    /// a checker.
     pub checker: Option<String>,
     /// The metric, with the group: `recall`, `recall{api=gemini}`.
     pub metric: String,
     /// What was found; `null` where the metric is not defined.
     pub value: Value,
-    /// Of how many streams (or calls) how many have the property, where the metric is a share.
+    /// If the metric is a share: the number of streams (or calls) that count for it, then the
+    /// number of all streams (or calls) of which it is a share.
     pub part: Option<(u64, u64)>,
     /// What is required of the value: `>= 0.99`.
     pub required: String,
@@ -25,8 +27,9 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict in one line: `first-chunk: recall is 0.871 (310 of 356), required >= 0.99`.
-    /// Names are raw: they may hold line feeds and escapes.
+    /// The verdict as one sentence: `first-chunk: recall is 0.871 (310 of 356), required >= 0.99`.
+    /// The names of checkers and metrics are not escaped: a name may contain line feeds and control
+    /// characters.
     #[must_use]
     pub fn message(&self) -> String {
         let who = self
@@ -55,7 +58,8 @@ impl Verdict {
         let value = match self.value {
             Value::Undefined => return "not defined".to_owned(),
             Value::Count(count) => count.to_string(),
-            // As many digits as keep a value just below 0.99 from reading as one that reaches it.
+            // At least three digits, and as many more as the shown value needs to compare with the
+            // bound as the real value does: 0.9896 is not shown as `0.990` where 0.99 is required.
             Value::Real(real) => (3..17)
                 .map(|digits| format!("{real:.digits$}"))
                 .find(|text| {
@@ -73,7 +77,7 @@ impl Verdict {
         }
     }
 
-    /// The number of the requirement.
+    /// The bound of the requirement: 0.99 for `>= 0.99`.
     fn bound(&self) -> Option<f64> {
         self.required.rsplit(' ').next()?.parse().ok()
     }

@@ -2,11 +2,10 @@
 //! end: of a filter, which is a machine for each stream of the input, and of a view.
 
 use crate::{
-    Demux, Emit, Failure, Filter, Input, LineHandler, LineReader, LineWriter, Outcome, Output,
-    Signals,
+    Emit, Failure, Filter, Input, LineHandler, LineReader, LineWriter, Outcome, Output, Signals,
 };
 use event::payload::{Message, Warning};
-use event::{Event, Kind, Machine, Payload, Raw, Sink, View};
+use event::{Demux, Event, Kind, Machine, Payload, Raw, Sink, View};
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -2,9 +2,9 @@
 //!
 //! What it is: reading lines in blocks ([`Input`]), writing in blocks ([`Output`]), the rule when
 //! to flush, a reader that goes away, signals ([`Signals`]), exit statuses ([`Status`]), messages
-//! on standard error, the demultiplexer of streams ([`Demux`]) and the drivers that make a command
-//! of a machine ([`filter()`]) and of a view ([`view()`]). What it is not: it reads no more of an
-//! event than a driver must (where a stream begins and ends, whether an error passed).
+//! on standard error, and the drivers that make a command of the machines of a
+//! [`Demux`](event::Demux) ([`filter()`]) and of a view ([`view()`]). What it is not: it reads no
+//! more of an event than a driver must (where a stream begins and ends, whether an error passed).
 
 mod drive;
 mod input;
@@ -16,7 +16,6 @@ mod system;
 mod writer;
 
 pub use drive::{RawLines, drive, filter, filter_with_lines, view};
-pub use event::Demux;
 pub use input::{Block, Input};
 pub use output::{Output, reader_gone};
 pub use reader::{BadLine, BadLines, LineReader, Piece, read_in_thread};

@@ -1,8 +1,8 @@
 //! A run: one form of a dialect reads text, part by part.
 //!
-//! A run begins at a marker that opens a section or a call, and takes text until the calls have
-//! ended, or until it is clear that the text is not a call. What it finds goes to [`FoundCalls`];
-//! the parser decides whether and when that is emitted.
+//! A run begins at a marker that opens a section or a call, and reads text until the calls have
+//! ended, or until it is clear that the text is not a call. It reports calls to [`FoundCalls`]; the
+//! parser decides whether and when they are emitted.
 
 mod part;
 mod section;
@@ -60,7 +60,7 @@ pub(crate) struct Run {
     engine: Engine,
     /// The name of the tool, for the parts that need its schema.
     name: String,
-    /// The call's id, where it precedes the name.
+    /// The call's id, where the id precedes the name.
     id: String,
     /// An id without a name, and the arguments so far, which decide the tool.
     nameless: Option<(String, String)>,
@@ -72,7 +72,7 @@ pub(crate) struct Run {
     whole: usize,
     /// How many bytes of white space, or of text before the first call, were read at this place.
     waited: usize,
-    /// An argument was read: what is inside it must not be read as something else.
+    /// An argument was read: its text must not be read as something else.
     is_deep: bool,
     /// No text follows.
     is_last: bool,
@@ -120,12 +120,12 @@ impl Run {
             && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
-    /// Whether it has read no call so far.
+    /// Whether the run has read no call so far.
     pub fn is_without_calls(&self) -> bool {
         self.whole == 0
     }
 
-    /// Whether nothing but markers was read since the last call.
+    /// Whether only markers were read since the last call.
     pub fn is_bare(&self) -> bool {
         let is_inside = match self.place {
             FormPlace::Inside => true,
@@ -135,13 +135,13 @@ impl Run {
         is_inside && !self.has_begun && matches!(self.engine, Engine::None)
     }
 
-    /// Whether the section begins with other text than a call.
+    /// Whether the section begins with text that is not a call.
     pub fn is_noise(&self) -> bool {
         matches!(self.place, FormPlace::Noise | FormPlace::Over)
     }
 
-    /// Whether a failure deserves a warning, since the text looks like a call: its tool is listed,
-    /// or it has an opening marker that does not occur in ordinary text.
+    /// Whether a failure deserves a warning, since the text looks like a call: the tool is listed,
+    /// or the call has an opening marker that does not occur in ordinary text.
     pub fn is_marked(&self, why: Option<Why>) -> bool {
         let marked = self.in_section || !first(self.form.call).is_empty();
         let past = self.in_section
@@ -151,7 +151,7 @@ impl Run {
             || (self.form.needs == KnownTool::Listed && marked && past && why != Some(Why::NoCall))
     }
 
-    /// What the engines of this form need of the request.
+    /// What the engines of this form need to know of the request.
     pub fn context<'a>(form: &Form, tools: Option<&'a ToolList>) -> Context<'a> {
         Context {
             tools,
@@ -167,15 +167,15 @@ impl Run {
         }
     }
 
-    /// Takes `at` bytes of white space. Returns the failure, at the first byte that is too many,
-    /// where it is longer than `most`.
+    /// Counts `at` further bytes of white space. If there are more than `most` in all, returns the
+    /// failure at the first byte beyond `most`.
     fn gap(&mut self, at: usize, most: usize) -> Option<ReadStep> {
         let room = most.saturating_sub(self.waited);
         self.waited += at;
         (at > room).then_some(ReadStep::Fail(room + 1, Why::LongGap))
     }
 
-    /// The call at hand is complete.
+    /// Ends the call at hand as complete.
     fn whole(&mut self, calls: &mut FoundCalls) {
         if self.has_begun {
             calls.done();

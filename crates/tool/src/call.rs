@@ -101,7 +101,7 @@ impl RequestedCall {
             .collect()
     }
 
-    /// Its name among all calls.
+    /// Its identity among all calls.
     pub(crate) fn key(&self) -> CallKey {
         (self.stream.clone(), self.id.clone())
     }

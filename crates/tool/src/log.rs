@@ -244,7 +244,8 @@ impl Log {
             .count()
     }
 
-    /// Takes out the first call of the same id, for a log that was read ahead from the input.
+    /// Removes and returns the first call of the same id, for a log that was read ahead from the
+    /// input.
     pub(crate) fn take_first(&mut self, call: &RequestedCall) -> Option<LoggedCall> {
         self.calls.get_mut(&call.key())?.pop_front()
     }

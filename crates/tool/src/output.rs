@@ -1,11 +1,12 @@
-//! Whether an output is text that a model can read, and what it is otherwise.
+//! The output of a tool: whether it is text or which kind of binary data, how a long text is
+//! shortened, and the lines in which a command reports its progress.
 
 use super::result::is_replaced;
 use event::Raw;
 use std::borrow::Cow;
 
-/// Below this length, in bytes, an output is text whatever it holds: its bad bytes read U+FFFD,
-/// which is shorter than a description.
+/// Below this length, in bytes, an output of no known binary kind is text. Each invalid byte
+/// becomes U+FFFD, which is shorter than a description.
 const LEAST: usize = 64;
 
 /// A kind of binary data.
@@ -46,9 +47,9 @@ const MAGIC: &[(usize, &[u8], &str, &str)] = &[
     (0, b"\0asm", "a WebAssembly module", "wasm"),
 ];
 
-/// What `bytes` are if they are not text: they hold bytes that are not UTF-8 or U+0000, and begin
-/// like a known kind; or they are not short, and hold U+0000, or more than a tenth of them is not
-/// UTF-8.
+/// The binary kind of `bytes`; `None` for text. Valid UTF-8 without U+0000 is text. Other bytes are
+/// of a known kind if they have its mark. Of no known kind, they are `binary data` if there are at
+/// least `LEAST` of them, and one is U+0000 or more than a tenth of them is not UTF-8.
 pub fn binary(bytes: &[u8]) -> Option<BinaryKind> {
     let text = std::str::from_utf8(bytes);
     if text.is_ok_and(|text| !is_replaced(text)) {
@@ -121,21 +122,22 @@ pub struct CommandProgress {
     pub message: String,
 }
 
-/// Takes such lines out of standard error while it grows: each is an object with a number
-/// `progress` and maybe a text `message`, and nothing else, alone on its line.
+/// Removes the lines with progress from the standard error of a command while it arrives. Such a
+/// line is one JSON object with a number `progress`, maybe a string `message`, and no other member.
 #[derive(Debug, Default)]
 pub struct ProgressLines {
-    /// Up to where lines were looked at.
+    /// The offset up to which all lines were examined.
     at: usize,
-    /// Up to where no line ends that was not looked at.
+    /// The offset up to which line ends were searched for: there is none between `at` and here.
     searched: usize,
     last: Option<CommandProgress>,
 }
 
 impl ProgressLines {
-    /// Takes the lines out that `bytes` holds by now; `is_over`: nothing follows, so the last line
-    /// may lack its end. Returns how many bytes were taken out, and the latest report, if it
-    /// differs from the one before. A `progress` outside 0 to 1 is ignored.
+    /// Removes the lines with progress from the complete lines in `bytes`. With `is_over` the last
+    /// line counts as complete without its line end. Returns the number of removed bytes, and the
+    /// latest report, if it differs from the last one returned. A line with a `progress` outside 0
+    /// to 1 is removed, but not reported.
     pub fn take(&mut self, bytes: &mut Vec<u8>, is_over: bool) -> (usize, Option<CommandProgress>) {
         let rest = bytes.get(self.searched..).unwrap_or_default();
         let end = match rest.iter().rposition(|b| *b == b'\n') {
@@ -171,7 +173,8 @@ impl ProgressLines {
     }
 }
 
-/// Reads a line. `None`: it is not a report; `Some(None)`: its number cannot be read.
+/// Reads a line. `None`: the line is not a report; `Some(None)`: its number is too large for an
+/// `f64`.
 fn read(line: &str) -> Option<Option<CommandProgress>> {
     let line = line.trim();
     if !line.starts_with("{\"") || !line.contains("\"progress\"") {

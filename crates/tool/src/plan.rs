@@ -368,7 +368,8 @@ impl Plan {
         }
     }
 
-    /// Takes the assistant's message, which confirms the calls that it lists and drops the others.
+    /// Takes the assistant's message, which commits the calls that it lists and drops the other
+    /// calls of its stream.
     fn commit(&mut self, stream: &StreamName, calls: Vec<RequestedCall>) {
         let schedule = &mut self.schedule;
         // A message after the commit point of its stream is another turn.
@@ -548,7 +549,7 @@ pub struct Tally {
     pub is_final: bool,
     /// Calls that wait for a person.
     pub pending: u64,
-    /// Calls that no message confirmed although their stream did not fail.
+    /// Calls that no message committed although their stream did not fail.
     pub unconfirmed: u64,
     /// Calls that were started.
     pub started: u64,

@@ -1,22 +1,21 @@
-//! JSON as a person must see it before answering for it: every character shows.
+//! JSON for a person who decides about it: every character can be seen.
 
 use event::{Raw, quoted};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a person could overlook `c` or take it for another character: what [`event::is_hidden`]
-/// lists, and beyond that the joiners and selectors that ordinary writing needs, every white space
-/// but the plain space, and what [`is_blank`] lists.
+/// Whether a person could overlook `c` or mistake it for another character: the characters of
+/// [`event::is_hidden`] and of [`is_blank`], the joiners and selectors that ordinary writing needs,
+/// and every white space but the plain space.
 pub fn is_unclear(c: char) -> bool {
     let joins = |c: u32| matches!(c, 0x34f | 0x180b..=0x180f | 0x200c..=0x200d | 0xfe00..=0xfe0f);
     event::is_hidden(c) || (c != ' ' && c.is_whitespace()) || joins(u32::from(c)) || is_blank(c)
 }
 
-/// Whether `c` is a character of its own whose picture is empty, or that many screens leave out,
-/// beside white space: the fillers of Hangul (U+115F, U+1160) and of Khitan (U+16FE4), the Braille
-/// pattern without dots (U+2800), U+FFFC, the layout controls of hieroglyphs with their blanks
-/// (U+13430–U+13442), the null notehead (U+1D159), the joiner of Brahmi numbers (U+1107F), and
-/// Unicode's noncharacters.
+/// Whether `c` has an empty picture, or one that many screens leave out, and is not white space:
+/// the fillers of Hangul (U+115F, U+1160) and of Khitan (U+16FE4), the Braille pattern without dots
+/// (U+2800), U+FFFC, the layout controls of hieroglyphs with their blanks (U+13430–U+13442), the
+/// null notehead (U+1D159), the joiner of Brahmi numbers (U+1107F), and Unicode's noncharacters.
 pub fn is_blank(c: char) -> bool {
     let code = u32::from(c);
     let is_noncharacter = (code & 0xfffe) == 0xfffe || matches!(code, 0xfdd0..=0xfdef);
@@ -38,8 +37,8 @@ pub fn visible_text(text: &str) -> String {
     out
 }
 
-/// JSON with each unclear character as a JSON escape (`\u202e`), which leaves its value as it is.
-/// Line feeds between values stay; inside of strings JSON has none.
+/// JSON with each unclear character as a JSON escape (`\u202e`): the value stays the same. Line
+/// feeds between values stay; JSON has none inside of strings.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c != '\n' && is_unclear(c);
     if !json.contains(is_odd) {
@@ -61,9 +60,9 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
 
 // JSON on several lines, for people.
 
-/// A checked value on several lines, two spaces deeper at each level. Digits stay; strings are
-/// escaped in one way. Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the recursion is
-/// bounded.
+/// A checked value on several lines, two spaces deeper at each level. Numbers keep their digits;
+/// strings are escaped in one way. Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the
+/// recursion is bounded.
 pub fn pretty(value: Raw<'_>) -> String {
     let mut out = String::new();
     push(&mut out, value, 0);

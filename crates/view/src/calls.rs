@@ -136,7 +136,7 @@ impl CallCards {
         Some(n)
     }
 
-    /// Takes the arguments so far; they are shown until the call is complete.
+    /// Sets the arguments so far, which are shown until the call is complete.
     fn partial(&mut self, event: &Event<'_>, partial: &ToolCallPartial<'_>) -> Option<usize> {
         let id = partial.tool_id.str();
         let n = self.open(event, Some(&id));
@@ -434,7 +434,7 @@ impl CallCard {
             .unwrap_or_else(|| self.result_text())
     }
 
-    /// Takes the arguments, and their brief form.
+    /// Sets the arguments, and their brief form.
     pub fn set_arguments(&mut self, arguments: String) {
         self.brief = brief(&arguments);
         self.arguments = arguments;

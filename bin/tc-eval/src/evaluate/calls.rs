@@ -80,7 +80,7 @@ impl CallReader {
         }
     }
 
-    /// Takes the end of a stream without a `stream_end`.
+    /// Handles the end of a stream without a `stream_end`.
     pub fn finish(&mut self, place: Place) {
         let CallReader { tag, reading } = self;
         if let Some(tag) = tag {
@@ -209,8 +209,8 @@ impl Found {
         });
     }
 
-    /// Takes a call back that was not one. The failure of the stream after a call takes nothing
-    /// back here: the model made that call.
+    /// Takes back a call that turned out not to be a call. A failure of the stream after a call
+    /// takes back no call here: the model made that call.
     fn retract(&mut self, retract: &Retract<'_>) {
         if retract.reason == "stream_failed" {
             return;

@@ -3,22 +3,22 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// How long a run takes before its progress shows, and how often it is written then.
+/// How long a run takes before its progress shows, and how often the line is written then.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Shows on standard error how many streams were measured, if that is a terminal and the run takes
-/// long.
+/// Shows on standard error how many streams were measured, if standard error is a terminal and the
+/// run takes long.
 pub struct Progress {
     begin: Instant,
-    /// When the line is written next; `None` where it is not wanted.
+    /// When the line is written next; `None` if no line is wanted.
     next: Option<Instant>,
     streams: u64,
     is_shown: bool,
 }
 
 impl Progress {
-    /// Begins the run. Continuous integration gets none: its logs keep every state of a line.
+    /// Begins the run. Continuous integration gets no line: its logs keep every state of a line.
     pub fn new() -> Self {
         let begin = Instant::now();
         let is_wanted = stderr().is_terminal() && std::env::var_os("CI").is_none();
@@ -53,7 +53,7 @@ impl Progress {
         stdio::message("tc-eval", text);
     }
 
-    /// Removes it from the terminal.
+    /// Removes the line from the terminal.
     pub fn end(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             let _ = write!(stderr(), "\r\x1b[K");

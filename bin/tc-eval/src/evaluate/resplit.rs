@@ -123,7 +123,7 @@ impl Resplit {
         }
     }
 
-    /// Takes the end of a stream without a `stream_end`.
+    /// Handles the end of a stream without a `stream_end`.
     pub fn finish(&mut self, take: &mut dyn FnMut(&Event<'_>)) {
         self.flush(take);
     }

@@ -8,7 +8,7 @@ use score::Label;
 pub struct Folds {
     /// The number of parts.
     pub count: u64,
-    /// Which of the ways to split into so many.
+    /// The seed of the split: another number splits in another way.
     pub seed: u64,
 }
 

@@ -1,5 +1,5 @@
-//! An index that is read whole, changed and written again. What a change does not concern stays
-//! byte for byte.
+//! An index that is read whole, changed and written again. Lines that no change concerns stay byte
+//! for byte.
 
 use crate::draft::Draft;
 use anyhow::{Context, Result, bail};
@@ -13,15 +13,15 @@ pub struct Index {
     path: PathBuf,
     /// The file as it was read; `None` if it did not exist.
     read: Option<String>,
-    /// Its lines, of which some are new or changed.
+    /// The lines of the file, of which some are new or changed.
     lines: Vec<String>,
 }
 
 impl Index {
-    /// Reads the index at `path`. One that does not exist is empty.
+    /// Reads the index at `path`. An index that does not exist is empty.
     ///
     /// # Errors
-    /// When it cannot be read, or a line is not a label.
+    /// When the file cannot be read, or a line is not a label.
     pub fn open(path: &Path) -> Result<Self> {
         let read = text(path)?;
         let lines = read
@@ -38,7 +38,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Its labels with the numbers of their lines, from 0 on. Blank lines have none.
+    /// The labels with the numbers of their lines, from 0 on. Blank lines have no label.
     ///
     /// # Errors
     /// When a line is not a label.
@@ -74,7 +74,7 @@ impl Index {
         self.lines.push(line(label));
     }
 
-    /// Sets members of the label in line `n`; the others stay, in their order.
+    /// Sets members of the label in line `n`; all other members stay, in their order.
     pub fn set(&mut self, n: usize, members: Vec<(&str, Value)>) {
         let Some(line) = self.lines.get_mut(n) else {
             return;
@@ -92,8 +92,8 @@ impl Index {
     /// Writes the index. A full disk leaves the old one as it was.
     ///
     /// # Errors
-    /// When it cannot be written, or another process changed it since it was read: then nothing is
-    /// written, so that none of its labels is lost.
+    /// When the file cannot be written, or another process changed it since it was read: then
+    /// nothing is written, so that no label of the other process is lost.
     pub fn write(&mut self) -> Result<()> {
         let name = self.path.display();
         if self.path.is_file() && text(&self.path)? != self.read {
@@ -121,8 +121,8 @@ pub fn line(label: &Label) -> String {
     event::safe_json(&line).into_owned()
 }
 
-/// The text of the file; `None` if it does not exist yet, and for a device or a pipe, which is only
-/// written to.
+/// The text of the file; `None` if the file does not exist yet, or is a device or a pipe, to which
+/// the index is only written.
 fn text(path: &Path) -> Result<Option<String>> {
     if path.exists() && !path.is_file() {
         return Ok(None);

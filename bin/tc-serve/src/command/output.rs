@@ -52,7 +52,7 @@ impl CommandOutput {
         pipe.set_kept(lines.kept());
     }
 
-    /// Takes the end of the bytes.
+    /// Handles the end of the bytes.
     pub fn finish(&mut self, pipe: &Pipe) {
         let CommandOutput { lines, state } = self;
         lines.finish(|line| state.line(line, pipe));
@@ -270,7 +270,7 @@ impl Lines {
         self.extend(bytes);
     }
 
-    /// Takes the end of the bytes, and gives `take` a last line without a line feed.
+    /// Handles the end of the bytes, and gives `take` a last line without a line feed.
     pub fn finish(&mut self, mut take: impl FnMut(Line<'_>)) {
         if !self.open.is_empty() {
             self.end(&mut take);

@@ -1,5 +1,5 @@
-//! Paths that are passed to the provider as they are: what clients of a local server need beside
-//! answers.
+//! Paths that are passed to the provider as they are: the requests of clients of a local server
+//! that do not ask for an answer.
 
 use super::body;
 use super::response::{Content, Exchange, PassedBody, Refusal, ResponseBody};
@@ -102,8 +102,8 @@ impl Service {
     }
 }
 
-/// The headers of the client's that the provider gets: what its body is, what it takes, and those
-/// that choose features. No key is among them.
+/// The headers of the client that the provider gets: those that describe the body, those that say
+/// which answers the client accepts, and those that choose features. No key is among them.
 fn passed_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let named = |name: &str| {
         Some((
@@ -119,7 +119,7 @@ fn passed_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     passed
 }
 
-/// The headers of the provider's that the client gets.
+/// The headers of the provider that the client gets.
 fn answer_headers(head: &Head) -> HeaderMap {
     let of_connection = |name: &str| {
         let names = head

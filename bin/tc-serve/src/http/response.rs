@@ -103,7 +103,7 @@ impl ResponseBody {
         self.exchange = Some(exchange);
     }
 
-    /// Takes what the log needs of the answer.
+    /// Copies into the line of the access log what it needs of the answer.
     fn note(&mut self, sent: usize) {
         let Some(exchange) = &mut self.exchange else {
             return;

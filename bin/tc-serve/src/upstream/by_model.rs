@@ -1,21 +1,21 @@
-//! What this process has found out about models.
+//! Findings of this process about models, for a while.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long it holds. The files and the server's answers that it came from may change.
+/// How long a finding holds. The files and the server's answers that it came from may change.
 const HOLDS: Duration = Duration::from_secs(60);
 
-/// The most models about which something is kept. Clients choose the names, so the number needs an
-/// end.
+/// The most models with a finding. Clients choose the names of models, so their number must be
+/// bounded.
 const MODELS: usize = 1000;
 
 /// The longest name of such a model, in bytes.
 const NAME: usize = 256;
 
-/// What is known of models, by their names.
+/// The findings about models, by the names of the models.
 #[derive(Debug)]
 pub struct ByModel<T>(RefCell<HashMap<String, (T, Instant)>>);
 
@@ -26,13 +26,13 @@ impl<T> Default for ByModel<T> {
 }
 
 impl<T: Copy> ByModel<T> {
-    /// What is known of `model`.
+    /// The finding about `model`, if there is one that still holds.
     pub fn get(&self, model: &str) -> Option<T> {
         let (known, since) = *self.0.borrow().get(model)?;
         (since.elapsed() < HOLDS).then_some(known)
     }
 
-    /// Keeps what was found out.
+    /// Stores a finding about `model`.
     pub fn keep(&self, model: &str, known: T) {
         if model.len() > NAME {
             return;

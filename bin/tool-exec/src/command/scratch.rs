@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// A folder that is removed, with everything in it, when this is dropped.
+/// A folder that is removed, with everything in it, when this value is dropped.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
@@ -19,7 +19,7 @@ impl Scratch {
     /// Makes the folder, for this user alone.
     ///
     /// # Errors
-    /// When it cannot be made, or something has that name already, even a link: another user may
+    /// When the folder cannot be made, or a file of that name exists, even a link: another user may
     /// have put it there.
     pub fn make(path: &Path) -> std::io::Result<Self> {
         std::fs::DirBuilder::new().mode(0o700).create(path)?;
@@ -67,15 +67,16 @@ impl Iterator for HomeNames {
 
 // Removes a folder that a command has written.
 //
-// `std::fs::remove_dir_all` keeps a file open for each level, and stops at a folder that it may
-// not read. A command may leave more levels than a process may have files, and folders without any
-// permission. So each level is moved up here: whatever lies in a folder of the root goes into the
-// root, until that has no folder left. Three files are open at most.
+// `std::fs::remove_dir_all` keeps a file open for each level, and stops at a folder that it may not
+// read. A command may leave more levels than a process may open files, and folders without any
+// permission. So each level is moved up here: the folders inside of a folder of the root move into
+// the root, until no folder of the root has one. Three files are open at most.
 
-/// Removes the folder `path` and all in it; follows no link. No process may write in it any more.
+/// Removes the folder `path` and everything in it; follows no link. No process may write in the
+/// folder any more.
 ///
 /// # Errors
-/// The first reason why something is left: a mount point, a file that the system protects.
+/// The reason why a file is left: a mount point, a file that the system protects.
 pub fn remove(path: &Path) -> std::io::Result<()> {
     let root = open(CWD, path)?;
     let mut names = 0_u64;
@@ -91,7 +92,7 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
         if !has_changed {
             break;
         }
-        // What could not be removed is tried again: what stood in its way may be gone.
+        // A file that could not be removed is tried again: the obstacle may be gone.
         failure = None;
     }
     match unlinkat(CWD, path, AtFlags::REMOVEDIR) {
@@ -100,8 +101,9 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Removes the entry `name` of `folder`. Of a folder that is not empty, the folders move into
-/// `root` under new names, and all else is removed. Returns whether anything has changed.
+/// Removes the entry `name` of `folder`. If the entry is a folder with content, its files and empty
+/// folders are removed, and its other folders move into `root` under new names. Returns whether
+/// anything has changed.
 fn remove_entry(
     folder: &OwnedFd,
     name: &CStr,

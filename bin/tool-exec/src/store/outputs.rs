@@ -33,7 +33,7 @@ impl Outputs {
         }
     }
 
-    /// Takes the secrets of this process out of texts.
+    /// Replaces the secrets of this process in texts.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }

@@ -1,5 +1,11 @@
 //! The calls of the input: each line goes into the plan, and the plan's steps become events and
-//! running commands.
+//! running calls.
+//!
+//! The way of a call: [`Plan::event`] takes its line, and queues the call once it may run;
+//! `Schedule::settle` (in `tool`) starts queued calls while there are free places;
+//! [`Calls::settle`] writes the `tool_use`; `Session::launch` flushes the output; [`Calls::launch`]
+//! records the start, and hands the call to [`Runners`]. The answer comes back as a [`Report`]
+//! ([`Calls::take`]), goes into [`Plan::done`], and leaves by [`Calls::settle`] as `tool_result`.
 
 use crate::approve::{Asker, Question};
 use crate::call::{Handle, Progress, Report, Runners, Step, Waiting};
@@ -380,8 +386,7 @@ impl Calls {
         }
     }
 
-    /// Takes note that output is written that somebody may show on the terminal of an open
-    /// question.
+    /// Notes that output is written that somebody may show on the terminal of an open question.
     pub fn disturb_question(&self) {
         self.asker.disturb();
     }

@@ -101,7 +101,7 @@ impl Draft {
         self.kept
     }
 
-    /// Takes out the call `id` of the choice `choice`, which does not hold.
+    /// Removes the call `id` of the choice `choice`, which was retracted.
     pub(crate) fn retract(&mut self, choice: u32, id: &str) {
         if let Some(choice) = self.choices.iter_mut().find(|c| c.number == choice) {
             let is_it = |block: &Block| matches!(block, Block::Call { id: own, .. } if own == id);

@@ -54,7 +54,7 @@ impl Page {
         }
     }
 
-    /// Takes the id of an answer of the provider `api`, if it stays.
+    /// Sets the id of an answer of the provider `api`, if answers keep their ids.
     fn set_id(&mut self, api: &str, id: &str) {
         // Some servers of chat completions send no id. Their stream then has the time (digits
         // alone) as its id; a client gets our id.
@@ -196,14 +196,14 @@ impl Encoder {
         });
     }
 
-    /// Takes the id of the answer before its first event: the provider `api` may think for long
-    /// behind it, and the answer may have to begin. It does nothing unless
+    /// Sets the id of the answer before its first event: the provider `api` may think for long
+    /// after the id, and the answer may have to begin. Does nothing unless
     /// [`AnswerOptions::keeps_ids`].
     pub fn set_id(&mut self, api: &str, id: &str) {
         self.page.set_id(api, id);
     }
 
-    /// Takes the end of the events, and appends the rest: all of it for a whole answer. A whole
+    /// Handles the end of the events, and appends the rest: all of it for a whole answer. A whole
     /// answer that failed writes nothing, see [`Encoder::failure`].
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let Encoder { turn, page } = self;

@@ -1,9 +1,9 @@
 //! Events into steps: calls one after the other, one finish reason that fits the content, nothing
 //! that a client could run after a cut.
 //!
-//! Each choice has a queue (`turn/choice.rs`) of what must wait for a call that began before it.
-//! `turn/held.rs` is a call in it, `turn/extras.rs` what the answer holds besides what the model
-//! wrote, and `turn/emitter.rs` the way out.
+//! Each choice ([`ChoiceTurn`], in `turn/choice.rs`) has a queue of calls
+//! ([`HeldCall`](choice::HeldCall)) that wait for a call that began before them, and writes its
+//! steps by an [`Emitter`]. [`Extras`] collects what the answer holds besides what the model wrote.
 
 mod choice;
 
@@ -148,7 +148,7 @@ impl Turn {
         }
     }
 
-    /// Takes the end of the events. Without a `stream_end` before it the answer was cut.
+    /// Handles the end of the events. Without a `stream_end` before it the answer was cut.
     pub fn finish(&mut self, take: &mut TakeStep<'_>) {
         if self.is_done {
             return;
@@ -252,7 +252,7 @@ impl Turn {
         self.feed(event, take, |choice, out| choice.retract(&id.str(), out));
     }
 
-    /// Takes counts, in the place of those that came before.
+    /// Sets the counts, in place of earlier counts.
     fn stats(&mut self, stats: &SessionStats) {
         if let Some(usage) = Usage::of(stats) {
             self.usage = usage;

@@ -16,7 +16,8 @@ pub(crate) trait StreamWriter {
     /// name of the model, empty if the upstream has sent none yet.
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>);
 
-    /// Takes the id that the provider gave to the answer. What was written under another one stays.
+    /// Sets the id that the provider gave to the answer. Bytes that were written under another id
+    /// stay.
     fn set_id(&mut self, id: &str);
 
     /// Appends what keeps the connection alive, between two steps after `Begin`: a comment, unless

@@ -4,16 +4,16 @@
 //! Source of the format: `PartialArg` of Vertex AI
 //! (googleapis.github.io/js-genai/release_docs/interfaces/types.PartialArg.html): `jsonPath` after
 //! RFC 9535, one of `stringValue`, `numberValue`, `boolValue` and `nullValue`, and `willContinue`
-//! while more of the same string is to come. Pieces come in the order of the text nearly always, so
-//! they are written as fragments at once. Where a path comes back to a container that was closed,
-//! no fragment can be right: the text so far is read into a tree, and the whole text is given at
-//! the end.
+//! while more of the same string is to come. Pieces nearly always come in the order of the text, so
+//! each piece is written as a fragment at once. Where a path comes back to a container that was
+//! closed, no fragment can be right: the text so far is read into a tree, and the whole text is
+//! returned at the end.
 
 use event::{Raw, Surrogates, quoted};
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// A longer path is refused, as is deeper JSON everywhere else.
+/// The longest path: JSON that nests deeper is refused everywhere else, too.
 const MAX_STEPS: usize = event::MAX_DEPTH as usize - 1;
 
 /// What a piece did to the text.
@@ -21,9 +21,10 @@ const MAX_STEPS: usize = event::MAX_DEPTH as usize - 1;
 pub(crate) enum Placement {
     /// The next fragment of the text (empty when the piece adds nothing yet).
     Fragment(String),
-    /// What was given so far does not hold: [`PartialArguments::close`] will give the whole text.
+    /// The fragments so far are not right any more: [`PartialArguments::close`] will return the
+    /// whole text.
     Restart,
-    /// Kept for the whole text that [`PartialArguments::close`] gives.
+    /// The piece waits for the whole text that [`PartialArguments::close`] returns.
     Held,
     /// The path or the value cannot be read; nothing changed.
     Unreadable,
@@ -36,7 +37,8 @@ pub(crate) struct PartialArguments {
     /// The containers that are open, the outermost first; their current members are the path of the
     /// last piece.
     open: Vec<OpenContainer>,
-    /// The string at that path is open; this is the half of a character that it may end with.
+    /// The string at the path of the last piece is open; this is the half of a surrogate pair that
+    /// it may end with.
     string: Option<Surrogates>,
     /// Strings with `willContinue`.
     unfinished: HashSet<Vec<PathStep>>,
@@ -52,12 +54,12 @@ enum PathStep {
 #[derive(Debug)]
 struct OpenContainer {
     current: PathStep,
-    /// Keys that this object has already; empty for an array, which has the index.
+    /// The keys that this object has already; empty for an array, whose `current` is an index.
     keys: HashSet<String>,
 }
 
 impl PartialArguments {
-    /// Takes one `PartialArg`.
+    /// Adds one `PartialArg`.
     pub(crate) fn push(&mut self, arg: Raw<'_>) -> Placement {
         let steps = arg.get_str("jsonPath").and_then(|path| steps(&path));
         let (Some(steps), Some(value)) = (steps, leaf(arg)) else {
@@ -71,13 +73,13 @@ impl PartialArguments {
         placed
     }
 
-    /// Takes a whole member of the arguments, for parts that hold `args` beside the pieces.
+    /// Adds a whole member of the arguments, for parts that hold `args` beside the pieces.
     pub(crate) fn member(&mut self, key: &str, value: Raw<'_>) -> Placement {
         self.place(&[PathStep::Key(key.to_owned())], value)
     }
 
-    /// Ends the arguments: the last fragment, or after [`Placement::Restart`] the whole text. Empty
-    /// when no piece came.
+    /// Ends the arguments. Returns the last fragment, or after [`Placement::Restart`] the whole
+    /// text. The result is empty when no piece came.
     pub(crate) fn close(&mut self) -> String {
         if let Some((tree, _)) = &self.tree {
             return tree.to_string();
@@ -105,8 +107,8 @@ impl PartialArguments {
         Placement::Restart
     }
 
-    /// Writes the piece after what is there. Gives `false`, with the text still a prefix of the
-    /// same value, when it has no place at the end.
+    /// Writes the piece at the end of the text. Returns `false` when the piece does not belong
+    /// there; the text is still a prefix of the same value then.
     fn write(&mut self, steps: &[PathStep], value: Raw<'_>) -> bool {
         let shared = self
             .open
@@ -115,7 +117,7 @@ impl PartialArguments {
             .take_while(|(f, s)| f.current == **s)
             .count();
         if shared == steps.len() || (shared == self.open.len() && shared > 0) {
-            // The same place again: only the rest of an open string can follow there.
+            // The same place again: only the rest of an open string can follow.
             let continues = shared == steps.len() && shared == self.open.len() && value.is_str();
             let Some(half) = self.string.as_mut().filter(|_| continues) else {
                 return false;
@@ -196,7 +198,7 @@ impl PartialArguments {
         }
     }
 
-    /// Sets the piece in the tree. A value of another kind in its way is replaced.
+    /// Sets the piece in the tree. A value of another kind on the path is replaced.
     fn plant(&mut self, steps: &[PathStep], value: Raw<'_>) {
         let Some((tree, last)) = &mut self.tree else {
             return;
@@ -235,7 +237,7 @@ impl PartialArguments {
     }
 }
 
-/// The value of a piece as JSON. A piece without one (an empty string that was left out) is an
+/// The value of a piece as JSON. A piece without a value (an empty string that was left out) is an
 /// empty string.
 fn leaf(arg: Raw<'_>) -> Option<Raw<'_>> {
     for (key, value) in arg.entries() {
@@ -258,7 +260,8 @@ fn append(text: &mut String, half: &mut Surrogates, value: Raw<'_>) {
     text.push_str(&escaped[1..escaped.len() - 1]);
 }
 
-/// The steps of a singular path: `$.a.b[0]['c d']`. `None` if it is not one, or is the root itself.
+/// The steps of a singular path: `$.a.b[0]['c d']`. `None` if `path` is not such a path, or is the
+/// root itself.
 fn steps(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
@@ -296,8 +299,8 @@ fn steps(path: &str) -> Option<Vec<PathStep>> {
         .then_some(steps)
 }
 
-/// A name in quotes, `text` beginning after the opening one; gives what follows its closing
-/// bracket.
+/// A name in quotes; `text` begins after the opening quote. Returns the name, and the text after
+/// the closing bracket.
 fn quoted_step(text: &str, quote: char) -> Option<(PathStep, &str)> {
     let mut end = None;
     let mut escaped = false;
@@ -314,7 +317,7 @@ fn quoted_step(text: &str, quote: char) -> Option<(PathStep, &str)> {
     }
     let end = end?;
     let name = if text[..end].contains('\\') {
-        // The escapes are JSON's, but for the quote.
+        // The escapes are those of JSON, except for the quote.
         let json = format!(
             "\"{}\"",
             text[..end]

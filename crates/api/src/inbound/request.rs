@@ -121,8 +121,8 @@ impl InboundRequest {
         )
     }
 
-    /// Takes the tools of all `lists`, and the choice among them. Returns whether the client's own
-    /// lists hold more than these tools.
+    /// Sets the tools, which are those of all `lists`, and the choice among them. Returns whether
+    /// the client's own lists hold more than these tools.
     pub(crate) fn set_tools<'v>(
         &mut self,
         lists: impl IntoIterator<Item = &'v Value>,

@@ -1,8 +1,8 @@
 //! The stream and the whole answer of `/v1/chat/completions`.
 //!
 //! The format: <https://platform.openai.com/docs/api-reference/chat-streaming> and
-//! <https://platform.openai.com/docs/api-reference/chat/object>. `chat/envelope.rs` is what all
-//! chunks share, `chat/call.rs` a call.
+//! <https://platform.openai.com/docs/api-reference/chat/object>. [`Envelope`] is what all chunks
+//! share.
 
 use crate::answer::details;
 use crate::answer::details::{Members, Place, merge};

@@ -389,8 +389,8 @@ impl FreeText {
         text
     }
 
-    /// Takes the end of the arguments, which are `all`, and returns the text that was not returned
-    /// before. Arguments without a string `input` are the text themselves.
+    /// Handles the end of the arguments, which are `all`, and returns the text that was not
+    /// returned before. Arguments without a string `input` are the text themselves.
     pub fn finish(&mut self, all: &str) -> String {
         if matches!(self.place, Place::Before | Place::Elsewhere) {
             let input = Raw::parse(all).ok().and_then(|raw| raw.get_str("input"));

@@ -1,4 +1,4 @@
-//! Results of tools as one text each, for APIs whose tool messages hold nothing else.
+//! Results of tools as one text each, for APIs whose tool messages hold only text.
 //!
 //! OpenAI rejects an image in a tool message ("Image URLs are only allowed for messages with role
 //! 'user'", <https://github.com/OpenHands/OpenHands/issues/7700>), and many servers of its API
@@ -39,8 +39,8 @@ pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
     Conversation::of(out)
 }
 
-/// Leaves the text in a result of the tool `name`. Returns the parts that are not text, behind a
-/// text that says whose they are.
+/// Leaves only the text in a result of the tool `name`. Returns all other parts, behind a text that
+/// names the tool.
 fn split(result: &mut Message, name: Option<&str>) -> Vec<Value> {
     let Some(parts) = result.content().and_then(Value::as_array) else {
         return Vec::new();

@@ -438,7 +438,7 @@ const KEPT_HEADERS: [&str; 10] = [
 ];
 
 impl Exchange {
-    /// Takes the secrets out of the whole exchange and appends the path of each to its
+    /// Replaces the secrets in the whole exchange, and appends the path of each to its
     /// `redactions`.
     pub fn redact(&mut self, redactor: &Redactor) {
         let paths = &mut self.redactions;

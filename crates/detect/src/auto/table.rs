@@ -1,4 +1,4 @@
-//! The learned table: how often a call followed text, and for how long it did not.
+//! The learned table: how often a call followed text, and after how much text none followed.
 
 use super::origin::Origin;
 use super::words::Sign;
@@ -12,15 +12,15 @@ pub(crate) const EDGES: [u64; 43] = [
     4000, 5000, 6500, 8000,
 ];
 
-/// The largest count that is read, at which sums stay: what is written can be read, and nothing
-/// overflows.
+/// The largest count in a table. Sums stop there, so that every table that is written can be read,
+/// and nothing overflows.
 const MAX_COUNT: u64 = 1 << 50;
 
 /// The most words of one kind that a table holds; streams of further models and APIs count for all
 /// models together.
 const MAX_WORDS: usize = 512;
 
-/// Streams with text: those in which a call followed, and those without.
+/// Counts of streams with text: those in which a call followed, and those without a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub calls: u64,
@@ -42,7 +42,7 @@ impl Counts {
 /// Counts of streams, which [`Table::parse`] and its `Display` read and write as text.
 ///
 /// One row a line: its kind, its words or numbers, the streams in which a call followed, and the
-/// streams without a call. Empty lines and what follows `#` mean nothing. Rows of one name add up.
+/// streams without a call. Empty lines, and text after `#`, are ignored. Rows of one name add up.
 /// Streams without text before their call, or without text, do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
@@ -52,16 +52,17 @@ pub struct Table {
     pub(crate) api: BTreeMap<Box<str>, Counts>,
     /// By the family of the model.
     pub(crate) model: BTreeMap<Box<str>, Counts>,
-    /// By what is known of the tools: `none`, `some`.
+    /// By the knowledge about the tools: `none`, `some`.
     pub(crate) tools: BTreeMap<Box<str>, Counts>,
-    /// Calls whose text before them has at least as many characters as each of the [`EDGES`].
+    /// The number of calls that had at least as many characters of text before them as each of the
+    /// [`EDGES`].
     pub(crate) before: [u64; EDGES.len()],
     /// For each sign, and each of the [`EDGES`]: the streams whose text went on for so many
     /// characters after the sign.
     pub(crate) runs: [[Counts; EDGES.len()]; Sign::ALL.len()],
 }
 
-/// What one stream adds to a table.
+/// The contribution of one stream to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     pub(crate) origin: Origin,
@@ -175,7 +176,7 @@ impl Table {
         }
     }
 
-    /// Counts one stream. One without text changes nothing.
+    /// Counts one stream. A stream without text changes nothing.
     pub fn add(&mut self, stream: &Observation) {
         let (calls, others) = (u64::from(stream.has_call), u64::from(!stream.has_call));
         if stream.chars == 0 {
@@ -199,17 +200,17 @@ impl Table {
         }
     }
 
-    /// The length of text before a call that half of the calls reach, among those with text before
-    /// them. A table without such rows has the length of the one that is compiled in: 0 would make
-    /// the checker say no at the first character.
+    /// The length of text before a call that half of the calls reach, among the calls with text
+    /// before them. A table without rows `before` has the length of the table that is compiled in:
+    /// 0 would make the checker say no at the first character.
     pub(crate) fn median_before(&self) -> u64 {
         self.known_median()
             .or_else(|| Table::built_in().known_median())
             .unwrap_or(0)
     }
 
-    /// The same, or `None` without rows `before`. Calls of rows `text` do not matter, since a table
-    /// may have those alone.
+    /// The same length, or `None` without rows `before`. Calls of rows `text` do not matter, since
+    /// a table may have only such rows.
     fn known_median(&self) -> Option<u64> {
         let all = self.before.iter().max()?;
         let reached = |calls: &u64| *calls > 0 && *calls * 2 >= *all;
@@ -222,7 +223,7 @@ impl Table {
     }
 }
 
-/// A sum of counts, at most the largest that is read.
+/// A sum of counts, at most [`MAX_COUNT`].
 fn sum(count: u64, more: u64) -> u64 {
     count.saturating_add(more).min(MAX_COUNT)
 }

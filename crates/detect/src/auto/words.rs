@@ -1,10 +1,10 @@
 //! The words by which models announce a call.
 //!
 //! The lists hold general words of the language, found in recorded streams of many models. They
-//! need not be complete: a word that is missing lowers how much an announcement is worth in the
-//! table, and a word too many delays a no.
+//! need not be complete: a missing word lowers the weight of an announcement in the table, and a
+//! word too many delays a no.
 
-/// What the text so far shows of a call to come; a later one is a stronger sign.
+/// A sign in the text so far of a call to come; a later variant is a stronger sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sign {
     /// Nothing.
@@ -21,15 +21,14 @@ impl Sign {
     /// All signs, by their place in tables.
     pub const ALL: [Sign; 4] = [Sign::Plain, Sign::Person, Sign::Tool, Sign::Intent];
 
-    /// Its name in tables.
+    /// The name of the sign in tables.
     pub fn name(self) -> &'static str {
         ["plain", "person", "tool", "intent"][self as usize]
     }
 }
 
-/// The sign that a word is, after the word before it. Both are in lower case, with straight
-/// apostrophes. `starts` says whether the word begins a sentence, `is_first` whether it begins the
-/// text.
+/// The sign of a word, after the word before it. Both words are in lower case, with straight
+/// apostrophes. `starts`: the word begins a sentence; `is_first`: the word begins the text.
 pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> Option<Sign> {
     let announces = matches!(
         (previous, word),
@@ -100,7 +99,7 @@ pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> 
     (is_person(word) || offers_help || is_first && is_assent(word)).then_some(Sign::Person)
 }
 
-/// What a model says that it is doing: "Searching for flights".
+/// Words by which a model says what it is doing: "Searching for flights".
 fn is_activity(word: &str) -> bool {
     matches!(
         word,

@@ -36,10 +36,11 @@ payload! {
         tools_mode: Option<Text<'a>> = one_of!("native" "tag" "none"),
         /// The dialect of calls that are written as text.
         dialect: Option<Text<'a>>,
-        /// The request's tools, in OpenAI's shape. Filters use them where they have no `--tools`.
+        /// The request's tools, in OpenAI's shape. A filter without the option `--tools` uses
+        /// these.
         tools: Option<Json<'a>> = TOOLS,
-        /// How many tools for the client to run the request offered, where the provider repeats the
-        /// request in its response.
+        /// How many tools the request offered that the client runs. Only known where the provider
+        /// repeats the request in its response.
         tools_offered: Option<u32>,
         /// The end of the prompt, which the text continues.
         prefill: Option<Text<'a>>,
@@ -51,7 +52,8 @@ payload! {
 }
 
 payload! {
-    /// Counts of a turn; what is unknown is left out.
+    /// The counts of a turn (`llm-stream`), or of all calls of a run (`tool-exec`). An unknown
+    /// count is left out.
     SessionStats {
         /// Tokens of the request, as the provider counts them.
         prompt_tokens: Option<u64>,
@@ -143,8 +145,8 @@ payload! {
     Thinking<'a> {
         /// The piece.
         text: Text<'a>,
-        /// Opaque data that must go back to the same provider, such as a signature; it closes the
-        /// block that it came with.
+        /// Opaque data, such as a signature, that the next request must return to the same
+        /// provider. It ends the block of reasoning that it belongs to.
         provider: Option<Json<'a>>,
     }
 }
@@ -171,8 +173,8 @@ payload! {
     /// Members of the provider's answer that no other event holds, such as log probabilities and
     /// citations. Only who asks for them gets them.
     Details<'a> {
-        /// What they are members of: `answer`, `usage`, `choice`, `message`, `text` (the text of
-        /// the answer that came last).
+        /// The object that they are members of: `answer`, `usage`, `choice`, `message`, `call`, or
+        /// `text` (the latest piece of text of the answer).
         place: Text<'a>,
         /// An object: the members as the provider's API has them.
         data: Json<'a>,
@@ -208,11 +210,12 @@ impl Message<'_> {
 }
 
 payload! {
-    /// What a client of `tc-serve` asks for, besides the messages: the first line of a pipeline's
-    /// standard input. A stage that asks a model goes by it where its own options leave something
-    /// open.
+    /// What a client of `tc-serve` asks for, without the messages. It is the first line on the
+    /// standard input of a pipeline. A stage that asks a model uses each value for which the stage
+    /// itself has no option.
     Request<'a> {
-        /// The API that the client speaks, as `--api` names it: the one whose members `params` are.
+        /// The API that the client speaks, by its name for `--api`; `params` holds members of a
+        /// request body of this API.
         api: Option<Text<'a>>,
         /// The model that the client names.
         model: Option<Text<'a>>,
@@ -238,7 +241,8 @@ payload! {
         message: Text<'a>,
         /// The text that was wrong, cut at 64 KiB.
         raw: Option<Text<'a>>,
-        /// The whole length of that text in bytes, where `raw` was cut or is not exact.
+        /// The length of the whole text in bytes, where `raw` is cut, or has U+FFFD for bytes that
+        /// are not UTF-8.
         raw_bytes: Option<u64>,
         /// The bytes of the text in base64, where they are not UTF-8 (cut likewise).
         raw_base64: Option<Text<'a>>,
@@ -283,16 +287,18 @@ payload! {
         retryable: bool,
         /// What the provider said.
         provider: Option<Json<'a>>,
-        /// The status of the provider's HTTP response, where that was an error.
+        /// The HTTP status of the error: of the provider's response, or the status that the
+        /// reporting command gives to the client.
         status: Option<u32>,
-        /// How long the provider asks to wait before another try, in milliseconds.
+        /// How long to wait before another try, in milliseconds, as the provider or the reporting
+        /// command asks.
         retry_after_ms: Option<u64>,
     }
 }
 
 impl<'a> Error<'a> {
-    /// An error of the command `source` that another try would meet again: a word to match on, and
-    /// a sentence.
+    /// An error of the command `source` that is not `retryable`: `code` is a word to match on,
+    /// `message` a sentence.
     pub fn new(source: &'a str, code: &'a str, message: &'a str) -> Self {
         Error {
             source: source.into(),

@@ -530,8 +530,8 @@ impl Size {
         }
     }
 
-    /// Takes out a `type` with a name that JSON Schema does not have, such as `str`: what the
-    /// schema means by it is a guess.
+    /// Removes a `type` with a name that JSON Schema does not have, such as `str`: what the schema
+    /// means by it is a guess.
     fn known_types(&mut self, members: &mut serde_json::Map<String, Value>) {
         let names = match members.get("type") {
             Some(Value::Array(names)) => &names[..],

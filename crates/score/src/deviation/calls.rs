@@ -139,7 +139,7 @@ impl Calls {
         });
     }
 
-    /// Takes the end of the stream. `was_cut`: not by the choice of the provider.
+    /// Handles the end of the stream. `was_cut`: not by the choice of the provider.
     pub fn finish(&self, was_cut: bool, found: &mut dyn FnMut(&'static Deviation)) {
         for call in &self.calls {
             if call.id.is_none() {

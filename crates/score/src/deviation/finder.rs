@@ -16,15 +16,15 @@ use std::collections::BTreeMap;
 /// Where a deviation shows for the first time in a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviationPlace {
-    /// The number of the event in its stream, from 1 on; 0 where it shows in the bytes alone.
+    /// The number of the event in its stream, from 1 on; 0 where only the bytes show the deviation.
     pub event: u64,
-    /// The bytes of the recording up to its end.
+    /// The number of bytes of the recording up to the end of the event.
     pub offset: u64,
 }
 
-/// Finds the deviations of one stream. It takes each event twice: as the provider's stream gave it,
-/// in which calls are deltas, and as a full reading gives it, in which calls that were text are
-/// calls, and which has the warnings of all stages.
+/// Finds the deviations of one stream, from two readings of it. The first has the events of the
+/// provider's stream, in which calls are deltas. The full reading has the output of all stages:
+/// calls that were written as text are calls there, and the warnings of all stages are in it.
 #[derive(Debug, Default)]
 pub struct DeviationFinder {
     found: BTreeMap<&'static str, DeviationPlace>,
@@ -51,7 +51,7 @@ struct Reading {
     has_cut_call: bool,
 }
 
-/// More choices than this are not looked at: each costs memory, and no API gives that many.
+/// Further choices are ignored: each costs memory, and no API gives that many.
 const CHOICES: usize = 1024;
 
 impl DeviationFinder {
@@ -60,8 +60,8 @@ impl DeviationFinder {
         Self::default()
     }
 
-    /// Takes the next event as the stream has it. `offset` counts the bytes of the recording up to
-    /// its end.
+    /// Reads the next event of the provider's stream. `offset` is the number of bytes of the
+    /// recording up to the end of the event.
     pub fn push(&mut self, event: &Event<'_>, offset: u64) {
         self.place = DeviationPlace {
             event: self.place.event + 1,
@@ -110,7 +110,7 @@ impl DeviationFinder {
         }
     }
 
-    /// Takes the next event of the full reading; it belongs to the last event of
+    /// Reads the next event of the full reading; it comes from the last event of
     /// [`DeviationFinder::push`].
     pub fn push_reading(&mut self, event: &Event<'_>) {
         let choice = event.choice();
@@ -155,12 +155,12 @@ impl DeviationFinder {
         }
     }
 
-    /// Notes a deviation that was found in another way, such as in the bytes of a body.
+    /// Notes a deviation that does not show in events, but such as in the bytes of a body.
     pub fn note(&mut self, deviation: &'static Deviation, place: DeviationPlace) {
         self.found.entry(deviation.code).or_insert(place);
     }
 
-    /// The deviations by their codes, each with the place where it showed first.
+    /// The deviations by their codes, each with the first place that shows it.
     pub fn finish(self) -> BTreeMap<&'static str, DeviationPlace> {
         self.found
     }
@@ -169,7 +169,7 @@ impl DeviationFinder {
         self.found.entry(deviation.code).or_insert(self.place);
     }
 
-    /// Takes the beginning or the next piece of a call.
+    /// Reads the beginning or the next piece of a call.
     fn call(&mut self, choice: u32) {
         let reading = &mut self.choices.entry(choice).or_default().reading;
         if std::mem::replace(&mut reading.has_call, true) {
@@ -190,7 +190,7 @@ impl DeviationFinder {
         }
     }
 
-    /// Takes the end of choice 0, or of the whole stream.
+    /// Reads the end of choice 0, or of the whole stream.
     fn end(&mut self, choice: u32, end: &StreamEnd<'_>) {
         let provider = end.provider_finish_reason.map(Text::str);
         let was_cut =

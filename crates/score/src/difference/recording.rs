@@ -185,7 +185,7 @@ impl Passage {
         }
     }
 
-    /// Takes the end of the text.
+    /// Handles the end of the text.
     pub fn finish(&mut self) {
         self.half.finish(&mut self.text);
         if let Some((end, _)) = self.pieces.last_mut() {

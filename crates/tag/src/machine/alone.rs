@@ -1,26 +1,27 @@
 //! Calls in forms that prose can have, too, of a model that is not known to write one of them.
 //!
-//! Such a call counts only where it is alone: nothing but white space and reasoning is beside it,
-//! it names a tool of the request, and its arguments fit the tool's schema. Only the end of the
-//! text shows that, so two parsers read the text side by side: one reads all forms, the other only
-//! those with markers that prose does not have. As soon as the first parser finds other text, what
-//! the second parser finds counts.
+//! Such a call counts only where it is alone: nothing but white space and reasoning is beside the
+//! call, the call names a tool of the request, and its arguments fit the tool's schema. Only the
+//! end of the text shows that, so two parsers read the text side by side: one reads all forms; the
+//! other one, here called the certain parser, reads only the forms with markers that prose does not
+//! have. As soon as the parser of all forms finds other text, the findings of the certain parser
+//! count.
 
 use crate::outlet::{CallPiece, Outlet};
 use crate::parser::{Backlog, Parser};
 use json::ToolList;
 use std::rc::Rc;
 
-/// Why such a call is text.
+/// Why a call in such a form is text.
 const WHY: &str = "not a call: prose can have this form, too, and the arguments do not fit the tool, or the text was cut";
 
-/// The parser of all forms, and what both have found so far; see the module.
+/// The parser of all forms, and the findings of both parsers so far; see the module.
 #[derive(Debug)]
 pub(super) struct AloneReading {
     parser: Parser,
     tools: Option<Rc<ToolList>>,
     found: AloneFound,
-    /// What the other parser has found since.
+    /// The findings of the certain parser.
     certain: Backlog,
 }
 
@@ -28,7 +29,7 @@ pub(super) struct AloneReading {
 struct AloneFound {
     kept: Backlog,
     calls: Vec<WholeCall>,
-    /// Something is beside the calls, or a call does not hold.
+    /// There is text beside the calls, or a call was retracted.
     is_text: bool,
 }
 
@@ -50,8 +51,8 @@ impl AloneReading {
         }
     }
 
-    /// Takes the next piece of the text, which the other parser takes, too. Returns whether it is
-    /// still not clear which of the two counts; else `out` has all that the other one found.
+    /// Reads the next piece of the text with both parsers. Returns `true` while it is open whose
+    /// findings count; else `out` has received all findings of the `certain` parser.
     pub fn push(&mut self, text: &str, certain: &mut Parser, out: &mut dyn Outlet) -> bool {
         self.parser.push(text, &mut self.found);
         certain.push(text, &mut self.certain);
@@ -60,15 +61,15 @@ impl AloneReading {
             return false;
         }
         if self.found.calls.is_empty() && self.certain.is_reasoning() {
-            // Both have found the same.
+            // Both parsers have found the same.
             std::mem::take(&mut self.certain).replay(out);
             self.found.kept = Backlog::default();
         }
         true
     }
 
-    /// The bytes that are kept. Arguments are kept twice: as they came, and as those of a call that
-    /// has to fit.
+    /// How many bytes are in memory. Arguments count twice: once as they came, and once as those of
+    /// a call that has to fit.
     pub fn kept(&self) -> usize {
         self.parser.kept() + 2 * self.found.kept.kept() + self.certain.kept()
     }
@@ -78,12 +79,12 @@ impl AloneReading {
         self.parser.begin_in_answer();
     }
 
-    /// What the other parser has found counts, since another event comes.
+    /// Another event comes, so the findings of the certain parser count.
     pub fn give_up(self, out: &mut dyn Outlet) {
         self.certain.replay(out);
     }
 
-    /// The text has ended; `cut`: before its own end.
+    /// Ends the text. `cut`: the text ended before its own end.
     pub fn finish(mut self, cut: bool, certain: &mut Parser, out: &mut dyn Outlet) {
         self.parser.finish(cut, &mut self.found);
         certain.finish(cut, &mut self.certain);

@@ -1,5 +1,5 @@
-//! An open call: what its contest finds is emitted, and text that turns out not to be a call is
-//! released.
+//! An open call: the findings of its contest are emitted, and text that turns out not to be a call
+//! is released.
 
 use crate::calls::{ArgumentsEnd, Op, ReadStep, Why};
 use crate::dialect::Form;
@@ -8,14 +8,14 @@ use crate::parser::contest::{CallReading, CallStatus, Contest, Exclusion, Gate};
 use crate::parser::router::{Mode, Router, TextEnd, Transition};
 use event::cut;
 
-/// An open call takes its text in steps of this many bytes, so that little is read again when it
-/// ends.
+/// An open call reads its text in steps of this many bytes, so that little text is read again after
+/// the end of the call.
 const STEP: usize = 4096;
 
 impl Router {
-    /// An open call. While several forms compete, it takes one character at a time, so that the
-    /// winner depends on the text and not on its splits. After [`ReadStep::Back`], `held` has the text
-    /// before this piece that is to be read again.
+    /// Reads the next piece of an open call. While several forms compete, the call reads one
+    /// character at a time, so that the winner depends on the text and not on its splits. After
+    /// [`ReadStep::Back`], `held` has the text before this piece that is to be read again.
     pub fn call(
         &mut self,
         mut call: Box<CallReading>,
@@ -38,7 +38,8 @@ impl Router {
             }
             if let Some((at, why)) = call.contest.failure() {
                 if was_alone {
-                    // In other splits, what it found before the failure is emitted before.
+                    // In other splits, the findings of the call before the failure are emitted
+                    // first.
                     self.write(&mut call, out);
                 }
                 break self.fail(*call, at, why, out);
@@ -64,8 +65,8 @@ impl Router {
         (mode, ReadStep::Back(before))
     }
 
-    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
-    /// nothing. Most text of calls comes here.
+    /// Reads `text` if all of it is inside the arguments of the call, and returns `true`; otherwise
+    /// reads nothing. Most text of calls comes here.
     #[inline]
     pub fn arguments(&mut self, call: &mut CallReading, text: &str, out: &mut dyn Outlet) -> bool {
         let is_read = call.contest.push_arguments(text);
@@ -75,7 +76,7 @@ impl Router {
         is_read
     }
 
-    /// Begins the call of a tool that was named by what came before the text.
+    /// Begins the call of a tool whose name came before the text.
     pub fn begin_named(&mut self, form: &'static Form, name: &str, out: &mut dyn Outlet) -> Mode {
         let mut call = CallReading::new(
             Contest::named(form, name),
@@ -87,7 +88,7 @@ impl Router {
         Mode::Call(call)
     }
 
-    /// The text ended in a call, in this way. Returns the text that is to be read again.
+    /// Ends a call with the end of the text. Returns the text that is to be read again.
     pub fn finish_call(
         &mut self,
         mut call: Box<CallReading>,
@@ -120,7 +121,7 @@ impl Router {
         }
     }
 
-    /// Emits what the first candidate has found.
+    /// Emits the findings of the first candidate.
     fn write(&mut self, call: &mut CallReading, out: &mut dyn Outlet) {
         let Some(winner) = call.contest.first().filter(|c| !c.calls.ops.is_empty()) else {
             return;
@@ -139,7 +140,7 @@ impl Router {
         self.write_ops(call, out);
     }
 
-    /// Emits all that the first candidate has found.
+    /// Emits all findings of the first candidate.
     fn write_ops(&mut self, call: &mut CallReading, out: &mut dyn Outlet) {
         let Some(winner) = call.contest.first() else {
             return;
@@ -201,7 +202,7 @@ impl Router {
         }
     }
 
-    /// The call at hand is complete with this piece. Returns whether the piece was emitted.
+    /// Ends the call at hand, which this piece completes. Returns whether the piece was emitted.
     fn complete(
         &mut self,
         status: &mut CallStatus,
@@ -231,7 +232,7 @@ impl Router {
         true
     }
 
-    /// A call of this name begins, in this form.
+    /// Begins a call of this name, in this form.
     fn name(
         &mut self,
         call: &mut CallReading,
@@ -264,7 +265,7 @@ impl Router {
         self.last = Some(form);
     }
 
-    /// A call is complete: its text is not needed any more.
+    /// Ends a complete call: its text is not needed any more.
     fn settle(&mut self, call: &mut CallReading, out: &mut dyn Outlet) {
         let Some(winner) = call.contest.first() else {
             return;
@@ -277,13 +278,14 @@ impl Router {
         call.contest.raw = raw;
     }
 
-    /// The calls have ended. Returns the text after them.
+    /// Ends the calls. Returns the text after them.
     fn end(&mut self, mut call: CallReading, out: &mut dyn Outlet) -> (Mode, String) {
         let Some(winner) = call.contest.first() else {
             return (call.within.into(), call.contest.raw);
         };
         let at = winner.at;
-        // After a section's marker and other text, the calls that follow are still that section's.
+        // After a section's marker and text that is not a call, the calls that follow still belong
+        // to that section.
         self.last = Some(winner.run.form());
         let rest = call.contest.raw.split_off(at);
         let is_text = call.status.is_withheld();
@@ -296,8 +298,8 @@ impl Router {
         (call.within.into(), rest)
     }
 
-    /// Passes text in which calls were read: it is left out, or released where its tool is not
-    /// listed, with one warning.
+    /// Passes text in which calls were read: the text is left out; if the tool is not listed, the
+    /// text is released, with one warning.
     fn pass_call(&mut self, call: &mut CallReading, text: &str, out: &mut dyn Outlet) {
         match call.status {
             CallStatus::Quoted => {
@@ -318,7 +320,7 @@ impl Router {
             CallStatus::Released => call.within = self.literal(call.within, text, out),
             _ => {
                 if !self.emitter.has_calls() {
-                    // A section without a call: nothing of it can be reasoning.
+                    // A section without a call: no part of the section can be reasoning.
                     self.emitter.decide(Prose::Answer, out);
                 }
                 if let CallStatus::Unlisted { .. } = call.status {
@@ -350,8 +352,8 @@ impl Router {
         }
     }
 
-    /// After `at` bytes the text is not a call. Returns the text that is to be read again in
-    /// another way: all of it, where only markers and names were read.
+    /// Gives up the call: after `at` bytes the text is not a call. Returns the text that is to be
+    /// read again in another way: all of the text, if only markers and names were read.
     fn fail(
         &mut self,
         mut call: CallReading,

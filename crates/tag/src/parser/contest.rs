@@ -172,8 +172,8 @@ impl Contest {
         is_read
     }
 
-    /// Takes out the candidates that failed. When all did, the one that read most is left: returns
-    /// how far it came, and why no further.
+    /// Removes the candidates that failed. When all failed, the candidate that read most stays:
+    /// returns how far it read, and why no further.
     pub fn failure(&mut self) -> Option<(usize, Why)> {
         if self.candidates.iter().any(|c| !c.has_failed()) {
             self.candidates.retain(|c| !c.has_failed());

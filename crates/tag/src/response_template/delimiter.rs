@@ -1,4 +1,4 @@
-//! What begins or ends a region of the answer, as every way to write it.
+//! The beginning or the end of a region of the answer, in every spelling.
 
 use crate::response_template::pattern::Piece;
 
@@ -21,11 +21,11 @@ pub(super) enum Token {
     Value,
     /// Whether the value is a string: `true` or `false`.
     Flag,
-    /// The name again.
+    /// The same name as before.
     Same,
 }
 
-/// Appends a token; of two that meet and are alike one is left.
+/// Appends a token. A text is joined with a text before it, and two equal gaps become one.
 pub(super) fn append(tokens: &mut Vec<Token>, token: Token) {
     match (tokens.last_mut(), token) {
         (Some(Token::Text(text)), Token::Text(more)) => text.push_str(&more),
@@ -47,19 +47,19 @@ pub(super) struct Captures<'c> {
 /// A delimiter.
 #[derive(Debug, Default)]
 pub(super) struct Delimiter {
-    /// Markers before it that may be missing.
+    /// Markers before the delimiter that may be missing.
     pub before: Vec<String>,
-    /// Every way to write it.
+    /// Every spelling of the delimiter.
     pub spellings: Vec<Spelling>,
-    /// Markers after it that may be missing.
+    /// Markers after the delimiter that may be missing.
     pub after: Vec<String>,
-    /// The beginning or the end of the text does for it, too.
+    /// The beginning or the end of the text counts as the delimiter, too.
     pub is_edge: bool,
 }
 
 impl Delimiter {
-    /// A delimiter that is one of these texts. Of one that begins another, the rest of the other
-    /// may be missing.
+    /// A delimiter that is one of these texts. If a text begins with another one of them, the rest
+    /// of the longer text may be missing.
     pub fn of_texts(texts: &[String]) -> Delimiter {
         let begins = |text: &str| {
             texts
@@ -80,7 +80,7 @@ impl Delimiter {
     /// A delimiter that a pattern describes.
     ///
     /// # Errors
-    /// What in it has no place in the notation.
+    /// The part of the pattern that the notation of dialects cannot express.
     pub fn of_pattern(options: &[Vec<Piece>], captures: Captures<'_>) -> Result<Delimiter, String> {
         let mut delimiter = Delimiter::default();
         let spellings = match options {
@@ -100,7 +100,7 @@ impl Delimiter {
         Ok(delimiter)
     }
 
-    /// The delimiter as fixed texts, where it is nothing else.
+    /// The delimiter as fixed texts; `None` if it has other tokens.
     pub fn texts(&self) -> Option<Vec<&str>> {
         let text = |spelling: &'_ Spelling| match trimmed(spelling) {
             [Token::Text(text)] => Some(text.clone()),
@@ -116,7 +116,7 @@ impl Delimiter {
         Some(self.all_texts().collect())
     }
 
-    /// All texts in it.
+    /// All texts in the delimiter.
     pub fn all_texts(&self) -> impl Iterator<Item = &str> {
         let inside = self
             .spellings
@@ -165,7 +165,7 @@ fn optional(piece: &Piece) -> Option<Vec<String>> {
     options.iter().map(text).collect()
 }
 
-/// The optional marker that pieces begin with, where a marker follows it at once, and the pieces
+/// The optional marker at the beginning of the pieces, if a marker follows directly, and the pieces
 /// after it.
 fn optional_first(pieces: &[Piece]) -> (Vec<String>, &[Piece]) {
     let at = pieces
@@ -183,7 +183,7 @@ fn optional_first(pieces: &[Piece]) -> (Vec<String>, &[Piece]) {
     }
 }
 
-/// The optional marker that pieces end with, after another marker, and the pieces before it.
+/// The optional marker at the end of the pieces, after another marker, and the pieces before it.
 fn optional_last(pieces: &[Piece]) -> (Vec<String>, &[Piece]) {
     let Some((last, rest)) = pieces.split_last() else {
         return (Vec::new(), pieces);
@@ -241,7 +241,7 @@ fn expand(
     Ok(all)
 }
 
-/// The spellings of a group: a slot, where it holds the tool's name or the call's id.
+/// The spellings of a group: a slot, if the group holds the tool's name or the call's id.
 fn group(
     name: Option<&str>,
     options: &[Vec<Piece>],
@@ -270,8 +270,8 @@ fn joined(before: &[Token], after: &[Token]) -> Spelling {
 
 // Texts as the notation of dialects has them, and keys as TOML has them.
 
-/// A marker in the notation of a call: white space at its ends is any white space, and what has a
-/// meaning there is escaped.
+/// A marker in the notation of a call: white space at its ends becomes any white space, and
+/// characters with a meaning in the notation are escaped.
 pub(super) fn text(marker: &str) -> String {
     let mut out = String::new();
     for c in marker.chars() {

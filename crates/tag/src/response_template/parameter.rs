@@ -1,4 +1,5 @@
-//! How one tagged parameter is written, by the `tag_pattern` of a description.
+//! Reads the `tag_pattern` of a `response_template`, and derives from it how one tagged parameter
+//! is written in the notation of dialects.
 
 use crate::notation::Fault;
 use crate::response_template::delimiter::{Token, append, text};
@@ -8,10 +9,11 @@ use crate::response_template::pattern::{self, Piece};
 const UNKNOWN: &str = "the pattern of a parameter is none that the notation has; expected such as \
     <p=(?P<key>\\w+)>(?P<value>.*?)</p>";
 
-/// The notation of one parameter, and the white space that follows the last one.
+/// Returns the notation of one parameter, and the white space before each parameter and after the
+/// last one (`⏎` or nothing).
 ///
 /// # Errors
-/// What has no place in the notation.
+/// The part of `arguments` that the notation of dialects cannot express.
 pub(super) fn read(arguments: &Member<'_>) -> Result<(String, &'static str), Fault> {
     arguments.expect(&["tag_pattern", "value_parser", "merge_duplicates"])?;
     if arguments.flag_of("merge_duplicates")? {
@@ -67,8 +69,8 @@ fn tokenize(piece: &Piece, tokens: &mut Vec<Token>) -> Result<(), String> {
             (Some("key" | "value"), _) => return Err(UNKNOWN.to_owned()),
             (_, [a, b]) if is_word(a, "true") && is_word(b, "false") => Token::Flag,
             (_, options) => {
-                // What must only follow is the beginning of the next parameter, which ends this one
-                // in any case.
+                // An option that is only a lookahead (`Piece::Ahead`) describes the beginning of
+                // the next parameter, which ends this parameter in any case: the option is skipped.
                 let mut own = options.iter().filter(|option| option[..] != [Piece::Ahead]);
                 let (Some(one), None) = (own.next(), own.next()) else {
                     return Err("alternatives".to_owned());
@@ -87,7 +89,8 @@ fn is_word(option: &[Piece], word: &str) -> bool {
 
 fn notation(tokens: &[Token]) -> Option<(String, &'static str)> {
     use Token::{Flag, Name, Same, Space, Text, Value};
-    // White space round a value is one newline that the template writes.
+    // If the pattern has white space on both sides of the value, the template writes one newline on
+    // each side. White space on one side only is ignored.
     let value = tokens.iter().position(|token| *token == Value)?;
     let is_round =
         tokens.get(value.checked_sub(1)?) == Some(&Space) && tokens.get(value + 1) == Some(&Space);
@@ -101,7 +104,7 @@ fn notation(tokens: &[Token]) -> Option<(String, &'static str)> {
     let (round, mut before) = if is_round { ("⏎", "⏎") } else { ("", "") };
     let (head, close) = match tokens[..] {
         [Text(a), Name, Text(b), Value, Text(c)] => {
-            // Two elements that follow each other at once.
+            // The name and the value are in two elements with nothing between them: `</a><b>`.
             let elements = b.split_once("><").filter(|_| b.starts_with("</"));
             let end = match elements {
                 Some((end, open)) => format!("{}>¦<{}", text(end), text(open)),

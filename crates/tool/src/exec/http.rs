@@ -1,6 +1,6 @@
-//! A tool that sends a request: the member `http` of `exec`. Everything of the request is fixed in
-//! the tools file but the values that arguments have in its address and its body: a model chooses
-//! no server, no method and no header.
+//! A tool that sends a request: the member `http` of `exec`. The tools file fixes the whole
+//! request, except for the arguments in its address and its body: a model chooses no server, no
+//! method and no header.
 
 mod url;
 
@@ -38,8 +38,8 @@ const METHODS: [(&str, bool); 5] = [
 /// The most redirects that a tool may follow.
 const MAX_REDIRECTS: u64 = 10;
 
-/// Headers that the HTTP client writes itself. Another value would lead to another server, or end
-/// the request elsewhere than the server expects it.
+/// Headers that the HTTP client writes itself. Another value would lead to another server, or would
+/// end the request at another place than the server expects.
 const OWN_HEADERS: [&str; 9] = [
     "host",
     "content-length",
@@ -55,24 +55,24 @@ const OWN_HEADERS: [&str; 9] = [
 /// A request that a tool sends.
 #[derive(Clone, Debug)]
 pub struct HttpRun {
-    /// Its method.
+    /// The method.
     method: &'static str,
-    /// Its address.
+    /// The address, with places for arguments.
     url: UrlTemplate,
     /// Parameters of the query that come from the environment: their names, percent-encoded, and
     /// values.
     pub query: Vec<(String, VariableText)>,
-    /// Its headers, names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, VariableText)>,
-    /// What its body holds.
+    /// What the body holds.
     body: RequestBody,
     /// How many redirects are followed.
     pub redirects: u32,
-    /// The proxy that it goes through.
+    /// The proxy that the request goes through.
     pub proxy: Option<String>,
-    /// The addresses that it may go to although they are not of the public internet.
+    /// The addresses that the request may go to although they are not of the public internet.
     pub allow: AllowedAddresses,
-    /// Whether a secret in it may go over http to another machine.
+    /// Whether a secret in the request may go over http to another machine.
     pub insecure: bool,
 }
 
@@ -83,28 +83,28 @@ enum RequestBody {
     None,
     /// The arguments that have no place in the address, as a JSON object.
     Json,
-    /// The same as pairs of a form.
+    /// The arguments that have no place in the address, as pairs of a form.
     Form,
 }
 
-/// One request, with the arguments of its call. What comes from the environment is not in it: see
+/// One request, with the arguments of its call. Values from the environment are not in it: see
 /// [`HttpRun::query`] and [`HttpRun::headers`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// Its method, in capitals.
+    /// The method, in capitals.
     pub method: &'static str,
-    /// Its address.
+    /// The address.
     pub url: String,
-    /// The media type of its body, and the body.
+    /// The media type of the body, and the body.
     pub body: Option<(&'static str, String)>,
 }
 
 impl HttpRun {
-    /// Reads the member. `declared` returns whether the schema declares an argument of that name.
+    /// Reads `member`. `declared` returns whether the schema declares an argument of that name.
     ///
     /// # Errors
-    /// The first mistake, with the remedy. No value of a header or of the query is repeated: it may
-    /// be a secret.
+    /// The first mistake, with the remedy. The message repeats no value of a header or of the
+    /// query, since the value may be a secret.
     pub(crate) fn read(member: Value, declared: &dyn Fn(&str) -> bool) -> Result<HttpRun, String> {
         let example = "{\"method\":\"GET\",\"url\":\"https://HOST/PATH\"}";
         let mut http = Members::of(member, "exec.http", &MEMBERS, example)?;
@@ -234,17 +234,17 @@ impl HttpRun {
         })
     }
 
-    /// The scheme, host and port of its server.
+    /// The scheme, host and port of the server.
     pub fn origin(&self) -> &str {
         &self.url.origin
     }
 
-    /// The parts of its address that the tools file fixes; a query in it may hold a key.
+    /// The parts of the address that the tools file fixes; a query in them may hold a key.
     pub fn fixed_url(&self) -> String {
         self.url.fixed()
     }
 
-    /// The names of the variables of the environment that it needs.
+    /// The names of the variables of the environment that the request needs.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.query
             .iter()
@@ -252,8 +252,8 @@ impl HttpRun {
             .flat_map(|(_, text)| text.variables())
     }
 
-    /// Whether a variable, which is a secret, would go over http to another machine, although the
-    /// file does not allow that.
+    /// Whether a variable, which is a secret, would go over http to another machine although the
+    /// tools file does not allow that.
     fn is_exposed(&self) -> bool {
         let host = self.url.host();
         let ip = host
@@ -325,7 +325,7 @@ fn has_argument(text: &str) -> bool {
 
 // `core::net` has the types of addresses alone; nothing here can open a socket.
 
-/// A list of such addresses.
+/// The addresses that an HTTP tool may connect to although they are not of the public internet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedAddresses {
     entries: Vec<AllowedAddress>,
@@ -340,9 +340,9 @@ struct AllowedAddress {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum AllowedHost {
-    /// A network: an address, and how many of its first bits count.
+    /// A network: an address, and the number of its leading bits that count.
     Network(IpAddr, u32),
-    /// A name in lower case, whatever address it has.
+    /// A host name in lower case, whatever its address.
     Name(String),
 }
 
@@ -358,8 +358,9 @@ impl AllowedAddresses {
         })
     }
 
-    /// Whether a connection to `host`, in lower case, at this address and port is allowed. An IPv4
-    /// address must not be inside of an IPv6 address (see [`IpAddr::to_canonical`]).
+    /// Whether a connection to `host` (in lower case) at this address and port is allowed. The
+    /// caller turns an IPv4 address that is inside of an IPv6 address into IPv4 first (see
+    /// [`IpAddr::to_canonical`]).
     pub fn allows(&self, host: &str, address: IpAddr, port: u16) -> bool {
         let is_host = |allowed: &AllowedHost| match allowed {
             AllowedHost::Name(name) => name == host,
@@ -416,7 +417,8 @@ impl AllowedHost {
     }
 }
 
-/// Whether it is a name of a host. One that ends with a digit would be read as a number (`127.1`).
+/// Whether `text` is a host name. A name that ends with a digit would be read as a number
+/// (`127.1`).
 fn is_host_name(text: &str) -> bool {
     text.bytes()
         .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
@@ -442,7 +444,8 @@ fn is_in(address: IpAddr, network: IpAddr, bits: u32) -> bool {
 // anything else is text. No argument of a model is ever put in such a text. `$TOOL_CALL_ID` is the
 // key of the call, as commands get it in their environment.
 
-/// The name that is replaced by the key of the call, which is the same when the call runs again.
+/// The name that is replaced by the key of the call. The key stays the same when the call runs
+/// again.
 pub const CALL_ID: &str = "TOOL_CALL_ID";
 
 /// A text with variables of the environment in it.
@@ -508,14 +511,14 @@ impl VariableText {
         Some(VariableText { parts })
     }
 
-    /// Whether it holds anything but text.
+    /// Whether the text has a variable.
     pub(crate) fn is_filled(&self) -> bool {
         self.parts
             .iter()
             .any(|part| matches!(part, TextPart::Variable(_)))
     }
 
-    /// The names of its variables of the environment.
+    /// The names of the variables of the environment in the text.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             TextPart::Variable(name) => Some(name.as_str()).filter(|name| *name != CALL_ID),
@@ -523,8 +526,8 @@ impl VariableText {
         })
     }
 
-    /// The text with the values of its variables, without white space around each. `value` looks a
-    /// variable up, or [`CALL_ID`].
+    /// The text with the values of its variables, without white space around each value. `value`
+    /// returns the value of a variable, or of [`CALL_ID`].
     ///
     /// # Errors
     /// The name of a variable that is not set, is empty, or holds anything but printable ASCII
@@ -550,10 +553,10 @@ impl VariableText {
 /// Why a variable cannot be used. No message holds its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VariableError {
-    /// It is not set, or empty.
+    /// The variable is not set, or empty.
     #[error("the environment has no {0}")]
     Missing(String),
-    /// It holds a line break or another character that a header cannot hold.
+    /// The variable holds a line break or another character that a header cannot hold.
     #[error("the variable {0} holds a line break or another character that cannot be sent")]
     Control(String),
 }

@@ -42,8 +42,8 @@ impl Schedule {
         }
     }
 
-    /// Takes note that the message gives a call another name or other arguments than its event did:
-    /// it does not run, and if it does, it is stopped.
+    /// Notes that the message gives a call another name or other arguments than its event did: it
+    /// does not run, and if it does, it is stopped.
     pub(crate) fn contradict(&mut self, key: u64) {
         let Some(item) = self.calls.get(&key) else {
             return;

@@ -112,7 +112,7 @@ impl Turn {
         self.order.len() - 1
     }
 
-    /// Takes the call at this place out.
+    /// Removes the call at this place.
     pub(crate) fn remove(&mut self, place: usize) {
         if let Some(slot) = self.order.get_mut(place) {
             *slot = None;
@@ -128,7 +128,7 @@ impl Turn {
         self.told = 0;
     }
 
-    /// Takes note that a call has got its answer.
+    /// Notes that a call has got its answer.
     pub(crate) fn answered(&mut self, key: u64) {
         self.answered.push(key);
     }

@@ -35,7 +35,7 @@ struct RuleStarts {
 const CORRECTION: u64 = 2000;
 
 impl Counts {
-    /// Takes note of a time at which something of the conversation happened.
+    /// Notes a time at which something of the conversation happened.
     pub fn at(&mut self, time: u64) {
         self.latest = self.latest.max(time);
     }

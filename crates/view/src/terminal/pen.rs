@@ -78,7 +78,7 @@ impl Pen {
         }
     }
 
-    /// Takes the new size of the terminal.
+    /// Sets the size of the terminal.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         // Rows that a smaller screen has lost do not all come back on a larger one.
         self.highest = self.top();

@@ -1,10 +1,10 @@
 //! The page on a terminal: text that is wrapped between words, and below it the cards of the calls
 //! that may still change.
 //!
-//! The cards that may change are the last thing on the screen. They are lifted (the cursor goes
-//! back to where the text ended, and all below is cleared) before anything is written, and laid
-//! again after it. A card that will not change any more is written for good, unless one before it
-//! may change. The text of a model is drawn as Markdown, see [`Draft`].
+//! The cards that may change are the last thing on the screen. Before anything is written they are
+//! lifted (the cursor goes back to the end of the text, and all below is cleared), and afterwards
+//! they are laid again. A card that will not change any more is written for good, unless a card
+//! before it may change. The text of a model is drawn as Markdown, see [`Draft`].
 
 use super::draft::Draft;
 use super::pen::{Pen, paint};
@@ -35,7 +35,8 @@ pub(crate) struct Screen {
     last: Option<ScreenBlock>,
     /// The voice of the latest text, while the next text may belong to it.
     voice: Option<Voice>,
-    /// While cards lie below the text: the rows between its end and the cursor.
+    /// While cards lie below the text: the number of rows between the end of the text and the
+    /// cursor.
     laid: Option<usize>,
     /// How many calls have a card that is written for good.
     kept: usize,
@@ -58,8 +59,8 @@ impl Screen {
         }
     }
 
-    /// The terminal has another size now. Terminals differ in what they do to rows that have become
-    /// too wide, so on a narrower one nothing is drawn again.
+    /// Sets the size of the terminal. Terminals treat rows that have become too wide in different
+    /// ways, so on a narrower terminal nothing is drawn again.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         if columns <= self.pen.width {
             self.leave();
@@ -77,7 +78,7 @@ impl Screen {
         }
     }
 
-    /// Clears the cards that lie below the text and puts the cursor back to where the text ended.
+    /// Clears the cards that lie below the text, and puts the cursor back to the end of the text.
     fn lift(&mut self) {
         if let Some(rows) = self.laid.take() {
             self.pen.lift(rows);
@@ -259,7 +260,7 @@ impl Page for Screen {
 
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
         let block = ScreenBlock::Text(voice);
-        // Models often begin with empty lines, which would add to the one between blocks.
+        // Models often begin with empty lines, which would add to the empty line between blocks.
         let text = if self.last == Some(block) {
             text
         } else {
@@ -299,8 +300,8 @@ impl Page for Screen {
         if at >= self.kept {
             self.lift();
         } else if calls.list[at].has_ended() {
-            // Its card was written for good when its turn was over; a later result gets one of its
-            // own.
+            // The card of this call was written for good when its turn was over; a later result
+            // gets a card of its own.
             self.keep(&calls.list[at]);
         }
         self.write(out);

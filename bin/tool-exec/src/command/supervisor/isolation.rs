@@ -24,7 +24,7 @@ pub enum Namespaces {
     UserAndPid,
 }
 
-/// A user namespace was entered in which this process has no user: it cannot go back, and must not
+/// This process entered a user namespace in which it has no user: it cannot go back, and must not
 /// go on.
 #[derive(Debug)]
 pub struct Unusable;
@@ -46,9 +46,9 @@ pub fn map_user(user: u32, group: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives the children of this process a PID namespace. Their first one is the init of it. This
-/// process must have one thread only, and must not have called [`keep_private`]:
-/// the system then gives the maps of its users to root.
+/// Gives the children of this process a PID namespace; the first child is its init. This process
+/// must have one thread only, and must not have called [`keep_private`]: the system would then give
+/// the files with the maps of users to root.
 ///
 /// # Errors
 /// [`Unusable`]: a security module lets processes have a user namespace and nothing in it (AppArmor on Ubuntu since 23.10).
@@ -61,17 +61,17 @@ pub fn enter_namespaces() -> Result<Namespaces, Unusable> {
         return Ok(Namespaces::None);
     }
     map_user(user, group).map_err(|_| Unusable)?;
-    // Without it the launch stage mounts nothing, and reports that.
+    // If this fails, the launch stage mounts nothing, and reports that.
     let _ = pass_on_mounting();
     Ok(Namespaces::UserAndPid)
 }
 
-// What the init of a PID namespace mounts for its command.
+// The mounts that the init of a PID namespace makes for its command.
 
 const NOTHING: Option<&str> = None;
 
-/// Gives this process a mount namespace of its own. What is mounted in it from now on is seen
-/// nowhere else; what is mounted or unmounted outside is still seen in it.
+/// Gives this process a mount namespace of its own. Later mounts in it are not seen outside of it;
+/// later mounts outside are still seen in it.
 pub fn enter_mounts() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(
@@ -88,18 +88,18 @@ pub fn own_proc() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let fresh = || mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING);
     fresh()?;
-    // Root could unmount it again and look at the one below. Where that can be done here, it is
-    // done now.
+    // Root could unmount the new `/proc`, and look at the old one below it. Where that is possible
+    // here, it is done now.
     if umount2("/proc", MntFlags::MNT_DETACH).is_ok() {
-        // Refused in a user namespace: nobody in it may do that either.
+        // Refused in a user namespace: then the command may not unmount it either.
         let _ = umount2("/proc", MntFlags::MNT_DETACH);
         fresh()?;
     }
     Ok(())
 }
 
-/// Mounts a `/dev/pts` without any terminal: those of this user cannot be written to from the
-/// command. `/dev/ptmx` opens new ones in it. Needs [`enter_mounts`].
+/// Mounts a `/dev/pts` without any terminal: the command cannot write to the terminals of this
+/// user. `/dev/ptmx` opens new terminals in this `/dev/pts`. Needs [`enter_mounts`].
 pub fn own_terminals() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     mount(
@@ -111,8 +111,8 @@ pub fn own_terminals() -> nix::Result<()> {
     )
 }
 
-/// Mounts an empty file system over the folder `home`, for this user alone, that holds `size`
-/// bytes. It goes with the namespace. Needs [`enter_mounts`].
+/// Mounts an empty file system of `size` bytes over the folder `home`, for this user alone. It is
+/// removed with the namespace. Needs [`enter_mounts`].
 pub fn own_home(home: &Path, size: u64) -> nix::Result<()> {
     let options = format!("size={size},mode=0700");
     mount(
@@ -124,19 +124,19 @@ pub fn own_home(home: &Path, size: u64) -> nix::Result<()> {
     )
 }
 
-/// Limits the numbers of processes in this PID namespace, and with them how many there are. This is
-/// for root, for whom the system's limit of processes (`RLIMIT_NPROC`) does not count. Needs
-/// [`own_proc`].
+/// Limits the numbers that processes in this PID namespace can get, and so the count of these
+/// processes. This is for root, for whom the system's limit of processes (`RLIMIT_NPROC`) does not
+/// count. Needs [`own_proc`].
 pub fn limit_processes(most: u64) {
     // Before Linux 6.14 the file is that of the whole system.
     if kernel() >= Some((6, 14)) {
         let numbers = most.saturating_add(RESERVED); // the first 300 are given out once
-        // An ordinary user may not.
+        // An ordinary user may not write this file.
         let _ = std::fs::write("/proc/sys/kernel/pid_max", numbers.to_string());
     }
 }
 
-/// The first numbers of processes, which the system does not give out again (`RESERVED_PIDS`).
+/// The first numbers of processes, which the system does not use a second time (`RESERVED_PIDS`).
 const RESERVED: u64 = 301;
 
 /// The version of the kernel: "6.18.44-x" is (6, 18).
@@ -146,7 +146,7 @@ fn kernel() -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-// The capabilities of a launch stage, which mounts, and of its command, which has none of that.
+// The capabilities of a launch stage, which mounts, and of its command, which has no capability.
 
 /// Lets the next program that this process starts mount in its user namespace: without the ambient
 /// set (capabilities(7)) only user 0 keeps a capability over execve(2).
@@ -160,8 +160,8 @@ pub fn pass_on_mounting() -> std::io::Result<()> {
     )?)
 }
 
-/// Takes [`pass_on_mounting`] back: the command, and what it starts, get no capability from this
-/// process.
+/// Undoes [`pass_on_mounting`]: the command, and the processes that it starts, get no capability
+/// from this process.
 pub fn keep_to_itself() {
     let _ = clear_ambient_capability_set(); // fails only on systems without it
     if let Ok(mut sets) = capabilities(None) {
@@ -170,10 +170,10 @@ pub fn keep_to_itself() {
     }
 }
 
-// Landlock's signal scope (landlock(7), Linux 6.12): whom a process may signal.
+// Landlock's signal scope (landlock(7), Linux 6.12): which processes a process may signal.
 
-/// Lets this process, and all that it starts, signal nobody but itself and what it starts. Returns
-/// whether that is in force, which is tried out on the parent of this process.
+/// Lets this process, and the processes that it starts, send signals to each other alone. Returns
+/// whether that is in force, which a trial on the parent of this process shows.
 pub fn enter_signal_scope() -> bool {
     let restricted = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

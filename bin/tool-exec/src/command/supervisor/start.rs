@@ -308,12 +308,12 @@ mod reserve {
         static IS_KEPT: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Keeps one from now on.
+    /// Has one supervisor wait from now on.
     pub fn keep() {
         IS_KEPT.set(true);
     }
 
-    /// Takes it, if it is there and runs.
+    /// Removes and returns the waiting supervisor, if there is one and it runs.
     pub fn take() -> Option<Supervisor> {
         WAITING.take().and_then(|mut one| {
             one.process

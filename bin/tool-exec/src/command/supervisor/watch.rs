@@ -231,7 +231,7 @@ impl Watch {
         self.kill_at = Some(self.kill_at.map_or(time, |at| at.min(time)));
     }
 
-    /// Takes what `tool-exec` orders.
+    /// Obeys the orders of `tool-exec`.
     fn hear_upstream(&mut self) {
         let Some((socket, orders)) = &mut self.upstream else {
             return;
@@ -254,7 +254,7 @@ impl Watch {
         }
     }
 
-    /// Takes what the launch stage reports.
+    /// Reads the reports of the launch stage.
     fn hear_launch(&mut self) {
         let Some((socket, notices)) = &mut self.launch else {
             return;
@@ -305,7 +305,7 @@ impl Watch {
         }
     }
 
-    /// Takes the processes that have ended. `true`: none is left below this one.
+    /// Reaps the processes that have ended. `true`: no process is left below this one.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {

@@ -545,7 +545,7 @@ impl HeldCall {
         self.id.len() + self.name.len() + self.arguments.len() + provider
     }
 
-    /// Takes the end of the call.
+    /// Handles the end of the call.
     pub fn take(&mut self, event: &ToolCall<'_>) -> Result<(), Unfit> {
         let all = match verdict(event) {
             Verdict::Cut => {

@@ -211,7 +211,7 @@ impl LeftOut {
         self.0.push((why, name.to_owned()));
     }
 
-    /// Takes out a name for which something else was done.
+    /// Removes a name that was handled in another way.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|(_, other)| other != name);
     }
@@ -233,8 +233,8 @@ impl LeftOut {
     }
 }
 
-/// Takes the value at `place`, a name or two with a dot between them. An object that is empty then
-/// goes too.
+/// Removes and returns the value at `place`, a name or two with a dot between them. An object that
+/// is empty then is removed too.
 pub(crate) fn take(members: &mut Map<String, Value>, place: &str) -> Option<Value> {
     let Some((first, second)) = place.split_once('.') else {
         return members.shift_remove(place);
