@@ -9,7 +9,7 @@ use crate::openai_chat::request::{ChatRow, chat_body, content, put_calls, role};
 use crate::provider::{KeyRule, Provider};
 use crate::turn::{Decoder, ReasoningField, Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
-use event::{Raw, Sink, Text};
+use event::{Raw, Text};
 use serde_json::{Map, Value, json};
 
 const API: &str = "cohere";
@@ -21,7 +21,7 @@ pub(crate) struct Cohere {
 }
 
 impl Decoder for Cohere {
-    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
         let kind = data.get_str("type");
         let message = data.at(&["delta", "message"]);
         match (kind.as_deref().or(name).unwrap_or_default(), message) {
@@ -30,7 +30,7 @@ impl Decoder for Cohere {
                 turn.choice(0);
             }
             ("content-start" | "content-delta" | "tool-plan-delta", Some(message)) => {
-                self.message(message, turn, out)
+                self.message(message, turn)
             }
             ("tool-call-start" | "tool-call-delta", Some(message)) => {
                 let Some(call) = message.get("tool_calls") else {
@@ -38,7 +38,7 @@ impl Decoder for Cohere {
                 };
                 // An object in every stream seen; the reference's schema would allow a list.
                 for call in call.items().chain(Some(call).filter(|c| c.is_object())) {
-                    self.call(data.get("index").and_then(Raw::i64), call, false, turn, out);
+                    self.call(data.get("index").and_then(Raw::i64), call, false, turn);
                 }
             }
             ("tool-call-end", _) => {
@@ -51,16 +51,15 @@ impl Decoder for Cohere {
                         ..ToolCallDelta::default()
                     },
                     None,
-                    out,
                 );
             }
             ("message-end", _) => {
                 if let Some(delta) = data.get("delta") {
-                    self.end(delta, turn, out);
+                    self.end(delta, turn);
                 }
-                turn.end_mark();
+                turn.marked = true;
             }
-            ("citation-start", Some(message)) => turn.details(0, "message", message, &[], out),
+            ("citation-start", Some(message)) => turn.details(0, "message", message, &[]),
             _ => {}
         }
     }
@@ -69,38 +68,37 @@ impl Decoder for Cohere {
         body.get("type").is_none() && body.get("message").is_some_and(Raw::is_object)
     }
 
-    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
         turn.id(body.get("id"));
         turn.choice(0);
         if let Some(message) = body.get("message") {
             let calls = || message.get("tool_calls").into_iter().flat_map(Raw::items);
-            turn.with_call(calls().next().is_some());
-            self.message(message, turn, out);
+            turn.with_call = calls().next().is_some();
+            self.message(message, turn);
             for (position, call) in calls().enumerate() {
-                self.call(i64::try_from(position).ok(), call, true, turn, out);
+                self.call(i64::try_from(position).ok(), call, true, turn);
             }
         }
-        self.end(body, turn, out);
+        self.end(body, turn);
     }
 
-    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        self.reasoning.close(API, turn, out);
+    fn finish(&mut self, turn: &mut Turn<'_>) {
+        self.reasoning.close(API, turn);
     }
 }
 
 impl Cohere {
     /// The plan and the content of a message or of a delta, where the content is one part or a list
     /// of parts.
-    fn message(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn message(&mut self, message: Raw<'_>, turn: &mut Turn<'_>) {
         if let Some(plan) = message.get("tool_plan") {
-            self.reasoning.piece("tool_plan", plan, API, turn, out);
+            self.reasoning.piece("tool_plan", plan, API, turn);
         }
         turn.details(
             0,
             "message",
             message,
             &["role", "content", "tool_plan", "tool_calls"],
-            out,
         );
         let Some(content) = message.get("content") else {
             return;
@@ -110,28 +108,21 @@ impl Cohere {
             .chain(Some(content).filter(|c| !c.is_array()))
         {
             if let Some(text) = part.get("thinking") {
-                self.reasoning.piece("thinking", text, API, turn, out);
+                self.reasoning.piece("thinking", text, API, turn);
             }
             if let Some(text) = part
                 .get("text")
                 .or(Some(part))
                 .filter(|t| t.is_str() && t.text() != "\"\"")
             {
-                self.reasoning.close(API, turn, out);
-                turn.text(0, text, out);
+                self.reasoning.close(API, turn);
+                turn.text(0, text);
             }
         }
     }
 
-    fn call(
-        &mut self,
-        index: Option<i64>,
-        call: Raw<'_>,
-        done: bool,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
-        self.reasoning.close(API, turn, out);
+    fn call(&mut self, index: Option<i64>, call: Raw<'_>, done: bool, turn: &mut Turn<'_>) {
+        self.reasoning.close(API, turn);
         let function = call.get("function");
         let delta = ToolCallDelta {
             index,
@@ -140,13 +131,13 @@ impl Cohere {
             done,
             ..ToolCallDelta::default()
         };
-        turn.call(0, &delta, function.and_then(|f| f.get("arguments")), out);
+        turn.call(0, &delta, function.and_then(|f| f.get("arguments")));
     }
 
     /// The end of a message: why, and the counts. Tokens are what the model saw; billed units are
     /// fewer.
-    fn end(&mut self, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        self.reasoning.close(API, turn, out);
+    fn end(&mut self, delta: Raw<'_>, turn: &mut Turn<'_>) {
+        self.reasoning.close(API, turn);
         if let Some(usage) = delta.get("usage") {
             let n = |key: &str| {
                 Usage::count(usage, &["tokens", key])
@@ -165,7 +156,7 @@ impl Cohere {
             if let Some(code) = delta.get_str("error_type") {
                 failure.code = code.to_lowercase();
             }
-            turn.error(&failure, out);
+            turn.error(&failure);
         }
         let word = delta.get_str("finish_reason").unwrap_or_default();
         let reason = match word.as_ref() {
