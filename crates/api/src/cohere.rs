@@ -43,15 +43,7 @@ impl Decoder for Cohere {
             }
             ("tool-call-end", _) => {
                 let index = data.get("index").and_then(Raw::i64);
-                turn.call(
-                    0,
-                    &ToolCallDelta {
-                        index,
-                        done: true,
-                        ..ToolCallDelta::default()
-                    },
-                    None,
-                );
+                turn.end_call(0, index, "");
             }
             ("message-end", _) => {
                 if let Some(delta) = data.get("delta") {
@@ -72,7 +64,7 @@ impl Decoder for Cohere {
         turn.id(body.get("id"));
         turn.choice(0);
         if let Some(message) = body.get("message") {
-            let calls = || message.get("tool_calls").into_iter().flat_map(Raw::items);
+            let calls = || message.list("tool_calls");
             turn.with_call = calls().next().is_some();
             self.message(message, turn);
             for (position, call) in calls().enumerate() {
@@ -83,7 +75,7 @@ impl Decoder for Cohere {
     }
 
     fn finish(&mut self, turn: &mut Turn<'_>) {
-        self.reasoning.close(API, turn);
+        self.reasoning.close(turn);
     }
 }
 
@@ -92,7 +84,7 @@ impl Cohere {
     /// of parts.
     fn message(&mut self, message: Raw<'_>, turn: &mut Turn<'_>) {
         if let Some(plan) = message.get("tool_plan") {
-            self.reasoning.piece("tool_plan", plan, API, turn);
+            self.reasoning.piece("tool_plan", plan, turn);
         }
         turn.details(
             0,
@@ -108,21 +100,21 @@ impl Cohere {
             .chain(Some(content).filter(|c| !c.is_array()))
         {
             if let Some(text) = part.get("thinking") {
-                self.reasoning.piece("thinking", text, API, turn);
+                self.reasoning.piece("thinking", text, turn);
             }
             if let Some(text) = part
                 .get("text")
                 .or(Some(part))
                 .filter(|t| t.is_str() && t.text() != "\"\"")
             {
-                self.reasoning.close(API, turn);
+                self.reasoning.close(turn);
                 turn.text(0, text);
             }
         }
     }
 
     fn call(&mut self, index: Option<i64>, call: Raw<'_>, done: bool, turn: &mut Turn<'_>) {
-        self.reasoning.close(API, turn);
+        self.reasoning.close(turn);
         let function = call.get("function");
         let delta = ToolCallDelta {
             index,
@@ -137,7 +129,7 @@ impl Cohere {
     /// The end of a message: why, and the counts. Tokens are what the model saw; billed units are
     /// fewer.
     fn end(&mut self, delta: Raw<'_>, turn: &mut Turn<'_>) {
-        self.reasoning.close(API, turn);
+        self.reasoning.close(turn);
         if let Some(usage) = delta.get("usage") {
             let n = |key: &str| {
                 Usage::count(usage, &["tokens", key])

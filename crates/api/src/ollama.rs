@@ -5,7 +5,7 @@
 //! `done`, the reason and the counts; a response without streaming is that line alone.
 
 use crate::conversation::{Message, called};
-use crate::members::Put;
+use crate::members::{GetText, Put};
 use crate::openai_chat;
 use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, put_calls, role};
 use crate::provider::{KeyRule, Provider};
@@ -70,23 +70,23 @@ impl Decoder for Ollama {
     }
 
     fn finish(&mut self, turn: &mut Turn<'_>) {
-        self.thinking.close(API, turn);
+        self.thinking.close(turn);
     }
 }
 
 impl Ollama {
     fn message(&mut self, message: Raw<'_>, turn: &mut Turn<'_>) {
         turn.choice(0);
-        let calls = || message.get("tool_calls").into_iter().flat_map(Raw::items);
+        let calls = || message.list("tool_calls");
         turn.with_call = calls().next().is_some();
         if let Some(text) = message.get("thinking") {
-            self.thinking.piece("thinking", text, API, turn);
+            self.thinking.piece("thinking", text, turn);
         }
         if let Some(text) = message.get("content").filter(|t| t.is_str()) {
             self.text(text, turn);
         }
         for call in calls() {
-            self.thinking.close(API, turn);
+            self.thinking.close(turn);
             let function = call.get("function").unwrap_or(call);
             let delta = ToolCallDelta {
                 index: function
@@ -104,7 +104,7 @@ impl Ollama {
 
     fn text(&mut self, text: Raw<'_>, turn: &mut Turn<'_>) {
         if text.text() != "\"\"" {
-            self.thinking.close(API, turn);
+            self.thinking.close(turn);
             turn.text(0, text);
         }
     }
@@ -165,11 +165,7 @@ fn message(message: &Message, log: &mut ChatLog<'_>) -> Result<Value, String> {
 
 /// The images of the content, in base64.
 fn images(message: &Message) -> Result<Vec<Value>, String> {
-    let parts = message
-        .content()
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let parts = message.list_of("content").iter();
     parts
         .filter(|part| part.get("image_url").is_some())
         .map(|part| {

@@ -1,7 +1,7 @@
 //! What all decoders share: the stream that they write.
 
 use crate::failure::{Failure, Words};
-use crate::members::{minified, object};
+use crate::members::minified;
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
     StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
@@ -18,7 +18,7 @@ const MOST_MEMBERS: usize = 256;
 /// What one stream keeps on its way out, so that it begins lazily and ends once.
 #[derive(Debug)]
 pub(crate) struct TurnState {
-    api: &'static str,
+    pub api: &'static str,
     pub options: StreamOptions,
     pub id: Option<String>,
     model: Option<String>,
@@ -164,7 +164,7 @@ impl Turn<'_> {
     /// Takes one member at a place of [`Details`].
     pub(crate) fn member(&mut self, choice: u32, place: &'static str, name: &str, json: &str) {
         if self.options.details && !matches!(json, "null" | "\"\"" | "[]" | "{}") {
-            let object = object(|o| _ = o.minified(name, json));
+            let object = event::object(|o| _ = o.minified(name, json));
             self.detail(choice, place, object);
         }
     }
@@ -346,6 +346,24 @@ impl Turn<'_> {
         }
         text.clear();
         self.scratch = text;
+    }
+
+    /// The call with the provider's `index` ends, with these as the rest of its arguments.
+    pub(crate) fn end_call(&mut self, choice: u32, index: Option<i64>, arguments: &str) {
+        let delta = ToolCallDelta {
+            index,
+            arguments: Some(arguments.into()),
+            done: true,
+            ..ToolCallDelta::default()
+        };
+        self.call(choice, &delta, None);
+    }
+
+    /// Reasoning ends with what must go back to the provider: `json` as the member `name`.
+    pub(crate) fn goes_back(&mut self, choice: u32, name: &str, json: &str) {
+        let api = self.api;
+        let provider = event::object(|o| _ = o.object(api, |o| _ = o.minified(name, json)));
+        self.thinking_plain(choice, "", Some(&provider));
     }
 
     /// Retracts the call with the provider's `index`.
@@ -698,32 +716,22 @@ pub(crate) struct ReasoningField(&'static str);
 impl ReasoningField {
     /// Writes a piece of reasoning that came in the member `name`. A block in another member is
     /// closed first.
-    pub(crate) fn piece(
-        &mut self,
-        name: &'static str,
-        text: Raw<'_>,
-        api: &str,
-        turn: &mut Turn<'_>,
-    ) {
+    pub(crate) fn piece(&mut self, name: &'static str, text: Raw<'_>, turn: &mut Turn<'_>) {
         if !text.is_str() || text.text() == "\"\"" {
             return;
         }
         if self.0 != name {
-            self.close(api, turn);
+            self.close(turn);
             self.0 = name;
         }
         turn.thinking(0, text);
     }
 
     /// Something else begins, or the answer has ended: writes where the block must go back to.
-    pub(crate) fn close(&mut self, api: &str, turn: &mut Turn<'_>) {
+    pub(crate) fn close(&mut self, turn: &mut Turn<'_>) {
         let name = std::mem::take(&mut self.0);
         if !name.is_empty() {
-            turn.thinking_plain(
-                0,
-                "",
-                Some(&format!("{{\"{api}\":{{\"field\":\"{name}\"}}}}")),
-            );
+            turn.goes_back(0, "field", &event::quoted(name));
         }
     }
 }

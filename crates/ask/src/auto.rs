@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow, bail};
 use api::{Answer, capability_key, plain_url, questions};
 use capabilities::{Capabilities, Capability, LearnedFrom, LearnedMode};
 use client::{Network, Recorder};
-use event::{Glob, Object};
+use event::Glob;
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -145,20 +145,18 @@ impl TurnDraft {
             ToolsForm::Tag(dialect) => ("tag", Some(dialect.name)),
             ToolsForm::Nothing(_) => ("none", None),
         };
-        let mut text = Vec::new();
-        let mut o = Object::open(&mut text);
-        o.str("mode", mode)
-            .maybe_str("dialect", dialect)
-            .str("source", decision.source);
-        o.maybe_str(
-            "detail",
-            Some(decision.detail.as_str()).filter(|d| !d.is_empty()),
-        )
-        .str("model", self.model());
-        o.str("api", self.provider.api.name())
-            .str("base_url", &plain_url(self.url()));
-        o.close();
-        String::from_utf8_lossy(&text).into_owned()
+        event::object(|o| {
+            o.str("mode", mode)
+                .maybe_str("dialect", dialect)
+                .str("source", decision.source);
+            o.maybe_str(
+                "detail",
+                Some(decision.detail.as_str()).filter(|d| !d.is_empty()),
+            )
+            .str("model", self.model());
+            o.str("api", self.provider.api.name())
+                .str("base_url", &plain_url(self.url()));
+        })
     }
 
     fn default_tools(&self) -> FormDecision {

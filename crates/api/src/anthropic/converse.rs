@@ -118,16 +118,15 @@ pub(crate) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut Turn<'_
 }
 
 fn tool_use(to: &mut AnthropicMessage, index: i64, tool: Raw<'_>, turn: &mut Turn<'_>) {
-    let mut start = Vec::new();
-    let mut o = event::Object::open(&mut start);
-    o.str("type", "tool_use")
-        .maybe_str("id", tool.get_str("toolUseId").as_deref());
-    o.maybe_str("name", tool.get_str("name").as_deref());
-    if let Some(input) = tool.get("input") {
-        o.raw("input", input.text());
-    }
-    o.close();
-    if let Ok(start) = Raw::parse(&String::from_utf8_lossy(&start)) {
+    let start = event::object(|o| {
+        o.str("type", "tool_use")
+            .maybe_str("id", tool.get_str("toolUseId").as_deref());
+        o.maybe_str("name", tool.get_str("name").as_deref());
+        if let Some(input) = tool.get("input") {
+            o.raw("input", input.text());
+        }
+    });
+    if let Ok(start) = Raw::parse(&start) {
         to.open(index, start, turn);
     }
 }

@@ -89,11 +89,7 @@ impl AnthropicMessage {
                 if let Some(text) = start.get("text") {
                     self.text(text, turn);
                 }
-                let citations: Vec<Raw<'_>> = start
-                    .get("citations")
-                    .into_iter()
-                    .flat_map(Raw::items)
-                    .collect();
+                let citations: Vec<Raw<'_>> = start.list("citations").collect();
                 let mut block = CitedText {
                     begins: self.written,
                     list: Vec::new(),
@@ -113,14 +109,7 @@ impl AnthropicMessage {
             }
             Some("redacted_thinking") => {
                 let data = start.get_str("data").unwrap_or_default();
-                turn.thinking_plain(
-                    0,
-                    "",
-                    Some(&format!(
-                        r#"{{"anthropic":{{"redacted":{}}}}}"#,
-                        event::quoted(&data)
-                    )),
-                );
+                turn.goes_back(0, "redacted", &event::quoted(&data));
                 ContentBlock::Ended
             }
             Some("tool_use") => {
@@ -260,11 +249,7 @@ impl AnthropicMessage {
                 turn.member(0, "text", "citations", &json);
             }
             Some(ContentBlock::Thinking { signature }) => {
-                let provider = format!(
-                    r#"{{"anthropic":{{"signature":{}}}}}"#,
-                    event::quoted(signature)
-                );
-                turn.thinking_plain(0, "", Some(&provider));
+                turn.goes_back(0, "signature", &event::quoted(signature));
                 self.put(index, ContentBlock::Ended, turn);
             }
             Some(ContentBlock::Tool(tool)) if !tool.done => {
@@ -281,11 +266,7 @@ impl AnthropicMessage {
                 if let Ok(data) = Raw::parse(&json) {
                     turn.server_item(0, item.kind(), data);
                     if item.goes_back() {
-                        turn.thinking_plain(
-                            0,
-                            "",
-                            Some(&format!(r#"{{"anthropic":{{"block":{json}}}}}"#)),
-                        );
+                        turn.goes_back(0, "block", &json);
                     }
                 }
                 self.put(index, ContentBlock::Ended, turn);
@@ -310,13 +291,7 @@ impl AnthropicMessage {
         let before = tool.kept();
         let input = tool.input();
         turn.free(before - tool.kept());
-        let delta = ToolCallDelta {
-            index: Some(index),
-            arguments: input.as_ref().map(Into::into),
-            done: true,
-            ..ToolCallDelta::default()
-        };
-        turn.call(0, &delta, None);
+        turn.end_call(0, Some(index), input.as_deref().unwrap_or_default());
     }
 
     /// Closes what is open at the end. Calls only if the message ended well: a cut one must not

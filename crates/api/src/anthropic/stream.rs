@@ -69,7 +69,7 @@ impl Decoder for Anthropic {
             return converse::whole(&mut self.message, body, turn);
         }
         self.message.begin(body, turn);
-        let blocks = || body.get("content").into_iter().flat_map(Raw::items);
+        let blocks = || body.list("content");
         turn.with_call =
             blocks().any(|block| block.get_str("type").is_some_and(|kind| kind == "tool_use"));
         for (index, block) in (0..).zip(blocks()) {

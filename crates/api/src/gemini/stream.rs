@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::gemini::partial::{PartialArguments, Placement};
 use crate::turn::{Decoder, Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
-use event::{Json, Object, Raw};
+use event::{Json, Raw};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl Decoder for Gemini {
                 "promptFeedback",
             ],
         );
-        for candidate in data.get("candidates").into_iter().flat_map(Raw::items) {
+        for candidate in data.list("candidates") {
             let choice = candidate
                 .get("index")
                 .and_then(Raw::i64)
@@ -158,10 +158,7 @@ impl Gemini {
             kind.as_ref(),
             "executableCode" | "codeExecutionResult" | "toolCall" | "toolResponse"
         ) {
-            let mut data = br#"{"gemini":{"part":"#.to_vec();
-            event::minify(&mut data, part.text());
-            data.extend_from_slice(b"}}");
-            turn.thinking_plain(choice, "", Some(&String::from_utf8_lossy(&data)));
+            turn.goes_back(choice, "part", part.text());
         }
     }
 
@@ -354,13 +351,7 @@ impl Candidate {
         };
         turn.free(open.bytes);
         let arguments = open.arguments.close();
-        let delta = ToolCallDelta {
-            index: Some(open.label),
-            arguments: Some((&arguments).into()),
-            done: true,
-            ..ToolCallDelta::default()
-        };
-        turn.call(choice, &delta, None);
+        turn.end_call(choice, Some(open.label), &arguments);
     }
 }
 
@@ -375,15 +366,13 @@ fn provider(members: &[(&str, Option<&str>)]) -> Option<String> {
     if members.iter().all(|(_, value)| value.is_none()) {
         return None;
     }
-    let mut text = Vec::new();
-    let mut o = Object::open(&mut text);
-    o.object("gemini", |o| {
-        for (key, value) in members {
-            o.maybe_str(key, *value);
-        }
-    });
-    o.close();
-    String::from_utf8(text).ok()
+    Some(event::object(|o| {
+        o.object("gemini", |o| {
+            for (key, value) in members {
+                o.maybe_str(key, *value);
+            }
+        });
+    }))
 }
 
 /// The name or the number of a value of an enumeration.

@@ -46,10 +46,8 @@ const MESSAGE: [&str; 7] = [
 ];
 
 /// The rules of this stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct OpenaiChat {
-    /// The key of this API's provider data.
-    api: &'static str,
     choices: Choices<ChatChoice>,
 }
 
@@ -63,24 +61,7 @@ struct ChatChoice {
     customs: BTreeSet<Option<i64>>,
 }
 
-impl Default for OpenaiChat {
-    fn default() -> Self {
-        OpenaiChat {
-            api: "openai-chat",
-            choices: Choices::default(),
-        }
-    }
-}
-
 impl OpenaiChat {
-    /// Mistral's stream.
-    pub(crate) fn mistral() -> Self {
-        OpenaiChat {
-            api: "mistral",
-            choices: Choices::default(),
-        }
-    }
-
     fn choice(&mut self, index: u32) -> &mut ChatChoice {
         let at = self.choices.place(index, || ChatChoice {
             index,
@@ -121,9 +102,8 @@ impl Decoder for OpenaiChat {
     }
 
     fn finish(&mut self, turn: &mut Turn<'_>) {
-        let api = self.api;
         for choice in self.choices.iter_mut() {
-            choice.reasoning.close(api, choice.index, turn);
+            choice.reasoning.close(choice.index, turn);
         }
     }
 }
@@ -155,17 +135,10 @@ impl OpenaiChat {
             turn.text(index, text);
         }
         if let Some(word) = finish {
-            let api = self.api;
             let choice = self.choice(index);
-            choice.reasoning.close(api, index, turn);
+            choice.reasoning.close(index, turn);
             for index in std::mem::take(&mut choice.customs) {
-                let end = ToolCallDelta {
-                    index,
-                    arguments: Some("\"}".into()),
-                    done: true,
-                    ..ToolCallDelta::default()
-                };
-                turn.call(choice.index, &end, None);
+                turn.end_call(choice.index, index, "\"}");
             }
             turn.finish_reason(index, reason(&word), &word);
         }
@@ -228,10 +201,9 @@ impl OpenaiChat {
 
     /// A string, or parts.
     fn content(&mut self, index: u32, content: Raw<'_>, turn: &mut Turn<'_>) {
-        let api = self.api;
         if content.is_str() {
             if content.text().len() > 2 {
-                self.choice(index).reasoning.close(api, index, turn);
+                self.choice(index).reasoning.close(index, turn);
                 turn.text(index, content);
             }
             return;
@@ -277,8 +249,7 @@ impl OpenaiChat {
     /// A piece of a refusal, or all of it.
     fn refusal(&mut self, index: u32, refusal: Raw<'_>, turn: &mut Turn<'_>) {
         if refusal.is_str() && refusal.text().len() > 2 {
-            let api = self.api;
-            self.choice(index).reasoning.close(api, index, turn);
+            self.choice(index).reasoning.close(index, turn);
             turn.refusal(index, refusal);
         }
     }
@@ -307,7 +278,7 @@ impl OpenaiChat {
             call.entries()
                 .for_each(|(key, value)| provider.member(&key, value));
         }
-        let provider = provider.wrapped(self.api);
+        let provider = provider.wrapped(turn.api);
         delta.provider = provider.as_deref().map(Json::of);
         match custom {
             Some(custom) => self.custom(index, delta, custom, turn),
@@ -327,8 +298,7 @@ impl OpenaiChat {
         if let Some(name) = name {
             delta.tool_name = Text::of(name);
         }
-        let api = self.api;
-        self.choice(index).reasoning.close(api, index, turn);
+        self.choice(index).reasoning.close(index, turn);
         turn.call(index, &delta, arguments);
     }
 
@@ -341,13 +311,10 @@ impl OpenaiChat {
         custom: Raw<'_>,
         turn: &mut Turn<'_>,
     ) {
-        let (api, wrapped) = (
-            self.api,
-            format!("{{\"{}\":{{\"custom\":true}}}}", self.api),
-        );
+        let wrapped = format!("{{\"{}\":{{\"custom\":true}}}}", turn.api);
         let mut delta = delta;
         let choice = self.choice(index);
-        choice.reasoning.close(api, index, turn);
+        choice.reasoning.close(index, turn);
         let begun =
             choice.customs.contains(&delta.index) && delta.tool_id.is_none_or(|id| id.is_empty());
         let mut text = String::new();
@@ -500,29 +467,28 @@ impl Reasoning {
     }
 
     /// Text or a call begins, or the choice has ended: writes what must go back, if anything.
-    pub(crate) fn close(&mut self, api: &str, choice: u32, turn: &mut Turn<'_>) {
+    pub(crate) fn close(&mut self, choice: u32, turn: &mut Turn<'_>) {
         let field = std::mem::take(&mut self.field);
         let details = std::mem::take(&mut self.details);
         turn.free(std::mem::take(&mut self.bytes));
         if field.is_empty() && details.is_empty() {
             return;
         }
-        let mut json = Vec::new();
-        let mut o = event::Object::open(&mut json);
-        o.object(api, |o| {
-            if !field.is_empty() {
-                o.str("field", field);
-            }
-            if !details.is_empty() {
-                o.array("reasoning_details", |a| {
-                    for d in &details {
-                        a.object(|o| d.write(o));
-                    }
-                });
-            }
+        let provider = event::object(|o| {
+            o.object(turn.api, |o| {
+                if !field.is_empty() {
+                    o.str("field", field);
+                }
+                if !details.is_empty() {
+                    o.array("reasoning_details", |a| {
+                        for d in &details {
+                            a.object(|o| d.write(o));
+                        }
+                    });
+                }
+            });
         });
-        o.close();
-        turn.thinking_plain(choice, "", Some(&String::from_utf8_lossy(&json)));
+        turn.thinking_plain(choice, "", Some(&provider));
     }
 
     fn detail(&mut self, item: Raw<'_>) {

@@ -3,7 +3,7 @@
 use crate::members::minified;
 use crate::turn::Turn;
 use event::payload::ToolCallDelta;
-use event::{Json, Object, Raw, Surrogates, quoted};
+use event::{Json, Raw, Surrogates, quoted};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::{Index, IndexMut};
@@ -355,10 +355,8 @@ pub(crate) struct OutputItem {
     pub(crate) done: bool,
 }
 
-/// What goes before and after the text of a custom tool's input, so that its arguments are an
-/// object.
+/// What goes before the text of a custom tool's input, so that its arguments are an object.
 const OPEN: &str = "{\"input\":\"";
-const CLOSE: &str = "\"}";
 
 impl OutputItem {
     pub(crate) fn new(kind: ItemKind, label: i64) -> OutputItem {
@@ -401,9 +399,7 @@ impl OutputItem {
             return;
         }
         let id = quoted(&self.id);
-        let provider =
-            format!(r#"{{"openai-responses":{{"begins":{{"type":"{kind}","id":{id}}}}}}}"#);
-        turn.thinking_plain(0, "", Some(&provider));
+        turn.goes_back(0, "begins", &format!(r#"{{"type":"{kind}","id":{id}}}"#));
     }
 
     /// Writes a call's id and name, each once.
@@ -431,18 +427,16 @@ impl OutputItem {
 
     fn introduce(&self, id: Option<&str>, name: Option<&str>, turn: &mut Turn<'_>) {
         let custom = name.is_some() && self.kind == ItemKind::Custom;
-        let mut provider = Vec::new();
-        let mut own = Object::open(&mut provider);
-        own.object("openai-responses", |own| {
-            if custom {
-                own.bool("custom", true);
-            }
-            if turn.options.item_ids {
-                own.maybe_str("id", Some(self.id.as_str()).filter(|id| !id.is_empty()));
-            }
+        let provider = event::object(|o| {
+            o.object(turn.api, |own| {
+                if custom {
+                    own.bool("custom", true);
+                }
+                if turn.options.item_ids {
+                    own.maybe_str("id", Some(self.id.as_str()).filter(|id| !id.is_empty()));
+                }
+            });
         });
-        own.close();
-        let provider = String::from_utf8_lossy(&provider);
         let delta = ToolCallDelta {
             index: Some(self.label),
             tool_id: id.map(Into::into),
@@ -523,18 +517,11 @@ impl OutputItem {
             self.write(&rest, turn);
         }
         let closing = match (self.kind, self.sent.is_empty()) {
-            (ItemKind::Custom, true) => Some(Cow::Owned(format!("{OPEN}{CLOSE}"))),
-            (ItemKind::Custom, false) => Some(Cow::Borrowed(CLOSE)),
-            _ => None,
+            (ItemKind::Custom, true) => "{\"input\":\"\"}",
+            (ItemKind::Custom, false) => "\"}",
+            _ => "",
         };
-        let arguments = closing.as_ref().map(Into::into);
-        let delta = ToolCallDelta {
-            index: Some(self.label),
-            arguments,
-            done: true,
-            ..ToolCallDelta::default()
-        };
-        turn.call(0, &delta, None);
+        turn.end_call(0, Some(self.label), closing);
         self.done = true;
         turn.free(self.sent.len());
         self.sent = String::new();
@@ -550,14 +537,14 @@ impl OutputItem {
     pub(crate) fn heard(&mut self, item: Raw<'_>) {
         self.spoken = true;
         self.refused = (0..)
-            .zip(item.get("content").into_iter().flat_map(Raw::items))
+            .zip(item.list("content"))
             .map(|(place, _)| place)
             .collect();
     }
 
     /// The text of a message, if no piece of it came, and its refusal.
     pub(crate) fn said(&mut self, item: Raw<'_>, turn: &mut Turn<'_>) {
-        for (place, part) in (0..).zip(item.get("content").into_iter().flat_map(Raw::items)) {
+        for (place, part) in (0..).zip(item.list("content")) {
             if let Some(refusal) = part.get("refusal") {
                 self.refusal(place, Some(refusal), turn);
             } else if let (false, Some(text)) = (self.spoken, part.get("text")) {
@@ -585,12 +572,7 @@ impl OutputItem {
     /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
     pub(crate) fn thought(&mut self, item: Raw<'_>, turn: &mut Turn<'_>) {
         self.announce(turn);
-        let parts = |key| {
-            item.get(key)
-                .into_iter()
-                .flat_map(Raw::items)
-                .filter_map(|p| p.get("text"))
-        };
+        let parts = |key| item.list(key).filter_map(|p| p.get("text"));
         if !self.spoken {
             let mut texts = parts("summary").chain(parts("content"));
             if let Some(first) = texts.next() {
@@ -609,10 +591,7 @@ impl OutputItem {
                 .is_some_and(|c| !c.is_empty())
             || parts("content").next().is_some()
         {
-            let mut provider = br#"{"openai-responses":{"item":"#.to_vec();
-            event::minify(&mut provider, item.text());
-            provider.extend_from_slice(b"}}");
-            turn.thinking_plain(0, "", Some(&String::from_utf8_lossy(&provider)));
+            turn.goes_back(0, "item", item.text());
         }
     }
 

@@ -163,7 +163,7 @@ impl Decoder for OpenaiResponses {
 
     fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
         self.created("created", body, turn);
-        let mut items = body.get("output").into_iter().flat_map(Raw::items);
+        let mut items = body.list("output");
         turn.with_call = items.any(|item| self.items.kind(item).is_call());
         self.completed(body, "", turn);
     }
@@ -212,7 +212,7 @@ impl OpenaiResponses {
         turn.choice(0);
         turn.id(response.get("id"));
         turn.model(response.get("model"));
-        for (output, item) in (0..).zip(response.get("output").into_iter().flat_map(Raw::items)) {
+        for (output, item) in (0..).zip(response.list("output")) {
             self.items.item(Some(output), item, turn);
         }
         turn.details(0, "answer", response, &READ);

@@ -150,16 +150,10 @@ impl Tool<'_> {
 
     /// In OpenAI's shape.
     pub(crate) fn openai(&self) -> Value {
-        let mut out = Vec::new();
         match self {
-            Tool::Provider(tool) => return value(&tool.text),
-            Tool::Function(tool) => {
-                let mut entry = event::Object::open(&mut out);
-                tool.write_openai(&mut entry);
-                entry.close();
-            }
+            Tool::Provider(tool) => value(&tool.text),
+            Tool::Function(tool) => value(&event::object(|entry| tool.write_openai(entry))),
         }
-        serde_json::from_slice(&out).unwrap_or_default()
     }
 }
 
