@@ -185,7 +185,7 @@ impl ReplayRun<'_> {
         tokio::select! {
             biased;
             interrupt = self.watch.interrupt() => {
-                self.status = Status::Signal(interrupt.signal()?);
+                self.status = Status::Signal(interrupt?);
                 Ok(None)
             }
             bytes = body.ahead(enough) => bytes.map(Some).map_err(|e| unreadable(path, e)),

@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::members::Put;
 use crate::openai_chat::request::{ChatRow, chat_body, content, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::turn::{Decoder, ReasoningField, Turn, Usage};
-use event::payload::{FinishReason, ToolCallDelta};
+use crate::turn::{Decoder, ReasoningField, Turn};
+use event::payload::{FinishReason, SessionStats, ToolCallDelta};
 use event::{Raw, Text};
 use serde_json::{Map, Value, json};
 
@@ -132,15 +132,15 @@ impl Cohere {
         self.reasoning.close(turn);
         if let Some(usage) = delta.get("usage") {
             let n = |key: &str| {
-                Usage::count(usage, &["tokens", key])
-                    .or_else(|| Usage::count(usage, &["billed_units", key]))
+                crate::turn::count(usage, &["tokens", key])
+                    .or_else(|| crate::turn::count(usage, &["billed_units", key]))
             };
-            let cached = Usage::count(usage, &["cached_tokens"]);
-            turn.usage(&Usage {
-                prompt: n("input_tokens"),
-                completion: n("output_tokens"),
-                cached,
-                ..Usage::default()
+            let cached = crate::turn::count(usage, &["cached_tokens"]);
+            turn.usage(SessionStats {
+                prompt_tokens: n("input_tokens"),
+                completion_tokens: n("output_tokens"),
+                cached_tokens: cached,
+                ..SessionStats::default()
             });
         }
         if let Some(error) = delta.get("error").filter(|e| e.is_str() || e.is_object()) {

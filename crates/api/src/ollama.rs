@@ -9,8 +9,8 @@ use crate::members::{GetText, Put};
 use crate::openai_chat;
 use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::turn::{Decoder, ReasoningField, Turn, Usage};
-use event::payload::ToolCallDelta;
+use crate::turn::{Decoder, ReasoningField, Turn};
+use event::payload::{SessionStats, ToolCallDelta};
 use event::{Raw, Text};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -57,11 +57,11 @@ impl Decoder for Ollama {
             self.text(text, turn);
         }
         if data.get("done").and_then(Raw::bool) == Some(true) {
-            let n = |key: &str| Usage::count(data, &[key]);
-            turn.usage(&Usage {
-                prompt: n("prompt_eval_count"),
-                completion: n("eval_count"),
-                ..Usage::default()
+            let n = |key: &str| crate::turn::count(data, &[key]);
+            turn.usage(SessionStats {
+                prompt_tokens: n("prompt_eval_count"),
+                completion_tokens: n("eval_count"),
+                ..SessionStats::default()
             });
             let word = data.get_str("done_reason").unwrap_or(Cow::Borrowed("stop"));
             turn.finish_reason(0, openai_chat::stream::reason(&word), &word);

@@ -434,16 +434,23 @@ impl Turn<'_> {
 
     /// Takes the provider's counts. They take the place of all that came before: many servers
     /// repeat the totals on each chunk, and later ones may be smaller.
-    pub(crate) fn usage(&mut self, usage: &Usage) {
-        if usage.is_empty() {
-            return;
+    pub(crate) fn usage(&mut self, counts: SessionStats) {
+        let tokens = [
+            counts.prompt_tokens,
+            counts.completion_tokens,
+            counts.total_tokens,
+            counts.reasoning_tokens,
+            counts.cached_tokens,
+        ];
+        if tokens.iter().any(Option::is_some) {
+            self.stats = SessionStats {
+                retries: self.stats.retries,
+                fallbacks: self.stats.fallbacks,
+                first_event_ms: self.stats.first_event_ms,
+                duration_ms: self.stats.duration_ms,
+                ..counts
+            };
         }
-        let s = &mut self.stats;
-        s.prompt_tokens = usage.prompt;
-        s.completion_tokens = usage.completion;
-        s.total_tokens = usage.total;
-        s.reasoning_tokens = usage.reasoning;
-        s.cached_tokens = usage.cached;
     }
 
     /// Takes why a choice ended, and the provider's own word for it. A reason that means a cut
@@ -736,34 +743,17 @@ impl ReasoningField {
     }
 }
 
-/// Tokens as the provider counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
-    pub prompt: Option<u64>,
-    pub completion: Option<u64>,
-    pub total: Option<u64>,
-    pub reasoning: Option<u64>,
-    pub cached: Option<u64>,
+/// A count of an object, reached by several keys.
+pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
+    let n = object.at(path)?;
+    n.i64()
+        .map(|n| n.max(0) as u64)
+        .or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
 }
 
-impl Usage {
-    /// Whether nothing is counted.
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Usage::default()
-    }
-
-    /// A count of an object, reached by several keys.
-    pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
-        let n = object.at(path)?;
-        n.i64()
-            .map(|n| n.max(0) as u64)
-            .or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
-    }
-
-    /// The sum of the counts that are known.
-    pub(crate) fn sum(counts: &[Option<u64>]) -> Option<u64> {
-        counts.iter().flatten().copied().reduce(u64::saturating_add)
-    }
+/// The sum of the counts that are known.
+pub(crate) fn sum(counts: &[Option<u64>]) -> Option<u64> {
+    counts.iter().flatten().copied().reduce(u64::saturating_add)
 }
 
 /// The counts of an API that reports them in parts: a later report replaces the parts that it has,
@@ -773,35 +763,25 @@ impl Usage {
 /// at the end (platform.claude.com/docs/en/build-with-claude/streaming). What came from the cache
 /// or was written to it is not part of the input.
 #[derive(Debug, Default)]
-pub(crate) struct UsageParts {
-    input: Option<u64>,
-    cache_read: Option<u64>,
-    cache_written: Option<u64>,
-    output: Option<u64>,
-}
+pub(crate) struct UsageParts([Option<u64>; 4]);
 
 impl UsageParts {
     /// Takes the next report. `names` are the keys of the input, of what was read from the cache
     /// and written to it, and of the output.
     pub(crate) fn take(&mut self, report: Raw<'_>, names: [&str; 4]) {
-        let parts = [
-            &mut self.input,
-            &mut self.cache_read,
-            &mut self.cache_written,
-            &mut self.output,
-        ];
-        for (part, name) in parts.into_iter().zip(names) {
-            *part = Usage::count(report, &[name]).or(*part);
+        for (part, name) in self.0.iter_mut().zip(names) {
+            *part = count(report, &[name]).or(*part);
         }
     }
 
     /// The counts so far.
-    pub(crate) fn usage(&self) -> Usage {
-        Usage {
-            prompt: Usage::sum(&[self.input, self.cache_read, self.cache_written]),
-            completion: self.output,
-            cached: self.cache_read.filter(|n| *n > 0),
-            ..Usage::default()
+    pub(crate) fn usage(&self) -> SessionStats {
+        let [.., cache_read, _, output] = self.0;
+        SessionStats {
+            prompt_tokens: sum(&self.0[..3]),
+            completion_tokens: output,
+            cached_tokens: cache_read.filter(|n| *n > 0),
+            ..SessionStats::default()
         }
     }
 }

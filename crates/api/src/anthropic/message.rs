@@ -337,7 +337,7 @@ impl AnthropicMessage {
         if let Some(usage) = usage {
             turn.counts(usage, true);
             self.usage.take(usage, names);
-            turn.usage(&self.usage.usage());
+            turn.usage(self.usage.usage());
         }
     }
 }

@@ -8,8 +8,8 @@
 
 use crate::failure::Failure;
 use crate::gemini::partial::{PartialArguments, Placement};
-use crate::turn::{Decoder, Turn, Usage};
-use event::payload::{FinishReason, ToolCallDelta};
+use crate::turn::{Decoder, Turn};
+use event::payload::{FinishReason, SessionStats, ToolCallDelta};
 use event::{Json, Raw};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -107,15 +107,19 @@ impl Decoder for Gemini {
             turn.finish_reason(0, FinishReason::ContentFilter, &word);
         }
         if let Some(usage) = data.get("usageMetadata") {
-            let count = |key| Usage::count(usage, &[key]);
+            let count = |key| crate::turn::count(usage, &[key]);
             let reasoning = count("thoughtsTokenCount");
-            turn.usage(&Usage {
+            turn.usage(SessionStats {
                 // What tools of the provider's own gave to the model was read by it, too.
-                prompt: Usage::sum(&[count("promptTokenCount"), count("toolUsePromptTokenCount")]),
-                completion: Usage::sum(&[count("candidatesTokenCount"), reasoning]),
-                total: count("totalTokenCount"),
-                reasoning,
-                cached: count("cachedContentTokenCount"),
+                prompt_tokens: crate::turn::sum(&[
+                    count("promptTokenCount"),
+                    count("toolUsePromptTokenCount"),
+                ]),
+                completion_tokens: crate::turn::sum(&[count("candidatesTokenCount"), reasoning]),
+                total_tokens: count("totalTokenCount"),
+                reasoning_tokens: reasoning,
+                cached_tokens: count("cachedContentTokenCount"),
+                ..SessionStats::default()
             });
         }
     }

@@ -7,8 +7,8 @@
 
 use crate::failure::Failure;
 use crate::members::minified;
-use crate::turn::{Decoder, Turn, Usage};
-use event::payload::{FinishReason, ToolCallDelta};
+use crate::turn::{Decoder, Turn};
+use event::payload::{FinishReason, SessionStats, ToolCallDelta};
 use event::{Choices, Json, Raw, Text};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -361,16 +361,17 @@ fn usage(usage: Raw<'_>, turn: &mut Turn<'_>) {
         return;
     }
     turn.counts(usage, false);
-    let n = |path: &[&str]| Usage::count(usage, path);
-    turn.usage(&Usage {
-        prompt: n(&["prompt_tokens"]),
-        completion: n(&["completion_tokens"]),
-        total: n(&["total_tokens"]),
-        reasoning: n(&["completion_tokens_details", "reasoning_tokens"])
+    let n = |path: &[&str]| crate::turn::count(usage, path);
+    turn.usage(SessionStats {
+        prompt_tokens: n(&["prompt_tokens"]),
+        completion_tokens: n(&["completion_tokens"]),
+        total_tokens: n(&["total_tokens"]),
+        reasoning_tokens: n(&["completion_tokens_details", "reasoning_tokens"])
             .or_else(|| n(&["reasoning_tokens"])),
-        cached: n(&["prompt_tokens_details", "cached_tokens"])
+        cached_tokens: n(&["prompt_tokens_details", "cached_tokens"])
             .or_else(|| n(&["prompt_cache_hit_tokens"]))
             .or_else(|| n(&["cached_tokens"])),
+        ..SessionStats::default()
     });
 }
 

@@ -8,9 +8,9 @@
 
 use crate::failure::Failure;
 use crate::openai_responses::items::{ItemKind, OutputItems};
-use crate::turn::{Decoder, Turn, Usage};
+use crate::turn::{Decoder, Turn};
 use event::Raw;
-use event::payload::FinishReason;
+use event::payload::{FinishReason, SessionStats};
 
 /// The members of a response that are read, or are what the answer of `tc-serve` decides itself.
 const READ: [&str; 14] = [
@@ -219,13 +219,14 @@ impl OpenaiResponses {
         if let Some(counts) = response.get("usage").filter(|counts| counts.is_object()) {
             turn.counts(counts, false);
         }
-        let count = |path: &[&str]| Usage::count(response, path);
-        turn.usage(&Usage {
-            prompt: count(&["usage", "input_tokens"]),
-            completion: count(&["usage", "output_tokens"]),
-            total: count(&["usage", "total_tokens"]),
-            reasoning: count(&["usage", "output_tokens_details", "reasoning_tokens"]),
-            cached: count(&["usage", "input_tokens_details", "cached_tokens"]),
+        let count = |path: &[&str]| crate::turn::count(response, path);
+        turn.usage(SessionStats {
+            prompt_tokens: count(&["usage", "input_tokens"]),
+            completion_tokens: count(&["usage", "output_tokens"]),
+            total_tokens: count(&["usage", "total_tokens"]),
+            reasoning_tokens: count(&["usage", "output_tokens_details", "reasoning_tokens"]),
+            cached_tokens: count(&["usage", "input_tokens_details", "cached_tokens"]),
+            ..SessionStats::default()
         });
         let status = response.get_str("status");
         match status.as_deref().unwrap_or(event) {

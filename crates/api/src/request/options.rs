@@ -77,6 +77,14 @@ pub enum RequestError {
     Empty,
 }
 
+impl RequestError {
+    /// The message at this position has a role that the API does not have.
+    pub(crate) fn role(position: usize, role: &str) -> RequestError {
+        let why = format!("the role {role:?} is not known");
+        RequestError::Message { position, why }
+    }
+}
+
 /// The user's own system prompt and those of the conversation, with a blank line between them.
 /// `None` if neither exists.
 pub(crate) fn system(talk: &Conversation, options: &RequestOptions) -> Option<String> {
