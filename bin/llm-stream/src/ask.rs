@@ -4,11 +4,9 @@ use crate::args::Args;
 use crate::host::{StdoutHost, Watch, runtime};
 use crate::input;
 use crate::output::{Messages, Out};
-use ::ask::{
-    AutoMode, AutoSettings, ConnectionSettings, Provider, Session, ToolsModeChoice, TurnDraft,
-    TurnOptions, open_tape,
-};
+use ::ask::{COMMAND, Provider, Session, Settings, ToolsModeChoice, TurnDraft, open_tape};
 use anyhow::{Result, anyhow};
+use api::{RequestOptions, StreamOptions};
 use client::{Network, Recorder};
 use event::Json;
 use event::payload::{Error, Message, Warning};
@@ -126,9 +124,9 @@ pub fn probe(args: Args) -> Result<Status> {
         } else {
             Some(opening.network()?)
         };
-        let auto = opening.auto();
-        let decision = auto
-            .find(
+        let turn = &opening.turn;
+        let decision = turn
+            .find_tools(
                 network.as_ref(),
                 &StdoutHost::new(&watch, &mut out, None),
                 true,
@@ -137,7 +135,7 @@ pub fn probe(args: Args) -> Result<Status> {
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }
-        out.text(&auto.show(&decision))?;
+        out.text(&turn.show_decision(&decision))?;
         Ok(Status::Done)
     });
     found.map_err(|e| opening.redacted(e))
@@ -148,9 +146,6 @@ pub fn probe(args: Args) -> Result<Status> {
 struct Opening {
     args: Args,
     filter: Filter,
-    /// Also for a turn in another mode than `auto`, which `--probe` may ask about.
-    auto: AutoSettings,
-    connection: ConnectionSettings,
     recorder: Option<RefCell<Recorder>>,
     turn: TurnDraft,
 }
@@ -161,29 +156,34 @@ impl Opening {
         let tape = args.replay.tape()?;
         let filter = args.common.filter("llm-stream", vec![]);
         let request = &args.request;
-        let tools_mode = &request.tools_mode;
-        let auto = args.auto.settings.clone();
-        let auto = auto.settings(tools_mode, &args.connection);
-        let provider = request.provider.clone();
-        let provider = provider.settings(tools_mode, &args.connection, filter.max_line)?;
+        let settings = Settings {
+            provider: request.provider.clone(),
+            tools: request.tools_mode.clone(),
+            auto: args.auto.settings.clone(),
+            connection: args.connection,
+            max_frame: filter.max_line,
+        };
+        let settings = settings.with_environment()?;
         let recorder = tape.map(open_tape).transpose()?;
         let first = recorder.as_ref().and_then(Recorder::first);
-        let provider = Provider::new(&provider, first, is_probe)?;
+        let provider = Provider::new(settings, first, is_probe)?;
         let tools = request.tools.as_deref().map(input::tools).transpose()?;
         let tools = tools.as_deref().map(ToolList::read).transpose()?;
-        let turn = TurnOptions {
+        let options = RequestOptions {
             system: request.system.clone(),
             tools: tools.map(Arc::new),
             tool_choice: request.tool_choice.clone(),
-            streams: !request.no_stream,
-            ..TurnOptions::default()
+            stream: !request.no_stream,
+            ..RequestOptions::default()
+        };
+        let stream = StreamOptions {
+            words: COMMAND,
+            ..StreamOptions::default()
         };
         let mut opening = Opening {
             filter,
-            auto,
-            connection: args.connection.settings(),
             recorder: recorder.map(RefCell::new),
-            turn: TurnDraft::new(Arc::new(provider), turn),
+            turn: TurnDraft::new(Arc::new(provider), options, stream),
             args,
         };
         opening.hide_secrets();
@@ -216,16 +216,8 @@ impl Opening {
     fn network(&self) -> Result<Network> {
         Ok(Network::new(
             &self.turn.provider.route,
-            self.connection.connect_timeout,
+            self.args.connection.connect_timeout,
         )?)
-    }
-
-    /// Returns the [`AutoMode`] of this turn, which can decide how the model learns of its tools.
-    fn auto(&self) -> AutoMode<'_> {
-        AutoMode {
-            settings: &self.auto,
-            turn: &self.turn,
-        }
     }
 
     /// Reads standard input, and takes what its `request` event asks for; returns the question as a
@@ -278,20 +270,22 @@ impl Opening {
         {
             return Ok(false);
         }
-        let auto = self.auto();
-        let decision = auto
-            .decide(
+        let decision = self
+            .turn
+            .decide_tools(
                 self.recorder.as_ref(),
                 network,
                 &StdoutHost::new(watch, out, None),
             )
             .await?;
         if watch.signal().is_none() {
-            out.messages()
-                .verbose(format_args!("tools mode auto: {}", auto.show(&decision)));
+            out.messages().verbose(format_args!(
+                "tools mode auto: {}",
+                self.turn.show_decision(&decision)
+            ));
         }
         self.turn.form.tools = decision.form;
-        Ok(!decision.is_firm())
+        Ok(!decision.is_firm)
     }
 
     /// Sends the request of the turn, and writes the events of the answer.
@@ -314,12 +308,11 @@ impl Opening {
         let session = Session {
             turn: &self.turn,
             host: &mut StdoutHost::new(watch, out, None),
-            connection: &self.connection,
+            connection: self.args.connection,
             network,
             recorder: self.recorder.as_ref(),
             playlist: None,
             speed: self.args.replay.speed,
-            auto: &self.auto,
             may_tag,
             recorded: vec![],
         };

@@ -91,11 +91,11 @@ impl Host for StdoutHost<'_> {
     }
 
     async fn stop(&self) -> Result<i32, Failure> {
-        self.watch.interrupt().await.signal()
+        self.watch.interrupt().await
     }
 
     fn stopped(&self, and_reader: bool) -> Option<Result<i32, Failure>> {
-        Some(self.watch.seen(and_reader)?.signal())
+        self.watch.seen(and_reader)
     }
 
     fn note(&self, note: Note<'_>) {
@@ -124,29 +124,7 @@ fn millis(time: Duration) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Why to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interrupt {
-    /// The reader of standard output left.
-    Gone,
-    /// This signal came.
-    Signal(i32),
-}
-
-impl Interrupt {
-    /// The signal.
-    ///
-    /// # Errors
-    /// [`Failure::Gone`] when it is the reader that left.
-    pub fn signal(self) -> Result<i32, Failure> {
-        match self {
-            Interrupt::Signal(signal) => Ok(signal),
-            Interrupt::Gone => Err(Failure::Gone),
-        }
-    }
-}
-
-/// Watches for both, inside a runtime.
+/// Watches for signals, and for a reader of standard output that leaves, inside a runtime.
 #[derive(Debug)]
 pub struct Watch {
     signals: Signals,
@@ -191,20 +169,23 @@ impl Watch {
         self.signals.seen()
     }
 
-    /// Waits for either. Later calls return the same at once.
-    pub async fn interrupt(&self) -> Interrupt {
+    /// Waits for a signal. Later calls return the same at once.
+    ///
+    /// # Errors
+    /// [`Failure::Gone`] when the reader leaves first.
+    pub async fn interrupt(&self) -> Result<i32, Failure> {
         tokio::select! {
-            signal = self.signalled() => Interrupt::Signal(signal),
-            () = self.gone() => Interrupt::Gone,
+            signal = self.signalled() => Ok(signal),
+            () = self.gone() => Err(Failure::Gone),
         }
     }
 
     /// What has happened already, for work that never waits. Whether the reader left is looked at
     /// only if `and_reader`: that is a system call.
-    pub fn seen(&self, and_reader: bool) -> Option<Interrupt> {
-        let gone =
-            || (and_reader && stdio::reader_gone(Some(Duration::ZERO))).then_some(Interrupt::Gone);
-        self.signal().map(Interrupt::Signal).or_else(gone)
+    pub fn seen(&self, and_reader: bool) -> Option<Result<i32, Failure>> {
+        let is_gone = || and_reader && stdio::reader_gone(Some(Duration::ZERO));
+        let signal = self.signal().map(Ok);
+        signal.or_else(|| is_gone().then_some(Err(Failure::Gone)))
     }
 
     async fn signalled(&self) -> i32 {

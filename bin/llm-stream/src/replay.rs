@@ -31,12 +31,7 @@ pub fn replay(args: &Args) -> Result<Status> {
     }
     let tools_mode = &args.request.tools_mode;
     let dialects = dialects(tools_mode.dialect_file.as_deref())?;
-    let dialect = dialect(
-        &dialects,
-        tools_mode.dialect.as_deref(),
-        tools_mode.tools_mode,
-        false,
-    )?;
+    let dialect = dialect(&dialects, tools_mode, false)?;
     let mut options = StreamOptions {
         prefill: tools_mode.prefill.clone(),
         max_frame: Some(args.common.max_line),
@@ -190,7 +185,7 @@ impl ReplayRun<'_> {
         tokio::select! {
             biased;
             interrupt = self.watch.interrupt() => {
-                self.status = Status::Signal(interrupt.signal()?);
+                self.status = Status::Signal(interrupt?);
                 Ok(None)
             }
             bytes = body.ahead(enough) => bytes.map(Some).map_err(|e| unreadable(path, e)),

@@ -8,7 +8,7 @@ use accumulate::Accumulate;
 use api::{Api, InboundRequest};
 use api::{Dropped, Encoder, Failure};
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
-use event::{Chain, Demux, Event, Kind, Machine, Payload, Raw, Sink, Text, cut};
+use event::{Chain, Emitted, Event, Kind, Machine, Payload, Sink, SinkOf, Text, cut};
 use hyper::header::{HeaderName, HeaderValue};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -488,8 +488,15 @@ impl Sink for &Pipe {
 
 impl PipeEnd {
     /// The sink of the machines while they process `event`; `None` at the end of the events.
-    fn after<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> PipeSink<'e> {
-        PipeSink { event, end: self }
+    fn after<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> impl Sink + 'e {
+        SinkOf(move |emitted: Emitted<'_>| match (emitted, event) {
+            (Emitted::Passed, Some(event)) => self.take(event),
+            (Emitted::Passed, None) => {}
+            (Emitted::Written(choice, payload), event) => {
+                let stream = event.and_then(|event| event.stream());
+                self.take(&Event::of(payload, stream, choice, None));
+            }
+        })
     }
 
     fn take(&mut self, event: &Event<'_>) {
@@ -522,24 +529,6 @@ impl PipeEnd {
         } else if self.notes.len() < NOTES {
             self.notes.push((message.to_owned(), 1));
         }
-    }
-}
-
-struct PipeSink<'e> {
-    event: Option<&'e Event<'e>>,
-    end: &'e mut PipeEnd,
-}
-
-impl Sink for PipeSink<'_> {
-    fn pass(&mut self) {
-        if let Some(event) = self.event {
-            self.end.take(event);
-        }
-    }
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        let stream: Option<Raw<'_>> = self.event.and_then(|event| event.stream());
-        self.end.take(&Event::of(payload, stream, choice, None));
     }
 }
 

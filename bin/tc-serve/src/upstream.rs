@@ -11,12 +11,13 @@ use crate::pipe::{Asked, Pipe};
 use anyhow::{Result, bail};
 use api::Failure;
 use api::{
-    Api, ListedModel, Request, RequestOptions, Server, ServerKind, Target, error_message, host_of,
-    listed_models, models_request, passed_request, plain_url, server_questions,
+    Api, ListedModel, Request, RequestOptions, Server, ServerKind, StreamOptions, Target,
+    error_message, host_of, listed_models, models_request, passed_request, plain_url,
+    server_questions,
 };
 use ask::{
-    AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm,
-    ToolsModeChoice, TurnDraft, TurnOptions, open_tape, sentence,
+    ConnectionArgs, Host, Playlist, Provider, SERVICE, Session, Settings, ToolsForm,
+    ToolsModeChoice, TurnDraft, open_tape, sentence,
 };
 use by_model::ByModel;
 use client::{
@@ -43,11 +44,6 @@ pub struct Upstream {
     provider: Arc<Provider>,
     /// The provider with the key that its file had last.
     renewed: RefCell<Option<Arc<Provider>>>,
-    tools_mode: ToolsModeChoice,
-    auto: AutoSettings,
-    connection: ConnectionSettings,
-    /// Whether the user typed how often a request is sent again.
-    is_retries_named: bool,
     /// `None` if every answer is recorded.
     network: Option<Network>,
     /// A tape in use. Then nobody is asked what only changes an answer, because a replay must give
@@ -77,32 +73,36 @@ impl Upstream {
             connection,
             replay,
         } = args.upstream.clone();
-        let mut settings = provider.settings(&tools, &connection, args.limits.max_answer)?;
+        let settings = Settings {
+            provider,
+            tools,
+            auto,
+            connection,
+            max_frame: args.limits.max_answer,
+        };
+        let mut settings = settings.with_environment()?;
         // If text could begin inside reasoning, its first 256 bytes would be held back, and calls
         // until the end.
-        settings.prefill.get_or_insert_default();
+        settings.tools.prefill.get_or_insert_default();
         let faults = replay.faults();
         let is_replay = !replay.files.is_empty();
         if faults.any() && !is_replay {
             bail!("faults are put into recorded bodies only, name one with --replay");
         }
         let playlist = is_replay
-            .then(|| Playlist::open(&replay.files, settings.api, &faults))
+            .then(|| Playlist::open(&replay.files, settings.provider.api, &faults))
             .transpose()?;
         let tape = if is_replay { None } else { replay.tape()? };
         let recorder = tape.map(open_tape).transpose()?;
-        let mut provider = Provider::new(
-            &settings,
-            recorder.as_ref().and_then(Recorder::first),
-            false,
-        )?;
+        let mut provider =
+            Provider::new(settings, recorder.as_ref().and_then(Recorder::first), false)?;
         let is_offline = is_replay || recorder.as_ref().is_some_and(Recorder::is_offline);
         let mut network = None;
         if !is_offline {
             provider.take_key()?;
             // The address and the key are the same for every request, so a mistake in them is one
             // of the start.
-            provider.check(&models_request(provider.api, &provider.request_options()))?;
+            provider.check(&models_request(provider.api, &provider.options))?;
             network = Some(Network::new(&provider.route, connection.connect_timeout)?);
         }
         let recorder = recorder.map(|mut recorder| {
@@ -112,10 +112,6 @@ impl Upstream {
         Ok(Upstream {
             provider: Arc::new(provider),
             renewed: RefCell::default(),
-            tools_mode: tools.tools_mode,
-            auto: auto.settings(&tools, &connection),
-            connection: connection.settings(),
-            is_retries_named: connection.retries.is_some(),
             network,
             recorder,
             playlist,
@@ -174,12 +170,11 @@ impl Upstream {
         let session = Session {
             turn: &turn,
             host,
-            connection: &connection,
+            connection,
             network: self.network.as_ref(),
             recorder: self.recorder.as_ref(),
             playlist: self.playlist.as_ref(),
             speed: self.speed,
-            auto: &self.auto,
             may_tag,
             recorded: vec![],
         };
@@ -206,14 +201,15 @@ impl Upstream {
     /// How the provider is reached for a client. Who sends a failed request again is one layer: the
     /// client if it `retries`, else this process, once and after a lost connection alone. The
     /// user's `--retries` goes before.
-    fn connection(&self, retries: bool) -> ConnectionSettings {
-        if self.is_retries_named {
-            return self.connection;
+    fn connection(&self, retries: bool) -> ConnectionArgs {
+        let connection = self.provider.settings.connection;
+        if connection.retries.is_some() {
+            return connection;
         }
-        ConnectionSettings {
-            retries: u32::from(!retries),
+        ConnectionArgs {
+            retries: Some(u32::from(!retries)),
             only_lost: true,
-            ..self.connection
+            ..connection
         }
     }
 
@@ -240,8 +236,8 @@ impl Upstream {
         let (params, mut notes) = inbound.parameters_for(asked.api, &target);
         notes.extend(inbound.conversation.notes_for(self.provider.api.name()));
         warn_of_left_out(notes, host);
-        let options = TurnOptions {
-            model,
+        let options = RequestOptions {
+            model: model.unwrap_or_default(),
             // An empty list reports that no name in the text is a tool.
             tools: Some(inbound.tools.clone().unwrap_or_default()),
             // Providers refuse a choice without tools.
@@ -255,17 +251,21 @@ impl Upstream {
             } else {
                 vec![]
             },
-            streams: true,
+            ..RequestOptions::default()
+        };
+        let stream = StreamOptions {
             id: Some(asked.id.clone()),
             item_ids: asked.api == Api::OpenaiResponses,
-            is_for_client: true,
-            ..TurnOptions::default()
+            details: true,
+            server: Some(host_of(&self.provider.route.url)),
+            words: SERVICE,
+            ..StreamOptions::default()
         };
-        let mut turn = TurnDraft::new(self.current(), options);
-        turn.details = true;
+        let mut turn = TurnDraft::new(self.current(), options, stream);
         turn.check_model()?;
         turn.converse(std::mem::take(&mut inbound.conversation));
-        let may_tag = self.tools_mode == ToolsModeChoice::Auto && turn.has_tools();
+        let may_tag =
+            self.provider.settings.tools.tools_mode == ToolsModeChoice::Auto && turn.has_tools();
         Ok((turn, may_tag))
     }
 
@@ -280,14 +280,10 @@ impl Upstream {
             };
             return Ok(!is_firm);
         }
-        let auto = AutoMode {
-            settings: &self.auto,
-            turn,
-        };
-        let decision = auto
-            .decide(self.recorder.as_ref(), self.network.as_ref(), host)
+        let decision = turn
+            .decide_tools(self.recorder.as_ref(), self.network.as_ref(), host)
             .await?;
-        let is_firm = decision.is_firm();
+        let is_firm = decision.is_firm;
         turn.form.tools = decision.form;
         if self.recorder.is_none() {
             self.modes.keep(turn.model(), (decision.form, is_firm));
@@ -366,7 +362,7 @@ impl Upstream {
     /// Why the list could not be had. With a status of [`lacks`] the provider has answered, and has
     /// no such list.
     async fn list(&self) -> Result<String, Failure> {
-        let request = models_request(self.provider.api, &self.current().request_options());
+        let request = models_request(self.provider.api, &self.current().options);
         self.fetch(request, Bytes::new(), MODELS).await
     }
 
@@ -420,8 +416,15 @@ impl Upstream {
     ) -> Option<String> {
         let kind = ("content-type".to_owned(), "application/json".to_owned());
         let headers = [&[kind], headers].concat();
-        let options = self.current().request_options();
-        let request = passed_request(self.provider.api, &options, "POST", path, None, &headers);
+        let provider = self.current();
+        let request = passed_request(
+            provider.api,
+            &provider.options,
+            "POST",
+            path,
+            None,
+            &headers,
+        );
         self.fetch(request, json, most).await.ok()
     }
 
@@ -479,11 +482,23 @@ impl Upstream {
         headers: &[(String, String)],
         bytes: Bytes,
     ) -> Result<(Head, Passed), Failure> {
-        let options = self.current().request_options();
-        let request = passed_request(self.provider.api, &options, method, path, query, headers);
-        let deadline = self.connection.timeout.map(|time| Instant::now() + time);
+        let provider = self.current();
+        let request = passed_request(
+            provider.api,
+            &provider.options,
+            method,
+            path,
+            query,
+            headers,
+        );
+        let deadline = self
+            .provider
+            .settings
+            .connection
+            .timeout
+            .map(|time| Instant::now() + time);
         let limits = TimeLimits {
-            idle: Some(self.connection.idle_timeout),
+            idle: Some(self.provider.settings.connection.idle_timeout),
             deadline,
         };
         let Response { head, mut body } = self.send(request, bytes, limits).await?;
@@ -643,13 +658,13 @@ impl Upstream {
         }
         // The prompt that the server would make of the request, and its tokens.
         let media = asked.request.estimated_media_tokens();
-        let options = TurnOptions {
-            model: Some(model),
+        let options = RequestOptions {
+            model,
             tools: asked.request.tools.clone(),
-            is_for_client: true,
-            ..TurnOptions::default()
+            stream: false,
+            ..RequestOptions::default()
         };
-        let mut turn = TurnDraft::new(self.current(), options);
+        let mut turn = TurnDraft::new(self.current(), options, StreamOptions::default());
         turn.converse(std::mem::take(&mut asked.request.conversation));
         let request = turn.request(turn.form).ok()?;
         let prompt = self
@@ -696,7 +711,7 @@ impl Upstream {
         let is_near = provider.route.is_local || provider.route.url.starts_with("http:");
         let options = RequestOptions {
             model: model.to_owned(),
-            ..provider.request_options()
+            ..provider.options.clone()
         };
         for question in server_questions(provider.api, &options, is_near) {
             if provider.check(&question.request).is_err() {

@@ -7,9 +7,9 @@ use crate::failure::Failure;
 use crate::members::Put;
 use crate::openai_chat::request::{ChatRow, chat_body, content, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::turn::{Decoder, ReasoningField, Turn, Usage};
-use event::payload::{FinishReason, ToolCallDelta};
-use event::{Raw, Sink, Text};
+use crate::turn::{Decoder, ReasoningField, Turn};
+use event::payload::{FinishReason, SessionStats, ToolCallDelta};
+use event::{Raw, Text};
 use serde_json::{Map, Value, json};
 
 const API: &str = "cohere";
@@ -21,7 +21,7 @@ pub(crate) struct Cohere {
 }
 
 impl Decoder for Cohere {
-    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
         let kind = data.get_str("type");
         let message = data.at(&["delta", "message"]);
         match (kind.as_deref().or(name).unwrap_or_default(), message) {
@@ -30,7 +30,7 @@ impl Decoder for Cohere {
                 turn.choice(0);
             }
             ("content-start" | "content-delta" | "tool-plan-delta", Some(message)) => {
-                self.message(message, turn, out)
+                self.message(message, turn)
             }
             ("tool-call-start" | "tool-call-delta", Some(message)) => {
                 let Some(call) = message.get("tool_calls") else {
@@ -38,29 +38,20 @@ impl Decoder for Cohere {
                 };
                 // An object in every stream seen; the reference's schema would allow a list.
                 for call in call.items().chain(Some(call).filter(|c| c.is_object())) {
-                    self.call(data.get("index").and_then(Raw::i64), call, false, turn, out);
+                    self.call(data.get("index").and_then(Raw::i64), call, false, turn);
                 }
             }
             ("tool-call-end", _) => {
                 let index = data.get("index").and_then(Raw::i64);
-                turn.call(
-                    0,
-                    &ToolCallDelta {
-                        index,
-                        done: true,
-                        ..ToolCallDelta::default()
-                    },
-                    None,
-                    out,
-                );
+                turn.end_call(0, index, "");
             }
             ("message-end", _) => {
                 if let Some(delta) = data.get("delta") {
-                    self.end(delta, turn, out);
+                    self.end(delta, turn);
                 }
-                turn.end_mark();
+                turn.marked = true;
             }
-            ("citation-start", Some(message)) => turn.details(0, "message", message, &[], out),
+            ("citation-start", Some(message)) => turn.details(0, "message", message, &[]),
             _ => {}
         }
     }
@@ -69,38 +60,37 @@ impl Decoder for Cohere {
         body.get("type").is_none() && body.get("message").is_some_and(Raw::is_object)
     }
 
-    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
         turn.id(body.get("id"));
         turn.choice(0);
         if let Some(message) = body.get("message") {
-            let calls = || message.get("tool_calls").into_iter().flat_map(Raw::items);
-            turn.with_call(calls().next().is_some());
-            self.message(message, turn, out);
+            let calls = || message.list("tool_calls");
+            turn.with_call = calls().next().is_some();
+            self.message(message, turn);
             for (position, call) in calls().enumerate() {
-                self.call(i64::try_from(position).ok(), call, true, turn, out);
+                self.call(i64::try_from(position).ok(), call, true, turn);
             }
         }
-        self.end(body, turn, out);
+        self.end(body, turn);
     }
 
-    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        self.reasoning.close(API, turn, out);
+    fn finish(&mut self, turn: &mut Turn<'_>) {
+        self.reasoning.close(turn);
     }
 }
 
 impl Cohere {
     /// The plan and the content of a message or of a delta, where the content is one part or a list
     /// of parts.
-    fn message(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn message(&mut self, message: Raw<'_>, turn: &mut Turn<'_>) {
         if let Some(plan) = message.get("tool_plan") {
-            self.reasoning.piece("tool_plan", plan, API, turn, out);
+            self.reasoning.piece("tool_plan", plan, turn);
         }
         turn.details(
             0,
             "message",
             message,
             &["role", "content", "tool_plan", "tool_calls"],
-            out,
         );
         let Some(content) = message.get("content") else {
             return;
@@ -110,28 +100,21 @@ impl Cohere {
             .chain(Some(content).filter(|c| !c.is_array()))
         {
             if let Some(text) = part.get("thinking") {
-                self.reasoning.piece("thinking", text, API, turn, out);
+                self.reasoning.piece("thinking", text, turn);
             }
             if let Some(text) = part
                 .get("text")
                 .or(Some(part))
                 .filter(|t| t.is_str() && t.text() != "\"\"")
             {
-                self.reasoning.close(API, turn, out);
-                turn.text(0, text, out);
+                self.reasoning.close(turn);
+                turn.text(0, text);
             }
         }
     }
 
-    fn call(
-        &mut self,
-        index: Option<i64>,
-        call: Raw<'_>,
-        done: bool,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
-        self.reasoning.close(API, turn, out);
+    fn call(&mut self, index: Option<i64>, call: Raw<'_>, done: bool, turn: &mut Turn<'_>) {
+        self.reasoning.close(turn);
         let function = call.get("function");
         let delta = ToolCallDelta {
             index,
@@ -140,24 +123,24 @@ impl Cohere {
             done,
             ..ToolCallDelta::default()
         };
-        turn.call(0, &delta, function.and_then(|f| f.get("arguments")), out);
+        turn.call(0, &delta, function.and_then(|f| f.get("arguments")));
     }
 
     /// The end of a message: why, and the counts. Tokens are what the model saw; billed units are
     /// fewer.
-    fn end(&mut self, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        self.reasoning.close(API, turn, out);
+    fn end(&mut self, delta: Raw<'_>, turn: &mut Turn<'_>) {
+        self.reasoning.close(turn);
         if let Some(usage) = delta.get("usage") {
             let n = |key: &str| {
-                Usage::count(usage, &["tokens", key])
-                    .or_else(|| Usage::count(usage, &["billed_units", key]))
+                crate::turn::count(usage, &["tokens", key])
+                    .or_else(|| crate::turn::count(usage, &["billed_units", key]))
             };
-            let cached = Usage::count(usage, &["cached_tokens"]);
-            turn.usage(&Usage {
-                prompt: n("input_tokens"),
-                completion: n("output_tokens"),
-                cached,
-                ..Usage::default()
+            let cached = crate::turn::count(usage, &["cached_tokens"]);
+            turn.usage(SessionStats {
+                prompt_tokens: n("input_tokens"),
+                completion_tokens: n("output_tokens"),
+                cached_tokens: cached,
+                ..SessionStats::default()
             });
         }
         if let Some(error) = delta.get("error").filter(|e| e.is_str() || e.is_object()) {
@@ -165,7 +148,7 @@ impl Cohere {
             if let Some(code) = delta.get_str("error_type") {
                 failure.code = code.to_lowercase();
             }
-            turn.error(&failure, out);
+            turn.error(&failure);
         }
         let word = delta.get_str("finish_reason").unwrap_or_default();
         let reason = match word.as_ref() {

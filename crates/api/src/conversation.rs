@@ -197,11 +197,7 @@ impl Conversation {
         let mut notes = Vec::new();
         for (path, word) in in_parts {
             let parts = count(&|message| {
-                let parts = message
-                    .content()
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten();
+                let parts = message.list_of("content").iter();
                 let found = parts.filter_map(|part| part.pointer(path)?.as_str());
                 found
                     .filter(|found| word.is_empty() || found == word)
@@ -370,11 +366,7 @@ impl Message {
         if let Some(refusal) = self.get_str("refusal") {
             return refusal.to_owned();
         }
-        let parts = self
-            .content()
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
+        let parts = self.list_of("content").iter();
         parts
             .filter_map(|part| part.get("refusal")?.as_str())
             .collect()
@@ -404,12 +396,7 @@ impl Message {
 
     /// The calls of an assistant's message, in order.
     pub fn calls(&self) -> Vec<PastCall<'_>> {
-        let calls = self
-            .get("tool_calls")
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        calls
+        self.list_of("tool_calls")
             .iter()
             .filter(|c| {
                 c.pointer("/function/name")
@@ -441,12 +428,7 @@ impl Message {
     /// The blocks of reasoning that providers want back, in stream order. A builder sends the
     /// blocks that have [`PastBlock::data`] for its own API.
     pub fn blocks(&self) -> Vec<PastBlock<'_>> {
-        let blocks = self
-            .get("provider")
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        blocks
+        self.list_of("provider")
             .iter()
             .filter_map(|b| {
                 Some(PastBlock {
@@ -461,6 +443,12 @@ impl Message {
                 })
             })
             .collect()
+    }
+}
+
+impl GetText for Message {
+    fn member(&self, name: &str) -> Option<&Value> {
+        self.get(name)
     }
 }
 

@@ -1,23 +1,34 @@
 //! JSON that is read and written as a tree, and JSON as text.
 
-use event::{Object, Raw};
+use event::Raw;
 use serde_json::{Map, Value};
 
 /// A tree whose members are read.
 pub(crate) trait GetText {
+    /// A member.
+    fn member(&self, name: &str) -> Option<&Value>;
+
     /// The text of a member.
-    fn text_of(&self, name: &str) -> Option<&str>;
+    fn text_of(&self, name: &str) -> Option<&str> {
+        self.member(name)?.as_str()
+    }
+
+    /// The items of a member; none if there is no such array.
+    fn list_of(&self, name: &str) -> &[Value] {
+        let list = self.member(name).and_then(Value::as_array);
+        list.map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
 impl GetText for Map<String, Value> {
-    fn text_of(&self, name: &str) -> Option<&str> {
-        self.get(name)?.as_str()
+    fn member(&self, name: &str) -> Option<&Value> {
+        self.get(name)
     }
 }
 
 impl GetText for Value {
-    fn text_of(&self, name: &str) -> Option<&str> {
-        self.get(name)?.as_str()
+    fn member(&self, name: &str) -> Option<&Value> {
+        self.get(name)
     }
 }
 
@@ -37,15 +48,6 @@ impl Put for Map<String, Value> {
 pub(crate) fn minified(value: Raw<'_>) -> String {
     let mut json = Vec::with_capacity(value.text().len());
     event::minify(&mut json, value.text());
-    text(json)
-}
-
-/// An object with the members that `fill` writes, as JSON.
-pub(crate) fn object(fill: impl FnOnce(&mut Object<'_>)) -> String {
-    let mut json = Vec::new();
-    let mut o = Object::open(&mut json);
-    fill(&mut o);
-    o.close();
     text(json)
 }
 

@@ -21,7 +21,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     headers: &[],
     has_refusals: false,
     has_text_results: true,
-    decoder: || Box::new(OpenaiChat::mistral()),
+    decoder: || Box::new(OpenaiChat::default()),
     body: |talk, options| chat_body(talk, options, &ROW),
     answers: None,
 };

@@ -6,37 +6,25 @@
 //! <https://docs.mistral.ai/api/#tag/models>, <https://docs.cohere.com/reference/list-models>.
 
 use crate::Api;
+use crate::passed::versioned;
 use crate::request::{Request, RequestOptions, headers, url};
 use event::Raw;
 use std::borrow::Cow;
 
 /// The request for the list of models.
 pub fn models_request(api: Api, options: &RequestOptions) -> Request {
-    let provider = api.provider();
-    let base = options.base_url.as_deref().unwrap_or(provider.base_url);
-    let bare = base.split('?').next().unwrap_or(base);
-    // Only Gemini's path has the name of a model.
-    let whole = if api == Api::Gemini {
-        String::new()
-    } else {
-        url(bare, &(provider.path)(options).unwrap_or_default())
-    };
-    let without = |tail: &str| whole.strip_suffix(tail).unwrap_or(&whole).to_owned();
+    let versioned = versioned(api, options);
     let url = match api {
-        Api::OpenaiResponses => without("/responses") + "/models",
-        Api::Anthropic => without("/messages") + "/models?limit=1000",
-        Api::Gemini => url(
-            bare.split("/models/").next().unwrap_or(bare),
-            "/models?pageSize=1000",
-        ),
-        Api::Ollama => without("/api/chat") + "/api/tags",
-        Api::Cohere => without("/v2/chat") + "/v1/models?page_size=1000",
-        Api::OpenaiChat | Api::Mistral => without("/chat/completions") + "/models",
+        Api::OpenaiChat | Api::OpenaiResponses | Api::Mistral => versioned + "/models",
+        Api::Anthropic => versioned + "/models?limit=1000",
+        Api::Gemini => url(&versioned, "/models?pageSize=1000"),
+        Api::Ollama => versioned + "/api/tags",
+        Api::Cohere => versioned + "/v1/models?page_size=1000",
     };
     Request {
         method: "GET",
         url,
-        headers: headers(provider, options),
+        headers: headers(api.provider(), options),
         body: String::new(),
     }
 }

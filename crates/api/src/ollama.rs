@@ -5,13 +5,13 @@
 //! `done`, the reason and the counts; a response without streaming is that line alone.
 
 use crate::conversation::{Message, called};
-use crate::members::Put;
+use crate::members::{GetText, Put};
 use crate::openai_chat;
 use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::turn::{Decoder, ReasoningField, Turn, Usage};
-use event::payload::ToolCallDelta;
-use event::{Raw, Sink, Text};
+use crate::turn::{Decoder, ReasoningField, Turn};
+use event::payload::{SessionStats, ToolCallDelta};
+use event::{Raw, Text};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ pub(crate) struct Ollama {
 }
 
 impl Decoder for Ollama {
-    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
         turn.model(data.get("model"));
         turn.id(data.get("created_at")); // Responses have no id.
         if let Some(list) = data.get("logprobs").filter(|list| list.is_array()) {
@@ -47,47 +47,46 @@ impl Decoder for Ollama {
                 "choice",
                 "logprobs",
                 &format!("{{\"content\":{}}}", list.text()),
-                out,
             );
         }
-        turn.details(0, "answer", data, &READ, out);
+        turn.details(0, "answer", data, &READ);
         if let Some(message) = data.get("message") {
-            self.message(message, turn, out);
+            self.message(message, turn);
         }
         if let Some(text) = data.get("response").filter(|t| t.is_str()) {
-            self.text(text, turn, out);
+            self.text(text, turn);
         }
         if data.get("done").and_then(Raw::bool) == Some(true) {
-            let n = |key: &str| Usage::count(data, &[key]);
-            turn.usage(&Usage {
-                prompt: n("prompt_eval_count"),
-                completion: n("eval_count"),
-                ..Usage::default()
+            let n = |key: &str| crate::turn::count(data, &[key]);
+            turn.usage(SessionStats {
+                prompt_tokens: n("prompt_eval_count"),
+                completion_tokens: n("eval_count"),
+                ..SessionStats::default()
             });
             let word = data.get_str("done_reason").unwrap_or(Cow::Borrowed("stop"));
             turn.finish_reason(0, openai_chat::stream::reason(&word), &word);
-            turn.end_mark();
+            turn.marked = true;
         }
     }
 
-    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        self.thinking.close(API, turn, out);
+    fn finish(&mut self, turn: &mut Turn<'_>) {
+        self.thinking.close(turn);
     }
 }
 
 impl Ollama {
-    fn message(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn message(&mut self, message: Raw<'_>, turn: &mut Turn<'_>) {
         turn.choice(0);
-        let calls = || message.get("tool_calls").into_iter().flat_map(Raw::items);
-        turn.with_call(calls().next().is_some());
+        let calls = || message.list("tool_calls");
+        turn.with_call = calls().next().is_some();
         if let Some(text) = message.get("thinking") {
-            self.thinking.piece("thinking", text, API, turn, out);
+            self.thinking.piece("thinking", text, turn);
         }
         if let Some(text) = message.get("content").filter(|t| t.is_str()) {
-            self.text(text, turn, out);
+            self.text(text, turn);
         }
         for call in calls() {
-            self.thinking.close(API, turn, out);
+            self.thinking.close(turn);
             let function = call.get("function").unwrap_or(call);
             let delta = ToolCallDelta {
                 index: function
@@ -99,14 +98,14 @@ impl Ollama {
                 done: true,
                 ..ToolCallDelta::default()
             };
-            turn.call(0, &delta, function.get("arguments"), out);
+            turn.call(0, &delta, function.get("arguments"));
         }
     }
 
-    fn text(&mut self, text: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn text(&mut self, text: Raw<'_>, turn: &mut Turn<'_>) {
         if text.text() != "\"\"" {
-            self.thinking.close(API, turn, out);
-            turn.text(0, text, out);
+            self.thinking.close(turn);
+            turn.text(0, text);
         }
     }
 }
@@ -166,11 +165,7 @@ fn message(message: &Message, log: &mut ChatLog<'_>) -> Result<Value, String> {
 
 /// The images of the content, in base64.
 fn images(message: &Message) -> Result<Vec<Value>, String> {
-    let parts = message
-        .content()
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let parts = message.list_of("content").iter();
     parts
         .filter(|part| part.get("image_url").is_some())
         .map(|part| {

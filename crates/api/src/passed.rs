@@ -4,6 +4,28 @@ use crate::Api;
 use crate::request::{Request, RequestOptions, headers, url};
 use redact::is_secret_parameter;
 
+/// The address below which the API has its paths, with its version where it has one.
+pub(crate) fn versioned(api: Api, options: &RequestOptions) -> String {
+    let provider = api.provider();
+    let base = options.base_url.as_deref().unwrap_or(provider.base_url);
+    let bare = base.split('?').next().unwrap_or(base);
+    if api == Api::Gemini {
+        // Only this API's path has the name of a model, which requests for other paths lack.
+        let bare = bare.split("/models/").next().unwrap_or(bare);
+        return bare.trim_end_matches('/').to_owned();
+    }
+    let whole = url(bare, &(provider.path)(options).unwrap_or_default());
+    let tails = [
+        "/chat/completions",
+        "/responses",
+        "/messages",
+        "/api/chat",
+        "/v2/chat",
+    ];
+    let versioned = tails.iter().find_map(|tail| whole.strip_suffix(tail));
+    versioned.map(str::to_owned).unwrap_or(whole)
+}
+
 /// The request for `path` at the server of `api`, without a body: with the provider's key, its
 /// headers, and these of the client's. A path with `/v1` before it goes below the address of the
 /// API (`https://host/openai/v1`), any other below the address above that. Of the client's query
@@ -18,34 +40,12 @@ pub fn passed_request(
 ) -> Request {
     let provider = api.provider();
     let base = options.base_url.as_deref().unwrap_or(provider.base_url);
-    let (bare, own) = base
-        .split_once('?')
-        .map_or((base, None), |(bare, query)| (bare, Some(query)));
-    // Only Gemini's path has the name of a model, which these requests lack.
-    let whole = match api {
-        Api::Gemini => bare
-            .split("/models/")
-            .next()
-            .unwrap_or(bare)
-            .trim_end_matches('/')
-            .to_owned(),
-        _ => url(bare, &(provider.path)(options).unwrap_or_default()),
-    };
-    let tails = [
-        "/chat/completions",
-        "/responses",
-        "/messages",
-        "/api/chat",
-        "/v2/chat",
-    ];
-    let versioned = tails
-        .iter()
-        .find_map(|tail| whole.strip_suffix(tail))
-        .unwrap_or(&whole);
+    let own = base.split_once('?').map(|(_, query)| query);
+    let versioned = versioned(api, options);
     let root = ["/api/v0", "/v1beta", "/v1"]
         .iter()
         .find_map(|tail| versioned.strip_suffix(tail))
-        .unwrap_or(versioned);
+        .unwrap_or(&versioned);
     let mut url = match path.strip_prefix("/v1") {
         // The address of these has no version.
         Some(_) if matches!(api, Api::Ollama | Api::Cohere) => format!("{root}{path}"),

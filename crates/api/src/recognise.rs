@@ -194,11 +194,7 @@ fn may_be_mistral(data: Raw<'_>) -> bool {
                 .is_some_and(|reason| !is_empty(reason))
     };
     is_mistral_model(&data.get_str("model").unwrap_or_default())
-        && !data
-            .get("choices")
-            .into_iter()
-            .flat_map(Raw::items)
-            .any(says_something)
+        && !data.list("choices").any(says_something)
 }
 
 /// The envelopes that errors come in.

@@ -4,7 +4,7 @@ use crate::Api;
 use crate::failure::Failure;
 use crate::framing::{Frame, Framing};
 use crate::recognise::mismatch;
-use crate::turn::{Decoder, Turn};
+use crate::turn::{Decoder, Turn, TurnState};
 use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
 use std::time::Duration;
@@ -22,6 +22,7 @@ const MAX_FRAME: usize = 64 << 20;
 pub struct Stream {
     framing: Framing,
     reader: Reader,
+    turn: TurnState,
 }
 
 struct Reader {
@@ -31,7 +32,6 @@ struct Reader {
     first: Option<(Option<String>, String)>,
     max_frame: usize,
     decoder: Box<dyn Decoder>,
-    turn: Turn,
     index: Index,
 }
 
@@ -46,18 +46,23 @@ impl Stream {
                 first: None,
                 max_frame,
                 decoder: (api.provider().decoder)(),
-                turn: Turn::new(api.name(), options),
                 index: Index::default(),
             },
+            turn: TurnState::new(api.name(), options),
         }
     }
 
     /// Takes the next bytes of the body. Its form (server-sent events, JSON lines, a JSON array,
     /// one JSON value) follows from the first of them. After [`Stream::is_done`] it reads nothing.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Sink) {
-        let Stream { framing, reader } = self;
-        if !reader.turn.is_ended() {
-            framing.push(bytes, &mut |frame| reader.frame(frame, out));
+        let Stream {
+            framing,
+            reader,
+            turn,
+        } = self;
+        if !turn.ended {
+            let turn = &mut Turn { state: turn, out };
+            framing.push(bytes, &mut |frame| reader.frame(frame, turn));
         }
     }
 
@@ -70,7 +75,8 @@ impl Stream {
     /// Sets how long the provider asks to wait, as in the headers of a response whose HTTP status
     /// is an error.
     pub fn retry_after(&mut self, time: Option<Duration>) {
-        self.reader.turn.retry_after(time);
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.turn.retry_after_ms = time.map(millis);
     }
 
     /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event.
@@ -83,7 +89,7 @@ impl Stream {
         out: &mut dyn Sink,
     ) {
         let body = String::from_utf8_lossy(body);
-        let mut failure = Failure::of_body(status, &self.reader.turn.redacted(&body));
+        let mut failure = Failure::of_body(status, &self.turn.redacted(&body));
         if let Some(server) = self.server() {
             failure.for_client(server);
         } else if let Some(advice) = advice {
@@ -94,58 +100,63 @@ impl Stream {
 
     /// The bytes ended. Writes what is open, and `stream_end` unless it is written already.
     pub fn finish(&mut self, end: End, out: &mut dyn Sink) {
-        let Stream { framing, reader } = self;
-        if reader.turn.is_ended() {
+        let Stream {
+            framing,
+            reader,
+            turn,
+        } = self;
+        if turn.ended {
             return;
         }
+        let turn = &mut Turn { state: turn, out };
         framing.finish(&mut |frame| {
             // A frame that a lost connection cut is not an error of the provider's text.
             if end == End::Eof || frame.is_whole() {
-                reader.frame(frame, out);
+                reader.frame(frame, turn);
             }
         });
-        if !reader.turn.is_ended() {
-            reader.end(&end, out);
+        if !turn.ended {
+            reader.end(&end, turn);
         }
     }
 
     /// Whether `stream_end` is written: the provider's end mark came, and nothing that follows
     /// matters.
     pub fn is_done(&self) -> bool {
-        self.reader.turn.is_ended()
+        self.turn.ended
     }
 
     /// Whether the first event is written, so that the request must not be tried again.
     pub fn has_started(&self) -> bool {
-        self.reader.turn.has_started()
+        self.turn.started
     }
 
     /// How many bytes of the body it keeps: those of a frame that is not complete, and what an
     /// event that is still to come is made of.
     pub fn kept(&self) -> usize {
-        self.framing.kept() + self.reader.turn.kept()
+        self.framing.kept() + self.turn.kept()
     }
 
     /// Whether an `error` event was written.
     pub fn failed(&self) -> bool {
-        self.reader.turn.has_failed()
+        self.turn.error.is_some()
     }
 
     /// The name of the API, and the id of the response, which the provider may have sent long
     /// before the first event.
     pub fn id(&self) -> Option<(&'static str, &str)> {
-        Some((self.reader.api.name(), self.reader.turn.response_id()?))
+        Some((self.reader.api.name(), self.turn.id.as_deref()?))
     }
 
     /// The name of the server, where errors are for a client of a service.
     pub fn server(&self) -> Option<&str> {
-        self.reader.turn.server()
+        self.turn.options.server.as_deref()
     }
 
     /// The fields of `session_stats`. Tokens come from the provider; the caller may set the rest
     /// (times, retries, fallbacks) before each push, since any push may be the one that writes it.
     pub fn stats(&mut self) -> &mut SessionStats {
-        self.reader.turn.stats()
+        &mut self.turn.stats
     }
 
     /// Ends the stream with an error of the caller's, such as a refused connection.
@@ -154,12 +165,15 @@ impl Stream {
     }
 
     fn fail(&mut self, failure: &Failure, out: &mut dyn Sink) {
-        let reader = &mut self.reader;
-        if !reader.turn.is_ended() {
-            reader.decoder.finish(&mut reader.turn, out);
-            reader.turn.flush(out);
-            reader.turn.error(failure, out);
-            reader.turn.end(Some(FinishReason::Error), out);
+        if !self.turn.ended {
+            let turn = &mut Turn {
+                state: &mut self.turn,
+                out,
+            };
+            self.reader.decoder.finish(turn);
+            turn.flush();
+            turn.error(failure);
+            turn.end(Some(FinishReason::Error));
         }
     }
 }
@@ -170,26 +184,25 @@ fn is_done(data: &str) -> bool {
 }
 
 impl Reader {
-    fn frame(&mut self, frame: Frame<'_>, out: &mut dyn Sink) {
-        if self.turn.is_ended() {
+    fn frame(&mut self, frame: Frame<'_>, turn: &mut Turn<'_>) {
+        if turn.ended {
             return;
         }
         let (name, text) = match frame {
-            Frame::Event { data, .. } if is_done(data) => return self.done(out),
+            Frame::Event { data, .. } if is_done(data) => return self.done(turn),
             Frame::Event { name, data } => (name, data),
             Frame::Value(text) => (None, text),
             Frame::Broken(text) => {
-                return self.turn.warning(
+                return turn.warning(
                     0,
                     "bad_json",
                     "the provider sent text that is no JSON value",
                     Some(text),
-                    out,
                 );
             }
-            Frame::Foreign { text, html } => return self.foreign(text, html, out),
-            Frame::Damaged(why) => return self.damaged(why, out),
-            Frame::TooLong => return self.too_long(out),
+            Frame::Foreign { text, html } => return self.foreign(text, html, turn),
+            Frame::Damaged(why) => return self.damaged(why, turn),
+            Frame::TooLong => return self.too_long(turn),
         };
         if !text.starts_with('{') && text.trim().is_empty() {
             return;
@@ -199,85 +212,79 @@ impl Reader {
             // An event of this name is an error whatever its text is.
             Err(_) if name == Some("error") => {
                 let message = crate::failure::sentence(text);
-                return self
-                    .turn
-                    .error(&Failure::new("provider_error", message, false), out);
+                return turn.error(&Failure::new("provider_error", message, false));
             }
             Err(why) => {
-                return self.turn.warning(
+                return turn.warning(
                     0,
                     "bad_json",
                     &format!("the provider sent a frame that is no JSON: {why}"),
                     Some(text),
-                    out,
                 );
             }
         };
         if self.first.is_none() {
             self.first = Some((name.map(str::to_owned), text.to_owned()));
         }
-        self.turn.with_call(false);
+        turn.with_call = false;
         if let Some(failure) = Failure::of_frame(data, name) {
-            self.turn.error(&failure, out);
+            turn.error(&failure);
         } else if matches!(frame, Frame::Value(_)) && self.decoder.is_whole(data) {
-            self.decoder.whole(data, &mut self.turn, out);
+            self.decoder.whole(data, turn);
         } else {
-            self.decoder.frame(name, data, &mut self.turn, out);
+            self.decoder.frame(name, data, turn);
         }
-        if self.turn.is_marked() {
-            self.end(&End::Eof, out);
+        if turn.marked {
+            self.end(&End::Eof, turn);
         }
     }
 
     /// `data: [DONE]`, which every API that speaks in server-sent events may end with.
-    fn done(&mut self, out: &mut dyn Sink) {
-        if self.turn.has_choice() {
-            self.turn.end_mark();
+    fn done(&mut self, turn: &mut Turn<'_>) {
+        if turn.has_choice() {
+            turn.marked = true;
         }
-        self.end(&End::Eof, out);
+        self.end(&End::Eof, turn);
     }
 
-    fn foreign(&mut self, text: &str, html: bool, out: &mut dyn Sink) {
+    fn foreign(&mut self, text: &str, html: bool, turn: &mut Turn<'_>) {
         let what = if html {
             "an HTML page"
         } else {
             "something that is no event stream and no JSON"
         };
-        let said = crate::failure::sentence(&self.turn.redacted(text));
+        let said = crate::failure::sentence(&turn.redacted(text));
         let message = format!("the provider answered with {what}: {said}");
-        self.turn
-            .error(&Failure::new("not_a_stream", message, false), out);
-        self.end(&End::Eof, out);
+        turn.error(&Failure::new("not_a_stream", message, false));
+        self.end(&End::Eof, turn);
     }
 
-    fn damaged(&mut self, why: &str, out: &mut dyn Sink) {
+    fn damaged(&mut self, why: &str, turn: &mut Turn<'_>) {
         let message = format!("the body is compressed with gzip, and is damaged or was cut: {why}");
-        self.turn
-            .error(&Failure::new("bad_gzip", message, false), out);
-        self.end(&End::Eof, out);
+        turn.error(&Failure::new("bad_gzip", message, false));
+        self.end(&End::Eof, turn);
     }
 
-    fn too_long(&mut self, out: &mut dyn Sink) {
-        let option = self.turn.words().max_frame;
+    fn too_long(&mut self, turn: &mut Turn<'_>) {
+        let option = turn.options.words.max_frame;
         let message = format!(
             "the provider sent more than {} bytes without the end of an event or of a JSON value; raise {option} if that is right",
             self.max_frame
         );
-        self.turn
-            .error(&Failure::new("frame_too_long", message, false), out);
-        self.end(&End::Eof, out);
+        turn.error(&Failure::new("frame_too_long", message, false));
+        self.end(&End::Eof, turn);
     }
 
-    fn end(&mut self, end: &End, out: &mut dyn Sink) {
-        self.decoder.finish(&mut self.turn, out);
-        self.turn.flush(out);
-        let whole = self.turn.is_marked() || self.turn.is_whole();
+    fn end(&mut self, end: &End, turn: &mut Turn<'_>) {
+        self.decoder.finish(turn);
+        turn.flush();
+        let whole = turn.marked || turn.is_whole();
         let how = match end {
-            _ if self.turn.has_failed() => Some(FinishReason::Error),
+            _ if turn.error.is_some() => Some(FinishReason::Error),
             End::Eof if whole => None,
-            End::Eof => match self.nothing() {
+            End::Eof => match self.nothing(turn) {
                 Some(failure) => {
-                    self.turn.error(&failure, out);
+                    turn.error(&failure);
                     Some(FinishReason::Error)
                 }
                 None => {
@@ -285,37 +292,35 @@ impl Reader {
                         Some(_) => "the stream ended before the provider's end mark",
                         None => "the response was empty",
                     };
-                    let what = match self.turn.server() {
+                    let what = match turn.options.server.as_deref() {
                         Some(server) => format!("{server}: {what}"),
                         None => what.to_owned(),
                     };
-                    self.turn
-                        .error(&Failure::new("disconnected", what, true), out);
+                    turn.error(&Failure::new("disconnected", what, true));
                     Some(FinishReason::Cut)
                 }
             },
             End::Reset(why) => {
-                self.turn
-                    .error(&Failure::new("disconnected", why, true), out);
+                turn.error(&Failure::new("disconnected", why, true));
                 Some(FinishReason::Cut)
             }
             End::Timeout(why) => {
-                self.turn.error(&Failure::new("timeout", why, true), out);
+                turn.error(&Failure::new("timeout", why, true));
                 Some(FinishReason::Cut)
             }
             End::Cancelled => Some(FinishReason::Cancelled),
         };
-        self.turn.end(how, out);
+        turn.end(how);
     }
 
     /// Why a body that ended gave no event at all, if it was not cut.
-    fn nothing(&self) -> Option<Failure> {
-        let (name, text) = self.first.as_ref().filter(|_| !self.turn.has_started())?;
+    fn nothing(&self, turn: &TurnState) -> Option<Failure> {
+        let (name, text) = self.first.as_ref().filter(|_| !turn.started)?;
         mismatch(
             self.api,
             name.as_deref(),
-            &self.turn.redacted(text),
-            self.turn.words(),
+            &turn.redacted(text),
+            &turn.options.words,
         )
     }
 }

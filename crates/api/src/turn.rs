@@ -1,7 +1,7 @@
 //! What all decoders share: the stream that they write.
 
 use crate::failure::{Failure, Words};
-use crate::members::{minified, object};
+use crate::members::minified;
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
     StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
@@ -10,32 +10,34 @@ use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates};
 use redact::Redactor;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::ops::{Deref, DerefMut};
 
 /// How many members of an answer are kept, and how many details wait for the first event.
 const MOST_MEMBERS: usize = 256;
 
-/// One stream on its way out: begins it lazily, keeps what the end needs, and ends it once.
+/// What one stream keeps on its way out, so that it begins lazily and ends once.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    api: &'static str,
-    options: StreamOptions,
-    id: Option<String>,
+pub(crate) struct TurnState {
+    pub api: &'static str,
+    pub options: StreamOptions,
+    pub id: Option<String>,
     model: Option<String>,
     /// How many tools the request offered, if the response repeats it.
     offered: Option<u32>,
-    started: bool,
-    marked: bool,
-    ended: bool,
+    pub started: bool,
+    /// The provider's end mark came: nothing that follows matters.
+    pub marked: bool,
+    pub ended: bool,
     /// Code and message of the last error: some providers send an error twice, and it is written
     /// once.
-    error: Option<(String, String)>,
+    pub error: Option<(String, String)>,
     choices: Choices<TurnChoice>,
-    stats: SessionStats,
+    pub stats: SessionStats,
     /// How long the provider asks to wait after an error, in milliseconds.
-    retry_after_ms: Option<u64>,
-    /// The frame at hand has a call.
-    with_call: bool,
+    pub retry_after_ms: Option<u64>,
+    /// The frame at hand has a call, which is noted before its text: clients that look at the
+    /// first frame of an answer alone find such a call.
+    pub with_call: bool,
     /// The bytes that the decoder keeps of what came.
     kept: usize,
     scratch: String,
@@ -60,9 +62,9 @@ struct TurnChoice {
     finish: Option<(FinishReason, String)>,
 }
 
-impl Turn {
+impl TurnState {
     pub(crate) fn new(api: &'static str, options: StreamOptions) -> Self {
-        Turn {
+        TurnState {
             api,
             options,
             id: None,
@@ -84,11 +86,40 @@ impl Turn {
         }
     }
 
-    /// Whether details are written.
-    pub(crate) fn wants_details(&self) -> bool {
-        self.options.details
+    /// How many bytes are kept of what came, by the decoder and for each choice.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept + self.choices.len() * size_of::<TurnChoice>()
     }
 
+    /// A provider's text without credentials.
+    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.options.redactor.text(text)
+    }
+}
+
+/// A stream while it takes a piece of the body: what it keeps, and where its events go.
+pub(crate) struct Turn<'t> {
+    /// What the stream keeps.
+    pub state: &'t mut TurnState,
+    /// Takes the events.
+    pub out: &'t mut dyn Sink,
+}
+
+impl Deref for Turn<'_> {
+    type Target = TurnState;
+
+    fn deref(&self) -> &TurnState {
+        self.state
+    }
+}
+
+impl DerefMut for Turn<'_> {
+    fn deref_mut(&mut self) -> &mut TurnState {
+        self.state
+    }
+}
+
+impl Turn<'_> {
     /// Takes the members of `object` whose names are not among `read`, at a place of [`Details`].
     /// Those without content are left out.
     pub(crate) fn details(
@@ -97,7 +128,6 @@ impl Turn {
         place: &'static str,
         object: Raw<'_>,
         read: &[&str],
-        out: &mut dyn Sink,
     ) {
         if !self.options.details {
             return;
@@ -127,34 +157,22 @@ impl Turn {
         }
         o.close();
         if has_members {
-            self.detail(
-                choice,
-                place,
-                String::from_utf8_lossy(&json).into_owned(),
-                out,
-            );
+            self.detail(choice, place, String::from_utf8_lossy(&json).into_owned());
         }
     }
 
     /// Takes one member at a place of [`Details`].
-    pub(crate) fn member(
-        &mut self,
-        choice: u32,
-        place: &'static str,
-        name: &str,
-        json: &str,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn member(&mut self, choice: u32, place: &'static str, name: &str, json: &str) {
         if self.options.details && !matches!(json, "null" | "\"\"" | "[]" | "{}") {
-            let object = object(|o| _ = o.minified(name, json));
-            self.detail(choice, place, object, out);
+            let object = event::object(|o| _ = o.minified(name, json));
+            self.detail(choice, place, object);
         }
     }
 
     /// The text that came last ends, and another follows that is not to become one with it.
-    pub(crate) fn text_ends(&mut self, out: &mut dyn Sink) {
+    pub(crate) fn text_ends(&mut self) {
         if self.options.details && self.started {
-            self.detail(0, "text", "{}".to_owned(), out);
+            self.detail(0, "text", "{}".to_owned());
         }
     }
 
@@ -169,9 +187,9 @@ impl Turn {
         }
     }
 
-    fn detail(&mut self, choice: u32, place: &'static str, json: String, out: &mut dyn Sink) {
+    fn detail(&mut self, choice: u32, place: &'static str, json: String) {
         if self.started {
-            out.emit(
+            self.out.emit(
                 choice,
                 Details {
                     place: place.into(),
@@ -213,20 +231,9 @@ impl Turn {
         }
     }
 
-    /// Sets how long the provider asks to wait after an error.
-    pub(crate) fn retry_after(&mut self, time: Option<Duration>) {
-        self.retry_after_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    }
-
     /// Notes that this choice exists, so that the stream is whole only when it has finished too.
     pub(crate) fn choice(&mut self, choice: u32) {
         self.choices.of(choice);
-    }
-
-    /// Sets whether the frame at hand has a call, before its text. Clients that look at the first
-    /// chunk of an answer alone find such a call.
-    pub(crate) fn with_call(&mut self, with_call: bool) {
-        self.with_call = with_call;
     }
 
     /// Notes that the decoder keeps so many more bytes of what came.
@@ -239,23 +246,18 @@ impl Turn {
         self.kept = self.kept.saturating_sub(bytes);
     }
 
-    /// How many bytes are kept of what came, by the decoder and for each choice.
-    pub(crate) fn kept(&self) -> usize {
-        self.kept + self.choices.len() * size_of::<TurnChoice>()
-    }
-
     /// A piece of the answer's text, still in JSON (a surrogate pair may be cut between two
     /// pieces).
-    pub(crate) fn text(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
+    pub(crate) fn text(&mut self, choice: u32, piece: Raw<'_>) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).text.push(piece, &mut text);
-        self.text_plain(choice, &text, out);
+        self.text_plain(choice, &text);
         text.clear();
         self.scratch = text;
     }
 
     /// A piece of the answer's text.
-    pub(crate) fn text_plain(&mut self, choice: u32, text: &str, out: &mut dyn Sink) {
+    pub(crate) fn text_plain(&mut self, choice: u32, text: &str) {
         if !text.is_empty() {
             self.write(
                 choice,
@@ -263,13 +265,12 @@ impl Turn {
                     text: text.into(),
                     with_call: self.with_call,
                 },
-                out,
             );
         }
     }
 
     /// A piece of a refusal, still in JSON.
-    pub(crate) fn refusal(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
+    pub(crate) fn refusal(&mut self, choice: u32, piece: Raw<'_>) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).refusal.push(piece, &mut text);
         if !text.is_empty() {
@@ -278,7 +279,6 @@ impl Turn {
                 RefusalDelta {
                     text: (&text).into(),
                 },
-                out,
             );
         }
         text.clear();
@@ -286,23 +286,17 @@ impl Turn {
     }
 
     /// A piece of reasoning, still in JSON.
-    pub(crate) fn thinking(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
+    pub(crate) fn thinking(&mut self, choice: u32, piece: Raw<'_>) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).thinking.push(piece, &mut text);
-        self.thinking_plain(choice, &text, None, out);
+        self.thinking_plain(choice, &text, None);
         text.clear();
         self.scratch = text;
     }
 
     /// A piece of reasoning. `provider` is JSON on one line, an object with the API's name as its
     /// key; it closes the block.
-    pub(crate) fn thinking_plain(
-        &mut self,
-        choice: u32,
-        text: &str,
-        provider: Option<&str>,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn thinking_plain(&mut self, choice: u32, text: &str, provider: Option<&str>) {
         if !text.is_empty() || provider.is_some() {
             self.write(
                 choice,
@@ -310,7 +304,6 @@ impl Turn {
                     text: text.into(),
                     provider: provider.map(Json::of),
                 },
-                out,
             );
         }
     }
@@ -324,7 +317,6 @@ impl Turn {
         choice: u32,
         delta: &ToolCallDelta<'_>,
         arguments: Option<Raw<'_>>,
-        out: &mut dyn Sink,
     ) {
         let mut delta = *delta;
         delta.tool_id = delta.tool_id.filter(|id| !id.is_empty());
@@ -350,10 +342,28 @@ impl Turn {
             delta.tool_id.is_some() || delta.tool_name.is_some() || delta.arguments.is_some();
         state.calls |= something;
         if something || delta.done || delta.provider.is_some() {
-            self.write(choice, delta, out);
+            self.write(choice, delta);
         }
         text.clear();
         self.scratch = text;
+    }
+
+    /// The call with the provider's `index` ends, with these as the rest of its arguments.
+    pub(crate) fn end_call(&mut self, choice: u32, index: Option<i64>, arguments: &str) {
+        let delta = ToolCallDelta {
+            index,
+            arguments: Some(arguments.into()),
+            done: true,
+            ..ToolCallDelta::default()
+        };
+        self.call(choice, &delta, None);
+    }
+
+    /// Reasoning ends with what must go back to the provider: `json` as the member `name`.
+    pub(crate) fn goes_back(&mut self, choice: u32, name: &str, json: &str) {
+        let api = self.api;
+        let provider = event::object(|o| _ = o.object(api, |o| _ = o.minified(name, json)));
+        self.thinking_plain(choice, "", Some(&provider));
     }
 
     /// Retracts the call with the provider's `index`.
@@ -363,7 +373,6 @@ impl Turn {
         index: Option<i64>,
         tool_id: Option<&str>,
         reason: &str,
-        out: &mut dyn Sink,
     ) {
         self.write(
             choice,
@@ -372,18 +381,11 @@ impl Turn {
                 tool_id: tool_id.map(Into::into),
                 reason: reason.into(),
             },
-            out,
         );
     }
 
     /// Something the provider ran itself; `data` is the provider's own object.
-    pub(crate) fn server_item(
-        &mut self,
-        choice: u32,
-        kind: &str,
-        data: Raw<'_>,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn server_item(&mut self, choice: u32, kind: &str, data: Raw<'_>) {
         let json = minified(data);
         self.write(
             choice,
@@ -391,31 +393,23 @@ impl Turn {
                 kind: kind.into(),
                 data: Json::of(&json),
             },
-            out,
         );
     }
 
     /// Writes a `warning`, which does not stop the stream; `raw` is the text that is wrong.
-    pub(crate) fn warning(
-        &mut self,
-        choice: u32,
-        code: &str,
-        message: &str,
-        raw: Option<&str>,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>) {
         let (message, raw) = (self.redacted(message), raw.map(|raw| self.redacted(raw)));
         let warning = Warning::new(self.options.words.source, code, &message);
         let warning = match &raw {
             Some(raw) => warning.about(raw),
             None => warning,
         };
-        self.write(choice, warning, out);
+        self.write(choice, warning);
     }
 
     /// Writes an `error`: the stream has failed, and its end will have the reason `error`. What
     /// follows is still written. The same error again is dropped.
-    pub(crate) fn error(&mut self, failure: &Failure, out: &mut dyn Sink) {
+    pub(crate) fn error(&mut self, failure: &Failure) {
         let native = self.options.tools_mode.as_deref() == Some("native");
         let failure = failure
             .clone()
@@ -434,28 +428,29 @@ impl Turn {
                 retry_after_ms: failure.status.and(self.retry_after_ms),
                 ..Error::new(self.options.words.source, &failure.code, &failure.message)
             },
-            out,
         );
         self.error = Some(said);
     }
 
-    /// A provider's text without credentials.
-    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.options.redactor.text(text)
-    }
-
     /// Sets the provider's counts, in place of all earlier ones: many servers repeat the totals in
     /// each frame, and later totals may be smaller.
-    pub(crate) fn usage(&mut self, usage: &Usage) {
-        if usage.is_empty() {
-            return;
+    pub(crate) fn usage(&mut self, counts: SessionStats) {
+        let tokens = [
+            counts.prompt_tokens,
+            counts.completion_tokens,
+            counts.total_tokens,
+            counts.reasoning_tokens,
+            counts.cached_tokens,
+        ];
+        if tokens.iter().any(Option::is_some) {
+            self.stats = SessionStats {
+                retries: self.stats.retries,
+                fallbacks: self.stats.fallbacks,
+                first_event_ms: self.stats.first_event_ms,
+                duration_ms: self.stats.duration_ms,
+                ..counts
+            };
         }
-        let s = &mut self.stats;
-        s.prompt_tokens = usage.prompt;
-        s.completion_tokens = usage.completion;
-        s.total_tokens = usage.total;
-        s.reasoning_tokens = usage.reasoning;
-        s.cached_tokens = usage.cached;
     }
 
     /// Sets why a choice ended, and the provider's own word for that. A reason that means a cut
@@ -470,51 +465,6 @@ impl Turn {
         }
     }
 
-    /// Notes the provider's end mark: nothing that follows matters.
-    pub(crate) fn end_mark(&mut self) {
-        self.marked = true;
-    }
-
-    pub(crate) fn is_marked(&self) -> bool {
-        self.marked
-    }
-
-    /// The response's id so far.
-    pub(crate) fn response_id(&self) -> Option<&str> {
-        self.id.as_deref()
-    }
-
-    /// See [`StreamOptions::words`].
-    pub(crate) fn words(&self) -> &Words {
-        &self.options.words
-    }
-
-    /// See [`StreamOptions::server`].
-    pub(crate) fn server(&self) -> Option<&str> {
-        self.options.server.as_deref()
-    }
-
-    /// See [`StreamOptions::item_ids`].
-    pub(crate) fn has_item_ids(&self) -> bool {
-        self.options.item_ids
-    }
-
-    pub(crate) fn has_started(&self) -> bool {
-        self.started
-    }
-
-    pub(crate) fn is_ended(&self) -> bool {
-        self.ended
-    }
-
-    pub(crate) fn has_failed(&self) -> bool {
-        self.error.is_some()
-    }
-
-    pub(crate) fn stats(&mut self) -> &mut SessionStats {
-        &mut self.stats
-    }
-
     /// Whether at least one choice appeared and every one has its finish reason.
     pub(crate) fn is_whole(&self) -> bool {
         !self.choices.is_empty() && self.choices.iter().all(|c| c.finish.is_some())
@@ -526,7 +476,7 @@ impl Turn {
     }
 
     /// Nothing more comes: half a surrogate pair at the end of a text is written as U+FFFD.
-    pub(crate) fn flush(&mut self, out: &mut dyn Sink) {
+    pub(crate) fn flush(&mut self) {
         let text = "\u{fffd}".into();
         for (choice, kind) in self.halves() {
             match kind {
@@ -536,16 +486,14 @@ impl Turn {
                         text,
                         provider: None,
                     },
-                    out,
                 ),
-                Kind::RefusalDelta => self.write(choice, RefusalDelta { text }, out),
+                Kind::RefusalDelta => self.write(choice, RefusalDelta { text }),
                 _ => self.write(
                     choice,
                     ContentDelta {
                         text,
                         with_call: false,
                     },
-                    out,
                 ),
             }
         }
@@ -553,7 +501,7 @@ impl Turn {
 
     /// Writes `session_stats`, if anything is known, and `stream_end`. `how` takes the place of the
     /// provider's reason; an error that was written goes before both.
-    pub(crate) fn end(&mut self, how: Option<FinishReason>, out: &mut dyn Sink) {
+    pub(crate) fn end(&mut self, how: Option<FinishReason>) {
         let failed = self.choices.by_number().find_map(|(_, c)| {
             c.finish
                 .clone()
@@ -565,7 +513,7 @@ impl Turn {
                 format!("the provider ended the answer with \"{word}\""),
                 true,
             );
-            self.error(&failure, out);
+            self.error(&failure);
         }
         let word = self
             .choices
@@ -577,14 +525,11 @@ impl Turn {
             && word.as_deref() == Some("model_context_window_exceeded")
         {
             // Z.ai ends an empty answer like this where the prompt alone is too long.
-            self.error(
-                &Failure::new(
-                    "context_overflow",
-                    "the prompt is longer than the model's context",
-                    false,
-                ),
-                out,
-            );
+            self.error(&Failure::new(
+                "context_overflow",
+                "the prompt is longer than the model's context",
+                false,
+            ));
         }
         for counts in std::mem::take(&mut self.counts) {
             self.write(
@@ -593,7 +538,6 @@ impl Turn {
                     place: "usage".into(),
                     data: Json::of(&counts),
                 },
-                out,
             );
         }
         self.stats.total_tokens = self.stats.total();
@@ -607,7 +551,7 @@ impl Turn {
             stats.fallbacks,
         ];
         if known.iter().any(Option::is_some) {
-            self.write(0, stats, out);
+            self.write(0, stats);
         }
         let first = self
             .choices
@@ -634,7 +578,6 @@ impl Turn {
                 finish_reason,
                 provider_finish_reason,
             },
-            out,
         );
         self.ended = true;
     }
@@ -659,42 +602,43 @@ impl Turn {
         halves
     }
 
-    fn write<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>, out: &mut dyn Sink) {
+    fn write<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>) {
         if !std::mem::replace(&mut self.started, true) {
-            self.start(out);
+            self.start();
             for (choice, place, json) in std::mem::take(&mut self.early) {
-                self.detail(choice, place, json, out);
+                self.detail(choice, place, json);
             }
         }
-        out.emit(choice, payload);
+        self.out.emit(choice, payload);
     }
 
     /// Writes the `stream_start`.
-    fn start(&mut self, out: &mut dyn Sink) {
-        for name in [&mut self.id, &mut self.model].into_iter().flatten() {
-            if let Cow::Owned(clean) = self.options.redactor.text(name) {
+    fn start(&mut self) {
+        let state = &mut *self.state;
+        for name in [&mut state.id, &mut state.model].into_iter().flatten() {
+            if let Cow::Owned(clean) = state.options.redactor.text(name) {
                 *name = clean;
             }
         }
-        let o = &self.options;
+        let o = &state.options;
         let start = StreamStart {
-            api: Some(self.api.into()),
-            model: self.model.as_ref().or(o.model.as_ref()).map(Into::into),
-            id: self.id.as_ref().or(o.id.as_ref()).map(Into::into),
+            api: Some(state.api.into()),
+            model: state.model.as_ref().or(o.model.as_ref()).map(Into::into),
+            id: state.id.as_ref().or(o.id.as_ref()).map(Into::into),
             tools_mode: o.tools_mode.as_ref().map(Into::into),
             dialect: o.dialect.as_ref().map(Into::into),
             tools: o.tools.as_deref().map(Json::of),
-            tools_offered: self.offered,
+            tools_offered: state.offered,
             prefill: o.prefill.as_ref().map(Into::into),
             attempt: o.attempt,
             fallback: o.fallback.then(|| "sync".into()),
             ..StreamStart::default()
         };
-        out.emit(0, start);
+        self.out.emit(0, start);
     }
 }
 
-/// The rules of one API: turns its frames into calls of [`Turn`], which writes to `out`.
+/// The rules of one API: turns its frames into calls of [`Turn`].
 ///
 /// A decoder never fails a stream. It drops what it does not recognise; what is wrong becomes a
 /// `warning` or an `error`. Error objects `{"error":…}` at the top of a frame are taken before it
@@ -702,8 +646,8 @@ impl Turn {
 pub(crate) trait Decoder {
     /// The next frame: the data of a server-sent event (`name` is its `event` field), or a JSON
     /// value of a body that is a sequence of values. When it was the provider's end mark the
-    /// decoder calls [`Turn::end_mark`].
-    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink);
+    /// decoder sets [`TurnState::marked`].
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>);
 
     /// Whether this JSON value is a whole response of the endpoint without streaming, not a frame.
     /// `false` also where frames have the shape of the whole response.
@@ -713,13 +657,13 @@ pub(crate) trait Decoder {
 
     /// A whole response of the endpoint without streaming, as the same events. The end of the body
     /// follows.
-    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        self.frame(None, body, turn, out);
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
+        self.frame(None, body, turn);
     }
 
     /// The stream ends, with an end mark or without: closes what the decoder keeps open.
     /// `stream_end` follows.
-    fn finish(&mut self, _turn: &mut Turn, _out: &mut dyn Sink) {}
+    fn finish(&mut self, _turn: &mut Turn<'_>) {}
 }
 
 /// Fields of `stream_start` that the provider does not send, and limits.
@@ -779,66 +723,37 @@ pub(crate) struct ReasoningField(&'static str);
 impl ReasoningField {
     /// Writes a piece of reasoning that came in the member `name`. A block in another member is
     /// closed first.
-    pub(crate) fn piece(
-        &mut self,
-        name: &'static str,
-        text: Raw<'_>,
-        api: &str,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn piece(&mut self, name: &'static str, text: Raw<'_>, turn: &mut Turn<'_>) {
         if !text.is_str() || text.text() == "\"\"" {
             return;
         }
         if self.0 != name {
-            self.close(api, turn, out);
+            self.close(turn);
             self.0 = name;
         }
-        turn.thinking(0, text, out);
+        turn.thinking(0, text);
     }
 
     /// Something else begins, or the answer has ended: writes where the block must go back to.
-    pub(crate) fn close(&mut self, api: &str, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn close(&mut self, turn: &mut Turn<'_>) {
         let name = std::mem::take(&mut self.0);
         if !name.is_empty() {
-            turn.thinking_plain(
-                0,
-                "",
-                Some(&format!("{{\"{api}\":{{\"field\":\"{name}\"}}}}")),
-                out,
-            );
+            turn.goes_back(0, "field", &event::quoted(name));
         }
     }
 }
 
-/// Tokens as the provider counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
-    pub prompt: Option<u64>,
-    pub completion: Option<u64>,
-    pub total: Option<u64>,
-    pub reasoning: Option<u64>,
-    pub cached: Option<u64>,
+/// A count of an object, reached by several keys.
+pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
+    let n = object.at(path)?;
+    n.i64()
+        .map(|n| n.max(0) as u64)
+        .or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
 }
 
-impl Usage {
-    /// Whether nothing is counted.
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Usage::default()
-    }
-
-    /// A count of an object, reached by several keys.
-    pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
-        let n = object.at(path)?;
-        n.i64()
-            .map(|n| n.max(0) as u64)
-            .or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
-    }
-
-    /// The sum of the counts that are known.
-    pub(crate) fn sum(counts: &[Option<u64>]) -> Option<u64> {
-        counts.iter().flatten().copied().reduce(u64::saturating_add)
-    }
+/// The sum of the counts that are known.
+pub(crate) fn sum(counts: &[Option<u64>]) -> Option<u64> {
+    counts.iter().flatten().copied().reduce(u64::saturating_add)
 }
 
 /// The counts of an API that reports them in parts: a later report replaces the parts that it has,
@@ -848,35 +763,25 @@ impl Usage {
 /// at the end (platform.claude.com/docs/en/build-with-claude/streaming). What came from the cache
 /// or was written to it is not part of the input.
 #[derive(Debug, Default)]
-pub(crate) struct UsageParts {
-    input: Option<u64>,
-    cache_read: Option<u64>,
-    cache_written: Option<u64>,
-    output: Option<u64>,
-}
+pub(crate) struct UsageParts([Option<u64>; 4]);
 
 impl UsageParts {
     /// Takes the next report. `names` are the keys of the input, of what was read from the cache
     /// and written to it, and of the output.
     pub(crate) fn take(&mut self, report: Raw<'_>, names: [&str; 4]) {
-        let parts = [
-            &mut self.input,
-            &mut self.cache_read,
-            &mut self.cache_written,
-            &mut self.output,
-        ];
-        for (part, name) in parts.into_iter().zip(names) {
-            *part = Usage::count(report, &[name]).or(*part);
+        for (part, name) in self.0.iter_mut().zip(names) {
+            *part = count(report, &[name]).or(*part);
         }
     }
 
     /// The counts so far.
-    pub(crate) fn usage(&self) -> Usage {
-        Usage {
-            prompt: Usage::sum(&[self.input, self.cache_read, self.cache_written]),
-            completion: self.output,
-            cached: self.cache_read.filter(|n| *n > 0),
-            ..Usage::default()
+    pub(crate) fn usage(&self) -> SessionStats {
+        let [.., cache_read, _, output] = self.0;
+        SessionStats {
+            prompt_tokens: sum(&self.0[..3]),
+            completion_tokens: output,
+            cached_tokens: cache_read.filter(|n| *n > 0),
+            ..SessionStats::default()
         }
     }
 }

@@ -129,11 +129,7 @@ pub(crate) const ADDITIONAL_TOOLS: &str = "additional_tools";
 
 /// The lists of tools in the input of a request.
 pub(crate) fn additional_tools(members: &Map<String, Value>) -> impl Iterator<Item = &Value> {
-    let items = members
-        .get("input")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let items = members.list_of("input").iter();
     items
         .filter(|item| item.text_of("type") == Some(ADDITIONAL_TOOLS))
         .filter_map(|item| item.get("tools"))

@@ -76,12 +76,17 @@ pub struct AutoArgs {
 }
 
 /// How to reach the provider.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionArgs {
     /// How often a request is sent again, as long as no event of its answer was written (default 2)
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
+
+    /// Whether that is done after a lost connection alone: see
+    /// [`client::AttemptPolicy::only_lost`]. It cannot be typed.
+    #[arg(skip)]
+    pub only_lost: bool,
     /// Longest time for everything, retries included
     #[arg(long, value_name = "TIME", value_parser = event::unit::time)]
     pub timeout: Option<Duration>,
@@ -97,6 +102,14 @@ pub struct ConnectionArgs {
     /// Send secrets over http to another machine, where anybody on the way can read them
     #[arg(long)]
     pub allow_insecure: bool,
+}
+
+impl ConnectionArgs {
+    /// How often a request is sent again. Nobody else asks again for a command that says nothing
+    /// of it.
+    pub(crate) fn retries(&self) -> u32 {
+        self.retries.unwrap_or(2)
+    }
 }
 
 /// What to do when streaming is refused.

@@ -4,20 +4,18 @@
 
 mod capabilities;
 
-pub use capabilities::Capabilities;
-
 use super::form::{RequestForm, ToolsForm, dialect_named};
 use super::host::{Host, Note};
 use super::trouble::sentence;
 use super::turn::TurnDraft;
 use anyhow::{Result, anyhow, bail};
 use api::{Answer, capability_key, plain_url, questions};
-use capabilities::{Capability, LearnedFrom};
+use capabilities::{Capabilities, Capability, LearnedFrom, LearnedMode};
 use client::{Network, Recorder};
-use event::{Glob, Object};
+use event::Glob;
 use std::cell::RefCell;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tag::{Dialect, Dialects};
 use tokio::time::Instant;
@@ -28,93 +26,39 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The most bytes of an answer that are read: a list of some hundred models fits.
 const ANSWER: usize = 16 << 20;
 
-/// Where the allow-list and the cache are, and what the user typed about them.
-#[derive(Clone, Debug)]
-pub struct AutoSettings {
-    /// The allow-list, if the user has a home.
-    pub list: Option<PathBuf>,
-    /// Whether the user named the allow-list, so that it must exist.
-    pub is_list_named: bool,
-    /// The cache.
-    pub capabilities: Capabilities,
-    /// The longest time for all questions to a server, if it is less than five seconds.
-    pub patience: Duration,
-    /// Whether the user typed `--dialect`, which overrides the dialect that the allow-list names.
-    pub is_dialect_named: bool,
-}
-
-/// What decided how the model learns of its tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FormSource {
-    /// The user's allow-list.
-    AllowList,
-    /// What was learned before.
-    Cache,
-    /// The server's own list of models.
-    ModelList,
-    /// The request that is on the tape.
-    Tape,
-    /// No source has the model.
-    Default,
-}
-
-impl FormSource {
-    fn name(self) -> &'static str {
-        match self {
-            FormSource::AllowList => "allow-list",
-            FormSource::Cache => "cache",
-            FormSource::ModelList => "model-list",
-            FormSource::Tape => "tape",
-            FormSource::Default => "default",
-        }
-    }
-}
-
 /// How the model learns of its tools, and why.
 #[derive(Debug)]
 pub struct FormDecision {
     /// How the model learns of its tools.
     pub form: ToolsForm,
-    source: FormSource,
+    /// Whether the user made the decision in the allow-list. A server's refusal does not change
+    /// such a decision.
+    pub is_firm: bool,
+    /// What decided: `allow-list`, `cache`, `model-list`, `tape` or `default`.
+    source: &'static str,
     detail: String,
 }
 
-impl FormDecision {
-    /// Whether the user made the decision in the allow-list. A server's refusal does not change
-    /// such a decision.
-    pub fn is_firm(&self) -> bool {
-        self.source == FormSource::AllowList
-    }
-}
-
-/// Decides how the model of one turn learns of its tools.
-#[derive(Clone, Copy)]
-pub struct AutoMode<'a> {
-    /// Where to look.
-    pub settings: &'a AutoSettings,
-    /// The turn to decide for.
-    pub turn: &'a TurnDraft,
-}
-
-impl AutoMode<'_> {
+/// How the model of the turn learns of its tools.
+impl TurnDraft {
     /// Decides for a turn. A turn with a tape asks no server, because a replay must make the same
     /// request without a server.
     ///
     /// # Errors
-    /// As [`AutoMode::find`] and [`AutoMode::recorded`].
-    pub async fn decide(
+    /// As [`TurnDraft::find_tools`]; a request that cannot be made.
+    pub async fn decide_tools(
         &self,
         recorder: Option<&RefCell<Recorder>>,
         network: Option<&Network>,
         host: &impl Host,
     ) -> Result<FormDecision> {
         let Some(recorder) = recorder else {
-            return self.find(network, host, false).await;
+            return self.find_tools(network, host, false).await;
         };
         let recorded = self.recorded(&recorder.borrow())?;
         match recorded {
             Some(decision) => Ok(decision),
-            None => self.find(None, host, false).await,
+            None => self.find_tools(None, host, false).await,
         }
     }
 
@@ -122,7 +66,7 @@ impl AutoMode<'_> {
     ///
     /// # Errors
     /// An allow-list that cannot be read; if `must_reach`, a server that cannot be reached.
-    pub async fn find(
+    pub async fn find_tools(
         &self,
         network: Option<&Network>,
         host: &impl Host,
@@ -132,16 +76,16 @@ impl AutoMode<'_> {
             return Ok(decision);
         }
         let of = |found: Capability, source| FormDecision {
-            form: if found.is_native {
-                ToolsForm::Native
-            } else {
-                self.turn.tag()
+            form: match found.mode {
+                LearnedMode::Native => ToolsForm::Native,
+                LearnedMode::Tag => self.tag(),
             },
+            is_firm: false,
             source,
             detail: found.detail,
         };
-        if let Some(found) = self.settings.capabilities.get(&self.key()) {
-            return Ok(of(found, FormSource::Cache));
+        if let Some(found) = self.capabilities().get(&self.key()) {
+            return Ok(of(found, "cache"));
         }
         if let Some(network) = network {
             let listed = tokio::select! {
@@ -151,14 +95,14 @@ impl AutoMode<'_> {
                 _ = host.stop() => Ok(None),
             };
             match listed {
-                Ok(Some(listed)) => return Ok(of(listed, FormSource::ModelList)),
+                Ok(Some(listed)) => return Ok(of(listed, "model-list")),
                 Err(unreachable) if must_reach => bail!(unreachable),
                 // A server that does not know the model decides nothing. A server that cannot be
                 // reached fails the turn too, and the turn reports that.
                 Ok(None) | Err(_) => {}
             }
         }
-        Ok(self.default())
+        Ok(self.default_tools())
     }
 
     /// The first of the possible forms whose request is on the tape.
@@ -168,72 +112,73 @@ impl AutoMode<'_> {
     fn recorded(&self, recorder: &Recorder) -> Result<Option<FormDecision>> {
         let allowed = self.allowed()?;
         let tag = FormDecision {
-            form: self.turn.tag(),
-            source: FormSource::Tape,
+            form: self.tag(),
+            is_firm: false,
+            source: "tape",
             detail: String::new(),
         };
-        for decision in allowed.into_iter().chain([self.default(), tag]) {
-            let request = self.turn.request(RequestForm {
+        for decision in allowed.into_iter().chain([self.default_tools(), tag]) {
+            let request = self.request(RequestForm {
                 tools: decision.form,
                 is_whole: false,
             })?;
-            if recorder.has_answer(self.turn.model(), &request) {
+            if recorder.has_answer(self.model(), &request) {
                 return Ok(Some(decision));
             }
         }
         Ok(None)
     }
 
-    /// Stores in the cache that the server refused tools, with the words of the refusal.
-    pub fn refused(&self, words: &str) {
+    /// Remembers that the server refused tools, and its words.
+    pub fn keep_refusal(&self, words: &str) {
         self.learn(&Capability {
-            is_native: false,
+            mode: LearnedMode::Tag,
             source: LearnedFrom::Refused,
             detail: words.to_owned(),
         });
     }
 
     /// The decision as JSON, for people and scripts.
-    pub fn show(&self, decision: &FormDecision) -> String {
+    pub fn show_decision(&self, decision: &FormDecision) -> String {
         let (mode, dialect) = match decision.form {
             ToolsForm::Native => ("native", None),
             ToolsForm::Tag(dialect) => ("tag", Some(dialect.name)),
             ToolsForm::Nothing(_) => ("none", None),
         };
-        let mut text = Vec::new();
-        let mut o = Object::open(&mut text);
-        o.str("mode", mode)
-            .maybe_str("dialect", dialect)
-            .str("source", decision.source.name());
-        o.maybe_str(
-            "detail",
-            Some(decision.detail.as_str()).filter(|d| !d.is_empty()),
-        )
-        .str("model", self.turn.model());
-        o.str("api", self.turn.provider.api.name())
-            .str("base_url", &plain_url(self.turn.url()));
-        o.close();
-        String::from_utf8_lossy(&text).into_owned()
+        event::object(|o| {
+            o.str("mode", mode)
+                .maybe_str("dialect", dialect)
+                .str("source", decision.source);
+            o.maybe_str(
+                "detail",
+                Some(decision.detail.as_str()).filter(|d| !d.is_empty()),
+            )
+            .str("model", self.model());
+            o.str("api", self.provider.api.name())
+                .str("base_url", &plain_url(self.url()));
+        })
     }
 
-    fn default(&self) -> FormDecision {
+    fn default_tools(&self) -> FormDecision {
         let detail = "no source lists this model: the first turn tries native calls, and tags if the server refuses them";
         FormDecision {
             form: ToolsForm::Native,
-            source: FormSource::Default,
+            is_firm: false,
+            source: "default",
             detail: detail.to_owned(),
         }
     }
 
     /// The decision of the allow-list.
     fn allowed(&self) -> Result<Option<FormDecision>> {
-        let Some(path) = &self.settings.list else {
+        let auto = &self.provider.settings.auto;
+        let Some(path) = auto.list() else {
             return Ok(None);
         };
-        let text = match std::fs::read_to_string(path) {
+        let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(e)
-                if !self.settings.is_list_named
+                if auto.tools_mode_file.is_none()
                     && matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
                 return Ok(None);
@@ -246,23 +191,26 @@ impl AutoMode<'_> {
             }
         };
         let found = look_up(
-            path,
+            &path,
             &text,
-            &format!("{}/{}", self.turn.provider.api.name(), self.turn.model()),
-            &self.turn.provider.dialects,
+            &format!("{}/{}", self.provider.api.name(), self.model()),
+            &self.provider.dialects,
         )?;
         Ok(found.map(|(line, form)| {
             let form = match form {
                 AllowedForm::Native => ToolsForm::Native,
-                AllowedForm::None => ToolsForm::Nothing(self.turn.provider.dialect),
-                AllowedForm::Tag(Some(dialect)) if !self.settings.is_dialect_named => {
-                    self.turn.tag_in(dialect)
+                AllowedForm::None => ToolsForm::Nothing(self.provider.dialect),
+                AllowedForm::Tag(Some(dialect))
+                    if self.provider.settings.tools.dialect.is_none() =>
+                {
+                    self.tag_in(dialect)
                 }
-                AllowedForm::Tag(_) => self.turn.tag(),
+                AllowedForm::Tag(_) => self.tag(),
             };
             FormDecision {
                 form,
-                source: FormSource::AllowList,
+                is_firm: true,
+                source: "allow-list",
                 detail: format!("{}, line {line}", path.display()),
             }
         }))
@@ -278,14 +226,16 @@ impl AutoMode<'_> {
         network: &Network,
         host: &impl Host,
     ) -> Result<Option<Capability>, String> {
-        let deadline = Instant::now() + PATIENCE.min(self.settings.patience);
-        let is_near = self.turn.provider.route.is_local || self.turn.url().starts_with("http:");
-        for (asked, question) in questions(self.turn.provider.api, &self.turn.options, is_near)
+        let connection = &self.provider.settings.connection;
+        let patience = PATIENCE.min(connection.idle_timeout);
+        let patience = connection.timeout.map_or(patience, |all| patience.min(all));
+        let deadline = Instant::now() + patience;
+        let is_near = self.provider.route.is_local || self.url().starts_with("http:");
+        for (asked, question) in questions(self.provider.api, &self.options, is_near)
             .into_iter()
             .enumerate()
         {
-            self.turn
-                .provider
+            self.provider
                 .check(&question.request)
                 .map_err(|e| e.to_string())?;
             host.note(Note::Request(&question.request));
@@ -311,13 +261,17 @@ impl AutoMode<'_> {
                 Answer::Over => break,
             };
             let listed = Capability {
-                is_native,
+                mode: if is_native {
+                    LearnedMode::Native
+                } else {
+                    LearnedMode::Tag
+                },
                 source: LearnedFrom::ModelList,
                 detail,
             };
-            if !self.turn.provider.route.is_local {
-                // Only a remote server's answer goes into the cache. A server on this machine is
-                // asked each time, because it answers at once and its models may change.
+            if !self.provider.route.is_local {
+                // Only a remote server's answer is kept. A server on this machine is asked each
+                // time, because it answers at once and its models may change.
                 self.learn(&listed);
             }
             return Ok(Some(listed));
@@ -326,14 +280,21 @@ impl AutoMode<'_> {
     }
 
     fn learn(&self, capability: &Capability) {
-        let (url, api) = (plain_url(self.turn.url()), self.turn.provider.api.name());
-        self.settings
-            .capabilities
-            .put(&self.key(), [&url, api, self.turn.model()], capability);
+        let (url, api) = (plain_url(self.url()), self.provider.api.name());
+        self.capabilities()
+            .put(&self.key(), [&url, api, self.model()], capability);
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let auto = &self.provider.settings.auto;
+        Capabilities {
+            folder: auto.cache(),
+            time_to_live: auto.capability_ttl,
+        }
     }
 
     fn key(&self) -> String {
-        capability_key(self.turn.provider.api, self.turn.url(), self.turn.model())
+        capability_key(self.provider.api, self.url(), self.model())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The forms of the request of one turn.
 
+use super::args::ToolsModeArgs;
 use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 use std::path::Path;
@@ -58,11 +59,11 @@ pub fn dialects(path: Option<&Path>) -> Result<Dialects> {
 /// An unknown name, or a name in native mode, which has no use for it. `is_probe` allows that.
 pub fn dialect(
     dialects: &Dialects,
-    named: Option<&str>,
-    mode: ToolsModeChoice,
+    tools: &ToolsModeArgs,
     is_probe: bool,
 ) -> Result<&'static Dialect> {
-    if let (Some(name), ToolsModeChoice::Native, false) = (named, mode, is_probe) {
+    let named = tools.dialect.as_deref();
+    if let (Some(name), ToolsModeChoice::Native, false) = (named, tools.tools_mode, is_probe) {
         bail!("--dialect {name} is for tools in the prompt: add --tools-mode tag, or auto");
     }
     match (named, dialects.own()) {

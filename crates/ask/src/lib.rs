@@ -23,14 +23,14 @@ mod words;
 pub use args::{
     AutoArgs, ConnectionArgs, Fallback, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs,
 };
-pub use auto::{AutoMode, AutoSettings, Capabilities, FormDecision};
+pub use auto::FormDecision;
 pub use form::{RequestForm, ToolsForm, ToolsModeChoice, dialect, dialect_named, dialects};
 pub use host::{Host, Note};
 pub use playlist::{PlayedAnswer, Playlist};
-pub use provider::{KeySource, Provider, ProviderSettings};
+pub use provider::Provider;
 pub use response::{ResponseEnd, write_events};
 pub use session::{Session, SessionEnd};
-pub use settings::{ConnectionSettings, TapeSettings, open_tape};
+pub use settings::{Settings, TapeSettings, open_tape};
 pub use trouble::{end, sentence};
-pub use turn::{TurnDraft, TurnOptions};
-pub use words::COMMAND;
+pub use turn::TurnDraft;
+pub use words::{COMMAND, SERVICE};

@@ -1,12 +1,11 @@
 //! The attempts at one turn, until a part of an answer is written, the host stops it, the time is
 //! over or no further attempt is allowed.
 
-use super::auto::{AutoMode, AutoSettings};
+use super::args::{ConnectionArgs, Fallback};
 use super::form::ToolsForm;
 use super::host::{Host, Note};
 use super::playlist::{PlayedAnswer, Playlist, head};
 use super::response::{ResponseEnd, write_events};
-use super::settings::ConnectionSettings;
 use super::trouble;
 use super::trouble::end;
 use super::turn::TurnDraft;
@@ -32,7 +31,7 @@ pub struct Session<'a, H> {
     /// Where the events go.
     pub host: &'a mut H,
     /// How the provider is reached.
-    pub connection: &'a ConnectionSettings,
+    pub connection: ConnectionArgs,
     /// The way to the provider; `None` if every answer is recorded.
     pub network: Option<&'a Network>,
     /// The tape, if one is used.
@@ -41,8 +40,6 @@ pub struct Session<'a, H> {
     pub playlist: Option<&'a Playlist>,
     /// How fast a recorded answer is played.
     pub speed: Speed,
-    /// Where to keep that a model refuses tools.
-    pub auto: &'a AutoSettings,
     /// Whether the tools go into the prompt if the provider refuses them.
     pub may_tag: bool,
     /// What a tape is to keep of this turn: empty at first.
@@ -87,9 +84,9 @@ impl<H: Host> Session<'_, H> {
         let deadline = self.connection.timeout.map(|time| Instant::now() + time);
         let mut form = self.turn.form;
         let mut attempts = Attempts::new(AttemptPolicy {
-            retries: self.connection.retries,
+            retries: self.connection.retries(),
             only_lost: self.connection.only_lost,
-            may_ask_whole: self.connection.falls_back && self.turn.options.stream,
+            may_ask_whole: self.connection.fallback == Fallback::Sync && self.turn.options.stream,
             may_tag: self.may_tag && matches!(form.tools, ToolsForm::Native),
         });
         loop {
@@ -107,11 +104,7 @@ impl<H: Host> Session<'_, H> {
                 AttemptEnd::Ended => {
                     let was_live = self.recorder.is_none() || !self.recorded.is_empty();
                     if let Some(refusal) = refusal.as_deref().filter(|_| was_live) {
-                        AutoMode {
-                            settings: self.auto,
-                            turn: self.turn,
-                        }
-                        .refused(refusal);
+                        self.turn.keep_refusal(refusal);
                     }
                     return Ok(None);
                 }

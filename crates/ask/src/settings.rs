@@ -1,38 +1,67 @@
 //! What was typed, with what the environment adds, as the settings of a provider.
 
-use super::args::{
-    AutoArgs, ConnectionArgs, Fallback, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs,
-};
-use super::auto::{AutoSettings, Capabilities};
-use super::provider::{KeySource, ProviderSettings};
+use super::args::{AutoArgs, ConnectionArgs, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs};
 use anyhow::{Result, anyhow, bail};
 use api::Api;
 use clap::ValueEnum;
 use client::{Faults, Recorder, RecorderError, TapeMode};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
-/// How a provider is reached.
-#[derive(Clone, Copy, Debug)]
-pub struct ConnectionSettings {
-    /// How often a request is sent again.
-    pub retries: u32,
-    /// Whether that is done after a lost connection alone: see
-    /// [`client::AttemptPolicy::only_lost`].
-    pub only_lost: bool,
-    /// The longest time for everything.
-    pub timeout: Option<Duration>,
-    /// The longest time to connect.
-    pub connect_timeout: Duration,
-    /// The longest silence.
-    pub idle_timeout: Duration,
-    /// Whether to ask for the whole answer when streaming is refused.
-    pub falls_back: bool,
+/// What a provider, and every turn with it, go by.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whom to ask. The environment has filled in what was not typed.
+    pub provider: ProviderArgs,
+    /// How models learn of their tools.
+    pub tools: ToolsModeArgs,
+    /// How the mode `auto` decides that.
+    pub auto: AutoArgs,
+    /// How the provider is reached.
+    pub connection: ConnectionArgs,
+    /// The most bytes of one event of a body.
+    pub max_frame: usize,
 }
 
-/// How often a request is sent again by a command that nobody else asks again.
-const RETRIES: u32 = 2;
+impl Settings {
+    /// Fills in what the environment adds.
+    ///
+    /// # Errors
+    /// An unknown API in the environment.
+    pub fn with_environment(mut self) -> Result<Settings> {
+        let provider = &mut self.provider;
+        if let (None, Some(name)) = (provider.api, text("LLM_API")) {
+            let api = Api::from_name(&name);
+            provider.api =
+                Some(api.ok_or_else(|| {
+                    anyhow!("LLM_API: unknown API {name:?}, see --api in '--help'")
+                })?);
+        }
+        let typed = provider.base_url.take();
+        provider.base_url = typed
+            .or_else(|| text("LLM_BASE_URL"))
+            .filter(|url| !url.is_empty());
+        provider.model = provider.model.take().or_else(|| text("LLM_MODEL"));
+        Ok(self)
+    }
+}
+
+impl AutoArgs {
+    /// The allow-list, if the user has a home.
+    pub(crate) fn list(&self) -> Option<PathBuf> {
+        let usual = || folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("tools-mode"));
+        self.tools_mode_file.clone().or_else(usual)
+    }
+
+    /// The folder of the cache; `None` turns it off.
+    pub(crate) fn cache(&self) -> Option<PathBuf> {
+        match &self.capability_cache {
+            Some(none) if none.as_os_str() == "none" => None,
+            Some(folder) => Some(folder.clone()),
+            None => folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("capabilities")),
+        }
+    }
+}
 
 /// A tape, and how it is used.
 pub type TapeSettings = (PathBuf, TapeMode);
@@ -46,86 +75,6 @@ pub fn open_tape((path, mode): TapeSettings) -> Result<Recorder> {
         RecorderError::Missing(_) => anyhow!("{e}, record one with --tape-mode record"),
         e => e.into(),
     })
-}
-
-impl ProviderArgs {
-    /// The settings of a provider. `max_frame` is the most bytes of one event of a body.
-    ///
-    /// # Errors
-    /// An unknown API in the environment.
-    pub fn settings(
-        self,
-        tools: &ToolsModeArgs,
-        connection: &ConnectionArgs,
-        max_frame: usize,
-    ) -> Result<ProviderSettings> {
-        let api =
-            match (self.api, text("LLM_API")) {
-                (Some(api), _) => Some(api),
-                (None, Some(name)) => Some(Api::from_name(&name).ok_or_else(|| {
-                    anyhow!("LLM_API: unknown API {name:?}, see --api in '--help'")
-                })?),
-                (None, None) => None,
-            };
-        Ok(ProviderSettings {
-            api,
-            base_url: self
-                .base_url
-                .or_else(|| text("LLM_BASE_URL"))
-                .filter(|url| !url.is_empty()),
-            model: self.model.or_else(|| text("LLM_MODEL")),
-            key: KeySource {
-                file: self.api_key_file,
-                variable: self.api_key_env,
-            },
-            headers: self.headers,
-            params: self.params,
-            tools_mode: tools.tools_mode,
-            dialect: tools.dialect.clone(),
-            dialect_file: tools.dialect_file.clone(),
-            prefill: tools.prefill.clone(),
-            max_frame,
-            allows_insecure: connection.allow_insecure,
-        })
-    }
-}
-
-impl AutoArgs {
-    /// How the mode `auto` decides.
-    pub fn settings(self, tools: &ToolsModeArgs, connection: &ConnectionArgs) -> AutoSettings {
-        let list = || folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("tools-mode"));
-        let cache = match self.capability_cache {
-            Some(none) if none.as_os_str() == "none" => None,
-            Some(folder) => Some(folder),
-            None => folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("capabilities")),
-        };
-        AutoSettings {
-            is_list_named: self.tools_mode_file.is_some(),
-            list: self.tools_mode_file.or_else(list),
-            capabilities: Capabilities {
-                folder: cache,
-                time_to_live: self.capability_ttl,
-            },
-            patience: connection
-                .idle_timeout
-                .min(connection.timeout.unwrap_or(Duration::MAX)),
-            is_dialect_named: tools.dialect.is_some(),
-        }
-    }
-}
-
-impl ConnectionArgs {
-    /// How the provider is reached.
-    pub fn settings(&self) -> ConnectionSettings {
-        ConnectionSettings {
-            retries: self.retries.unwrap_or(RETRIES),
-            only_lost: false,
-            timeout: self.timeout,
-            connect_timeout: self.connect_timeout,
-            idle_timeout: self.idle_timeout,
-            falls_back: self.fallback == Fallback::Sync,
-        }
-    }
 }
 
 impl ReplayArgs {

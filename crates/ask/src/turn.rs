@@ -2,43 +2,14 @@
 
 use super::form::{RequestForm, ToolsForm, ToolsModeChoice};
 use super::provider::Provider;
-use crate::words::{COMMAND, SERVICE};
 use anyhow::{Result, bail};
 use api::{
     Api, Conversation, InboundRequest, Request, RequestError, RequestOptions, StreamOptions,
     Target, request,
 };
-use json::ToolList;
 use redact::Redactor;
-use serde_json::Value;
 use std::sync::Arc;
 use tag::Dialect;
-
-/// What one turn asks for, besides its conversation.
-#[derive(Clone, Debug, Default)]
-pub struct TurnOptions {
-    /// The model, for a provider whose settings name none.
-    pub model: Option<String>,
-    /// The system prompt.
-    pub system: Option<String>,
-    /// The tools.
-    pub tools: Option<Arc<ToolList>>,
-    /// `auto`, `none`, `required` or a tool's name.
-    pub tool_choice: Option<String>,
-    /// Members of the body. Those of the provider's settings take their place.
-    pub params: Vec<(String, Value)>,
-    /// Headers. Those of the provider's settings take their place.
-    pub headers: Vec<(String, String)>,
-    /// Whether to ask for a stream.
-    pub streams: bool,
-    /// The name of an answer to which the provider gives no id; without one it is made of the
-    /// request.
-    pub id: Option<String>,
-    /// Whether the ids of output items go along, see [`StreamOptions::item_ids`].
-    pub item_ids: bool,
-    /// Whether errors are for a client of a service, see [`StreamOptions::server`].
-    pub is_for_client: bool,
-}
 
 /// One turn, ready to become a request.
 #[derive(Debug)]
@@ -49,44 +20,44 @@ pub struct TurnDraft {
     pub options: RequestOptions,
     /// The form of the first request.
     pub form: RequestForm,
-    /// Whether the events hold all that the provider's answer has, for a client of its API.
-    pub details: bool,
+    /// The options of the stream that answers, as far as no request decides them.
+    stream: StreamOptions,
     conversation: Conversation,
-    id: Option<String>,
-    item_ids: bool,
-    is_for_client: bool,
-    /// The tools in OpenAI's shape, as JSON on one line.
-    tools: Option<String>,
 }
 
 impl TurnDraft {
-    /// Puts the options together. The conversation comes later, and so may the model.
-    pub fn new(provider: Arc<Provider>, options: TurnOptions) -> TurnDraft {
-        let model = provider
-            .model()
-            .map(str::to_owned)
-            .or(options.model)
-            .or_else(|| provider.recorded_model().map(str::to_owned))
-            .unwrap_or_default();
-        let tools = options.tools.as_ref().map(|tools| tools.openai(|_| true));
-        let mut params = options.params;
-        params.extend(provider.settings.params.iter().cloned());
-        let mut headers = options.headers;
-        headers.extend(provider.headers());
-        let (id, item_ids, is_for_client) = (options.id, options.item_ids, options.is_for_client);
-        let options = RequestOptions {
+    /// Puts the options together. The conversation comes later, and so may the model. The model of
+    /// the provider's settings takes the place of that in `options`, and its params and headers
+    /// take the place of those of the same name. Without an id in `stream` that of an answer which
+    /// has none is made of the request.
+    pub fn new(
+        provider: Arc<Provider>,
+        mut options: RequestOptions,
+        mut stream: StreamOptions,
+    ) -> TurnDraft {
+        let RequestOptions {
             model,
-            base_url: provider.base_url.clone(),
-            key: provider.key.clone(),
-            system: options.system,
-            tools: options.tools,
-            tool_choice: options.tool_choice,
-            dialect: None,
-            params,
+            base_url,
+            key,
             headers,
-            stream: options.streams,
-        };
-        let is_tag = provider.settings.tools_mode == ToolsModeChoice::Tag;
+            ..
+        } = &provider.options;
+        if !model.is_empty() {
+            options.model.clone_from(model);
+        } else if let ("", Some(model)) = (&*options.model, provider.recorded_model()) {
+            model.clone_into(&mut options.model);
+        }
+        options.base_url.clone_from(base_url);
+        options.key.clone_from(key);
+        options.headers.extend(headers.iter().cloned());
+        let settings = &provider.settings;
+        options
+            .params
+            .extend(settings.provider.params.iter().cloned());
+        stream.tools = options.tools.as_ref().map(|tools| tools.openai(|_| true));
+        stream.prefill.clone_from(&settings.tools.prefill);
+        stream.max_frame = Some(settings.max_frame);
+        let is_tag = settings.tools.tools_mode == ToolsModeChoice::Tag;
         let mut turn = TurnDraft {
             provider,
             options,
@@ -94,12 +65,8 @@ impl TurnDraft {
                 is_whole: false,
                 tools: ToolsForm::Native,
             },
-            details: false,
+            stream,
             conversation: Conversation::default(),
-            id,
-            item_ids,
-            is_for_client,
-            tools,
         };
         if is_tag {
             turn.form.tools = turn.tag();
@@ -125,7 +92,7 @@ impl TurnDraft {
     /// were left out.
     pub fn fill_in(&mut self, api: Api, request: &InboundRequest) -> Vec<String> {
         // A client waits behind this event.
-        self.details = true;
+        self.stream.details = true;
         let options = &mut self.options;
         if options.model.is_empty() || self.provider.model().is_none() {
             options.model = request
@@ -138,7 +105,7 @@ impl TurnDraft {
             .tools
             .get_or_insert_with(|| request.tools.clone().unwrap_or_default());
         // An empty list reports that no name in the text is a tool.
-        self.tools = Some(tools.openai(|_| true));
+        self.stream.tools = Some(tools.openai(|_| true));
         // Providers refuse a choice without tools, and the name of a tool that is not among those
         // that were typed chooses nothing.
         let has_tools = tools.iter().next().is_some();
@@ -182,17 +149,20 @@ impl TurnDraft {
 
     /// Whether there are tools to learn of.
     pub fn has_tools(&self) -> bool {
-        self.tools.as_deref().is_some_and(|tools| tools != "[]")
+        self.stream
+            .tools
+            .as_deref()
+            .is_some_and(|tools| tools != "[]")
     }
 
     /// Reads the key from its source. Only a request that is really sent needs the key.
     ///
     /// # Errors
-    /// See [`super::KeySource::key`].
+    /// See [`Provider::take_key`].
     pub fn take_key(&mut self) -> Result<()> {
         let provider = Arc::make_mut(&mut self.provider);
         provider.take_key()?;
-        self.options.key = provider.key.clone();
+        self.options.key = provider.options.key.clone();
         Ok(())
     }
 
@@ -263,26 +233,22 @@ impl TurnDraft {
         attempt: u32,
         form: RequestForm,
     ) -> StreamOptions {
-        let (tools_mode, dialect) = match (form.tools, &self.tools) {
+        let mut options = self.stream.clone();
+        let (tools_mode, dialect) = match (form.tools, &options.tools) {
             (ToolsForm::Tag(dialect), _) => ("tag", Some(dialect)),
             (ToolsForm::Native, Some(_)) => ("native", None),
             (ToolsForm::Native, None) | (ToolsForm::Nothing(_), _) => ("none", None),
         };
+        options.tools = options.tools.filter(|_| tools_mode != "none");
         StreamOptions {
-            tools: self.tools.clone().filter(|_| tools_mode != "none"),
             tools_mode: Some(tools_mode.to_owned()),
             dialect: dialect.map(|d| d.name.to_owned()),
-            prefill: self.provider.settings.prefill.clone(),
             model: Some(self.options.model.clone()),
             attempt: (attempt > 1).then_some(attempt),
             fallback: form.is_whole,
-            id: Some(self.id.clone().unwrap_or_else(|| request.name())),
+            id: Some(options.id.unwrap_or_else(|| request.name())),
             redactor: self.redactor().clone(),
-            server: self.is_for_client.then(|| api::host_of(self.url())),
-            item_ids: self.item_ids,
-            details: self.details,
-            max_frame: Some(self.provider.settings.max_frame),
-            words: if self.is_for_client { SERVICE } else { COMMAND },
+            ..options
         }
     }
 }

@@ -12,7 +12,7 @@ pub const COMMAND: Words = Words {
 };
 
 /// Those of a service, whose clients know neither its options nor a log.
-pub(crate) const SERVICE: Words = Words {
+pub const SERVICE: Words = Words {
     overflow: "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context",
     no_tools: None,
     max_frame: "--max-answer",

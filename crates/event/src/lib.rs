@@ -39,4 +39,4 @@ pub use raw::Raw;
 pub use scan::{MAX_DEPTH, Record, ScanError, plain, space};
 pub use surrogates::Surrogates;
 pub use text::{Json, Text, WriteJson};
-pub use write::{Array, Object, cut, minify, push_string, quoted};
+pub use write::{Array, Object, cut, minify, object, push_string, quoted};

@@ -191,6 +191,11 @@ impl<'a> Raw<'a> {
         self.fields([key])[0]
     }
 
+    /// The items of a member; none if there is no such array.
+    pub fn list(self, key: &str) -> impl Iterator<Item = Raw<'a>> + use<'a> {
+        self.get(key).into_iter().flat_map(Raw::items)
+    }
+
     /// The members `keys` of an object, each as [`Raw::get`] gives it, in one pass over the object.
     // Inlined, so that each key is a constant: comparing with it costs two instructions nearly
     // always.

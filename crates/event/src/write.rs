@@ -208,6 +208,15 @@ pub struct Object<'b> {
     first: bool,
 }
 
+/// An object with the members that `fill` writes.
+pub fn object(fill: impl FnOnce(&mut Object<'_>)) -> String {
+    let mut out = Vec::new();
+    let mut object = Object::open(&mut out);
+    fill(&mut object);
+    object.close();
+    String::from_utf8(out).unwrap_or_default()
+}
+
 impl<'b> Object<'b> {
     /// Opens an object at the end of `out`.
     pub fn open(out: &'b mut Vec<u8>) -> Self {

@@ -25,21 +25,18 @@ impl Service {
             // A COMMAND is started for each request, and recorded answers are at hand.
             None => Ok(()),
         };
-        let mut body = Vec::new();
-        let mut object = Object::open(&mut body);
         let status = match &checked {
-            Ok(()) => {
-                object.str("status", "ok");
-                StatusCode::OK
-            }
+            Ok(()) => StatusCode::OK,
+            Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let body = event::object(|object| match &checked {
+            Ok(()) => _ = object.str("status", "ok"),
             Err(failure) => {
                 object
                     .str("status", &failure.code)
                     .str("message", &failure.message);
-                StatusCode::SERVICE_UNAVAILABLE
             }
-        };
-        object.close();
+        });
         whole(status, "application/json", body)
     }
 }
@@ -66,20 +63,16 @@ impl Service {
         } else {
             openai
         };
-        let mut body = Vec::new();
-        match name {
+        let body = match name {
             Some(name) => {
                 let Some(known) = models.iter().find(|known| known.name == name) else {
                     let message =
                         format!("{}: no such model, see /v1/models", event::cut(name, 200));
                     return Err(Refusal::new(404, "model_not_found", message));
                 };
-                let mut model = Object::open(&mut body);
-                shape(&mut model, known);
-                model.close();
+                event::object(|model| shape(model, known))
             }
-            None => {
-                let mut list = Object::open(&mut body);
+            None => event::object(|list| {
                 list.str("object", "list");
                 list.array("data", |data| {
                     for known in &models {
@@ -91,9 +84,8 @@ impl Service {
                     list.maybe_str("first_id", models.first().map(|model| model.name.as_str()));
                     list.maybe_str("last_id", models.last().map(|model| model.name.as_str()));
                 }
-                list.close();
-            }
-        }
+            }),
+        };
         Ok(whole(StatusCode::OK, "application/json", body))
     }
 }

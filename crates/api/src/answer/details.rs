@@ -352,16 +352,13 @@ pub(crate) fn write(o: &mut Object<'_>, members: &Members) {
 
 /// The counts that `ours` writes, and those of the provider's that they lack.
 pub(crate) fn counts(theirs: Option<&Members>, ours: impl FnOnce(&mut Object<'_>)) -> String {
-    let mut out = Vec::new();
-    let mut o = Object::open(&mut out);
-    ours(&mut o);
-    o.close();
+    let out = event::object(ours);
     if let Some(theirs) = theirs.filter(|theirs| !theirs.is_empty()) {
-        let mut ours = members(&out);
+        let mut ours = members(out.as_bytes());
         complete(&mut ours, theirs);
         return Value::from(ours).to_string();
     }
-    String::from_utf8(out).unwrap_or_default()
+    out
 }
 
 /// The members of an object that was written here.

@@ -76,22 +76,80 @@ pub enum Block {
 }
 
 impl Block {
+    /// The block that a step begins; `None` for one of a call.
+    pub(crate) fn of(step: &Step<'_>) -> Option<Block> {
+        Some(match *step {
+            Step::Text(text) => Block::Text(text.to_owned()),
+            Step::Refusal(text) => Block::Refusal(text.to_owned()),
+            Step::Reasoning { text, provider } => Block::Reasoning {
+                text: text.to_owned(),
+                provider: provider.map(str::to_owned),
+            },
+            Step::Details(place, members) => Block::Details(place, members.clone()),
+            _ => return None,
+        })
+    }
+
+    /// Takes a further piece of the same text, and returns its bytes; `None` if the step belongs
+    /// to another block.
+    pub(crate) fn join(&mut self, step: &Step<'_>) -> Option<usize> {
+        match (self, step) {
+            (Block::Text(text), Step::Text(more)) | (Block::Refusal(text), Step::Refusal(more)) => {
+                text.push_str(more);
+                Some(more.len())
+            }
+            (
+                Block::Reasoning {
+                    text,
+                    provider: data @ None,
+                },
+                Step::Reasoning {
+                    text: more,
+                    provider,
+                },
+            ) => {
+                text.push_str(more);
+                *data = provider.map(str::to_owned);
+                Some(more.len() + provider.map_or(0, str::len))
+            }
+            _ => None,
+        }
+    }
+
+    /// The block in one step; `None` for a call.
+    pub(crate) fn step(&self) -> Option<Step<'_>> {
+        Some(match self {
+            Block::Text(text) => Step::Text(text),
+            Block::Refusal(text) => Step::Refusal(text),
+            Block::Reasoning { text, provider } => Step::Reasoning {
+                text,
+                provider: provider.as_deref(),
+            },
+            Block::Details(place, members) => Step::Details(*place, members),
+            Block::Call { .. } => return None,
+        })
+    }
+
+    /// The bytes of its texts.
+    pub(crate) fn bytes(&self) -> usize {
+        let data = |data: &Option<String>| data.as_ref().map_or(0, String::len);
+        match self {
+            Block::Reasoning { text, provider } => text.len() + data(provider),
+            Block::Text(text) | Block::Refusal(text) => text.len(),
+            Block::Details(_, members) => size(members),
+            Block::Call {
+                id,
+                name,
+                arguments,
+                provider,
+                ..
+            } => id.len() + name.len() + arguments.len() + data(provider),
+        }
+    }
+
     /// The bytes that are kept of it.
     fn kept(&self) -> usize {
-        let data = |data: &Option<String>| data.as_ref().map_or(0, String::len);
-        size_of::<Block>()
-            + match self {
-                Block::Reasoning { text, provider } => text.len() + data(provider),
-                Block::Text(text) | Block::Refusal(text) => text.len(),
-                Block::Details(_, members) => size(members),
-                Block::Call {
-                    id,
-                    name,
-                    arguments,
-                    provider,
-                    ..
-                } => id.len() + name.len() + arguments.len() + data(provider),
-            }
+        size_of::<Block>() + self.bytes()
     }
 }
 
@@ -163,28 +221,6 @@ impl Draft {
         let before = blocks.last().map_or(0, Block::kept);
         let count = blocks.len();
         match (step, blocks.last_mut()) {
-            (Step::Text(more), Some(Block::Text(text)))
-            | (Step::Refusal(more), Some(Block::Refusal(text))) => {
-                text.push_str(more);
-            }
-            (Step::Text(text), _) => blocks.push(Block::Text((*text).to_owned())),
-            (Step::Refusal(text), _) => blocks.push(Block::Refusal((*text).to_owned())),
-            (
-                Step::Reasoning {
-                    text: more,
-                    provider: data,
-                },
-                Some(Block::Reasoning { text, provider }),
-            ) if provider.is_none() => {
-                text.push_str(more);
-                *provider = data.map(str::to_owned);
-            }
-            (Step::Reasoning { text, provider }, _) => {
-                blocks.push(Block::Reasoning {
-                    text: (*text).to_owned(),
-                    provider: provider.map(str::to_owned),
-                });
-            }
             (Step::CallBegin { id, name, provider }, _) => blocks.push(Block::Call {
                 id: (*id).to_owned(),
                 name: (*name).to_owned(),
@@ -219,14 +255,15 @@ impl Draft {
                     *place == Place::Message,
                 );
             }
-            (Step::Details(place, members), _) => {
-                blocks.push(Block::Details(*place, (*members).clone()))
-            }
             (Step::End { reason, provider }, _) => {
                 *finish = Some(*reason);
                 *provider_finish = provider.map(str::to_owned);
             }
-            _ => {}
+            (step, last) => {
+                if last.and_then(|last| last.join(step)).is_none() {
+                    blocks.extend(Block::of(step));
+                }
+            }
         }
         self.kept += blocks.last().map_or(0, Block::kept);
         if blocks.len() == count {
@@ -252,13 +289,6 @@ impl Draft {
         }
         for block in &choice.blocks {
             match block {
-                Block::Details(place, members) => take(&Step::Details(*place, members)),
-                Block::Reasoning { text, provider } => take(&Step::Reasoning {
-                    text,
-                    provider: provider.as_deref(),
-                }),
-                Block::Text(text) => take(&Step::Text(text)),
-                Block::Refusal(text) => take(&Step::Refusal(text)),
                 Block::Call {
                     id,
                     name,
@@ -281,6 +311,7 @@ impl Draft {
                         });
                     }
                 }
+                block => block.step().iter().for_each(&mut *take),
             }
         }
         take(&Step::End {

@@ -6,7 +6,7 @@ use crate::answer::details::{
 use crate::answer::draft::Draft;
 use crate::answer::failure::Failure;
 use crate::answer::step::{AnswerOptions, Dropped, Step};
-use crate::answer::turn::Turn;
+use crate::answer::turn::{TakeStep, Turn};
 use crate::answer::writer::{AnswerFormat, StreamWriter};
 use crate::api::Api;
 use event::payload::{Details, ServerItem, StreamStart, Thinking};
@@ -85,14 +85,14 @@ impl Page {
     }
 
     /// Writes one step; a whole answer keeps it in the draft.
-    fn write(&mut self, model: &str, choice: u32, step: &Step<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, model: &str, choice: u32, step: &Step<'_>) {
         if choice >= self.choices() {
             return;
         }
         let model = self.model(model).to_owned();
         let model = model.as_str();
         match &mut self.writer {
-            Some(writer) => writer.step(choice, step, model, out),
+            Some(writer) => writer.step(choice, step, model),
             None => self.draft.push(choice, step),
         }
     }
@@ -128,11 +128,11 @@ impl Encoder {
 
     /// Takes the next event of the stream, and appends what can be sent now.
     pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        let Encoder { turn, page } = self;
-        if event.choice() >= page.choices() && is_of_one_choice(event.kind()) {
-            turn.dropped.other_choices += 1;
+        if event.choice() >= self.page.choices() && is_of_one_choice(event.kind()) {
+            self.turn.dropped.other_choices += 1;
             return;
         }
+        let Encoder { turn, page } = self;
         let front = page.front.name();
         match event.kind() {
             Kind::StreamStart => {
@@ -153,9 +153,7 @@ impl Encoder {
                 let details = Details::read(event);
                 let mut lost = |name: &str| turn.dropped.member(name);
                 for (place, members) in details_for(&page.api, front, &details, &mut lost) {
-                    turn.details(event, place, members, &mut |model, choice, step| {
-                        page.write(model, choice, step, out)
-                    });
+                    self.run(out, |turn, take| turn.details(event, place, members, take));
                 }
                 return;
             }
@@ -172,28 +170,35 @@ impl Encoder {
                 let data = item.data.text();
                 // A client would run it: xAI writes its own searches so.
                 let is_like_a_call = matches!(&*kind, "function_call" | "custom_tool_call");
+                let found;
                 if is_own && page.front != Front::Chat && !is_like_a_call {
                     let has_come = page.front == Front::Messages
                         && Raw::parse(&data).is_ok_and(|data| comes_as_reasoning(&kind, data));
-                    if !has_come {
-                        let members = members(data.as_bytes());
-                        turn.details(event, Place::Item, members, &mut |model, choice, step| {
-                            page.write(model, choice, step, out);
-                        });
+                    found = (!has_come).then(|| (Place::Item, members(data.as_bytes())));
+                } else {
+                    found = image_for(&page.api, front, &kind, &data);
+                    if found.is_none() && (!is_own || is_like_a_call) {
+                        turn.dropped.member(&kind);
                     }
-                } else if let Some((place, members)) = image_for(&page.api, front, &kind, &data) {
-                    turn.details(event, place, members, &mut |model, choice, step| {
-                        page.write(model, choice, step, out);
-                    });
-                } else if !is_own || is_like_a_call {
-                    turn.dropped.member(&kind);
+                }
+                if let Some((place, members)) = found {
+                    self.run(out, |turn, take| turn.details(event, place, members, take));
                 }
             }
             _ => {}
         }
-        turn.push(event, &mut |model, choice, step| {
-            page.write(model, choice, step, out)
+        self.run(out, |turn, take| turn.push(event, take));
+    }
+
+    /// Runs `work`, writes the steps that it takes, and appends the bytes.
+    fn run(&mut self, out: &mut Vec<u8>, work: impl FnOnce(&mut Turn, &mut TakeStep<'_>)) {
+        let Encoder { turn, page } = self;
+        work(turn, &mut |model, choice, step| {
+            page.write(model, choice, step)
         });
+        if let Some(writer) = &mut page.writer {
+            out.append(writer.bytes());
+        }
     }
 
     /// Sets the id of the answer before its first event: the provider `api` may think for long
@@ -206,8 +211,8 @@ impl Encoder {
     /// Handles the end of the events, and appends the rest: all of it for a whole answer. A whole
     /// answer that failed writes nothing, see [`Encoder::failure`].
     pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.run(out, |turn, take| turn.finish(take));
         let Encoder { turn, page } = self;
-        turn.finish(&mut |model, choice, step| page.write(model, choice, step, out));
         if page.writer.is_none() && turn.failure.is_none() {
             out.extend((page.front.format().whole)(
                 &page.options,
@@ -222,9 +227,8 @@ impl Encoder {
     /// Begins a stream before the model's first content, and appends what opens it. It does nothing
     /// in a stream that has begun.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
-        let Encoder { turn, page } = self;
-        if page.writer.is_some() {
-            turn.begin(&mut |model, choice, step| page.write(model, choice, step, out));
+        if self.page.writer.is_some() {
+            self.run(out, |turn, take| turn.begin(take));
         }
     }
 
@@ -232,10 +236,7 @@ impl Encoder {
     /// down. Appends the error's form in a stream that has begun; [`Encoder::failure`] returns it
     /// from now on. It does nothing once the answer is done.
     pub fn fail(&mut self, failure: Failure, out: &mut Vec<u8>) {
-        let Encoder { turn, page } = self;
-        turn.fail(failure, &mut |model, choice, step| {
-            page.write(model, choice, step, out)
-        });
+        self.run(out, |turn, take| turn.fail(failure, take));
     }
 
     /// Whether the stream has begun: bytes were written, so that a failure is reported inside the
@@ -280,7 +281,8 @@ impl Encoder {
     pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
         self.begin(out);
         if let Some(writer) = self.page.writer.as_mut().filter(|_| !self.turn.is_done) {
-            writer.keep_alive(out);
+            writer.keep_alive();
+            out.append(writer.bytes());
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use crate::answer::draft::Draft;
 use crate::answer::failure::Failure;
-use crate::answer::step::{AnswerOptions, Step, Usage};
+use crate::answer::step::{AnswerOptions, Step, TextKind, Usage, piece};
 use crate::api::Api;
 use event::payload::{
-    ContentDelta, Error, FinishReason, Payload, RefusalDelta, Retract, SessionStats, StreamEnd,
-    StreamStart, Thinking, ToolCall,
+    Error, FinishReason, Payload, Retract, SessionStats, StreamEnd, StreamStart, ToolCall,
 };
 use event::{Choices, Event, Json, Kind, Sink, Surrogates, Text};
 
@@ -20,7 +19,7 @@ pub struct WholeResponse {
     model: String,
     options: AnswerOptions,
     draft: Draft,
-    /// Half a surrogate pair at the end of each of the [`TEXTS`] of a choice.
+    /// Half a surrogate pair at the end of each [`TextKind`] of a choice.
     halves: Choices<[Surrogates; 3]>,
     usage: Option<Usage>,
     /// The most bytes that are kept of the answer.
@@ -28,9 +27,6 @@ pub struct WholeResponse {
     is_over: bool,
     is_lost: bool,
 }
-
-/// The events that are pieces of a text, in the order in which a choice ends.
-const TEXTS: [Kind; 3] = [Kind::Thinking, Kind::ContentDelta, Kind::RefusalDelta];
 
 impl WholeResponse {
     /// The response as `api` writes it: chat completions, Anthropic or Gemini. It keeps at most
@@ -90,45 +86,27 @@ impl WholeResponse {
             }
             Kind::SessionStats => self.usage = Usage::of(&SessionStats::read(event)),
             _ if self.is_over => {}
-            Kind::ContentDelta => self.piece(event, ContentDelta::read(event).text, None),
-            Kind::RefusalDelta => self.piece(event, RefusalDelta::read(event).text, None),
-            Kind::Thinking => {
-                let Thinking { text, provider } = Thinking::read(event);
-                self.piece(event, text, provider.map(Json::text).as_deref());
-            }
             Kind::ToolCall => self.call(choice, &ToolCall::read(event)),
             Kind::Retract => {
                 if let Some(id) = Retract::read(event).tool_id {
                     self.draft.retract(choice, &id.str());
                 }
             }
-            _ => {}
-        }
-    }
-
-    /// Takes a piece of a text. The first half of a surrogate pair at its end waits for the other.
-    fn piece(&mut self, event: &Event<'_>, piece: Text<'_>, provider: Option<&str>) {
-        let halves = self.halves.of(event.choice());
-        let mut text = String::new();
-        for (_, half) in TEXTS
-            .iter()
-            .zip(halves)
-            .filter(|(kind, _)| **kind == event.kind())
-        {
-            half.push_text(piece, &mut text);
-        }
-        self.text(event.choice(), event.kind(), &text, provider);
-    }
-
-    fn text(&mut self, choice: u32, kind: Kind, text: &str, provider: Option<&str>) {
-        self.draft.push(choice, &Step::Begin);
-        match kind {
-            Kind::Thinking if !text.is_empty() || provider.is_some() => {
-                self.draft.push(choice, &Step::Reasoning { text, provider });
+            _ => {
+                if let Some((kind, text, provider)) = piece(event) {
+                    // The first half of a surrogate pair at its end waits for the other.
+                    let mut whole = String::new();
+                    self.halves.of(choice)[kind as usize].push_text(text, &mut whole);
+                    self.text(choice, kind, &whole, provider.map(Json::text).as_deref());
+                }
             }
-            Kind::ContentDelta if !text.is_empty() => self.draft.push(choice, &Step::Text(text)),
-            Kind::RefusalDelta if !text.is_empty() => self.draft.push(choice, &Step::Refusal(text)),
-            _ => {}
+        }
+    }
+
+    fn text(&mut self, choice: u32, kind: TextKind, text: &str, provider: Option<&str>) {
+        self.draft.push(choice, &Step::Begin);
+        if let Some(step) = Step::piece(kind, text, provider) {
+            self.draft.push(choice, &step);
         }
     }
 
@@ -173,7 +151,7 @@ impl WholeResponse {
         }
         let mut halves = std::mem::take(&mut self.halves);
         for (choice, halves) in halves.by_number() {
-            for (kind, half) in TEXTS.into_iter().zip(halves) {
+            for (kind, half) in TextKind::ALL.into_iter().zip(halves) {
                 let mut text = String::new();
                 half.finish(&mut text);
                 self.text(choice, kind, &text, None);

@@ -3,7 +3,8 @@
 use crate::answer::details::{Members, Place};
 use crate::answer::failure::Failure;
 use crate::inbound::tools::NamespacedTool;
-use event::payload::{FinishReason, SessionStats};
+use event::payload::{ContentDelta, FinishReason, RefusalDelta, SessionStats, Thinking};
+use event::{Event, Json, Kind, Text};
 
 /// One step of an answer. For each choice the steps are in this order: `Begin`; then reasoning,
 /// text, refusals and calls, one after the other, in which no step comes between `CallBegin` and
@@ -66,6 +67,48 @@ pub enum Step<'a> {
     Usage(Usage),
     /// The answer failed after it began.
     Failed(&'a Failure),
+}
+
+/// What a piece of text is. A choice ends in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextKind {
+    Reasoning,
+    Answer,
+    Refusal,
+}
+
+impl TextKind {
+    pub(crate) const ALL: [TextKind; 3] =
+        [TextKind::Reasoning, TextKind::Answer, TextKind::Refusal];
+}
+
+/// The piece of text that an event is, and what must go back to the provider with it.
+pub(crate) fn piece<'e>(event: &Event<'e>) -> Option<(TextKind, Text<'e>, Option<Json<'e>>)> {
+    Some(match event.kind() {
+        Kind::Thinking => {
+            let Thinking { text, provider } = Thinking::read(event);
+            (TextKind::Reasoning, text, provider)
+        }
+        Kind::ContentDelta => (TextKind::Answer, ContentDelta::read(event).text, None),
+        Kind::RefusalDelta => (TextKind::Refusal, RefusalDelta::read(event).text, None),
+        _ => return None,
+    })
+}
+
+impl<'a> Step<'a> {
+    /// The step of a piece of text; `None` for an empty one.
+    pub(crate) fn piece(
+        kind: TextKind,
+        text: &'a str,
+        provider: Option<&'a str>,
+    ) -> Option<Step<'a>> {
+        let is_empty = text.is_empty() && provider.is_none();
+        (!is_empty).then_some(match kind {
+            TextKind::Reasoning => Step::Reasoning { text, provider },
+            TextKind::Answer => Step::Text(text),
+            TextKind::Refusal => Step::Refusal(text),
+        })
+    }
 }
 
 /// Counts of tokens; 0 where the upstream sends none.

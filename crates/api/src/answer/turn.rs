@@ -9,11 +9,13 @@ mod choice;
 
 use crate::answer::details::{Members, Place};
 use crate::answer::failure::Failure;
-use crate::answer::step::{Dropped, Step, Usage};
-use crate::answer::turn::choice::{ChoiceTurn, Emitter, TakeStep, Trouble};
+use crate::answer::step::{Dropped, Step, Usage, piece};
+use crate::answer::turn::choice::{ChoiceTurn, Emitter, Trouble};
+
+pub(crate) use crate::answer::turn::choice::TakeStep;
 use event::payload::{
-    ContentDelta, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd,
-    StreamStart, Thinking, ToolCall, ToolCallDelta, Warning,
+    Error, FinishReason, Retract, ServerItem, SessionStats, StreamEnd, StreamStart, ToolCall,
+    ToolCallDelta, Warning,
 };
 use event::{Choices, Event, Json, Kind, Object, Text};
 
@@ -68,10 +70,7 @@ impl Turn {
     /// Takes the next event.
     pub fn push(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
         if self.is_done || self.has_ended && event.kind() != Kind::SessionStats {
-            let is_content = matches!(
-                event.kind(),
-                Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking | Kind::ToolCall
-            );
+            let is_content = event.kind() == Kind::ToolCall || piece(event).is_some();
             self.dropped.late += u64::from(is_content && self.failure.is_none());
             return;
         }
@@ -87,21 +86,6 @@ impl Turn {
                 if let Some(api) = start.api {
                     self.api = api.str().into_owned();
                 }
-            }
-            Kind::ContentDelta => {
-                let text = ContentDelta::read(event).text;
-                self.feed(event, take, |choice, out| choice.text(text, out));
-            }
-            Kind::RefusalDelta => {
-                let text = RefusalDelta::read(event).text;
-                self.feed(event, take, |choice, out| choice.refusal(text, out));
-            }
-            Kind::Thinking => {
-                let Thinking { text, provider } = Thinking::read(event);
-                let provider = provider.map(Json::text);
-                self.feed(event, take, |choice, out| {
-                    choice.think(text, provider.as_deref(), out)
-                });
             }
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(event);
@@ -122,7 +106,14 @@ impl Turn {
                     take,
                 );
             }
-            _ => {}
+            _ => {
+                if let Some((kind, text, provider)) = piece(event) {
+                    let provider = provider.map(Json::text);
+                    self.feed(event, take, |choice, out| {
+                        choice.piece(kind, text, provider.as_deref(), out)
+                    });
+                }
+            }
         }
         if self.has_ended && self.has_usage {
             self.emit_usage(take);

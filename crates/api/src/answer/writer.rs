@@ -12,18 +12,21 @@ pub(crate) trait StreamWriter {
         0
     }
 
-    /// Appends the bytes that one step of the choice `choice` becomes. `model` is the upstream's
-    /// name of the model, empty if the upstream has sent none yet.
-    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>);
+    /// Writes what one step of the choice `choice` becomes. `model` is the upstream's name of the
+    /// model, empty if the upstream has sent none yet.
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str);
+
+    /// What was written and not taken.
+    fn bytes(&mut self) -> &mut Vec<u8>;
 
     /// Sets the id that the provider gave to the answer. Bytes that were written under another id
     /// stay.
     fn set_id(&mut self, id: &str);
 
-    /// Appends what keeps the connection alive, between two steps after `Begin`: a comment, unless
+    /// Writes what keeps the connection alive, between two steps after `Begin`: a comment, unless
     /// the API has an event for it. Some clients count only events as a sign of life.
-    fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b": keep-alive\n\n");
+    fn keep_alive(&mut self) {
+        self.bytes().extend_from_slice(b": keep-alive\n\n");
     }
 }
 

@@ -9,7 +9,7 @@
 use crate::anthropic::message::AnthropicMessage;
 use crate::failure::Failure;
 use crate::turn::Turn;
-use event::{Raw, Sink};
+use event::Raw;
 
 /// The keys of the counts, see [`UsageParts::take`](crate::turn::UsageParts::take).
 const COUNTS: [&str; 4] = [
@@ -24,8 +24,7 @@ pub(crate) fn frame(
     to: &mut AnthropicMessage,
     name: Option<&str>,
     data: Raw<'_>,
-    turn: &mut Turn,
-    out: &mut dyn Sink,
+    turn: &mut Turn<'_>,
 ) {
     const NAMES: [&str; 6] = [
         "messageStart",
@@ -50,20 +49,20 @@ pub(crate) fn frame(
         .and_then(Raw::i64)
         .unwrap_or(0);
     match kind {
-        "messageStart" => to.begin(body, turn, out),
+        "messageStart" => to.begin(body, turn),
         "contentBlockStart" => {
             if let Some(tool) = body.at(&["start", "toolUse"]) {
-                tool_use(to, index, tool, turn, out);
+                tool_use(to, index, tool, turn);
             }
         }
         "contentBlockDelta" => {
             if let Some(delta) = body.get("delta") {
-                piece(to, index, delta, turn, out);
+                piece(to, index, delta, turn);
             }
         }
-        "contentBlockStop" => to.close(index, turn, out),
+        "contentBlockStop" => to.close(index, turn),
         "messageStop" => {
-            to.close_all(true, turn, out);
+            to.close_all(true, turn);
             to.stop_reason(body.get("stopReason"), turn);
         }
         "metadata" => to.usage(body.get("usage"), COUNTS, turn),
@@ -79,10 +78,11 @@ pub(crate) fn frame(
                 "modelStream",
                 "modelTimeout",
             ];
-            turn.error(
-                &Failure::new(kind, message, retryable.iter().any(|w| kind.starts_with(w))),
-                out,
-            );
+            turn.error(&Failure::new(
+                kind,
+                message,
+                retryable.iter().any(|w| kind.starts_with(w)),
+            ));
         }
         _ => {}
     }
@@ -95,62 +95,49 @@ pub(crate) fn is_whole(body: Raw<'_>) -> bool {
 }
 
 /// A whole response.
-pub(crate) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+pub(crate) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut Turn<'_>) {
     turn.choice(0);
     let blocks = || {
         body.at(&["output", "message", "content"])
             .into_iter()
             .flat_map(Raw::items)
     };
-    turn.with_call(blocks().any(|block| block.get("toolUse").is_some()));
+    turn.with_call = blocks().any(|block| block.get("toolUse").is_some());
     for (index, block) in (0..).zip(blocks()) {
         if let Some(tool) = block.get("toolUse") {
-            tool_use(to, index, tool, turn, out);
+            tool_use(to, index, tool, turn);
         } else {
-            piece(to, index, block, turn, out);
+            piece(to, index, block, turn);
         }
-        to.close(index, turn, out);
+        to.close(index, turn);
     }
-    to.settle(turn, out);
+    to.settle(turn);
     to.usage(body.get("usage"), COUNTS, turn);
     to.stop_reason(body.get("stopReason"), turn);
-    turn.end_mark();
+    turn.marked = true;
 }
 
-fn tool_use(
-    to: &mut AnthropicMessage,
-    index: i64,
-    tool: Raw<'_>,
-    turn: &mut Turn,
-    out: &mut dyn Sink,
-) {
-    let mut start = Vec::new();
-    let mut o = event::Object::open(&mut start);
-    o.str("type", "tool_use")
-        .maybe_str("id", tool.get_str("toolUseId").as_deref());
-    o.maybe_str("name", tool.get_str("name").as_deref());
-    if let Some(input) = tool.get("input") {
-        o.raw("input", input.text());
-    }
-    o.close();
-    if let Ok(start) = Raw::parse(&String::from_utf8_lossy(&start)) {
-        to.open(index, start, turn, out);
+fn tool_use(to: &mut AnthropicMessage, index: i64, tool: Raw<'_>, turn: &mut Turn<'_>) {
+    let start = event::object(|o| {
+        o.str("type", "tool_use")
+            .maybe_str("id", tool.get_str("toolUseId").as_deref());
+        o.maybe_str("name", tool.get_str("name").as_deref());
+        if let Some(input) = tool.get("input") {
+            o.raw("input", input.text());
+        }
+    });
+    if let Ok(start) = Raw::parse(&start) {
+        to.open(index, start, turn);
     }
 }
 
 /// A piece of a block: the deltas of a stream and the blocks of a whole response have the same
 /// members.
-fn piece(
-    to: &mut AnthropicMessage,
-    index: i64,
-    delta: Raw<'_>,
-    turn: &mut Turn,
-    out: &mut dyn Sink,
-) {
+fn piece(to: &mut AnthropicMessage, index: i64, delta: Raw<'_>, turn: &mut Turn<'_>) {
     if let Some(text) = delta.get("text") {
-        turn.text(0, text, out);
+        turn.text(0, text);
     } else if let Some(input) = delta.at(&["toolUse", "input"]) {
-        to.input(index, input, turn, out);
+        to.input(index, input, turn);
     } else if let Some(reasoning) = delta.get("reasoningContent") {
         let inner = reasoning.get("reasoningText").unwrap_or(reasoning);
         for (key, kind, member) in [
@@ -158,7 +145,7 @@ fn piece(
             ("signature", "signature_delta", "signature"),
         ] {
             if let Some(text) = inner.get(key).filter(|t| t.is_str()) {
-                rename(to, index, kind, member, text, turn, out);
+                rename(to, index, kind, member, text, turn);
             }
         }
         if let Some(redacted) = reasoning.get("redactedContent").filter(|t| t.is_str()) {
@@ -167,7 +154,7 @@ fn piece(
                 redacted.text()
             );
             if let Ok(start) = Raw::parse(&start) {
-                to.open(index, start, turn, out);
+                to.open(index, start, turn);
             }
         }
     }
@@ -180,13 +167,12 @@ fn rename(
     kind: &str,
     member: &str,
     text: Raw<'_>,
-    turn: &mut Turn,
-    out: &mut dyn Sink,
+    turn: &mut Turn<'_>,
 ) {
     if let Ok(delta) = Raw::parse(&format!(
         r#"{{"type":"{kind}","{member}":{}}}"#,
         text.text()
     )) {
-        to.delta(index, delta, turn, out);
+        to.delta(index, delta, turn);
     }
 }

@@ -33,11 +33,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     let mut talk = ConversationDraft::default();
     system(members.get("system"), &mut talk, &mut notes);
     let before = talk.len();
-    let messages = members
-        .get("messages")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let messages = members.list_of("messages");
     for (at, message) in messages.iter().enumerate() {
         let content = message.get("content");
         match message.text_of("role") {

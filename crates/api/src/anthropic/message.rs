@@ -3,7 +3,7 @@
 use crate::members::{GetText, minified};
 use crate::turn::{Turn, UsageParts};
 use event::payload::{FinishReason, ToolCallDelta};
-use event::{Raw, Sink, Text};
+use event::{Raw, Text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -48,17 +48,17 @@ const PLACE: usize = size_of::<(i64, ContentBlock)>();
 
 impl AnthropicMessage {
     /// A message begins. One that had begun and not ended is void: the server has started anew.
-    pub(crate) fn begin(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn begin(&mut self, message: Raw<'_>, turn: &mut Turn<'_>) {
         if std::mem::replace(&mut self.begun, true) && !self.stopped {
             for (index, block) in &self.blocks {
                 if matches!(block, ContentBlock::Tool(_)) {
-                    turn.retract(0, Some(*index), None, "message_restarted", out);
+                    turn.retract(0, Some(*index), None, "message_restarted");
                 }
             }
             let message = "the provider began its message again: the calls of the first are dropped, its text stays";
-            turn.warning(0, "message_restarted", message, None, out);
+            turn.warning(0, "message_restarted", message, None);
         } else {
-            self.close_all(true, turn, out);
+            self.close_all(true, turn);
         }
         turn.free(
             std::mem::take(&mut self.blocks)
@@ -72,28 +72,24 @@ impl AnthropicMessage {
         turn.id(message.get("id"));
         turn.model(message.get("model"));
         self.usage = UsageParts::default();
-        turn.details(0, "answer", message, &READ, out);
+        turn.details(0, "answer", message, &READ);
         self.usage(message.get("usage"), COUNTS, turn);
     }
 
     /// A block begins, with what it holds already.
-    pub(crate) fn open(&mut self, index: i64, start: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        self.settle(turn, out);
+    pub(crate) fn open(&mut self, index: i64, start: Raw<'_>, turn: &mut Turn<'_>) {
+        self.settle(turn);
         self.latest = index;
         let block = match start.get_str("type").as_deref() {
             Some("text") => {
                 // The API begins a block that has citations with their list.
                 if start.get("citations").is_some_and(|list| !list.is_null()) {
-                    turn.text_ends(out);
+                    turn.text_ends();
                 }
                 if let Some(text) = start.get("text") {
-                    self.text(text, turn, out);
+                    self.text(text, turn);
                 }
-                let citations: Vec<Raw<'_>> = start
-                    .get("citations")
-                    .into_iter()
-                    .flat_map(Raw::items)
-                    .collect();
+                let citations: Vec<Raw<'_>> = start.list("citations").collect();
                 let mut block = CitedText {
                     begins: self.written,
                     list: Vec::new(),
@@ -105,7 +101,7 @@ impl AnthropicMessage {
             }
             Some("thinking") => {
                 if let Some(text) = start.get("thinking") {
-                    turn.thinking(0, text, out);
+                    turn.thinking(0, text);
                 }
                 ContentBlock::Thinking {
                     signature: start.get_str("signature").unwrap_or_default().into_owned(),
@@ -113,26 +109,18 @@ impl AnthropicMessage {
             }
             Some("redacted_thinking") => {
                 let data = start.get_str("data").unwrap_or_default();
-                turn.thinking_plain(
-                    0,
-                    "",
-                    Some(&format!(
-                        r#"{{"anthropic":{{"redacted":{}}}}}"#,
-                        event::quoted(&data)
-                    )),
-                    out,
-                );
+                turn.goes_back(0, "redacted", &event::quoted(&data));
                 ContentBlock::Ended
             }
             Some("tool_use") => {
-                turn.details(0, "call", start, &["type", "id", "name", "input"], out);
+                turn.details(0, "call", start, &["type", "id", "name", "input"]);
                 let delta = ToolCallDelta {
                     index: Some(index),
                     tool_id: start.get("id").and_then(Text::of),
                     tool_name: start.get("name").and_then(Text::of),
                     ..ToolCallDelta::default()
                 };
-                turn.call(0, &delta, None, out);
+                turn.call(0, &delta, None);
                 ContentBlock::Tool(ToolBlock::new(start.get("input")))
             }
             Some(_) => ContentBlock::server(start),
@@ -142,7 +130,7 @@ impl AnthropicMessage {
     }
 
     /// Puts a block in the place of the one that it has had.
-    fn put(&mut self, index: i64, block: ContentBlock, turn: &mut Turn) {
+    fn put(&mut self, index: i64, block: ContentBlock, turn: &mut Turn<'_>) {
         turn.keep(PLACE + block.kept());
         if let Some(before) = self.blocks.insert(index, block) {
             turn.free(PLACE + before.kept());
@@ -154,7 +142,7 @@ impl AnthropicMessage {
         &mut self,
         index: i64,
         make: impl FnOnce() -> ContentBlock,
-        turn: &mut Turn,
+        turn: &mut Turn<'_>,
     ) -> &mut ContentBlock {
         self.blocks.entry(index).or_insert_with(|| {
             turn.keep(PLACE);
@@ -163,13 +151,7 @@ impl AnthropicMessage {
     }
 
     /// A piece of a block. The first piece of a block without a start decides its kind.
-    pub(crate) fn delta(
-        &mut self,
-        index: i64,
-        delta: Raw<'_>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn delta(&mut self, index: i64, delta: Raw<'_>, turn: &mut Turn<'_>) {
         let [kind, text, json] = delta.fields(["type", "text", "partial_json"]);
         let kind = kind.and_then(Raw::str).unwrap_or_default();
         if let Some(ContentBlock::Server(item)) = self.blocks.get_mut(&index) {
@@ -179,7 +161,7 @@ impl AnthropicMessage {
         match kind.as_ref() {
             "text_delta" => {
                 if let Some(text) = text {
-                    self.text(text, turn, out);
+                    self.text(text, turn);
                 }
             }
             "citations_delta" => {
@@ -192,7 +174,7 @@ impl AnthropicMessage {
             }
             "input_json_delta" => {
                 if let Some(piece) = json {
-                    self.input(index, piece, turn, out);
+                    self.input(index, piece, turn);
                 }
             }
             "thinking_delta" => {
@@ -204,7 +186,7 @@ impl AnthropicMessage {
                     turn,
                 );
                 if let Some(text) = delta.get("thinking") {
-                    turn.thinking(0, text, out);
+                    turn.thinking(0, text);
                 }
             }
             "signature_delta" => {
@@ -228,21 +210,15 @@ impl AnthropicMessage {
     }
 
     /// A piece of the answer's text.
-    fn text(&mut self, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        if turn.wants_details() {
+    fn text(&mut self, piece: Raw<'_>, turn: &mut Turn<'_>) {
+        if turn.options.details {
             self.written += piece.str().map_or(0, |text| text.chars().count());
         }
-        turn.text(0, piece, out);
+        turn.text(0, piece);
     }
 
     /// A piece of a call's input.
-    pub(crate) fn input(
-        &mut self,
-        index: i64,
-        piece: Raw<'_>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn input(&mut self, index: i64, piece: Raw<'_>, turn: &mut Turn<'_>) {
         if let ContentBlock::Tool(tool) =
             self.block(index, || ContentBlock::Tool(ToolBlock::new(None)), turn)
         {
@@ -254,14 +230,13 @@ impl AnthropicMessage {
                     ..ToolCallDelta::default()
                 },
                 Some(piece),
-                out,
             );
         }
     }
 
     /// A block ends.
-    pub(crate) fn close(&mut self, index: i64, turn: &mut Turn, out: &mut dyn Sink) {
-        self.settle(turn, out);
+    pub(crate) fn close(&mut self, index: i64, turn: &mut Turn<'_>) {
+        self.settle(turn);
         let ends = self.written;
         match self.blocks.get_mut(&index) {
             Some(ContentBlock::Text(block)) if !block.list.is_empty() => {
@@ -271,19 +246,15 @@ impl AnthropicMessage {
                     std::mem::take(&mut block.list).join(","),
                     block.begins,
                 );
-                turn.member(0, "text", "citations", &json, out);
+                turn.member(0, "text", "citations", &json);
             }
             Some(ContentBlock::Thinking { signature }) => {
-                let provider = format!(
-                    r#"{{"anthropic":{{"signature":{}}}}}"#,
-                    event::quoted(signature)
-                );
-                turn.thinking_plain(0, "", Some(&provider), out);
+                turn.goes_back(0, "signature", &event::quoted(signature));
                 self.put(index, ContentBlock::Ended, turn);
             }
             Some(ContentBlock::Tool(tool)) if !tool.done => {
                 if tool.is_balanced() {
-                    self.done(index, turn, out);
+                    self.done(index, turn);
                 } else {
                     self.waiting = Some(index);
                 }
@@ -293,14 +264,9 @@ impl AnthropicMessage {
                 turn.free(item.kept());
                 let json = item.json();
                 if let Ok(data) = Raw::parse(&json) {
-                    turn.server_item(0, item.kind(), data, out);
+                    turn.server_item(0, item.kind(), data);
                     if item.goes_back() {
-                        turn.thinking_plain(
-                            0,
-                            "",
-                            Some(&format!(r#"{{"anthropic":{{"block":{json}}}}}"#)),
-                            out,
-                        );
+                        turn.goes_back(0, "block", &json);
                     }
                 }
                 self.put(index, ContentBlock::Ended, turn);
@@ -311,13 +277,13 @@ impl AnthropicMessage {
 
     /// Writes the `done` of a tool's block that still waits: nothing of the block can follow any
     /// more.
-    pub(crate) fn settle(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn settle(&mut self, turn: &mut Turn<'_>) {
         if let Some(index) = self.waiting.take() {
-            self.done(index, turn, out);
+            self.done(index, turn);
         }
     }
 
-    fn done(&mut self, index: i64, turn: &mut Turn, out: &mut dyn Sink) {
+    fn done(&mut self, index: i64, turn: &mut Turn<'_>) {
         let Some(ContentBlock::Tool(tool)) = self.blocks.get_mut(&index) else {
             return;
         };
@@ -325,19 +291,13 @@ impl AnthropicMessage {
         let before = tool.kept();
         let input = tool.input();
         turn.free(before - tool.kept());
-        let delta = ToolCallDelta {
-            index: Some(index),
-            arguments: input.as_ref().map(Into::into),
-            done: true,
-            ..ToolCallDelta::default()
-        };
-        turn.call(0, &delta, None, out);
+        turn.end_call(0, Some(index), input.as_deref().unwrap_or_default());
     }
 
     /// Closes what is open at the end. Calls only if the message ended well: a cut one must not
     /// look whole.
-    pub(crate) fn close_all(&mut self, whole: bool, turn: &mut Turn, out: &mut dyn Sink) {
-        self.settle(turn, out);
+    pub(crate) fn close_all(&mut self, whole: bool, turn: &mut Turn<'_>) {
+        self.settle(turn);
         let open: Vec<i64> = self
             .blocks
             .iter()
@@ -351,13 +311,13 @@ impl AnthropicMessage {
             .map(|(index, _)| *index)
             .collect();
         for index in open {
-            self.close(index, turn, out);
+            self.close(index, turn);
         }
-        self.settle(turn, out);
+        self.settle(turn);
     }
 
     /// Why the message ended; `null` while it goes on.
-    pub(crate) fn stop_reason(&mut self, reason: Option<Raw<'_>>, turn: &mut Turn) {
+    pub(crate) fn stop_reason(&mut self, reason: Option<Raw<'_>>, turn: &mut Turn<'_>) {
         let Some(word) = reason.and_then(Raw::str).filter(|w| !w.is_empty()) else {
             return;
         };
@@ -373,11 +333,11 @@ impl AnthropicMessage {
     }
 
     /// Takes a `usage` object; `names` as in [`UsageParts::take`].
-    pub(crate) fn usage(&mut self, usage: Option<Raw<'_>>, names: [&str; 4], turn: &mut Turn) {
+    pub(crate) fn usage(&mut self, usage: Option<Raw<'_>>, names: [&str; 4], turn: &mut Turn<'_>) {
         if let Some(usage) = usage {
             turn.counts(usage, true);
             self.usage.take(usage, names);
-            turn.usage(&self.usage.usage());
+            turn.usage(self.usage.usage());
         }
     }
 }

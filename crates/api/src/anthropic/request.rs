@@ -111,12 +111,7 @@ fn messages(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
                 results.push(result(message, position)?);
                 continue;
             }
-            role => {
-                return Err(RequestError::Message {
-                    position,
-                    why: format!("the role {role:?} is not known"),
-                });
-            }
+            role => return Err(RequestError::role(position, role)),
         };
         if !content.is_empty() {
             messages.push(json!({"role": role, "content": plain(content)}));

@@ -10,7 +10,7 @@
 use crate::anthropic::converse;
 use crate::anthropic::message::{AnthropicMessage, COUNTS};
 use crate::turn::{Decoder, Turn};
-use event::{Raw, Sink};
+use event::Raw;
 
 /// The rules of Anthropic's stream.
 #[derive(Debug, Default)]
@@ -19,43 +19,43 @@ pub(crate) struct Anthropic {
 }
 
 impl Decoder for Anthropic {
-    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
         let [kind, index, delta] = data.fields(["type", "index", "delta"]);
         let Some(kind) = kind.and_then(Raw::str) else {
-            return converse::frame(&mut self.message, name, data, turn, out);
+            return converse::frame(&mut self.message, name, data, turn);
         };
         let index = index.and_then(Raw::i64).unwrap_or(self.message.latest);
         match kind.as_ref() {
             "content_block_delta" => {
                 if let Some(delta) = delta {
-                    self.message.delta(index, delta, turn, out);
+                    self.message.delta(index, delta, turn);
                 }
             }
             "content_block_start" => {
                 if let Some(block) = data.get("content_block") {
-                    self.message.open(index, block, turn, out);
+                    self.message.open(index, block, turn);
                 }
             }
-            "content_block_stop" => self.message.close(index, turn, out),
+            "content_block_stop" => self.message.close(index, turn),
             "message_start" => {
                 if let Some(message) = data.get("message") {
-                    self.message.begin(message, turn, out);
+                    self.message.begin(message, turn);
                 }
             }
             "message_delta" => {
-                self.message.settle(turn, out);
+                self.message.settle(turn);
                 let delta = delta.unwrap_or(data);
-                explanation(delta, turn, out);
-                turn.details(0, "choice", delta, &["stop_reason"], out);
-                turn.details(0, "answer", data, &["type", "delta", "usage"], out);
+                explanation(delta, turn);
+                turn.details(0, "choice", delta, &["stop_reason"]);
+                turn.details(0, "answer", data, &["type", "delta", "usage"]);
                 self.message.stop_reason(delta.get("stop_reason"), turn);
                 self.message.usage(data.get("usage"), COUNTS, turn);
             }
             "message_stop" => {
-                self.message.close_all(true, turn, out);
-                turn.end_mark();
+                self.message.close_all(true, turn);
+                turn.marked = true;
             }
-            "message" => self.whole(data, turn, out),
+            "message" => self.whole(data, turn),
             _ => {}
         }
     }
@@ -64,45 +64,43 @@ impl Decoder for Anthropic {
         body.get_str("type").is_some_and(|t| t == "message") || converse::is_whole(body)
     }
 
-    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
         if converse::is_whole(body) {
-            return converse::whole(&mut self.message, body, turn, out);
+            return converse::whole(&mut self.message, body, turn);
         }
-        self.message.begin(body, turn, out);
-        let blocks = || body.get("content").into_iter().flat_map(Raw::items);
-        turn.with_call(
-            blocks().any(|block| block.get_str("type").is_some_and(|kind| kind == "tool_use")),
-        );
+        self.message.begin(body, turn);
+        let blocks = || body.list("content");
+        turn.with_call =
+            blocks().any(|block| block.get_str("type").is_some_and(|kind| kind == "tool_use"));
         for (index, block) in (0..).zip(blocks()) {
-            self.message.open(index, block, turn, out);
-            self.message.close(index, turn, out);
+            self.message.open(index, block, turn);
+            self.message.close(index, turn);
         }
-        self.message.settle(turn, out);
-        explanation(body, turn, out);
+        self.message.settle(turn);
+        explanation(body, turn);
         turn.member(
             0,
             "choice",
             "stop_sequence",
             body.get("stop_sequence").map_or("null", Raw::text),
-            out,
         );
         self.message.stop_reason(body.get("stop_reason"), turn);
-        turn.end_mark();
+        turn.marked = true;
     }
 
-    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        self.message.close_all(self.message.stopped, turn, out);
+    fn finish(&mut self, turn: &mut Turn<'_>) {
+        self.message.close_all(self.message.stopped, turn);
     }
 }
 
 /// The provider's message to the user if its classifiers refused the request
 /// (platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
-fn explanation(ended: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+fn explanation(ended: Raw<'_>, turn: &mut Turn<'_>) {
     let details = ended
         .get("stop_details")
         .filter(|d| d.get_str("type").is_none_or(|t| t == "refusal"));
     if let Some(text) = details.and_then(|d| d.get("explanation")) {
-        turn.refusal(0, text, out);
+        turn.refusal(0, text);
     }
 }
 

@@ -6,9 +6,9 @@ use crate::answer::draft::{Block, ChoiceDraft, Draft};
 use crate::answer::failure::{ANTHROPIC, Failure};
 use crate::answer::step::{AnswerOptions, Usage};
 use crate::carried::carry;
-use crate::members::text;
+use crate::members::minified;
 use event::payload::FinishReason;
-use event::{Array, Object, Raw, minify};
+use event::{Array, Object, Raw};
 
 /// The message, with the blocks that its stream would have stopped.
 pub(crate) fn whole(
@@ -292,12 +292,8 @@ impl Opaque {
             return Opaque::Signature(signature.into_owned());
         }
         if let Some(data) = own.get_str("redacted") {
-            let mut start = Vec::new();
-            let mut o = Object::open(&mut start);
-            o.str("type", "redacted_thinking").str("data", &data);
-            o.close();
             return Opaque::Block {
-                start: text(start),
+                start: event::object(|o| _ = o.str("type", "redacted_thinking").str("data", &data)),
                 input: None,
             };
         }
@@ -319,27 +315,15 @@ impl Opaque {
             .get_str("type")
             .is_some_and(|t| t == "server_tool_use");
         let input = block.get("input").filter(|_| has_deltas);
-        let mut start = Vec::new();
-        let mut o = Object::open(&mut start);
-        for (key, value) in block.entries() {
-            o.minified(
-                &key,
-                if has_deltas && key == "input" {
-                    "{}"
-                } else {
-                    value.text()
-                },
-            );
-        }
-        o.close();
-        let input = input.map(|input| {
-            let mut json = Vec::new();
-            minify(&mut json, input.text());
-            text(json)
+        let start = event::object(|o| {
+            for (key, value) in block.entries() {
+                let is_empty = has_deltas && key == "input";
+                o.minified(&key, if is_empty { "{}" } else { value.text() });
+            }
         });
         Opaque::Block {
-            start: text(start),
-            input,
+            start,
+            input: input.map(minified),
         }
     }
 
@@ -350,9 +334,7 @@ impl Opaque {
             .at(&["anthropic", "block"])
             .filter(|b| b.is_object());
         if let Some(block) = raw {
-            let mut json = Vec::new();
-            minify(&mut json, block.text());
-            return Some(text(json));
+            return Some(minified(block));
         }
         match Opaque::of(provider) {
             Opaque::Block { start, .. } => Some(start),

@@ -54,6 +54,7 @@ struct Writer {
     /// The provider's counts.
     counts: Members,
     is_done: bool,
+    out: Vec<u8>,
 }
 
 impl Writer {
@@ -69,12 +70,13 @@ impl Writer {
             delta: Members::new(),
             counts: Members::new(),
             is_done: false,
+            out: Vec::new(),
         }
     }
 
-    fn begin(&self, model: &str, out: &mut Vec<u8>) {
+    fn begin(&mut self, model: &str) {
         let model = if model.is_empty() { &self.model } else { model };
-        frame(out, "message_start", |o| {
+        frame(&mut self.out, "message_start", |o| {
             o.object("message", |o| {
                 envelope(o, &self.id, model);
                 o.raw("content", "[]")
@@ -85,87 +87,87 @@ impl Writer {
                 usage(o, &Usage::default(), None);
             });
         });
-        frame(out, "ping", |_| {});
+        frame(&mut self.out, "ping", |_| {});
     }
 
     /// Makes sure that a block of this kind is open.
-    fn block(&mut self, kind: OpenBlock, out: &mut Vec<u8>) {
+    fn block(&mut self, kind: OpenBlock) {
         if self.open != Some(kind) {
-            self.close(out);
+            self.close();
             let start = match kind {
                 OpenBlock::Thinking => r#"{"type":"thinking","thinking":"","signature":""}"#,
                 OpenBlock::Text | OpenBlock::Refusal | OpenBlock::Tool => {
                     r#"{"type":"text","text":""}"#
                 }
             };
-            self.start(|o| _ = o.raw("content_block", start), out);
+            self.start(|o| _ = o.raw("content_block", start));
             self.open = Some(kind);
         }
     }
 
-    fn start(&self, fill: impl FnOnce(&mut Object<'_>), out: &mut Vec<u8>) {
-        frame(out, "content_block_start", |o| {
+    fn start(&mut self, fill: impl FnOnce(&mut Object<'_>)) {
+        frame(&mut self.out, "content_block_start", |o| {
             o.int("index", self.index);
             fill(o);
         });
     }
 
-    fn delta(&self, kind: &str, member: &str, text: &str, out: &mut Vec<u8>) {
-        frame(out, "content_block_delta", |o| {
+    fn delta(&mut self, kind: &str, member: &str, text: &str) {
+        frame(&mut self.out, "content_block_delta", |o| {
             o.int("index", self.index).object("delta", |o| {
                 o.str("type", kind).str(member, text);
             });
         });
     }
 
-    fn stop(&mut self, out: &mut Vec<u8>) {
-        frame(out, "content_block_stop", |o| {
+    fn stop(&mut self) {
+        frame(&mut self.out, "content_block_stop", |o| {
             _ = o.int("index", self.index)
         });
         self.index += 1;
         self.open = None;
     }
 
-    fn close(&mut self, out: &mut Vec<u8>) {
+    fn close(&mut self) {
         if self.open.is_some() {
-            self.stop(out);
+            self.stop();
         }
     }
 
     /// The end of reasoning, with what must go back to the provider.
-    fn opaque(&mut self, opaque: Opaque, out: &mut Vec<u8>) {
+    fn opaque(&mut self, opaque: Opaque) {
         match opaque {
-            Opaque::None => self.close_thinking(out),
+            Opaque::None => self.close_thinking(),
             Opaque::Signature(signature) => {
                 if !signature.is_empty() {
                     // Some models give a signature without showing what they thought.
-                    self.block(OpenBlock::Thinking, out);
+                    self.block(OpenBlock::Thinking);
                     // In one piece: anthropic-sdk-python keeps the last one only.
-                    self.delta("signature_delta", "signature", &signature, out);
+                    self.delta("signature_delta", "signature", &signature);
                 }
-                self.close_thinking(out);
+                self.close_thinking();
             }
             Opaque::Block { start, input } => {
-                self.close(out);
-                self.start(|o| _ = o.raw("content_block", &start), out);
+                self.close();
+                self.start(|o| _ = o.raw("content_block", &start));
                 if let Some(input) = input {
-                    self.delta("input_json_delta", "partial_json", &input, out);
+                    self.delta("input_json_delta", "partial_json", &input);
                 }
-                self.stop(out);
+                self.stop();
             }
         }
     }
 
     /// Members of the provider's answer.
-    fn details(&mut self, place: Place, members: &Members, out: &mut Vec<u8>) {
+    fn details(&mut self, place: Place, members: &Members) {
         match place {
             Place::Answer => merge(&mut self.last, members.clone(), false),
             Place::Usage => merge(&mut self.counts, members.clone(), false),
             Place::Choice | Place::Message => merge(&mut self.delta, members.clone(), false),
             Place::Text => {
                 for citation in whole::citations(members) {
-                    self.block(OpenBlock::Text, out);
-                    frame(out, "content_block_delta", |o| {
+                    self.block(OpenBlock::Text);
+                    frame(&mut self.out, "content_block_delta", |o| {
                         o.int("index", self.index).object("delta", |o| {
                             o.str("type", "citations_delta")
                                 .raw("citation", &citation.to_string());
@@ -173,34 +175,34 @@ impl Writer {
                     });
                 }
                 if self.open == Some(OpenBlock::Text) {
-                    self.close(out);
+                    self.close();
                 }
             }
             Place::Call => {}
-            Place::Item => self.opaque(Opaque::of_block(members), out),
+            Place::Item => self.opaque(Opaque::of_block(members)),
         }
     }
 
-    fn close_thinking(&mut self, out: &mut Vec<u8>) {
+    fn close_thinking(&mut self) {
         if self.open == Some(OpenBlock::Thinking) {
-            self.stop(out);
+            self.stop();
         }
     }
 
-    fn end(&mut self, counts: &Usage, out: &mut Vec<u8>) {
+    fn end(&mut self, counts: &Usage) {
         self.is_done = true;
         let reason = self.stop_reason.unwrap_or("end_turn");
-        frame(out, "message_delta", |o| {
+        frame(&mut self.out, "message_delta", |o| {
             o.object("delta", |o| whole::ending(o, reason, &self.delta));
             usage(o, counts, Some(&self.counts));
             details::write(o, &self.last);
         });
-        frame(out, "message_stop", |_| {});
+        frame(&mut self.out, "message_stop", |_| {});
     }
 
-    fn fail(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+    fn fail(&mut self, failure: &Failure) {
         self.is_done = true;
-        frame(out, "error", |o| whole::error(o, failure));
+        frame(&mut self.out, "error", |o| whole::error(o, failure));
     }
 }
 
@@ -209,62 +211,61 @@ impl StreamWriter for Writer {
         id.clone_into(&mut self.id);
     }
 
-    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str) {
         // This API has one answer.
         if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
             return;
         }
         match *step {
-            Step::Begin => self.begin(model, out),
+            Step::Begin => self.begin(model),
             Step::Reasoning { text, provider } => {
                 if !text.is_empty() {
-                    self.block(OpenBlock::Thinking, out);
-                    self.delta("thinking_delta", "thinking", text, out);
+                    self.block(OpenBlock::Thinking);
+                    self.delta("thinking_delta", "thinking", text);
                 }
                 if let Some(provider) = provider {
-                    self.opaque(Opaque::of(provider), out);
+                    self.opaque(Opaque::of(provider));
                 }
             }
             Step::Text(text) => {
-                self.block(OpenBlock::Text, out);
-                self.delta("text_delta", "text", text, out);
+                self.block(OpenBlock::Text);
+                self.delta("text_delta", "text", text);
             }
             Step::Refusal(text) => {
                 self.has_refusal = true;
-                self.block(OpenBlock::Refusal, out);
-                self.delta("text_delta", "text", text, out);
+                self.block(OpenBlock::Refusal);
+                self.delta("text_delta", "text", text);
             }
             Step::CallBegin { id, name, .. } => {
-                self.close(out);
+                self.close();
                 // Claude Code crashes without `input`
                 // (github.com/farion1231/cc-switch/issues/2556).
-                self.start(
-                    |o| {
-                        o.object("content_block", |o| tool_use(o, id, name, "{}"));
-                    },
-                    out,
-                );
+                self.start(|o| {
+                    o.object("content_block", |o| tool_use(o, id, name, "{}"));
+                });
                 self.open = Some(OpenBlock::Tool);
             }
-            Step::CallArguments(piece) => {
-                self.delta("input_json_delta", "partial_json", piece, out)
-            }
-            Step::CallEnd { .. } => self.close(out),
+            Step::CallArguments(piece) => self.delta("input_json_delta", "partial_json", piece),
+            Step::CallEnd { .. } => self.close(),
             Step::End { reason, provider } => {
                 if self.open != Some(OpenBlock::Tool) {
-                    self.close(out);
+                    self.close();
                 }
                 self.stop_reason = Some(stop_reason(reason, provider, self.has_refusal));
             }
-            Step::Details(place, members) => self.details(place, members, out),
+            Step::Details(place, members) => self.details(place, members),
             // The API has no place for them.
             Step::Extras(_) => {}
-            Step::Usage(counts) => self.end(&counts, out),
-            Step::Failed(failure) => self.fail(failure, out),
+            Step::Usage(counts) => self.end(&counts),
+            Step::Failed(failure) => self.fail(failure),
         }
     }
 
-    fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        frame(out, "ping", |_| {});
+    fn keep_alive(&mut self) {
+        frame(&mut self.out, "ping", |_| {});
     }
 }

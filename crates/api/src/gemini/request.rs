@@ -153,12 +153,7 @@ fn contents(talk: &Conversation, options: &RequestOptions) -> Result<Vec<Value>,
                 results.push(result(message, called.get(message.tool_call_id())));
                 continue;
             }
-            role => {
-                return Err(RequestError::Message {
-                    position,
-                    why: format!("the role {role:?} is not known"),
-                });
-            }
+            role => return Err(RequestError::role(position, role)),
         };
         if !parts.is_empty() {
             contents.push(json!({"role": role, "parts": parts}));

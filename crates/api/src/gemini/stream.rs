@@ -8,9 +8,9 @@
 
 use crate::failure::Failure;
 use crate::gemini::partial::{PartialArguments, Placement};
-use crate::turn::{Decoder, Turn, Usage};
-use event::payload::{FinishReason, ToolCallDelta};
-use event::{Json, Object, Raw, Sink};
+use crate::turn::{Decoder, Turn};
+use event::payload::{FinishReason, SessionStats, ToolCallDelta};
+use event::{Json, Raw};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ struct PartialCall {
 }
 
 impl Decoder for Gemini {
-    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
         let data = data
             .get("response")
             .filter(|r| r.is_object())
@@ -67,35 +67,33 @@ impl Decoder for Gemini {
                 "usageMetadata",
                 "promptFeedback",
             ],
-            out,
         );
-        for candidate in data.get("candidates").into_iter().flat_map(Raw::items) {
+        for candidate in data.list("candidates") {
             let choice = candidate
                 .get("index")
                 .and_then(Raw::i64)
                 .and_then(|i| u32::try_from(i).ok())
                 .unwrap_or(0);
             turn.choice(choice);
-            turn.details(choice, "choice", candidate, &CANDIDATE, out);
+            turn.details(choice, "choice", candidate, &CANDIDATE);
             let parts = || {
                 candidate
                     .at(&["content", "parts"])
                     .into_iter()
                     .flat_map(Raw::items)
             };
-            turn.with_call(
-                parts().nth(1).is_some() && parts().any(|part| part.get("functionCall").is_some()),
-            );
+            turn.with_call =
+                parts().nth(1).is_some() && parts().any(|part| part.get("functionCall").is_some());
             for part in parts() {
-                self.part(choice, part, turn, out);
+                self.part(choice, part, turn);
             }
             for key in ["groundingMetadata", "urlContextMetadata"] {
                 if let Some(found) = candidate.get(key).filter(|f| f.entries().next().is_some()) {
-                    turn.server_item(choice, key, found, out);
+                    turn.server_item(choice, key, found);
                 }
             }
             if let Some(reason) = candidate.get("finishReason") {
-                self.finish_reason(choice, reason, candidate.get("finishMessage"), turn, out);
+                self.finish_reason(choice, reason, candidate.get("finishMessage"), turn);
             }
         }
         if let Some(reason) = data.at(&["promptFeedback", "blockReason"]) {
@@ -105,44 +103,47 @@ impl Decoder for Gemini {
                 "prompt_blocked",
                 &format!("the provider blocked the prompt: {word}"),
                 None,
-                out,
             );
             turn.finish_reason(0, FinishReason::ContentFilter, &word);
         }
         if let Some(usage) = data.get("usageMetadata") {
-            let count = |key| Usage::count(usage, &[key]);
+            let count = |key| crate::turn::count(usage, &[key]);
             let reasoning = count("thoughtsTokenCount");
-            turn.usage(&Usage {
+            turn.usage(SessionStats {
                 // What tools of the provider's own gave to the model was read by it, too.
-                prompt: Usage::sum(&[count("promptTokenCount"), count("toolUsePromptTokenCount")]),
-                completion: Usage::sum(&[count("candidatesTokenCount"), reasoning]),
-                total: count("totalTokenCount"),
-                reasoning,
-                cached: count("cachedContentTokenCount"),
+                prompt_tokens: crate::turn::sum(&[
+                    count("promptTokenCount"),
+                    count("toolUsePromptTokenCount"),
+                ]),
+                completion_tokens: crate::turn::sum(&[count("candidatesTokenCount"), reasoning]),
+                total_tokens: count("totalTokenCount"),
+                reasoning_tokens: reasoning,
+                cached_tokens: count("cachedContentTokenCount"),
+                ..SessionStats::default()
             });
         }
     }
 }
 
 impl Gemini {
-    fn part(&mut self, choice: u32, part: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn part(&mut self, choice: u32, part: Raw<'_>, turn: &mut Turn<'_>) {
         let signature = part.get_str("thoughtSignature");
         if let Some(call) = part.get("functionCall") {
-            return self.call(choice, call, signature.as_deref(), turn, out);
+            return self.call(choice, call, signature.as_deref(), turn);
         }
         if let Some(text) = part.get("text") {
             let thought = part.get("thought").and_then(Raw::bool) == Some(true);
             if thought {
-                turn.thinking(choice, text, out);
+                turn.thinking(choice, text);
             } else {
-                turn.text(choice, text, out);
+                turn.text(choice, text);
             }
             if signature.is_some() {
                 // The part that the signature came with matters: reasoning without a signature may
                 // precede a signed text.
                 let of = (!thought).then_some("text");
                 let wanted = provider(&[("thoughtSignature", signature.as_deref()), ("of", of)]);
-                turn.thinking_plain(choice, "", wanted.as_deref(), out);
+                turn.thinking_plain(choice, "", wanted.as_deref());
             }
             return;
         }
@@ -154,29 +155,19 @@ impl Gemini {
         });
         let Some((kind, _)) = member else {
             let wanted = provider(&[("thoughtSignature", signature.as_deref())]);
-            return turn.thinking_plain(choice, "", wanted.as_deref(), out);
+            return turn.thinking_plain(choice, "", wanted.as_deref());
         };
-        turn.server_item(choice, &kind, part, out);
+        turn.server_item(choice, &kind, part);
         if matches!(
             kind.as_ref(),
             "executableCode" | "codeExecutionResult" | "toolCall" | "toolResponse"
         ) {
-            let mut data = br#"{"gemini":{"part":"#.to_vec();
-            event::minify(&mut data, part.text());
-            data.extend_from_slice(b"}}");
-            turn.thinking_plain(choice, "", Some(&String::from_utf8_lossy(&data)), out);
+            turn.goes_back(choice, "part", part.text());
         }
     }
 
     /// A `functionCall`: a whole call, or the beginning, a piece or the end of one.
-    fn call(
-        &mut self,
-        choice: u32,
-        call: Raw<'_>,
-        signature: Option<&str>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    fn call(&mut self, choice: u32, call: Raw<'_>, signature: Option<&str>, turn: &mut Turn<'_>) {
         let candidate = self.candidates.entry(choice).or_default();
         let id = call.get_str("id").filter(|id| !id.is_empty());
         let name = call.get_str("name").filter(|name| !name.is_empty());
@@ -192,7 +183,7 @@ impl Gemini {
                 _ => true,
             });
         if !same {
-            candidate.close(choice, turn, out);
+            candidate.close(choice, turn);
             let Some(name) = name.as_deref().or(pieces.map(|_| "")) else {
                 // An empty part after a call that its last piece has closed already.
                 return;
@@ -215,10 +206,9 @@ impl Gemini {
                         ..delta
                     },
                     args,
-                    out,
                 );
             }
-            turn.call(choice, &delta, None, out);
+            turn.call(choice, &delta, None);
             candidate.open = Some(PartialCall {
                 label,
                 id: id.map(Cow::into_owned),
@@ -236,7 +226,7 @@ impl Gemini {
                 provider: provider.as_deref().map(Json::of),
                 ..ToolCallDelta::default()
             };
-            turn.call(choice, &delta, None, out);
+            turn.call(choice, &delta, None);
         }
         for (key, value) in args
             .into_iter()
@@ -248,14 +238,13 @@ impl Gemini {
                 |arguments| arguments.member(&key, value),
                 value,
                 turn,
-                out,
             );
         }
         for piece in pieces.into_iter().flat_map(Raw::items) {
-            candidate.placed(choice, |arguments| arguments.push(piece), piece, turn, out);
+            candidate.placed(choice, |arguments| arguments.push(piece), piece, turn);
         }
         if !goes_on {
-            candidate.close(choice, turn, out);
+            candidate.close(choice, turn);
         }
     }
 
@@ -265,8 +254,7 @@ impl Gemini {
         choice: u32,
         reason: Raw<'_>,
         said: Option<Raw<'_>>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
+        turn: &mut Turn<'_>,
     ) {
         let word = word(reason);
         let said = said.and_then(Raw::str).unwrap_or_default();
@@ -289,7 +277,7 @@ impl Gemini {
                     message,
                     word.starts_with("MALFORMED"),
                 );
-                turn.error(&failure, out);
+                turn.error(&failure);
                 FinishReason::Error
             }
             // The answer was dropped for another reason (`UNEXPECTED_TOOL_CALL`, `LANGUAGE`,
@@ -299,14 +287,14 @@ impl Gemini {
                     "the provider dropped the answer: {}",
                     if said.is_empty() { &word } else { &said }
                 );
-                turn.warning(choice, "abnormal_finish", &message, None, out);
+                turn.warning(choice, "abnormal_finish", &message, None);
                 FinishReason::ContentFilter
             }
         };
         if reason.is_whole()
             && let Some(candidate) = self.candidates.get_mut(&choice)
         {
-            candidate.close(choice, turn, out);
+            candidate.close(choice, turn);
         }
         turn.finish_reason(choice, reason, &word);
     }
@@ -319,8 +307,7 @@ impl Candidate {
         choice: u32,
         place: impl FnOnce(&mut PartialArguments) -> Placement,
         piece: Raw<'_>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
+        turn: &mut Turn<'_>,
     ) {
         let Some(open) = &mut self.open else { return };
         open.bytes += piece.text().len();
@@ -336,14 +323,13 @@ impl Candidate {
                         ..ToolCallDelta::default()
                     },
                     None,
-                    out,
                 );
             }
             Placement::Held => {}
             Placement::Restart => {
                 // The pieces came out of order: the call begins again under its label, and its
                 // arguments follow at its end.
-                turn.retract(choice, Some(open.label), None, "arguments_reordered", out);
+                turn.retract(choice, Some(open.label), None, "arguments_reordered");
                 let provider = of_call(open.id.as_deref(), open.signature.as_deref());
                 let delta = ToolCallDelta {
                     index: Some(open.label),
@@ -352,30 +338,24 @@ impl Candidate {
                     provider: provider.as_deref().map(Json::of),
                     ..ToolCallDelta::default()
                 };
-                turn.call(choice, &delta, None, out);
+                turn.call(choice, &delta, None);
             }
             Placement::Unreadable => {
                 let message =
                     "a piece of a call's arguments has a path that cannot be read: it is left out";
-                turn.warning(choice, "bad_json_path", message, Some(piece.text()), out);
+                turn.warning(choice, "bad_json_path", message, Some(piece.text()));
             }
         }
     }
 
     /// Closes the call whose arguments come in pieces, if one is open.
-    fn close(&mut self, choice: u32, turn: &mut Turn, out: &mut dyn Sink) {
+    fn close(&mut self, choice: u32, turn: &mut Turn<'_>) {
         let Some(mut open) = self.open.take() else {
             return;
         };
         turn.free(open.bytes);
         let arguments = open.arguments.close();
-        let delta = ToolCallDelta {
-            index: Some(open.label),
-            arguments: Some((&arguments).into()),
-            done: true,
-            ..ToolCallDelta::default()
-        };
-        turn.call(choice, &delta, None, out);
+        turn.end_call(choice, Some(open.label), &arguments);
     }
 }
 
@@ -390,15 +370,13 @@ fn provider(members: &[(&str, Option<&str>)]) -> Option<String> {
     if members.iter().all(|(_, value)| value.is_none()) {
         return None;
     }
-    let mut text = Vec::new();
-    let mut o = Object::open(&mut text);
-    o.object("gemini", |o| {
-        for (key, value) in members {
-            o.maybe_str(key, *value);
-        }
-    });
-    o.close();
-    String::from_utf8(text).ok()
+    Some(event::object(|o| {
+        o.object("gemini", |o| {
+            for (key, value) in members {
+                o.maybe_str(key, *value);
+            }
+        });
+    }))
 }
 
 /// The name or the number of a value of an enumeration.

@@ -4,7 +4,7 @@ use crate::Api;
 use crate::inbound::draft::Notes;
 use crate::inbound::request::InboundRequest;
 use event::payload::{self, Payload};
-use event::{Json, Object, Raw};
+use event::{Json, Raw};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -86,11 +86,9 @@ fn push(out: &mut Vec<u8>, payload: &Payload<'_>) {
 
 /// An object as JSON on one line, with its control characters escaped.
 fn object(members: &Map<String, Value>) -> String {
-    let mut out = Vec::new();
-    let mut object = Object::open(&mut out);
-    for (key, value) in members {
-        object.minified(key, &value.to_string());
-    }
-    object.close();
-    String::from_utf8(out).unwrap_or_default()
+    event::object(|object| {
+        for (key, value) in members {
+            object.minified(key, &value.to_string());
+        }
+    })
 }

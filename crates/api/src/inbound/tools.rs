@@ -111,12 +111,7 @@ impl InboundTools {
         match kind {
             "namespace" if namespace.is_empty() => {
                 let name = tool.text_of("name").unwrap_or_default();
-                for entry in tool
-                    .get("tools")
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten()
-                {
+                for entry in tool.list_of("tools").iter() {
                     // Without a name of its own, the namespace of tools that have none.
                     self.entry(
                         entry,
@@ -347,11 +342,7 @@ fn name(choice: &Value, kind: &str) -> Option<String> {
 /// The choice among some of the tools (<https://platform.openai.com/docs/guides/function-calling>,
 /// "Allowed tools").
 fn allowed(choice: &Value, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
-    let entries = choice
-        .get("tools")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let entries = choice.list_of("tools");
     let kind = |entry: &Value| entry.text_of("type").unwrap_or("function").to_owned();
     let names: HashSet<String> = entries
         .iter()

@@ -127,12 +127,7 @@ fn unread(fields: &Map<String, Value>, notes: &mut Notes) {
     {
         notes.unread("a message", &json!({ (name): value }), &[]);
     }
-    for part in fields
-        .get("content")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for part in fields.list_of("content").iter() {
         notes.unread(
             "a part of a message",
             part,

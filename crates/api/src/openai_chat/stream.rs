@@ -7,9 +7,9 @@
 
 use crate::failure::Failure;
 use crate::members::minified;
-use crate::turn::{Decoder, Turn, Usage};
-use event::payload::{FinishReason, ToolCallDelta};
-use event::{Choices, Json, Raw, Sink, Text};
+use crate::turn::{Decoder, Turn};
+use event::payload::{FinishReason, SessionStats, ToolCallDelta};
+use event::{Choices, Json, Raw, Text};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -46,10 +46,8 @@ const MESSAGE: [&str; 7] = [
 ];
 
 /// The rules of this stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct OpenaiChat {
-    /// The key of this API's provider data.
-    api: &'static str,
     choices: Choices<ChatChoice>,
 }
 
@@ -63,24 +61,7 @@ struct ChatChoice {
     customs: BTreeSet<Option<i64>>,
 }
 
-impl Default for OpenaiChat {
-    fn default() -> Self {
-        OpenaiChat {
-            api: "openai-chat",
-            choices: Choices::default(),
-        }
-    }
-}
-
 impl OpenaiChat {
-    /// Mistral's stream.
-    pub(crate) fn mistral() -> Self {
-        OpenaiChat {
-            api: "mistral",
-            choices: Choices::default(),
-        }
-    }
-
     fn choice(&mut self, index: u32) -> &mut ChatChoice {
         let at = self.choices.place(index, || ChatChoice {
             index,
@@ -91,10 +72,10 @@ impl OpenaiChat {
 }
 
 impl Decoder for OpenaiChat {
-    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
         let [choices, counts, x_groq] = data.fields(["choices", "usage", "x_groq"]);
         // Each chunk repeats these; they count before the first event only.
-        let [id, model, created] = if turn.has_started() {
+        let [id, model, created] = if turn.started {
             [None; 3]
         } else {
             data.fields(["id", "model", "created"])
@@ -102,12 +83,12 @@ impl Decoder for OpenaiChat {
         turn.id(id);
         turn.model(model);
         if let Some(x_groq) = x_groq {
-            groq(x_groq, turn, out);
+            groq(x_groq, turn);
         }
-        turn.details(0, "answer", data, &ANSWER, out);
+        turn.details(0, "answer", data, &ANSWER);
         for item in choices.into_iter().flat_map(Raw::items) {
             turn.id(created);
-            self.item(item, turn, out);
+            self.item(item, turn);
         }
         // After those of single choices, since these are the counts of all.
         if let Some(counts) = counts {
@@ -120,17 +101,16 @@ impl Decoder for OpenaiChat {
         item.is_some_and(|item| item.get("message").is_some() && item.get("delta").is_none())
     }
 
-    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        let api = self.api;
+    fn finish(&mut self, turn: &mut Turn<'_>) {
         for choice in self.choices.iter_mut() {
-            choice.reasoning.close(api, choice.index, turn, out);
+            choice.reasoning.close(choice.index, turn);
         }
     }
 }
 
 impl OpenaiChat {
     /// One item of `choices`.
-    fn item(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn item(&mut self, item: Raw<'_>, turn: &mut Turn<'_>) {
         let [index, delta, finish, counts, error] =
             item.fields(["index", "delta", "finish_reason", "usage", "error"]);
         let index = index
@@ -143,29 +123,22 @@ impl OpenaiChat {
             usage(counts, turn);
         }
         if let Some(error) = error {
-            turn.error(&Failure::of(error, None), out);
+            turn.error(&Failure::of(error, None));
         }
         turn.choice(index);
-        turn.details(index, "choice", item, &CHOICE, out);
+        turn.details(index, "choice", item, &CHOICE);
         if let Some(delta) = delta {
-            self.delta(index, delta, false, turn, out);
+            self.delta(index, delta, false, turn);
         } else if let Some(message) = item.get("message").filter(|m| m.is_object()) {
-            self.delta(index, message, true, turn, out);
+            self.delta(index, message, true, turn);
         } else if let Some(text) = item.get("text") {
-            turn.text(index, text, out);
+            turn.text(index, text);
         }
         if let Some(word) = finish {
-            let api = self.api;
             let choice = self.choice(index);
-            choice.reasoning.close(api, index, turn, out);
+            choice.reasoning.close(index, turn);
             for index in std::mem::take(&mut choice.customs) {
-                let end = ToolCallDelta {
-                    index,
-                    arguments: Some("\"}".into()),
-                    done: true,
-                    ..ToolCallDelta::default()
-                };
-                turn.call(choice.index, &end, None, out);
+                turn.end_call(choice.index, index, "\"}");
             }
             turn.finish_reason(index, reason(&word), &word);
         }
@@ -173,14 +146,7 @@ impl OpenaiChat {
 
     /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the
     /// order of the members.
-    fn delta(
-        &mut self,
-        index: u32,
-        delta: Raw<'_>,
-        whole: bool,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut Turn<'_>) {
         let [content, refusal, calls, legacy, ran] = delta.fields([
             "content",
             "refusal",
@@ -190,35 +156,35 @@ impl OpenaiChat {
         ]);
         let [reasoning_content, reasoning, details] =
             delta.fields(["reasoning_content", "reasoning", "reasoning_details"]);
-        turn.details(index, "message", delta, &MESSAGE, out);
+        turn.details(index, "message", delta, &MESSAGE);
         let choice = self.choice(index);
         if let Some(details) = details {
             choice.reasoning.details(details, turn);
         }
         choice
             .reasoning
-            .flow(index, [reasoning_content, reasoning], turn, out);
+            .flow(index, [reasoning_content, reasoning], turn);
         let calls = || {
             calls
                 .into_iter()
                 .flat_map(|c| c.items().chain(Some(c).filter(|c| c.is_object())))
         };
         let legacy = legacy.filter(|call| call.is_object());
-        turn.with_call(legacy.is_some() || calls().next().is_some());
+        turn.with_call = legacy.is_some() || calls().next().is_some();
         if let Some(content) = content {
-            self.content(index, content, turn, out);
+            self.content(index, content, turn);
         }
         if let Some(refusal) = refusal {
-            self.refusal(index, refusal, turn, out);
+            self.refusal(index, refusal, turn);
         }
         for item in ran.into_iter().flat_map(Raw::items) {
             let kind = item
                 .get_str("type")
                 .unwrap_or(Cow::Borrowed("executed_tool"));
-            turn.server_item(index, &kind, item, out);
+            turn.server_item(index, &kind, item);
         }
         for (position, call) in calls().enumerate() {
-            self.call(index, call, whole.then_some(position as i64), turn, out);
+            self.call(index, call, whole.then_some(position as i64), turn);
         }
         if let Some(call) = legacy {
             self.function(
@@ -229,18 +195,16 @@ impl OpenaiChat {
                 },
                 call,
                 turn,
-                out,
             );
         }
     }
 
     /// A string, or parts.
-    fn content(&mut self, index: u32, content: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let api = self.api;
+    fn content(&mut self, index: u32, content: Raw<'_>, turn: &mut Turn<'_>) {
         if content.is_str() {
             if content.text().len() > 2 {
-                self.choice(index).reasoning.close(api, index, turn, out);
-                turn.text(index, content, out);
+                self.choice(index).reasoning.close(index, turn);
+                turn.text(index, content);
             }
             return;
         }
@@ -249,19 +213,19 @@ impl OpenaiChat {
             .chain(Some(content).filter(|c| c.is_object()))
         {
             if part.is_str() {
-                self.content(index, part, turn, out);
+                self.content(index, part, turn);
                 continue;
             }
             let kind = part.get_str("type").unwrap_or(Cow::Borrowed("text"));
             match kind.as_ref() {
                 "text" | "output_text" => {
                     if let Some(text) = part.get("text").filter(|t| t.is_str()) {
-                        self.content(index, text, turn, out);
+                        self.content(index, text, turn);
                     }
                 }
                 "refusal" => {
                     if let Some(refusal) = part.get("refusal") {
-                        self.refusal(index, refusal, turn, out);
+                        self.refusal(index, refusal, turn);
                     }
                 }
                 "thinking" | "reasoning" => {
@@ -274,32 +238,24 @@ impl OpenaiChat {
                         .filter_map(|t| t.get("text"))
                         .chain(Some(thinking))
                     {
-                        reasoning.part(index, text, turn, out);
+                        reasoning.part(index, text, turn);
                     }
                 }
-                kind => turn.server_item(index, kind, part, out),
+                kind => turn.server_item(index, kind, part),
             }
         }
     }
 
     /// A piece of a refusal, or all of it.
-    fn refusal(&mut self, index: u32, refusal: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn refusal(&mut self, index: u32, refusal: Raw<'_>, turn: &mut Turn<'_>) {
         if refusal.is_str() && refusal.text().len() > 2 {
-            let api = self.api;
-            self.choice(index).reasoning.close(api, index, turn, out);
-            turn.refusal(index, refusal, out);
+            self.choice(index).reasoning.close(index, turn);
+            turn.refusal(index, refusal);
         }
     }
 
     /// One item of `tool_calls`; `position` is set when it is a whole call of a whole message.
-    fn call(
-        &mut self,
-        index: u32,
-        call: Raw<'_>,
-        position: Option<i64>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    fn call(&mut self, index: u32, call: Raw<'_>, position: Option<i64>, turn: &mut Turn<'_>) {
         let [label, id, function, custom, extra, specific] = call.fields([
             "index",
             "id",
@@ -322,12 +278,12 @@ impl OpenaiChat {
             call.entries()
                 .for_each(|(key, value)| provider.member(&key, value));
         }
-        let provider = provider.wrapped(self.api);
+        let provider = provider.wrapped(turn.api);
         delta.provider = provider.as_deref().map(Json::of);
         match custom {
-            Some(custom) => self.custom(index, delta, custom, turn, out),
+            Some(custom) => self.custom(index, delta, custom, turn),
             // Some servers omit the wrapper.
-            None => self.function(index, delta, function.unwrap_or(call), turn, out),
+            None => self.function(index, delta, function.unwrap_or(call), turn),
         }
     }
 
@@ -336,16 +292,14 @@ impl OpenaiChat {
         index: u32,
         mut delta: ToolCallDelta<'a>,
         function: Raw<'a>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
+        turn: &mut Turn<'_>,
     ) {
         let [name, arguments] = function.fields(["name", "arguments"]);
         if let Some(name) = name {
             delta.tool_name = Text::of(name);
         }
-        let api = self.api;
-        self.choice(index).reasoning.close(api, index, turn, out);
-        turn.call(index, &delta, arguments, out);
+        self.choice(index).reasoning.close(index, turn);
+        turn.call(index, &delta, arguments);
     }
 
     /// A piece of a custom tool's input, which is text. It is put into the arguments
@@ -355,16 +309,12 @@ impl OpenaiChat {
         index: u32,
         delta: ToolCallDelta<'_>,
         custom: Raw<'_>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
+        turn: &mut Turn<'_>,
     ) {
-        let (api, wrapped) = (
-            self.api,
-            format!("{{\"{}\":{{\"custom\":true}}}}", self.api),
-        );
+        let wrapped = format!("{{\"{}\":{{\"custom\":true}}}}", turn.api);
         let mut delta = delta;
         let choice = self.choice(index);
-        choice.reasoning.close(api, index, turn, out);
+        choice.reasoning.close(index, turn);
         let begun =
             choice.customs.contains(&delta.index) && delta.tool_id.is_none_or(|id| id.is_empty());
         let mut text = String::new();
@@ -383,7 +333,7 @@ impl OpenaiChat {
             choice.customs.insert(delta.index);
         }
         delta.arguments = Some((&text).into());
-        turn.call(index, &delta, None, out);
+        turn.call(index, &delta, None);
     }
 }
 
@@ -406,31 +356,32 @@ impl Provider {
     }
 }
 
-fn usage(usage: Raw<'_>, turn: &mut Turn) {
+fn usage(usage: Raw<'_>, turn: &mut Turn<'_>) {
     if !usage.is_object() {
         return;
     }
     turn.counts(usage, false);
-    let n = |path: &[&str]| Usage::count(usage, path);
-    turn.usage(&Usage {
-        prompt: n(&["prompt_tokens"]),
-        completion: n(&["completion_tokens"]),
-        total: n(&["total_tokens"]),
-        reasoning: n(&["completion_tokens_details", "reasoning_tokens"])
+    let n = |path: &[&str]| crate::turn::count(usage, path);
+    turn.usage(SessionStats {
+        prompt_tokens: n(&["prompt_tokens"]),
+        completion_tokens: n(&["completion_tokens"]),
+        total_tokens: n(&["total_tokens"]),
+        reasoning_tokens: n(&["completion_tokens_details", "reasoning_tokens"])
             .or_else(|| n(&["reasoning_tokens"])),
-        cached: n(&["prompt_tokens_details", "cached_tokens"])
+        cached_tokens: n(&["prompt_tokens_details", "cached_tokens"])
             .or_else(|| n(&["prompt_cache_hit_tokens"]))
             .or_else(|| n(&["cached_tokens"])),
+        ..SessionStats::default()
     });
 }
 
 /// Groq puts usage and errors of the end into a member of its own.
-fn groq(x: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+fn groq(x: Raw<'_>, turn: &mut Turn<'_>) {
     if let Some(counts) = x.get("usage") {
         usage(counts, turn);
     }
     if let Some(error) = x.get("error").filter(|e| e.is_object() || e.is_str()) {
-        turn.error(&Failure::of(error, None), out);
+        turn.error(&Failure::of(error, None));
     }
 }
 
@@ -486,20 +437,14 @@ const FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
 
 impl Reasoning {
     /// Takes the `reasoning_details` of a delta.
-    pub(crate) fn details(&mut self, value: Raw<'_>, turn: &mut Turn) {
+    pub(crate) fn details(&mut self, value: Raw<'_>, turn: &mut Turn<'_>) {
         self.bytes += value.text().len();
         turn.keep(value.text().len());
         value.items().for_each(|item| self.detail(item));
     }
 
     /// Writes the reasoning of a delta, whose `reasoning_content` and `reasoning` these are.
-    pub(crate) fn flow(
-        &mut self,
-        choice: u32,
-        fields: [Option<Raw<'_>>; 2],
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn flow(&mut self, choice: u32, fields: [Option<Raw<'_>>; 2], turn: &mut Turn<'_>) {
         let says = |v: &Raw<'_>| v.is_str() && v.text() != "\"\"";
         if let Some((field, text)) = FIELDS
             .into_iter()
@@ -507,45 +452,44 @@ impl Reasoning {
             .find_map(|(f, v)| Some((f, v.filter(says)?)))
         {
             self.field = field;
-            turn.thinking(choice, text, out);
+            turn.thinking(choice, text);
         } else if !self.detail_text.is_empty() {
-            turn.thinking_plain(choice, &self.detail_text, None, out);
+            turn.thinking_plain(choice, &self.detail_text, None);
         }
         self.detail_text.clear();
     }
 
     /// A part of the content that is reasoning (Mistral).
-    pub(crate) fn part(&mut self, choice: u32, text: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn part(&mut self, choice: u32, text: Raw<'_>, turn: &mut Turn<'_>) {
         if text.is_str() {
             self.field = "thinking";
-            turn.thinking(choice, text, out);
+            turn.thinking(choice, text);
         }
     }
 
     /// Text or a call begins, or the choice has ended: writes what must go back, if anything.
-    pub(crate) fn close(&mut self, api: &str, choice: u32, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn close(&mut self, choice: u32, turn: &mut Turn<'_>) {
         let field = std::mem::take(&mut self.field);
         let details = std::mem::take(&mut self.details);
         turn.free(std::mem::take(&mut self.bytes));
         if field.is_empty() && details.is_empty() {
             return;
         }
-        let mut json = Vec::new();
-        let mut o = event::Object::open(&mut json);
-        o.object(api, |o| {
-            if !field.is_empty() {
-                o.str("field", field);
-            }
-            if !details.is_empty() {
-                o.array("reasoning_details", |a| {
-                    for d in &details {
-                        a.object(|o| d.write(o));
-                    }
-                });
-            }
+        let provider = event::object(|o| {
+            o.object(turn.api, |o| {
+                if !field.is_empty() {
+                    o.str("field", field);
+                }
+                if !details.is_empty() {
+                    o.array("reasoning_details", |a| {
+                        for d in &details {
+                            a.object(|o| d.write(o));
+                        }
+                    });
+                }
+            });
         });
-        o.close();
-        turn.thinking_plain(choice, "", Some(&String::from_utf8_lossy(&json)), out);
+        turn.thinking_plain(choice, "", Some(&provider));
     }
 
     fn detail(&mut self, item: Raw<'_>) {

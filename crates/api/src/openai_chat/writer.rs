@@ -34,6 +34,7 @@ struct ChatStream {
     entries: Choices<HashMap<String, usize>>,
     /// The provider's counts.
     counts: Members,
+    out: Vec<u8>,
 }
 
 /// The details of a choice that wait.
@@ -52,34 +53,25 @@ impl ChatStream {
             waiting: Choices::default(),
             entries: Choices::default(),
             counts: Members::new(),
+            out: Vec::new(),
         }
     }
 
     /// Writes a chunk with one delta.
-    fn delta(
-        &mut self,
-        choice: u32,
-        model: &str,
-        out: &mut Vec<u8>,
-        fill: impl FnOnce(&mut Object<'_>),
-    ) {
-        self.choice(choice, model, out, fill, |o| {
-            _ = o.raw("finish_reason", "null")
-        });
+    fn delta(&mut self, choice: u32, fill: impl FnOnce(&mut Object<'_>)) {
+        self.choice(choice, fill, |o| _ = o.raw("finish_reason", "null"));
     }
 
     /// Writes a chunk of one choice, with what waits for it.
     fn choice(
         &mut self,
         choice: u32,
-        model: &str,
-        out: &mut Vec<u8>,
         delta: impl FnOnce(&mut Object<'_>),
         end: impl FnOnce(&mut Object<'_>),
     ) {
         let mut waiting = std::mem::take(self.waiting.of(choice));
         number(&mut waiting.message, self.entries.of(choice));
-        self.envelope.chunk(model, out, |o| {
+        self.envelope.chunk(&mut self.out, |o| {
             o.array("choices", |list| {
                 list.object(|o| {
                     o.int("index", choice).object("delta", |o| {
@@ -115,36 +107,41 @@ impl StreamWriter for ChatStream {
         self.envelope.set_id(id);
     }
 
-    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str) {
+        self.envelope.set_model(model);
         match *step {
-            Step::Begin => self.delta(choice, model, out, |o| {
+            Step::Begin => self.delta(choice, |o| {
                 o.str("role", "assistant").str("content", "");
             }),
-            Step::Text(text) => self.delta(choice, model, out, |o| {
+            Step::Text(text) => self.delta(choice, |o| {
                 o.str("content", text);
             }),
-            Step::Refusal(text) => self.delta(choice, model, out, |o| {
+            Step::Refusal(text) => self.delta(choice, |o| {
                 o.str("refusal", text);
             }),
             Step::Reasoning { text, .. } => {
                 if !text.is_empty() {
-                    self.delta(choice, model, out, |o| {
+                    self.delta(choice, |o| {
                         o.str("reasoning_content", text);
                     });
                 }
             }
             Step::CallBegin { id, name, .. } => {
                 let place = *self.places.of(choice);
-                self.delta(choice, model, out, |o| place.begin(o, id, name));
+                self.delta(choice, |o| place.begin(o, id, name));
             }
             Step::CallArguments(more) => {
                 let place = *self.places.of(choice);
-                self.delta(choice, model, out, |o| place.arguments(o, more));
+                self.delta(choice, |o| place.arguments(o, more));
             }
             Step::CallEnd { provider, .. } => {
                 let place = *self.places.of(choice);
                 if let Some(extra) = provider.and_then(extra_content) {
-                    self.delta(choice, model, out, |o| place.extra(o, &extra));
+                    self.delta(choice, |o| place.extra(o, &extra));
                 }
                 self.places.of(choice).advance();
             }
@@ -163,35 +160,33 @@ impl StreamWriter for ChatStream {
                 // The finish reason is alone in its chunk, but for what is of the choice.
                 let of_choice = std::mem::take(&mut self.waiting.of(choice).choice);
                 if !self.waiting.of(choice).message.is_empty() {
-                    self.delta(choice, model, out, |_| {});
+                    self.delta(choice, |_| {});
                 }
                 self.waiting.of(choice).choice = of_choice;
                 self.choice(
                     choice,
-                    model,
-                    out,
                     |_| {},
                     |o| _ = o.str("finish_reason", reason_name(reason)),
                 );
             }
-            Step::Extras(json) => self.envelope.chunk(model, out, |o| {
+            Step::Extras(json) => self.envelope.chunk(&mut self.out, |o| {
                 o.array("choices", |_| {}).raw("toolpipe", json);
             }),
             Step::Usage(usage) => {
                 if self.include_usage {
                     let counts = details::counts(Some(&self.counts), |o| usage_members(&usage, o));
-                    self.envelope.chunk(model, out, |o| {
+                    self.envelope.chunk(&mut self.out, |o| {
                         _ = o.array("choices", |_| {}).raw("usage", &counts)
                     });
                 }
-                out.extend_from_slice(b"data: [DONE]\n\n");
+                self.out.extend_from_slice(b"data: [DONE]\n\n");
             }
             Step::Failed(failed) => {
-                out.extend_from_slice(b"data: ");
-                let mut o = Object::open(out);
+                self.out.extend_from_slice(b"data: ");
+                let mut o = Object::open(&mut self.out);
                 openai_error(&mut o, failed);
                 o.close();
-                out.extend_from_slice(b"\n\n");
+                self.out.extend_from_slice(b"\n\n");
             }
         }
     }
@@ -206,7 +201,8 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &
         .get(&Place::Answer)
         .cloned()
         .unwrap_or_default();
-    envelope.object(model, &mut out, |o| {
+    envelope.set_model(model);
+    envelope.object(&mut out, |o| {
         o.array("choices", |list| {
             for choice in &draft.choices {
                 list.object(|o| {
@@ -441,24 +437,30 @@ impl Envelope {
         id.clone_into(&mut self.id);
     }
 
+    /// Sets the name of the model, unless it is empty.
+    pub fn set_model(&mut self, model: &str) {
+        if !model.is_empty() {
+            model.clone_into(&mut self.model);
+        }
+    }
+
     /// Appends one event of the stream; `fill` adds the members that differ.
-    pub fn chunk(&mut self, model: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+    pub fn chunk(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
         out.extend_from_slice(b"data: ");
-        self.object(model, out, fill);
+        self.object(out, fill);
         out.extend_from_slice(b"\n\n");
         self.members
             .retain(|name, _| REPEATED.contains(&name.as_str()));
     }
 
     /// Appends one object.
-    pub fn object(&self, model: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
-        let model = if model.is_empty() { &self.model } else { model };
+    pub fn object(&self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
         let mut o = Object::open(out);
         o.str("id", &self.id).str("object", self.object);
         if self.created != 0 {
             o.int("created", self.created);
         }
-        o.str("model", model);
+        o.str("model", &self.model);
         fill(&mut o);
         details::write(&mut o, &self.members);
         o.close();

@@ -78,20 +78,18 @@ const ECHO: [(&str, &str); 20] = [
 
 impl Envelope {
     pub fn new(options: &AnswerOptions) -> Envelope {
-        let mut echo = Vec::new();
-        let mut o = Object::open(&mut echo);
-        for (name, default) in ECHO {
-            let sent = options.echo.iter().find(|(key, _)| key == name);
-            let sent = sent
-                .and_then(|(_, json)| Raw::parse(json).ok())
-                .filter(|value| !value.is_null());
-            match sent {
-                Some(value) => member(&mut o, name, value),
-                None => _ = o.raw(name, default),
+        let echo = event::object(|o| {
+            for (name, default) in ECHO {
+                let sent = options.echo.iter().find(|(key, _)| key == name);
+                let sent = sent
+                    .and_then(|(_, json)| Raw::parse(json).ok())
+                    .filter(|value| !value.is_null());
+                match sent {
+                    Some(value) => member(o, name, value),
+                    None => _ = o.raw(name, default),
+                }
             }
-        }
-        o.close();
-        let echo = String::from_utf8_lossy(&echo);
+        });
         let echo = echo[1..echo.len() - 1].to_owned();
         let store = options
             .echo

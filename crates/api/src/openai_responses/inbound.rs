@@ -234,11 +234,7 @@ impl Items {
     /// Reasoning: its whole item goes back to an upstream of this API, if it is one of its own.
     fn reasoning(&mut self, item: &Value) {
         let texts = |key: &str| {
-            let parts = item
-                .get(key)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
+            let parts = item.list_of(key).iter();
             parts
                 .filter_map(|part| part.get("text")?.as_str().map(str::to_owned))
                 .collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use crate::members::minified;
 use crate::turn::Turn;
 use event::payload::ToolCallDelta;
-use event::{Json, Object, Raw, Sink, Surrogates, quoted};
+use event::{Json, Raw, Surrogates, quoted};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::{Index, IndexMut};
@@ -153,13 +153,7 @@ impl OutputItems {
         }
     }
 
-    pub(crate) fn added(
-        &mut self,
-        event: Raw<'_>,
-        item: Raw<'_>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn added(&mut self, event: Raw<'_>, item: Raw<'_>, turn: &mut Turn<'_>) {
         let kind = self.kind(item);
         let output = event.get("output_index").and_then(Raw::i64);
         let id = item.get_str("id");
@@ -172,7 +166,7 @@ impl OutputItems {
         let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
         self.bind(at, id.as_deref(), output);
         if self.list[at].is_call() {
-            self.identify(at, item, turn, out);
+            self.identify(at, item, turn);
             self.list[at].start = item
                 .get(kind.member())
                 .map(argument_text)
@@ -208,13 +202,7 @@ impl OutputItems {
 
     /// A whole item, at its end or in the list at the end of the response. What was written already
     /// is not written again.
-    pub(crate) fn item(
-        &mut self,
-        output: Option<i64>,
-        item: Raw<'_>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn item(&mut self, output: Option<i64>, item: Raw<'_>, turn: &mut Turn<'_>) {
         let kind = self.kind(item);
         let id = item.get_str("id");
         let call_id = item.get_str("call_id").filter(|_| kind.is_call());
@@ -243,13 +231,13 @@ impl OutputItems {
         self.bind(at, id.as_deref(), output);
         if kind.is_call() {
             if !self.list[at].done {
-                turn.details(0, "call", item, &CALL, out);
+                turn.details(0, "call", item, &CALL);
             }
-            self.identify(at, item, turn, out);
+            self.identify(at, item, turn);
             if item.get_str("status").is_none_or(|s| s != "incomplete") {
-                self.finish_call(at, item.get(kind.member()), turn, out);
+                self.finish_call(at, item.get(kind.member()), turn);
             } else {
-                self.list[at].catch_up(item.get(kind.member()), turn, out);
+                self.list[at].catch_up(item.get(kind.member()), turn);
             }
             return;
         }
@@ -257,45 +245,37 @@ impl OutputItems {
             return;
         }
         match kind {
-            ItemKind::Message => self.list[at].said(item, turn, out),
-            ItemKind::Reasoning => self.list[at].thought(item, turn, out),
-            _ => turn.server_item(0, &item.get_str("type").unwrap_or_default(), item, out),
+            ItemKind::Message => self.list[at].said(item, turn),
+            ItemKind::Reasoning => self.list[at].thought(item, turn),
+            _ => turn.server_item(0, &item.get_str("type").unwrap_or_default(), item),
         }
     }
 
     /// Writes the id and the name of the call that `item` is.
-    fn identify(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn identify(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn<'_>) {
         let call = &mut self.list[at];
-        call.identify(item.get_str("call_id"), item.get("name"), turn, out);
+        call.identify(item.get_str("call_id"), item.get("name"), turn);
         if !call.call_id.is_empty() {
             self.by_call.entry(call.call_id.clone()).or_insert(at);
         }
     }
 
-    pub(crate) fn finish_call(
-        &mut self,
-        at: usize,
-        all: Option<Raw<'_>>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn finish_call(&mut self, at: usize, all: Option<Raw<'_>>, turn: &mut Turn<'_>) {
         if self.list[at].is_call() {
-            self.list[at].finish(all, turn, out);
+            self.list[at].finish(all, turn);
         }
     }
 
     /// Finishes the calls of the response that ended.
-    pub(crate) fn finish_calls(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn finish_calls(&mut self, turn: &mut Turn<'_>) {
         for at in std::mem::replace(&mut self.finished, self.list.len())..self.list.len() {
-            self.finish_call(at, None, turn, out);
+            self.finish_call(at, None, turn);
         }
     }
 
     /// Writes what waits for an end that will not come.
-    pub(crate) fn release(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        self.list
-            .iter_mut()
-            .for_each(|item| item.release(turn, out));
+    pub(crate) fn release(&mut self, turn: &mut Turn<'_>) {
+        self.list.iter_mut().for_each(|item| item.release(turn));
     }
 }
 
@@ -375,10 +355,8 @@ pub(crate) struct OutputItem {
     pub(crate) done: bool,
 }
 
-/// What goes before and after the text of a custom tool's input, so that its arguments are an
-/// object.
+/// What goes before the text of a custom tool's input, so that its arguments are an object.
 const OPEN: &str = "{\"input\":\"";
-const CLOSE: &str = "\"}";
 
 impl OutputItem {
     pub(crate) fn new(kind: ItemKind, label: i64) -> OutputItem {
@@ -408,22 +386,20 @@ impl OutputItem {
     }
 
     /// Writes the id of a message or of reasoning before its first piece, if ids are asked for.
-    pub(crate) fn announce(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn announce(&mut self, turn: &mut Turn<'_>) {
         let kind = match self.kind {
             ItemKind::Message => "message",
             ItemKind::Reasoning => "reasoning",
             _ => return,
         };
         if self.id.is_empty()
-            || !turn.has_item_ids()
+            || !turn.options.item_ids
             || std::mem::replace(&mut self.is_announced, true)
         {
             return;
         }
         let id = quoted(&self.id);
-        let provider =
-            format!(r#"{{"openai-responses":{{"begins":{{"type":"{kind}","id":{id}}}}}}}"#);
-        turn.thinking_plain(0, "", Some(&provider), out);
+        turn.goes_back(0, "begins", &format!(r#"{{"type":"{kind}","id":{id}}}"#));
     }
 
     /// Writes a call's id and name, each once.
@@ -431,8 +407,7 @@ impl OutputItem {
         &mut self,
         call_id: Option<Cow<'_, str>>,
         name: Option<Raw<'_>>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
+        turn: &mut Turn<'_>,
     ) {
         let call_id = call_id.filter(|id| self.call_id.is_empty() && !id.is_empty());
         let name = name
@@ -441,7 +416,7 @@ impl OutputItem {
         if !self.is_call() || (call_id.is_none() && name.is_none()) {
             return;
         }
-        self.introduce(call_id.as_deref(), name.as_deref(), turn, out);
+        self.introduce(call_id.as_deref(), name.as_deref(), turn);
         if let Some(id) = call_id {
             self.call_id = id.into_owned();
         }
@@ -450,32 +425,30 @@ impl OutputItem {
         }
     }
 
-    fn introduce(&self, id: Option<&str>, name: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn introduce(&self, id: Option<&str>, name: Option<&str>, turn: &mut Turn<'_>) {
         let custom = name.is_some() && self.kind == ItemKind::Custom;
-        let mut provider = Vec::new();
-        let mut own = Object::open(&mut provider);
-        own.object("openai-responses", |own| {
-            if custom {
-                own.bool("custom", true);
-            }
-            if turn.has_item_ids() {
-                own.maybe_str("id", Some(self.id.as_str()).filter(|id| !id.is_empty()));
-            }
+        let provider = event::object(|o| {
+            o.object(turn.api, |own| {
+                if custom {
+                    own.bool("custom", true);
+                }
+                if turn.options.item_ids {
+                    own.maybe_str("id", Some(self.id.as_str()).filter(|id| !id.is_empty()));
+                }
+            });
         });
-        own.close();
-        let provider = String::from_utf8_lossy(&provider);
         let delta = ToolCallDelta {
             index: Some(self.label),
             tool_id: id.map(Into::into),
             tool_name: name.map(Into::into),
-            provider: (custom || turn.has_item_ids()).then(|| Json::of(&provider)),
+            provider: (custom || turn.options.item_ids).then(|| Json::of(&provider)),
             ..ToolCallDelta::default()
         };
-        turn.call(0, &delta, None, out);
+        turn.call(0, &delta, None);
     }
 
     /// The next piece of a call's text.
-    pub(crate) fn piece(&mut self, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn piece(&mut self, piece: Raw<'_>, turn: &mut Turn<'_>) {
         if self.done {
             return;
         }
@@ -491,30 +464,30 @@ impl OutputItem {
             self.held.push_str(&text);
             return;
         }
-        self.write(&text, turn, out);
+        self.write(&text, turn);
     }
 
     /// Writes what is held back, if the call's end will not come.
-    pub(crate) fn release(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn release(&mut self, turn: &mut Turn<'_>) {
         let held = std::mem::take(&mut self.held);
         turn.free(held.len());
-        self.write(&held, turn, out);
+        self.write(&held, turn);
     }
 
     /// Writes what `all` has beyond what was written, as far as the two agree.
-    pub(crate) fn catch_up(&mut self, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
-        self.release(turn, out);
+    pub(crate) fn catch_up(&mut self, all: Option<Raw<'_>>, turn: &mut Turn<'_>) {
+        self.release(turn);
         let all = all.map(argument_text).unwrap_or_default();
         if let (false, Some(rest)) = (self.done, all.strip_prefix(self.sent.as_str())) {
             let rest = rest.to_owned();
-            self.write(&rest, turn, out);
+            self.write(&rest, turn);
         }
     }
 
     /// The call is closed, and `all` is its whole text, which counts whatever the pieces were. If
     /// they differ the call is retracted and begins again. It keeps its label, so that the indexes
     /// stay dense.
-    pub(crate) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+    pub(crate) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut Turn<'_>) {
         if self.done {
             return;
         }
@@ -533,29 +506,22 @@ impl OutputItem {
         }
         if !all.starts_with(&self.sent) {
             let message = "the pieces of a call are not what its end says: the end counts";
-            turn.warning(0, "arguments_replaced", message, Some(&self.sent), out);
-            turn.retract(0, Some(self.label), None, "arguments_replaced", out);
+            turn.warning(0, "arguments_replaced", message, Some(&self.sent));
+            turn.retract(0, Some(self.label), None, "arguments_replaced");
             turn.free(self.sent.len());
             self.sent.clear();
-            self.introduce(Some(&self.call_id), Some(&self.name), turn, out);
+            self.introduce(Some(&self.call_id), Some(&self.name), turn);
         }
         if let Some(rest) = all.strip_prefix(self.sent.as_str()) {
             let rest = rest.to_owned();
-            self.write(&rest, turn, out);
+            self.write(&rest, turn);
         }
         let closing = match (self.kind, self.sent.is_empty()) {
-            (ItemKind::Custom, true) => Some(Cow::Owned(format!("{OPEN}{CLOSE}"))),
-            (ItemKind::Custom, false) => Some(Cow::Borrowed(CLOSE)),
-            _ => None,
+            (ItemKind::Custom, true) => "{\"input\":\"\"}",
+            (ItemKind::Custom, false) => "\"}",
+            _ => "",
         };
-        let arguments = closing.as_ref().map(Into::into);
-        let delta = ToolCallDelta {
-            index: Some(self.label),
-            arguments,
-            done: true,
-            ..ToolCallDelta::default()
-        };
-        turn.call(0, &delta, None, out);
+        turn.end_call(0, Some(self.label), closing);
         self.done = true;
         turn.free(self.sent.len());
         self.sent = String::new();
@@ -571,19 +537,19 @@ impl OutputItem {
     pub(crate) fn heard(&mut self, item: Raw<'_>) {
         self.spoken = true;
         self.refused = (0..)
-            .zip(item.get("content").into_iter().flat_map(Raw::items))
+            .zip(item.list("content"))
             .map(|(place, _)| place)
             .collect();
     }
 
     /// The text of a message, if no piece of it came, and its refusal.
-    pub(crate) fn said(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        for (place, part) in (0..).zip(item.get("content").into_iter().flat_map(Raw::items)) {
+    pub(crate) fn said(&mut self, item: Raw<'_>, turn: &mut Turn<'_>) {
+        for (place, part) in (0..).zip(item.list("content")) {
             if let Some(refusal) = part.get("refusal") {
-                self.refusal(place, Some(refusal), turn, out);
+                self.refusal(place, Some(refusal), turn);
             } else if let (false, Some(text)) = (self.spoken, part.get("text")) {
-                self.announce(turn, out);
-                turn.text(0, text, out);
+                self.announce(turn);
+                turn.text(0, text);
             }
             let members = [
                 ("annotations", self.has_annotations),
@@ -591,7 +557,7 @@ impl OutputItem {
             ];
             for (name, _) in members.into_iter().filter(|(_, has_come)| !has_come) {
                 if let Some(list) = part.get(name) {
-                    turn.member(0, "text", name, list.text(), out);
+                    turn.member(0, "text", name, list.text());
                 }
             }
         }
@@ -600,27 +566,21 @@ impl OutputItem {
             "message",
             item,
             &["type", "id", "status", "role", "content"],
-            out,
         );
     }
 
     /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
-    pub(crate) fn thought(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        self.announce(turn, out);
-        let parts = |key| {
-            item.get(key)
-                .into_iter()
-                .flat_map(Raw::items)
-                .filter_map(|p| p.get("text"))
-        };
+    pub(crate) fn thought(&mut self, item: Raw<'_>, turn: &mut Turn<'_>) {
+        self.announce(turn);
+        let parts = |key| item.list(key).filter_map(|p| p.get("text"));
         if !self.spoken {
             let mut texts = parts("summary").chain(parts("content"));
             if let Some(first) = texts.next() {
-                turn.thinking(0, first, out);
+                turn.thinking(0, first);
             }
             for text in texts {
-                turn.thinking_plain(0, "\n\n", None, out);
-                turn.thinking(0, text, out);
+                turn.thinking_plain(0, "\n\n", None);
+                turn.thinking(0, text);
             }
         }
         // An item without either can only be looked up by its id, and requests of ours have
@@ -631,40 +591,25 @@ impl OutputItem {
                 .is_some_and(|c| !c.is_empty())
             || parts("content").next().is_some()
         {
-            let mut provider = br#"{"openai-responses":{"item":"#.to_vec();
-            event::minify(&mut provider, item.text());
-            provider.extend_from_slice(b"}}");
-            turn.thinking_plain(0, "", Some(&String::from_utf8_lossy(&provider)), out);
+            turn.goes_back(0, "item", item.text());
         }
     }
 
     /// A piece of the refusal that is one part of a message.
-    pub(crate) fn refusal_piece(
-        &mut self,
-        part: i64,
-        piece: Raw<'_>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn refusal_piece(&mut self, part: i64, piece: Raw<'_>, turn: &mut Turn<'_>) {
         self.refused.insert(part);
-        self.announce(turn, out);
-        turn.refusal(0, piece, out);
+        self.announce(turn);
+        turn.refusal(0, piece);
     }
 
     /// The whole of it, which counts only where no piece came.
-    pub(crate) fn refusal(
-        &mut self,
-        part: i64,
-        text: Option<Raw<'_>>,
-        turn: &mut Turn,
-        out: &mut dyn Sink,
-    ) {
+    pub(crate) fn refusal(&mut self, part: i64, text: Option<Raw<'_>>, turn: &mut Turn<'_>) {
         if let Some(text) = text.filter(|_| !self.refused.contains(&part)) {
-            self.refusal_piece(part, text, turn, out);
+            self.refusal_piece(part, text, turn);
         }
     }
 
-    fn write(&mut self, text: &str, turn: &mut Turn, out: &mut dyn Sink) {
+    fn write(&mut self, text: &str, turn: &mut Turn<'_>) {
         if text.is_empty() {
             return;
         }
@@ -686,7 +631,7 @@ impl OutputItem {
             arguments: Some((&arguments).into()),
             ..ToolCallDelta::default()
         };
-        turn.call(0, &delta, None, out);
+        turn.call(0, &delta, None);
     }
 }
 

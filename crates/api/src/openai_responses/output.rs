@@ -2,7 +2,6 @@
 
 use crate::answer::details;
 use crate::answer::details::Members;
-use crate::members::text;
 use event::{Object, Raw, Surrogates};
 use serde_json::Value;
 
@@ -121,17 +120,15 @@ impl ItemStatus {
 
 impl Part {
     pub fn json(&self) -> String {
-        let mut out = Vec::new();
-        let mut o = Object::open(&mut out);
-        if self.is_refusal {
-            o.str("type", "refusal").str("refusal", &self.text);
-        } else {
-            o.str("type", "output_text").str("text", &self.text);
-            o.raw("annotations", &list(&self.annotations))
-                .raw("logprobs", &list(&self.logprobs));
-        }
-        o.close();
-        text(out)
+        event::object(|o| {
+            if self.is_refusal {
+                o.str("type", "refusal").str("refusal", &self.text);
+            } else {
+                o.str("type", "output_text").str("text", &self.text);
+                o.raw("annotations", &list(&self.annotations))
+                    .raw("logprobs", &list(&self.logprobs));
+            }
+        })
     }
 }
 
@@ -199,9 +196,18 @@ impl Item {
 
     /// The item with this id.
     pub fn json(&self, id: &str, status: ItemStatus) -> String {
-        let mut out = Vec::new();
-        let mut o = Object::open(&mut out);
-        let status = status.name();
+        if let Item::Reasoning {
+            own: Some(own),
+            text,
+            ..
+        } = self
+        {
+            return with_summary(own, text);
+        }
+        event::object(|o| self.write(id, status.name(), o))
+    }
+
+    fn write(&self, id: &str, status: &str, o: &mut Object<'_>) {
         match self {
             Item::Message { parts, members } => {
                 o.str("type", "message")
@@ -211,18 +217,10 @@ impl Item {
                 o.array("content", |a| {
                     parts.iter().for_each(|part| _ = a.raw(&part.json()))
                 });
-                details::write(&mut o, members);
+                details::write(o, members);
             }
-            Item::Own(_, members) => details::write(&mut o, members),
+            Item::Own(_, members) => details::write(o, members),
             // Reasoning has no status, which the API refuses when the item comes back.
-            Item::Reasoning {
-                own: Some(own),
-                text,
-                ..
-            } => {
-                o.close();
-                return with_summary(own, text);
-            }
             Item::Reasoning { text, carried, .. } => {
                 o.str("type", "reasoning")
                     .str("id", id)
@@ -240,16 +238,14 @@ impl Item {
                 o.str("encrypted_content", &item.content);
             }
             Item::Call { head, arguments } => {
-                head.write(&mut o, "function_call", id);
+                head.write(o, "function_call", id);
                 o.str("arguments", arguments).str("status", status);
             }
             Item::Custom { head, input } => {
-                head.write(&mut o, "custom_tool_call", id);
+                head.write(o, "custom_tool_call", id);
                 o.str("input", input.text()).str("status", status);
             }
         }
-        o.close();
-        text(out)
     }
 }
 

@@ -128,12 +128,7 @@ fn input(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
                 };
                 input.push(json!({"type": kind, "call_id": id, "output": output}));
             }
-            role => {
-                return Err(RequestError::Message {
-                    position,
-                    why: format!("the role {role:?} is not known"),
-                });
-            }
+            role => return Err(RequestError::role(position, role)),
         }
     }
     Ok(input)

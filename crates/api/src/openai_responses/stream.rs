@@ -8,9 +8,9 @@
 
 use crate::failure::Failure;
 use crate::openai_responses::items::{ItemKind, OutputItems};
-use crate::turn::{Decoder, Turn, Usage};
-use event::payload::FinishReason;
-use event::{Raw, Sink};
+use crate::turn::{Decoder, Turn};
+use event::Raw;
+use event::payload::{FinishReason, SessionStats};
 
 /// The members of a response that are read, or are what the answer of `tc-serve` decides itself.
 const READ: [&str; 14] = [
@@ -37,7 +37,7 @@ pub(crate) struct OpenaiResponses {
 }
 
 impl Decoder for OpenaiResponses {
-    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
         let kind = data.get_str("type");
         let Some(event) = kind
             .as_deref()
@@ -45,7 +45,7 @@ impl Decoder for OpenaiResponses {
             .and_then(|k| k.strip_prefix("response."))
         else {
             return if self.is_whole(data) {
-                self.whole(data, turn, out)
+                self.whole(data, turn)
             };
         };
         let before = self.items.kept();
@@ -55,20 +55,18 @@ impl Decoder for OpenaiResponses {
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
                     self.items.hear(at, text);
-                    self.items[at].announce(turn, out);
-                    turn.text(0, text, out);
+                    self.items[at].announce(turn);
+                    turn.text(0, text);
                 }
                 if let Some(list) = data
                     .get("logprobs")
                     .filter(|list| list.items().next().is_some())
                 {
                     self.items[at].has_logprobs = true;
-                    turn.member(0, "text", "logprobs", list.text(), out);
+                    turn.member(0, "text", "logprobs", list.text());
                 }
             }
-            "audio.delta" | "audio.transcript.delta" => {
-                turn.member(0, "call", "audio", "true", out)
-            }
+            "audio.delta" | "audio.transcript.delta" => turn.member(0, "call", "audio", "true"),
             "output_text.annotation.added" => {
                 let at = self.items.locate(data, ItemKind::Message);
                 if let Some(annotation) = data.get("annotation") {
@@ -78,20 +76,19 @@ impl Decoder for OpenaiResponses {
                         "text",
                         "annotations",
                         &format!("[{}]", annotation.text()),
-                        out,
                     );
                 }
             }
             "function_call_arguments.delta" => {
                 let at = self.items.locate(data, ItemKind::Function);
                 if let (true, Some(piece)) = (self.items[at].is_call(), data.get("delta")) {
-                    self.items[at].piece(piece, turn, out);
+                    self.items[at].piece(piece, turn);
                 }
             }
             "custom_tool_call_input.delta" => {
                 let at = self.items.locate(data, ItemKind::Custom);
                 if let (true, Some(piece)) = (self.items[at].is_call(), data.get("delta")) {
-                    self.items[at].piece(piece, turn, out);
+                    self.items[at].piece(piece, turn);
                 }
             }
             "function_call_arguments.done" | "custom_tool_call_input.done" => {
@@ -106,16 +103,16 @@ impl Decoder for OpenaiResponses {
                 );
                 let all = data.get(if custom { "input" } else { "arguments" });
                 // xAI and others repeat the name here; a call that was never added has no other.
-                self.items[at].identify(None, data.get("name"), turn, out);
-                self.items.finish_call(at, all, turn, out);
+                self.items[at].identify(None, data.get("name"), turn);
+                self.items.finish_call(at, all, turn);
             }
             "reasoning_summary_text.delta" | "reasoning_text.delta" => {
                 let at = self.items.locate(data, ItemKind::Reasoning);
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
                     self.items.hear(at, text);
-                    self.items[at].announce(turn, out);
-                    turn.thinking(0, text, out);
+                    self.items[at].announce(turn);
+                    turn.thinking(0, text);
                 }
             }
             "reasoning_summary_part.added"
@@ -124,7 +121,7 @@ impl Decoder for OpenaiResponses {
                     .and_then(Raw::i64)
                     .is_some_and(|n| n > 0) =>
             {
-                turn.thinking_plain(0, "\n\n", None, out);
+                turn.thinking_plain(0, "\n\n", None);
             }
             "refusal.delta" | "refusal.done" => {
                 let at = self.items.locate(data, ItemKind::Message);
@@ -132,27 +129,27 @@ impl Decoder for OpenaiResponses {
                 match data.get("delta") {
                     Some(piece) => {
                         self.items.hear(at, piece);
-                        self.items[at].refusal_piece(part, piece, turn, out);
+                        self.items[at].refusal_piece(part, piece, turn);
                     }
-                    None => self.items[at].refusal(part, data.get("refusal"), turn, out),
+                    None => self.items[at].refusal(part, data.get("refusal"), turn),
                 }
             }
             "output_item.added" => {
                 if let Some(item) = data.get("item") {
-                    self.items.added(data, item, turn, out);
+                    self.items.added(data, item, turn);
                 }
             }
             "output_item.done" => {
                 if let Some(item) = data.get("item") {
                     let output = data.get("output_index").and_then(Raw::i64);
-                    self.items.item(output, item, turn, out);
+                    self.items.item(output, item, turn);
                 }
             }
             "created" | "in_progress" | "queued" => {
                 self.created(event, data.get("response").unwrap_or(data), turn)
             }
             "completed" | "incomplete" | "failed" | "cancelled" | "done" => {
-                self.completed(data.get("response").unwrap_or(data), event, turn, out);
+                self.completed(data.get("response").unwrap_or(data), event, turn);
             }
             _ => {}
         }
@@ -164,15 +161,15 @@ impl Decoder for OpenaiResponses {
             || body.get("output").is_some_and(Raw::is_array)
     }
 
-    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
         self.created("created", body, turn);
-        let mut items = body.get("output").into_iter().flat_map(Raw::items);
-        turn.with_call(items.any(|item| self.items.kind(item).is_call()));
-        self.completed(body, "", turn, out);
+        let mut items = body.list("output");
+        turn.with_call = items.any(|item| self.items.kind(item).is_call());
+        self.completed(body, "", turn);
     }
 
-    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        self.items.release(turn, out);
+    fn finish(&mut self, turn: &mut Turn<'_>) {
+        self.items.release(turn);
     }
 }
 
@@ -202,7 +199,7 @@ fn offered(response: Raw<'_>) -> Option<u32> {
 }
 
 impl OpenaiResponses {
-    fn created(&mut self, event: &str, response: Raw<'_>, turn: &mut Turn) {
+    fn created(&mut self, event: &str, response: Raw<'_>, turn: &mut Turn<'_>) {
         turn.choice(0);
         turn.id(response.get("id"));
         turn.model(response.get("model"));
@@ -211,24 +208,25 @@ impl OpenaiResponses {
     }
 
     /// The response ended. Its `output` is often empty; otherwise it may have items without events.
-    fn completed(&mut self, response: Raw<'_>, event: &str, turn: &mut Turn, out: &mut dyn Sink) {
+    fn completed(&mut self, response: Raw<'_>, event: &str, turn: &mut Turn<'_>) {
         turn.choice(0);
         turn.id(response.get("id"));
         turn.model(response.get("model"));
-        for (output, item) in (0..).zip(response.get("output").into_iter().flat_map(Raw::items)) {
-            self.items.item(Some(output), item, turn, out);
+        for (output, item) in (0..).zip(response.list("output")) {
+            self.items.item(Some(output), item, turn);
         }
-        turn.details(0, "answer", response, &READ, out);
+        turn.details(0, "answer", response, &READ);
         if let Some(counts) = response.get("usage").filter(|counts| counts.is_object()) {
             turn.counts(counts, false);
         }
-        let count = |path: &[&str]| Usage::count(response, path);
-        turn.usage(&Usage {
-            prompt: count(&["usage", "input_tokens"]),
-            completion: count(&["usage", "output_tokens"]),
-            total: count(&["usage", "total_tokens"]),
-            reasoning: count(&["usage", "output_tokens_details", "reasoning_tokens"]),
-            cached: count(&["usage", "input_tokens_details", "cached_tokens"]),
+        let count = |path: &[&str]| crate::turn::count(response, path);
+        turn.usage(SessionStats {
+            prompt_tokens: count(&["usage", "input_tokens"]),
+            completion_tokens: count(&["usage", "output_tokens"]),
+            total_tokens: count(&["usage", "total_tokens"]),
+            reasoning_tokens: count(&["usage", "output_tokens_details", "reasoning_tokens"]),
+            cached_tokens: count(&["usage", "input_tokens_details", "cached_tokens"]),
+            ..SessionStats::default()
         });
         let status = response.get_str("status");
         match status.as_deref().unwrap_or(event) {
@@ -241,18 +239,15 @@ impl OpenaiResponses {
                         true,
                     ),
                 };
-                turn.error(&failure, out);
+                turn.error(&failure);
                 turn.finish_reason(0, FinishReason::Error, "failed");
             }
             "cancelled" => {
-                turn.error(
-                    &Failure::new(
-                        "response_cancelled",
-                        "the provider cancelled the response",
-                        true,
-                    ),
-                    out,
-                );
+                turn.error(&Failure::new(
+                    "response_cancelled",
+                    "the provider cancelled the response",
+                    true,
+                ));
                 turn.finish_reason(0, FinishReason::Error, "cancelled");
             }
             "incomplete" => {
@@ -270,7 +265,7 @@ impl OpenaiResponses {
             // A response in the background has not ended.
             "queued" | "in_progress" if event.is_empty() => {}
             word => {
-                self.items.finish_calls(turn, out);
+                self.items.finish_calls(turn);
                 turn.finish_reason(0, FinishReason::Stop, word);
             }
         }

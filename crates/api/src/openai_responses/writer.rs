@@ -55,6 +55,7 @@ struct Writer {
     next: Option<(String, String)>,
     finish: Option<FinishReason>,
     is_done: bool,
+    out: Vec<u8>,
     /// Members of the text that comes next, or of its message.
     logprobs: Vec<Value>,
     annotations: Vec<Value>,
@@ -76,6 +77,7 @@ impl Writer {
             next: None,
             finish: None,
             is_done: false,
+            out: Vec::new(),
             logprobs: Vec::new(),
             annotations: Vec::new(),
             members: Members::new(),
@@ -83,8 +85,8 @@ impl Writer {
     }
 
     /// Writes the event `name` with the next number.
-    fn event(&mut self, name: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
-        frame(out, name, |o| {
+    fn event(&mut self, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
+        frame(&mut self.out, name, |o| {
             o.int("sequence_number", self.sequence);
             fill(o);
         });
@@ -92,18 +94,18 @@ impl Writer {
     }
 
     /// Writes an event with the whole response.
-    fn lifecycle(&mut self, name: &str, outcome: &Outcome<'_>, out: &mut Vec<u8>) {
+    fn lifecycle(&mut self, name: &str, outcome: &Outcome<'_>) {
         let mut response = Vec::new();
         self.envelope.write(outcome, &self.output, &mut response);
-        self.event(name, out, |o| {
+        self.event(name, |o| {
             _ = o.raw("response", &String::from_utf8_lossy(&response))
         });
     }
 
     /// Writes an event about the open item.
-    fn item_event(&mut self, name: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+    fn item_event(&mut self, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
         let (id, index) = (std::mem::take(&mut self.id), self.index);
-        self.event(name, out, |o| {
+        self.event(name, |o| {
             o.str("item_id", &id).int("output_index", index);
             fill(o);
         });
@@ -118,31 +120,31 @@ impl Writer {
             .unwrap_or_default()
     }
 
-    fn open(&mut self, item: Item, out: &mut Vec<u8>) {
-        self.close(ItemStatus::Completed, out);
+    fn open(&mut self, item: Item) {
+        self.close(ItemStatus::Completed);
         // Text of the provider's may begin with reasoning, which has no id of its own.
         let own = self.next.take_if(|(kind, _)| item.kind() == Some(kind));
         self.id = own.map_or_else(|| item.id(&self.envelope.id, self.index), |(_, id)| id);
         self.open = Some(item);
         let (json, index) = (self.item_json(ItemStatus::InProgress), self.index);
-        self.event("response.output_item.added", out, |o| {
+        self.event("response.output_item.added", |o| {
             _ = o.int("output_index", index).raw("item", &json)
         });
     }
 
     /// Ends the open item, with its `done` events. A call must have got its end.
-    fn close(&mut self, status: ItemStatus, out: &mut Vec<u8>) {
-        self.close_part(out);
+    fn close(&mut self, status: ItemStatus) {
+        self.close_part();
         match &self.open {
             Some(Item::Call { head, arguments }) => {
                 let (name, arguments) = (head.name.clone(), arguments.clone());
-                self.item_event("response.function_call_arguments.done", out, |o| {
+                self.item_event("response.function_call_arguments.done", |o| {
                     o.str("name", &name).str("arguments", &arguments);
                 });
             }
             Some(Item::Custom { input, .. }) => {
                 let input = input.text().to_owned();
-                self.item_event("response.custom_tool_call_input.done", out, |o| {
+                self.item_event("response.custom_tool_call_input.done", |o| {
                     _ = o.str("input", &input)
                 });
             }
@@ -153,7 +155,7 @@ impl Writer {
             *members = std::mem::take(&mut self.members);
         }
         let (json, index) = (self.item_json(status), self.index);
-        self.event("response.output_item.done", out, |o| {
+        self.event("response.output_item.done", |o| {
             _ = o.int("output_index", index).raw("item", &json)
         });
         self.keep(&json);
@@ -182,15 +184,12 @@ impl Writer {
     }
 
     /// Makes sure that a message is open, with a part of this kind at its end.
-    fn part(&mut self, is_refusal: bool, out: &mut Vec<u8>) {
+    fn part(&mut self, is_refusal: bool) {
         if !matches!(self.open, Some(Item::Message { .. })) {
-            self.open(
-                Item::Message {
-                    parts: Vec::new(),
-                    members: Members::new(),
-                },
-                out,
-            );
+            self.open(Item::Message {
+                parts: Vec::new(),
+                members: Members::new(),
+            });
         }
         let Some(Item::Message { parts, .. }) = &self.open else {
             return;
@@ -198,7 +197,7 @@ impl Writer {
         if parts.last().is_some_and(|p| p.is_refusal == is_refusal) {
             return;
         }
-        self.close_part(out);
+        self.close_part();
         let Some(Item::Message { parts, .. }) = &mut self.open else {
             return;
         };
@@ -212,15 +211,15 @@ impl Writer {
         let json = part.json();
         parts.push(part);
         self.held += size_of::<Part>();
-        self.item_event("response.content_part.added", out, |o| {
+        self.item_event("response.content_part.added", |o| {
             _ = o.int("content_index", at(content)).raw("part", &json)
         });
     }
 
-    fn close_part(&mut self, out: &mut Vec<u8>) {
+    fn close_part(&mut self) {
         match &self.open {
             Some(Item::Message { .. }) => {
-                self.annotate(out);
+                self.annotate();
                 let Some(Item::Message { parts, .. }) = &mut self.open else {
                     return;
                 };
@@ -233,7 +232,7 @@ impl Writer {
                 } else {
                     "response.output_text.done"
                 };
-                self.item_event(name, out, |o| {
+                self.item_event(name, |o| {
                     o.int("content_index", at(content));
                     if part.is_refusal {
                         o.str("refusal", &part.text);
@@ -243,16 +242,16 @@ impl Writer {
                     }
                 });
                 let json = part.json();
-                self.item_event("response.content_part.done", out, |o| {
+                self.item_event("response.content_part.done", |o| {
                     o.int("content_index", at(content)).raw("part", &json);
                 });
             }
             Some(Item::Reasoning { text, .. }) if !text.is_empty() => {
                 let text = text.clone();
-                self.item_event("response.reasoning_summary_text.done", out, |o| {
+                self.item_event("response.reasoning_summary_text.done", |o| {
                     o.int("summary_index", 0).str("text", &text);
                 });
-                self.item_event("response.reasoning_summary_part.done", out, |o| {
+                self.item_event("response.reasoning_summary_part.done", |o| {
                     o.int("summary_index", 0)
                         .object("part", |o| output::summary(o, &text));
                 });
@@ -261,8 +260,8 @@ impl Writer {
         }
     }
 
-    fn message(&mut self, is_refusal: bool, text: &str, out: &mut Vec<u8>) {
-        self.part(is_refusal, out);
+    fn message(&mut self, is_refusal: bool, text: &str) {
+        self.part(is_refusal);
         let logprobs = if is_refusal {
             Vec::new()
         } else {
@@ -283,7 +282,7 @@ impl Writer {
         } else {
             "response.output_text.delta"
         };
-        self.item_event(name, out, |o| {
+        self.item_event(name, |o| {
             o.int("content_index", at(content)).str("delta", text);
             if !is_refusal {
                 o.raw("logprobs", &shown);
@@ -292,7 +291,7 @@ impl Writer {
     }
 
     /// Members of the provider's answer.
-    fn details(&mut self, place: Place, members: &Members, out: &mut Vec<u8>) {
+    fn details(&mut self, place: Place, members: &Members) {
         match place {
             Place::Answer => merge(&mut self.envelope.members, members.clone(), false),
             Place::Usage => merge(&mut self.envelope.counts, members.clone(), false),
@@ -308,7 +307,7 @@ impl Writer {
                 };
                 self.logprobs.extend(list("logprobs"));
                 self.annotations.extend(list("annotations"));
-                self.annotate(out);
+                self.annotate();
             }
             Place::Call => {}
             Place::Item => {
@@ -316,14 +315,14 @@ impl Writer {
                 let id = id.unwrap_or_else(|| format!("item_{}_{}", self.envelope.id, self.index));
                 let mut members = members.clone();
                 members.put("id", id.as_str());
-                self.open(Item::Own(id, members), out);
-                self.close(ItemStatus::Completed, out);
+                self.open(Item::Own(id, members));
+                self.close(ItemStatus::Completed);
             }
         }
     }
 
     /// Writes the annotations that have come for the part that is open.
-    fn annotate(&mut self, out: &mut Vec<u8>) {
+    fn annotate(&mut self) {
         let Some(Item::Message { parts, .. }) = &mut self.open else {
             return;
         };
@@ -341,7 +340,7 @@ impl Writer {
         for (number, annotation) in list.iter().enumerate() {
             let json = annotation.to_string();
             self.held += json.len();
-            self.item_event("response.output_text.annotation.added", out, |o| {
+            self.item_event("response.output_text.annotation.added", |o| {
                 o.int("content_index", at(content))
                     .int("annotation_index", at(first + number));
                 o.raw("annotation", &json);
@@ -349,53 +348,53 @@ impl Writer {
         }
     }
 
-    fn reasoning(&mut self, piece: &str, provider: Option<&str>, out: &mut Vec<u8>) {
+    fn reasoning(&mut self, piece: &str, provider: Option<&str>) {
         if !piece.is_empty() {
-            self.reasoning_text(piece, out);
+            self.reasoning_text(piece);
         }
         let Some(provider) = provider else { return };
         match ItemData::of(provider) {
             Some(ItemData::Begins { kind, id }) => {
-                self.close(ItemStatus::Completed, out);
+                self.close(ItemStatus::Completed);
                 self.next = Some((kind, id)).filter(|(_, id)| !id.is_empty());
                 return;
             }
             // The end of an item that has begun under the provider's id, or of one without text.
-            Some(ItemData::Ends { id, json }) if self.begins(&id, out) => {
+            Some(ItemData::Ends { id, json }) if self.begins(&id) => {
                 if let Some(Item::Reasoning { own, .. }) = &mut self.open {
                     self.held += json.len();
                     *own = Some(json);
                 }
-                return self.close(ItemStatus::Completed, out);
+                return self.close(ItemStatus::Completed);
             }
             _ => {}
         }
         let foreign = carry(provider, "openai-responses");
         if foreign.is_some() && !matches!(self.open, Some(Item::Reasoning { .. })) {
-            self.open(Item::reasoning(), out);
+            self.open(Item::reasoning());
         }
         if let Some(Item::Reasoning { carried, .. }) = &mut self.open {
             *carried = foreign;
-            self.close(ItemStatus::Completed, out);
+            self.close(ItemStatus::Completed);
         }
         if let Some(item) = EncryptedItem::of(provider) {
-            self.open(Item::Encrypted(item), out);
-            self.close(ItemStatus::Completed, out);
+            self.open(Item::Encrypted(item));
+            self.close(ItemStatus::Completed);
         }
     }
 
     /// Whether the provider's reasoning `id` is open; it begins if its id was announced.
-    fn begins(&mut self, id: &str, out: &mut Vec<u8>) -> bool {
+    fn begins(&mut self, id: &str) -> bool {
         if self.next.as_ref().is_some_and(|(_, next)| next == id) {
-            self.open(Item::reasoning(), out);
+            self.open(Item::reasoning());
         }
         self.id == id && matches!(self.open, Some(Item::Reasoning { .. }))
     }
 
-    fn reasoning_text(&mut self, piece: &str, out: &mut Vec<u8>) {
+    fn reasoning_text(&mut self, piece: &str) {
         if !matches!(self.open, Some(Item::Reasoning { .. })) {
-            self.open(Item::reasoning(), out);
-            self.item_event("response.reasoning_summary_part.added", out, |o| {
+            self.open(Item::reasoning());
+            self.item_event("response.reasoning_summary_part.added", |o| {
                 o.int("summary_index", 0)
                     .object("part", |o| output::summary(o, ""));
             });
@@ -404,12 +403,12 @@ impl Writer {
             text.push_str(piece);
             self.held += piece.len();
         }
-        self.item_event("response.reasoning_summary_text.delta", out, |o| {
+        self.item_event("response.reasoning_summary_text.delta", |o| {
             o.int("summary_index", 0).str("delta", piece);
         });
     }
 
-    fn call(&mut self, id: &str, name: &str, provider: Option<&str>, out: &mut Vec<u8>) {
+    fn call(&mut self, id: &str, name: &str, provider: Option<&str>) {
         let is_custom = self.custom_tools.iter().any(|tool| tool == name);
         let tool = self
             .namespaced_tools
@@ -421,55 +420,52 @@ impl Writer {
             namespace: tool.map(|tool| tool.namespace.clone()),
             item_id: provider.and_then(output::call_id),
         };
-        self.open(Item::call(head, is_custom), out);
+        self.open(Item::call(head, is_custom));
     }
 
-    fn arguments(&mut self, piece: &str, out: &mut Vec<u8>) {
+    fn arguments(&mut self, piece: &str) {
         self.held += piece.len();
         match &mut self.open {
             Some(Item::Call { arguments, .. }) => {
                 arguments.push_str(piece);
-                self.item_event("response.function_call_arguments.delta", out, |o| {
+                self.item_event("response.function_call_arguments.delta", |o| {
                     _ = o.str("delta", piece)
                 });
             }
             Some(Item::Custom { input, .. }) => {
                 let text = input.push(piece);
-                self.custom_delta(&text, out);
+                self.custom_delta(&text);
             }
             _ => {}
         }
     }
 
-    fn custom_delta(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn custom_delta(&mut self, text: &str) {
         if !text.is_empty() {
-            self.item_event("response.custom_tool_call_input.delta", out, |o| {
+            self.item_event("response.custom_tool_call_input.delta", |o| {
                 _ = o.str("delta", text)
             });
         }
     }
 
-    fn call_end(&mut self, all: &str, out: &mut Vec<u8>) {
+    fn call_end(&mut self, all: &str) {
         if let Some(Item::Custom { input, .. }) = &mut self.open {
             let rest = input.finish(all);
-            self.custom_delta(&rest, out);
+            self.custom_delta(&rest);
         }
-        self.close(ItemStatus::Completed, out);
+        self.close(ItemStatus::Completed);
     }
 
-    fn end(&mut self, reason: FinishReason, out: &mut Vec<u8>) {
+    fn end(&mut self, reason: FinishReason) {
         let is_cut_call = self.open.as_ref().is_some_and(Item::is_call);
         if is_cut_call {
             self.abandon();
         } else {
-            self.close(
-                if reason.is_whole() {
-                    ItemStatus::Completed
-                } else {
-                    ItemStatus::Incomplete
-                },
-                out,
-            );
+            self.close(if reason.is_whole() {
+                ItemStatus::Completed
+            } else {
+                ItemStatus::Incomplete
+            });
         }
         self.finish = Some(reason);
     }
@@ -482,22 +478,26 @@ impl Writer {
         }
     }
 
-    fn last(&mut self, name: &str, outcome: &Outcome<'_>, out: &mut Vec<u8>) {
+    fn last(&mut self, name: &str, outcome: &Outcome<'_>) {
         self.is_done = true;
-        self.lifecycle(name, outcome, out);
+        self.lifecycle(name, outcome);
         self.output = Vec::new();
-        out.extend_from_slice(b"data: [DONE]\n\n");
+        self.out.extend_from_slice(b"data: [DONE]\n\n");
     }
 
-    fn fail(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+    fn fail(&mut self, failure: &Failure) {
         self.abandon();
-        self.last("response.failed", &Outcome::Failed(failure), out);
+        self.last("response.failed", &Outcome::Failed(failure));
     }
 }
 
 impl StreamWriter for Writer {
     fn set_id(&mut self, id: &str) {
         self.envelope.set_id(id);
+    }
+
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.out
     }
 
     fn kept(&self) -> usize {
@@ -508,7 +508,7 @@ impl StreamWriter for Writer {
         }
     }
 
-    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str) {
         // This API has one answer.
         if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
             return;
@@ -516,31 +516,31 @@ impl StreamWriter for Writer {
         match *step {
             Step::Begin => {
                 self.envelope.set_model(model);
-                self.lifecycle("response.created", &Outcome::InProgress, out);
-                self.lifecycle("response.in_progress", &Outcome::InProgress, out);
+                self.lifecycle("response.created", &Outcome::InProgress);
+                self.lifecycle("response.in_progress", &Outcome::InProgress);
             }
-            Step::Reasoning { text, provider } => self.reasoning(text, provider, out),
-            Step::Text(text) => self.message(false, text, out),
-            Step::Refusal(text) => self.message(true, text, out),
-            Step::CallBegin { id, name, provider } => self.call(id, name, provider, out),
-            Step::CallArguments(piece) => self.arguments(piece, out),
-            Step::CallEnd { arguments, .. } => self.call_end(arguments, out),
-            Step::Details(place, members) => self.details(place, members, out),
-            Step::End { reason, .. } => self.end(reason, out),
+            Step::Reasoning { text, provider } => self.reasoning(text, provider),
+            Step::Text(text) => self.message(false, text),
+            Step::Refusal(text) => self.message(true, text),
+            Step::CallBegin { id, name, provider } => self.call(id, name, provider),
+            Step::CallArguments(piece) => self.arguments(piece),
+            Step::CallEnd { arguments, .. } => self.call_end(arguments),
+            Step::Details(place, members) => self.details(place, members),
+            Step::End { reason, .. } => self.end(reason),
             // openai-node throws on an event type that it does not know.
             Step::Extras(_) => {}
             Step::Usage(usage) => {
                 let outcome = self.outcome(usage);
-                self.last(outcome.event(), &outcome, out);
+                self.last(outcome.event(), &outcome);
             }
-            Step::Failed(failure) => self.fail(failure, out),
+            Step::Failed(failure) => self.fail(failure),
         }
     }
 
     /// Comments do not reset the idle timer of Codex (github.com/openai/codex/issues/31539);
     /// openai-node knows this event.
-    fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        self.event("keepalive", out, |_| {});
+    fn keep_alive(&mut self) {
+        self.event("keepalive", |_| {});
     }
 }
 
@@ -573,10 +573,9 @@ fn cited(mut annotation: Value, end: usize) -> Value {
 /// The whole response, made by the writer of the stream, so that the two have the same items.
 fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &str) -> Vec<u8> {
     let mut writer = Writer::new(options);
-    let mut unread = Vec::new();
     draft.replay(0, &mut |step| {
-        writer.step(0, step, model, &mut unread);
-        unread.clear();
+        writer.step(0, step, model);
+        writer.out.clear();
     });
     let mut out = Vec::new();
     writer.envelope.set_model(model);

@@ -93,13 +93,7 @@ fn dropped_result(messages: &[Message]) -> Option<&str> {
 fn with_valid_calls(message: &Message, position: usize) -> Message {
     let mut fields = message.fields().clone();
     let mut calls = Vec::new();
-    for (at, call) in message
-        .get("tool_calls")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    for (at, call) in message.list_of("tool_calls").iter().enumerate() {
         let name = call
             .pointer("/function/name")
             .and_then(Value::as_str)

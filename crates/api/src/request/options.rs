@@ -77,6 +77,14 @@ pub enum RequestError {
     Empty,
 }
 
+impl RequestError {
+    /// The message at this position has a role that the API does not have.
+    pub(crate) fn role(position: usize, role: &str) -> RequestError {
+        let why = format!("the role {role:?} is not known");
+        RequestError::Message { position, why }
+    }
+}
+
 /// The user's own system prompt and those of the conversation, with a blank line between them.
 /// `None` if neither exists.
 pub(crate) fn system(talk: &Conversation, options: &RequestOptions) -> Option<String> {
@@ -150,16 +158,10 @@ impl Tool<'_> {
 
     /// In OpenAI's shape.
     pub(crate) fn openai(&self) -> Value {
-        let mut out = Vec::new();
         match self {
-            Tool::Provider(tool) => return value(&tool.text),
-            Tool::Function(tool) => {
-                let mut entry = event::Object::open(&mut out);
-                tool.write_openai(&mut entry);
-                entry.close();
-            }
+            Tool::Provider(tool) => value(&tool.text),
+            Tool::Function(tool) => value(&event::object(|entry| tool.write_openai(entry))),
         }
-        serde_json::from_slice(&out).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A cache on disk of which models take tools.
 
-use event::{Object, Raw};
+use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,18 +16,30 @@ pub struct Capabilities {
 }
 
 /// What was learned about one model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capability {
-    /// Whether it takes tools in the request.
-    pub is_native: bool,
+    /// How it takes tools.
+    pub mode: LearnedMode,
     /// How that was learned.
     pub source: LearnedFrom,
     /// The server's message that shows this.
+    #[serde(default)]
     pub detail: String,
 }
 
+/// How a model takes tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LearnedMode {
+    /// In the request.
+    Native,
+    /// In the prompt.
+    Tag,
+}
+
 /// How it was learned whether a model takes tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LearnedFrom {
     /// The server refused tools.
     Refused,
@@ -35,13 +47,21 @@ pub enum LearnedFrom {
     ModelList,
 }
 
-impl LearnedFrom {
-    fn name(self) -> &'static str {
-        match self {
-            LearnedFrom::Refused => "refused",
-            LearnedFrom::ModelList => "model-list",
-        }
-    }
+/// The file of one model. Its address, API and name are for people who read the file.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    #[serde(default)]
+    v: u32,
+    #[serde(default)]
+    base_url: String,
+    #[serde(default)]
+    api: String,
+    #[serde(default)]
+    model: String,
+    #[serde(flatten)]
+    known: Capability,
+    /// When it was learned, in seconds since 1970.
+    learned: u64,
 }
 
 /// How long an entry from a server's own list is valid: its models change.
@@ -55,54 +75,38 @@ impl Capabilities {
         let text = path
             .is_file()
             .then(|| std::fs::read_to_string(path).ok())??;
-        let entry = Raw::parse(&text).ok()?;
-        let text = |member: &str| entry.get_str(member).map(|text| text.into_owned());
-        let is_native = match entry.get_str("mode")?.as_ref() {
-            "native" => true,
-            "tag" => false,
-            _ => return None,
-        };
-        let source = text("source")?;
-        let source = [LearnedFrom::Refused, LearnedFrom::ModelList]
-            .into_iter()
-            .find(|known| known.name() == source)?;
-        let learned = u64::try_from(entry.get("learned")?.i64()?).ok()?;
+        let Entry { known, learned, .. } = serde_json::from_str(&text).ok()?;
         let age = now()?.checked_sub(learned)?;
-        let most = if source == LearnedFrom::ModelList {
-            self.time_to_live.min(LISTED)
-        } else {
-            self.time_to_live
+        let most = match known.source {
+            LearnedFrom::ModelList => self.time_to_live.min(LISTED),
+            LearnedFrom::Refused => self.time_to_live,
         };
-        let fresh = age <= most.as_secs();
-        fresh.then(|| Capability {
-            is_native,
-            source,
-            detail: text("detail").unwrap_or_default(),
-        })
+        (age <= most.as_secs()).then_some(known)
     }
 
     /// Keeps it under `key`. `of` is what the key is made of, for people who read the file: the
     /// address, the API and the model.
     pub fn put(&self, key: &str, of: [&str; 3], known: &Capability) {
-        let (Some(folder), Some(now)) = (&self.folder, now()) else {
+        let (Some(folder), Some(learned)) = (&self.folder, now()) else {
             return;
         };
-        let mut text = Vec::new();
-        let mut o = Object::open(&mut text);
-        o.int("v", 1)
-            .str("base_url", of[0])
-            .str("api", of[1])
-            .str("model", of[2]);
-        o.str("mode", if known.is_native { "native" } else { "tag" })
-            .str("source", known.source.name());
-        o.str("detail", &known.detail).int("learned", now);
-        o.close();
-        text.push(b'\n');
+        let [base_url, api, model] = of.map(str::to_owned);
+        let entry = Entry {
+            v: 1,
+            base_url,
+            api,
+            model,
+            known: known.clone(),
+            learned,
+        };
+        let Ok(text) = serde_json::to_string(&entry) else {
+            return;
+        };
         let new = folder.join(format!("{}.{}", file(key), std::process::id()));
         // Another process sees the old file or the new one, never half of one.
         let written = std::fs::create_dir_all(folder)
             .and_then(|()| std::fs::File::create_new(&new))
-            .and_then(|mut file| file.write_all(&text))
+            .and_then(|mut file| writeln!(file, "{text}"))
             .and_then(|()| std::fs::rename(&new, folder.join(file(key))));
         if written.is_err() {
             let _ = std::fs::remove_file(&new);
@@ -138,7 +142,11 @@ mod tests {
 
     fn known(is_native: bool, source: LearnedFrom) -> Capability {
         Capability {
-            is_native,
+            mode: if is_native {
+                LearnedMode::Native
+            } else {
+                LearnedMode::Tag
+            },
             source,
             detail: "HTTP 400: no \"tools\"".to_owned(),
         }
@@ -156,7 +164,7 @@ mod tests {
         assert_eq!(cache.get("other"), None);
         let path = folder.join("k.json");
         let text = std::fs::read_to_string(&path).unwrap();
-        let learned = Raw::parse(&text)
+        let learned = event::Raw::parse(&text)
             .unwrap()
             .get("learned")
             .unwrap()

@@ -1,8 +1,9 @@
 //! One choice: what its events become, in the one order that a front can write.
 
 use crate::answer::details::{Members, Place};
+use crate::answer::draft::Block;
 use crate::answer::failure::Failure;
-use crate::answer::step::{Dropped, Step};
+use crate::answer::step::{Dropped, Step, TextKind};
 use crate::members::minified;
 use event::payload::{FinishReason, ToolCall, ToolCallDelta};
 use event::{Raw, Surrogates, Text};
@@ -40,13 +41,8 @@ impl Trouble {
 /// Something that waits for the call before it.
 #[derive(Debug)]
 enum Item {
-    Text(String),
-    Refusal(String),
-    Reasoning {
-        text: String,
-        provider: Option<String>,
-    },
-    Details(Place, Members),
+    /// Anything but a call.
+    Block(Block),
     Call(HeldCall),
     /// The place of a call of which nothing has come, although one with a higher index has.
     Awaited,
@@ -90,9 +86,8 @@ pub(crate) struct ChoiceTurn {
     indexes: usize,
     /// A call in the queue is [`CallState::Whole`].
     has_whole: bool,
-    content_half: Surrogates,
-    refusal_half: Surrogates,
-    reasoning_half: Surrogates,
+    /// Half a surrogate pair at the end of each [`TextKind`].
+    halves: [Surrogates; 3],
     scratch: String,
     /// The bytes of the queue and of the ids of all calls.
     held: usize,
@@ -105,15 +100,8 @@ impl Item {
     fn kept(&self) -> usize {
         size_of::<Item>()
             + match self {
-                Item::Text(text) | Item::Refusal(text) => text.len(),
-                Item::Reasoning { text, provider } => {
-                    text.len() + provider.as_ref().map_or(0, String::len)
-                }
+                Item::Block(block) => block.bytes(),
                 Item::Call(call) => call.kept(),
-                Item::Details(_, members) => members
-                    .iter()
-                    .map(|(name, value)| name.len() + value.to_string().len())
-                    .sum(),
                 Item::Awaited | Item::Nothing => 0,
             }
     }
@@ -153,77 +141,37 @@ impl ChoiceTurn {
         }
     }
 
-    pub fn text(&mut self, text: Text<'_>, out: &mut Emitter<'_, '_>) -> Fed {
-        self.scratch.clear();
-        self.content_half.push_text(text, &mut self.scratch);
-        if self.scratch.is_empty() {
-            return Ok(());
-        }
-        if !self.scratch.trim_ascii().is_empty() {
-            self.release(out)?;
-        }
-        if self.queue.is_empty() && !self.waits {
-            self.begin(out);
-            out.emit(&Step::Text(&self.scratch));
-        } else if let Some(Item::Text(waiting)) = self.queue.back_mut() {
-            waiting.push_str(&self.scratch);
-            self.held += self.scratch.len();
-        } else {
-            self.hold(Item::Text(self.scratch.clone()));
-        }
-        Ok(())
-    }
-
-    pub fn refusal(&mut self, text: Text<'_>, out: &mut Emitter<'_, '_>) -> Fed {
-        self.scratch.clear();
-        self.refusal_half.push_text(text, &mut self.scratch);
-        if self.scratch.is_empty() {
-            return Ok(());
-        }
-        self.release(out)?;
-        if self.queue.is_empty() && !self.waits {
-            self.begin(out);
-            out.emit(&Step::Refusal(&self.scratch));
-        } else if let Some(Item::Refusal(waiting)) = self.queue.back_mut() {
-            waiting.push_str(&self.scratch);
-            self.held += self.scratch.len();
-        } else {
-            self.hold(Item::Refusal(self.scratch.clone()));
-        }
-        Ok(())
-    }
-
-    pub fn think(
+    /// Takes the next piece of a text, and what must go back to the provider with it.
+    pub fn piece(
         &mut self,
+        kind: TextKind,
         text: Text<'_>,
         provider: Option<&str>,
         out: &mut Emitter<'_, '_>,
     ) -> Fed {
-        self.scratch.clear();
-        self.reasoning_half.push_text(text, &mut self.scratch);
-        if self.scratch.is_empty() && provider.is_none() {
-            return Ok(());
+        let mut piece = std::mem::take(&mut self.scratch);
+        self.halves[kind as usize].push_text(text, &mut piece);
+        let step = Step::piece(kind, &piece, provider);
+        let fed = step.map_or(Ok(()), |step| self.say(&step, out));
+        piece.clear();
+        self.scratch = piece;
+        fed
+    }
+
+    fn say(&mut self, step: &Step<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+        if !matches!(step, Step::Text(text) if text.trim_ascii().is_empty()) {
+            self.release(out)?;
         }
-        self.release(out)?;
-        if self.queue.is_empty() && !self.waits {
+        let last = self.queue.back_mut();
+        if last.is_none() && !self.waits {
             self.begin(out);
-            out.emit(&Step::Reasoning {
-                text: &self.scratch,
-                provider,
-            });
-        } else if let Some(Item::Reasoning {
-            text,
-            provider: data @ None,
-        }) = self.queue.back_mut()
+            out.emit(step);
+        } else if let Some(Item::Block(block)) = last
+            && let Some(bytes) = block.join(step)
         {
-            text.push_str(&self.scratch);
-            *data = provider.map(str::to_owned);
-            self.held += self.scratch.len() + provider.map_or(0, str::len);
-        } else {
-            self.hold(Item::Reasoning {
-                text: self.scratch.clone(),
-                provider: provider.map(str::to_owned),
-            });
+            self.held += bytes;
+        } else if let Some(block) = Block::of(step) {
+            self.hold(Item::Block(block));
         }
         Ok(())
     }
@@ -234,7 +182,7 @@ impl ChoiceTurn {
             self.release(out)?;
         }
         if !self.queue.is_empty() || self.waits {
-            self.hold(Item::Details(place, members));
+            self.hold(Item::Block(Block::Details(place, members)));
         } else if place == Place::Item {
             self.begin(out);
             out.emit(&Step::Details(place, &members));
@@ -326,10 +274,10 @@ impl ChoiceTurn {
         provider: Option<&str>,
         out: &mut Emitter<'_, '_>,
     ) -> Fed {
-        self.scratch.clear();
-        self.content_half.finish(&mut self.scratch);
-        if !self.scratch.is_empty() {
-            self.text("\u{fffd}".into(), out)?;
+        let mut rest = String::new();
+        self.halves[TextKind::Answer as usize].finish(&mut rest);
+        if !rest.is_empty() {
+            self.say(&Step::Text(&rest), out)?;
         }
         self.waits = false;
         for place in std::mem::take(&mut self.awaited).into_values() {
@@ -349,7 +297,7 @@ impl ChoiceTurn {
                     .queue
                     .drain(..)
                     .skip(1)
-                    .filter(|item| !matches!(item, Item::Details(..)));
+                    .filter(|item| !matches!(item, Item::Block(Block::Details(..))));
                 self.behind_cut +=
                     behind.filter(|item| !matches!(item, Item::Nothing)).count() as u64;
             } else {
@@ -470,15 +418,7 @@ impl ChoiceTurn {
                     }
                     self.complete += 1;
                 }
-                Some(Item::Text(text)) => out.emit(&Step::Text(text)),
-                Some(Item::Refusal(text)) => out.emit(&Step::Refusal(text)),
-                Some(Item::Reasoning { text, provider }) => {
-                    out.emit(&Step::Reasoning {
-                        text,
-                        provider: provider.as_deref(),
-                    });
-                }
-                Some(Item::Details(place, members)) => out.emit(&Step::Details(*place, members)),
+                Some(Item::Block(block)) => block.step().iter().for_each(|step| out.emit(step)),
                 Some(Item::Awaited | Item::Nothing) | None => {}
             }
             self.pop();
