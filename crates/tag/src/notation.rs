@@ -16,6 +16,7 @@ pub(crate) use crate::notation::entry::Fault;
 pub use crate::notation::entry::NotationError;
 use crate::notation::entry::{NotationRow, around, keep, lines, marker, one};
 use crate::notation::form::{FORM_KEYS, check};
+use crate::notation::scan::MarkerSpellings;
 
 /// The longest file, in bytes.
 const MAX_FILE: usize = 256 * 1024;
@@ -105,6 +106,11 @@ pub(crate) fn read(
         }
     }
     Ok(read)
+}
+
+/// Whether a text is the notation of a parameter.
+pub(crate) fn is_parameter(text: &str) -> bool {
+    parameter::read(text, &MarkerSpellings::default()).is_ok()
 }
 
 /// Reads one dialect; the inner error is that of a base that is not read yet.
