@@ -11,7 +11,9 @@ mod form;
 mod parameter;
 mod scan;
 
-use crate::dialect::{Dialect, Prompt, PromptReasoning, ReasoningEnd, TextFraming, ToolListStyle};
+use crate::dialect::{
+    Dialect, ParamForm, Prompt, PromptReasoning, ReasoningEnd, TextFraming, ToolListStyle,
+};
 pub(crate) use crate::notation::entry::Fault;
 pub use crate::notation::entry::NotationError;
 use crate::notation::entry::{NotationRow, around, keep, lines, marker, one};
@@ -108,9 +110,9 @@ pub(crate) fn read(
     Ok(read)
 }
 
-/// Whether a text is the notation of a parameter.
-pub(crate) fn is_parameter(text: &str) -> bool {
-    parameter::read(text, &MarkerSpellings::default()).is_ok()
+/// The parameter with this notation, if it is one.
+pub(crate) fn parameter(text: &str) -> Option<ParamForm> {
+    parameter::read(text, &MarkerSpellings::default()).ok()
 }
 
 /// Reads one dialect; the inner error is that of a base that is not read yet.

@@ -97,5 +97,5 @@ fn parameter(spelling: &[Token]) -> Option<(String, &'static str)> {
         "{before}{head}{round}{{value}}{round}{}",
         call::notation(close)
     );
-    notation::is_parameter(&text).then_some((text, before))
+    notation::parameter(&text).map(|_| (text, before))
 }
