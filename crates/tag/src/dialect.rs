@@ -357,7 +357,14 @@ pub(crate) enum ArgumentStyle {
 /// How one family of dialects spells the parameters of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ParamForm {
-    /// The tags of one parameter.
+    /// One parameter as it is written.
+    pub written: &'static [ParamPiece],
+    /// Spellings of the marker that a parameter begins with, up to its name or its attributes.
+    pub open: &'static [&'static str],
+    /// Spellings of the marker that ends a value, in the same order; that of an element holds its
+    /// name.
+    pub close: &'static [&'static str],
+    /// What is between the two.
     pub style: Style,
     /// The markers that end the call, which may follow the last parameter. The next part reads
     /// them.
@@ -367,39 +374,35 @@ pub(crate) struct ParamForm {
     pub is_xml: bool,
     /// What decides the type of a value.
     pub typing: Typing,
-    /// White space that is written before each parameter.
-    pub before: &'static str,
-    /// White space that is written before and after a value. Where it is a newline, one at each end
-    /// is taken off a value that is read.
-    pub round: &'static str,
+    /// Whether a newline is written before and after a value. One at each end is taken off a value
+    /// that is read.
+    pub is_on_lines: bool,
 }
 
-/// The tags of one parameter.
+/// A piece of a parameter as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParamPiece {
+    Text(&'static str),
+    /// What the notation of a parameter has in braces.
+    Slot(&'static str),
+}
+
+/// What is between the markers of one parameter, the name and the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// `<parameter=NAME>value</parameter>`: `open` is `<parameter=`, `end` is `>`.
-    Equals {
-        open: &'static str,
+    /// `<parameter=NAME>value</parameter>`, or `<arg_key>NAME</arg_key>` white space
+    /// `<arg_value>value</arg_value>`: the marker after the name, perhaps an element with the type,
+    /// and the marker before the value, which is empty where the value follows the name's marker.
+    Plain {
         end: &'static str,
-        close: &'static str,
-    },
-    /// `<parameter name="NAME" …>value</parameter>`: spellings of `open` up to the attributes and
-    /// of `close`, in the same order (the first is written), the tag's `end`, and the attribute
-    /// that holds the name.
-    Attribute {
-        open: &'static [&'static str],
-        end: &'static str,
-        close: &'static [&'static str],
-        name: &'static str,
-    },
-    /// `<arg_key>NAME</arg_key>` white space `<arg_value>value</arg_value>`, each as its opening
-    /// and closing tag. A third element between the two may name the type; `gap` is the white space
-    /// that is written between elements.
-    Pair {
-        key: (&'static str, &'static str),
         kind: Option<(&'static str, &'static str)>,
-        value: (&'static str, &'static str),
-        gap: &'static str,
+        value: &'static str,
+    },
+    /// `<parameter name="NAME" …>value</parameter>`: the tag's end, and the attribute that holds
+    /// the name.
+    Attribute {
+        end: &'static str,
+        name: &'static str,
     },
     /// `<NAME>value</NAME>`, each tag with this before it. Elements inside a value are members and
     /// items where the schema has them.
@@ -465,14 +468,7 @@ pub(crate) fn beginnings(parts: &'static [CallPart]) -> Vec<&'static str> {
     let mut marks = Vec::new();
     for part in parts {
         match part {
-            CallPart::Params(form) => match form.style {
-                Style::Equals { open, .. } => marks.push(open),
-                Style::Attribute { open, .. } => marks.extend(open),
-                Style::Pair { key, .. } => marks.push(key.0),
-                Style::Element { prefix } => {
-                    marks.push(if prefix.is_empty() { "<" } else { prefix })
-                }
-            },
+            CallPart::Params(form) => marks.extend(form.open),
             CallPart::Mark(spellings) => {
                 marks.extend(*spellings);
                 return marks;

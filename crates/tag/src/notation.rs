@@ -11,11 +11,14 @@ mod form;
 mod parameter;
 mod scan;
 
-use crate::dialect::{Dialect, Prompt, PromptReasoning, ReasoningEnd, TextFraming, ToolListStyle};
+use crate::dialect::{
+    Dialect, ParamForm, Prompt, PromptReasoning, ReasoningEnd, TextFraming, ToolListStyle,
+};
 pub(crate) use crate::notation::entry::Fault;
 pub use crate::notation::entry::NotationError;
 use crate::notation::entry::{NotationRow, around, keep, lines, marker, one};
 use crate::notation::form::{FORM_KEYS, check};
+use crate::notation::scan::MarkerSpellings;
 
 /// The longest file, in bytes.
 const MAX_FILE: usize = 256 * 1024;
@@ -105,6 +108,11 @@ pub(crate) fn read(
         }
     }
     Ok(read)
+}
+
+/// The parameter with this notation, if it is one.
+pub(crate) fn parameter(text: &str) -> Option<ParamForm> {
+    parameter::read(text, &MarkerSpellings::default()).ok()
 }
 
 /// Reads one dialect; the inner error is that of a base that is not read yet.

@@ -288,7 +288,7 @@ impl Params {
 
     fn start(&mut self, text: &str) -> ReadStep {
         let length = match text {
-            _ if self.form.round.is_empty() => 0,
+            _ if !self.form.is_on_lines => 0,
             "\r" => return ReadStep::More(0),
             _ if text.starts_with("\r\n") => 2,
             _ => usize::from(text.starts_with('\n')),
@@ -568,113 +568,72 @@ mod tests {
     use crate::calls::ReadStep;
     use crate::dialect::ParamForm;
     use crate::dialect::Style;
-    use crate::dialect::Typing;
     use json::ToolList;
     use serde_json::Value;
     use serde_json::json;
+    use std::sync::LazyLock;
 
-    const EQUALS: Style = Style::Equals {
-        open: "<parameter=",
-        end: ">",
-        close: "</parameter>",
-    };
+    /// The parameters with this notation in a call that these markers end.
+    fn form(notation: &str, call_closers: &'static [&'static str]) -> ParamForm {
+        ParamForm {
+            call_closers,
+            ..crate::notation::parameter(notation).expect(notation)
+        }
+    }
 
-    const BASE: ParamForm = ParamForm {
-        style: EQUALS,
-        call_closers: &["</function>", "</tool_call>"],
-        is_xml: false,
-        typing: Typing::Schema,
-        before: "\n",
-        round: "",
-    };
+    const CLOSERS: &[&str] = &["</function>", "</tool_call>"];
+    type TestForm = LazyLock<ParamForm>;
 
-    static QWEN: ParamForm = ParamForm {
-        round: "\n",
-        ..BASE
-    };
-    static MIMO: ParamForm = BASE;
-    static INVOKE: ParamForm = ParamForm {
-        style: Style::Attribute {
-            open: &["<parameter", "<atem:parameter"],
-            end: ">",
-            close: &["</parameter>", "</atem:parameter>"],
-            name: "name",
-        },
-        call_closers: &["</invoke>", "</atem:invoke>"],
-        ..BASE
-    };
-    static ENTITIES: ParamForm = ParamForm {
+    static QWEN: TestForm =
+        TestForm::new(|| form("⏎<parameter={name}>⏎{value}⏎</parameter>", CLOSERS));
+    static MIMO: TestForm =
+        TestForm::new(|| form("⏎<parameter={name}>{value}</parameter>", CLOSERS));
+    static INVOKE: TestForm = TestForm::new(|| ParamForm {
+        open: &["<parameter", "<atem:parameter"],
+        close: &["</parameter>", "</atem:parameter>"],
+        ..form(
+            "⏎<parameter name=\"{name}\">{value}</parameter>",
+            &["</invoke>", "</atem:invoke>"],
+        )
+    });
+    static ENTITIES: TestForm = TestForm::new(|| ParamForm {
         is_xml: true,
-        ..INVOKE
-    };
-    static MINICPM: ParamForm = ParamForm {
-        style: Style::Attribute {
-            open: &["<param"],
-            end: ">",
-            close: &["</param>"],
-            name: "name",
-        },
-        is_xml: true,
-        before: "",
-        ..BASE
-    };
-    static DSML: ParamForm = ParamForm {
-        style: Style::Attribute {
-            open: &["<｜DSML｜ parameter"],
-            end: ">",
-            close: &["</｜DSML｜ parameter>"],
-            name: "name",
-        },
-        call_closers: &["</｜DSML｜ invoke>"],
-        typing: Typing::Flag("string"),
-        ..BASE
-    };
-    static XTML: ParamForm = ParamForm {
-        style: Style::Attribute {
-            open: &["<|open|>argument"],
-            end: "<|sep|>",
-            close: &["<|close|>argument<|sep|>"],
-            name: "key",
-        },
-        call_closers: &["<|close|>call<|sep|>"],
-        typing: Typing::Named("type"),
-        before: "",
-        ..BASE
-    };
-    static GLM: ParamForm = ParamForm {
-        style: Style::Pair {
-            key: ("<arg_key>", "</arg_key>"),
-            kind: None,
-            value: ("<arg_value>", "</arg_value>"),
-            gap: "\n",
-        },
-        call_closers: &["</tool_call>"],
-        ..BASE
-    };
-    static IFM: ParamForm = ParamForm {
-        style: Style::Pair {
-            key: ("<ifm|arg_key>", "</ifm|arg_key>"),
-            kind: Some(("<ifm|arg_type>", "</ifm|arg_type>")),
-            value: ("<ifm|arg_value>", "</ifm|arg_value>"),
-            gap: "",
-        },
-        call_closers: &["</ifm|tool_call>"],
-        before: "",
-        ..BASE
-    };
-    static ELEMENTS: ParamForm = ParamForm {
-        style: Style::Element { prefix: "" },
-        call_closers: &["</parameters>"],
-        ..BASE
-    };
-    static MINIMAX: ParamForm = ParamForm {
-        style: Style::Element {
-            prefix: "]<]minimax[>[",
-        },
-        call_closers: &["]<]minimax[>[</invoke>"],
-        before: "",
-        ..BASE
-    };
+        ..*INVOKE
+    });
+    static MINICPM: TestForm =
+        TestForm::new(|| form("<param name=\"{name}\">{xml}</param>", CLOSERS));
+    static DSML: TestForm = TestForm::new(|| {
+        form(
+            "⏎<｜DSML｜ parameter name=\"{name}\" string=\"{is_string}\">{value}</｜DSML｜ parameter>",
+            &["</｜DSML｜ invoke>"],
+        )
+    });
+    static XTML: TestForm = TestForm::new(|| {
+        form(
+            "<|open|>argument key=\"{name}\" type=\"{type}\"<|sep|>{value}<|close|>argument<|sep|>",
+            &["<|close|>call<|sep|>"],
+        )
+    });
+    static GLM: TestForm = TestForm::new(|| {
+        form(
+            "⏎<arg_key>{name}</arg_key>⏎<arg_value>{value}</arg_value>",
+            &["</tool_call>"],
+        )
+    });
+    static IFM: TestForm = TestForm::new(|| {
+        form(
+            "<ifm|arg_key>{name}</ifm|arg_key>¦<ifm|arg_type>{type}</ifm|arg_type>¦<ifm|arg_value>{value}</ifm|arg_value>",
+            &["</ifm|tool_call>"],
+        )
+    });
+    static ELEMENTS: TestForm =
+        TestForm::new(|| form("⏎<{name}>{value}</{name}>", &["</parameters>"]));
+    static MINIMAX: TestForm = TestForm::new(|| {
+        form(
+            "]<]minimax[>[<{name}>{value}]<]minimax[>[</{name}>",
+            &["]<]minimax[>[</invoke>"],
+        )
+    });
 
     /// Parameters alone: only the closers of their form follow them.
     const OUTSIDE: Outside = Outside {
@@ -684,7 +643,7 @@ mod tests {
         headers: &[],
     };
 
-    const FORMS: [&ParamForm; 11] = [
+    const FORMS: [&TestForm; 11] = [
         &QWEN, &MIMO, &INVOKE, &ENTITIES, &MINICPM, &DSML, &XTML, &GLM, &IFM, &ELEMENTS, &MINIMAX,
     ];
 
@@ -1004,10 +963,11 @@ mod tests {
             let mut written = String::new();
             form.write(json!({"s": "x", "n": 1}).as_object().unwrap(), &mut written);
             parts.push(&written);
+            parts.extend(form.open.iter().chain(form.close));
+            parts.push("<parameter=s>");
             match form.style {
-                Style::Equals { open, end, close } => parts.extend([open, end, close, "<parameter=s>"]),
-                Style::Attribute { open, end, close, name } => parts.extend([open[0], end, close[0], name]),
-                Style::Pair { key, value, .. } => parts.extend([key.0, key.1, value.0, value.1]),
+                Style::Plain { end, value, .. } => parts.extend([end, value]),
+                Style::Attribute { end, name } => parts.extend([end, name]),
                 Style::Element { prefix } => parts.extend([prefix, "</s>", "</o>"]),
             }
             let start = written.find('x').unwrap_or_default();

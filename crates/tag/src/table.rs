@@ -7,7 +7,7 @@ use crate::dialect::{CallPart, Dialect, Form, KnownTool, Style};
 /// The table, in the names that `Debug` writes.
 mod rows {
     use crate::dialect::*;
-    use {ArgumentStyle::*, CallPart::*, CallShape::*, KnownTool::*, NameForm::*};
+    use {ArgumentStyle::*, CallPart::*, CallShape::*, KnownTool::*, NameForm::*, ParamPiece::*};
     use {PromptReasoning::*, ReasoningEnd::*, Scope::*, Style::*, ToolListStyle::*, Typing::*};
 
     pub(super) static ALL: &[Dialect] = include!(concat!(env!("OUT_DIR"), "/dialects.rs"));
@@ -218,9 +218,8 @@ fn form_weight(form: &Form, template: &str) -> Option<usize> {
             CallPart::Mark(marks) => add(marks),
             CallPart::Tag(tag) => add(tag.open),
             CallPart::Params(params) => match params.style {
-                Style::Equals { open, .. } => add(&[open]),
-                Style::Attribute { open, .. } => add(open),
-                Style::Pair { key, value, .. } => add(&[key.0]) && add(&[value.0]),
+                Style::Plain { value, .. } => add(params.open) && add(&[value]),
+                Style::Attribute { .. } => add(params.open),
                 Style::Element { .. } => true,
             },
             // It may be missing, in a template, too.

@@ -3,7 +3,7 @@
 
 use crate::dialect::{
     ArgumentStyle, CallKeys, CallPart, CallShape, Dialect, ExpressionForm, Form, NameForm,
-    ParamForm, Section, StartTag, Style, Typing,
+    ParamForm, ParamPiece, Section, StartTag, Style,
 };
 use crate::params::element_name;
 use event::{Raw, quoted};
@@ -330,67 +330,22 @@ impl ParamForm {
     /// Appends the parameters of one call.
     pub(crate) fn write(&self, arguments: &Map<String, Value>, out: &mut String) {
         for (name, value) in arguments {
-            out.push_str(self.before);
-            let close = self.open(name, value, out);
-            out.push_str(self.round);
-            match self.style {
-                Style::Element { prefix } => self.elements(prefix, value, out),
-                _ => self.text(value, out),
-            }
-            out.push_str(self.round);
-            out.push_str(&close);
-        }
-    }
-
-    /// Appends the text before a value, and returns the text after it.
-    fn open(&self, name: &str, value: &Value, out: &mut String) -> String {
-        match self.style {
-            Style::Equals { open, end, close } => {
-                out.extend([open, name, end]);
-                close.to_owned()
-            }
-            Style::Attribute {
-                open,
-                end,
-                close,
-                name: attribute,
-            } => {
-                let first = |all: &'static [&'static str]| all.first().copied().unwrap_or_default();
-                out.extend([first(open), " ", attribute, "=\"", &escape(name), "\""]);
-                match self.typing {
-                    Typing::Schema => {}
-                    Typing::Flag(flag) => {
-                        out.extend([
-                            " ",
-                            flag,
-                            "=\"",
-                            if value.is_string() { "true" } else { "false" },
-                            "\"",
-                        ]);
+            for piece in self.written {
+                match (*piece, self.style) {
+                    (ParamPiece::Text(text), _) => out.push_str(text),
+                    (ParamPiece::Slot("name"), Style::Attribute { .. }) => {
+                        out.push_str(&escape(name))
                     }
-                    Typing::Named(attribute) => {
-                        out.extend([" ", attribute, "=\"", kind(value), "\""])
+                    (ParamPiece::Slot("name"), _) => out.push_str(name),
+                    (ParamPiece::Slot("type"), _) => out.push_str(kind(value)),
+                    (ParamPiece::Slot("is_string"), _) => {
+                        out.push_str(if value.is_string() { "true" } else { "false" })
                     }
+                    (ParamPiece::Slot(_), Style::Element { prefix }) => {
+                        self.elements(prefix, value, out)
+                    }
+                    (ParamPiece::Slot(_), _) => self.text(value, out),
                 }
-                out.push_str(end);
-                first(close).to_owned()
-            }
-            Style::Pair {
-                key,
-                kind: typed,
-                value: tags,
-                gap,
-            } => {
-                out.extend([key.0, name, key.1, gap]);
-                if let Some((open, close)) = typed {
-                    out.extend([open, kind(value), close, gap]);
-                }
-                out.push_str(tags.0);
-                tags.1.to_owned()
-            }
-            Style::Element { prefix } => {
-                out.extend([prefix, "<", name, ">"]);
-                format!("{prefix}</{name}>")
             }
         }
     }

@@ -275,16 +275,8 @@ impl CallCards {
     fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: &str) -> usize {
         self.list.push(CallCard {
             who: Who::of(event),
-            index: None,
-            id: String::new(),
             name: name.to_owned(),
-            arguments: String::new(),
-            brief: String::new(),
-            state: CallState::Arriving,
-            summary: String::new(),
-            is_closed: false,
-            is_cancelled: false,
-            came_whole: false,
+            ..CallCard::default()
         });
         self.without_id += 1;
         self.identify(self.list.len() - 1, id.unwrap_or_default());
@@ -305,9 +297,10 @@ impl CallCards {
 pub const BRIEF: usize = 120;
 
 /// The state of a call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum CallState {
     /// Its arguments are still coming.
+    #[default]
     Arriving,
     /// The model has asked for it; nothing runs it yet.
     Called,
@@ -347,7 +340,7 @@ pub(crate) struct CallResult {
 }
 
 /// One call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CallCard {
     pub who: Who,
     /// The provider's label on its deltas, until the merged call comes; then the position of the

@@ -44,24 +44,24 @@ impl<P: Page> Story<P> {
         &mut self.page
     }
 
-    fn turn_to(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+    fn turn_to(&mut self, event: &Event<'_>) {
         if !self.page.now().is(event) {
-            self.page.turn_to(out, &Who::of(event));
+            self.page.turn_to(&Who::of(event));
         }
     }
 
-    fn speak(&mut self, event: &Event<'_>, out: &mut Vec<u8>, voice: Voice, text: &str) {
+    fn speak(&mut self, event: &Event<'_>, voice: Voice, text: &str) {
         if !text.is_empty() {
-            self.turn_to(event, out);
-            self.page.text(out, voice, text);
+            self.turn_to(event);
+            self.page.text(voice, text);
         }
     }
 
-    fn note(&mut self, event: &Event<'_>, out: &mut Vec<u8>, tone: Tone, text: &str) {
+    fn note(&mut self, event: &Event<'_>, tone: Tone, text: &str) {
         if self.has_unnamed || event.stream().is_some() {
-            self.turn_to(event, out);
+            self.turn_to(event);
         }
-        self.page.note(out, tone, text);
+        self.page.note(tone, text);
     }
 
     /// Whether the event's stream and choice is in the middle of a turn.
@@ -75,34 +75,34 @@ impl<P: Page> Story<P> {
         }
     }
 
-    fn message(&mut self, event: &Event<'_>, message: Raw<'_>, out: &mut Vec<u8>) {
+    fn message(&mut self, event: &Event<'_>, message: Raw<'_>) {
         let text = content(message);
         match message.get_str("role").as_deref() {
             Some("user") => {
                 self.page.pause();
-                self.speak(event, out, Voice::User, &text);
+                self.speak(event, Voice::User, &text);
                 self.page.pause();
             }
-            Some("assistant") if self.is_turn(event) => self.end_turn(event, out, false),
+            Some("assistant") if self.is_turn(event) => self.end_turn(event, false),
             Some("assistant") => {
                 let reasoning = plain(message.get("reasoning"));
-                self.speak(event, out, Voice::Thinking, &reasoning);
-                self.speak(event, out, Voice::Answer, &text);
-                self.speak(event, out, Voice::Refusal, &plain(message.get("refusal")));
+                self.speak(event, Voice::Thinking, &reasoning);
+                self.speak(event, Voice::Answer, &text);
+                self.speak(event, Voice::Refusal, &plain(message.get("refusal")));
                 for n in self.calls.asked(event, message) {
-                    self.page.call(out, &self.calls, n);
+                    self.page.call(&self.calls, n);
                 }
             }
             Some("tool") => {
                 if let Some(n) = self.calls.answered(event, message) {
-                    self.page.call(out, &self.calls, n);
+                    self.page.call(&self.calls, n);
                 }
             }
             _ => {}
         }
     }
 
-    fn call(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+    fn call(&mut self, event: &Event<'_>) {
         let Some(n) = self.calls.push(event) else {
             return;
         };
@@ -112,27 +112,27 @@ impl<P: Page> Story<P> {
             // retract.
             let reason = Retract::read(event).reason.str();
             let text = format!("{} was taken back ({reason})", call.name);
-            self.note(event, out, Tone::Warning, &text);
+            self.note(event, Tone::Warning, &text);
         } else if P::LIVE || !call.has_ended() || !self.is_turn(event) {
-            self.show_call(event, out, n);
+            self.show_call(event, n);
         }
     }
 
-    fn show_call(&mut self, event: &Event<'_>, out: &mut Vec<u8>, n: usize) {
-        self.page.call(out, &self.calls, n);
+    fn show_call(&mut self, event: &Event<'_>, n: usize) {
+        self.page.call(&self.calls, n);
         if let CallState::Ended(result) = &mut self.calls.list[n].state
             && std::mem::take(&mut result.is_answer)
         {
             let output = result.output.clone();
-            self.speak(event, out, Voice::Output, &output);
+            self.speak(event, Voice::Output, &output);
         }
     }
 
     /// The model's turn is over, in this event's choice or in the whole stream: shows the results
     /// that were held back.
-    fn end_turn(&mut self, event: &Event<'_>, out: &mut Vec<u8>, all: bool) {
+    fn end_turn(&mut self, event: &Event<'_>, all: bool) {
         if self.page.now().shares_stream(event) {
-            self.page.end_text(out);
+            self.page.end_text();
         }
         self.turns
             .retain(|who| !(who.is(event) || all && who.shares_stream(event)));
@@ -141,28 +141,28 @@ impl<P: Page> Story<P> {
                 && self.calls.list[n].has_ended()
                 && self.calls.list[n].who.shares_stream(event)
             {
-                self.show_call(event, out, n);
+                self.show_call(event, n);
             }
         }
     }
 
     /// No event can change these calls any more.
-    fn close(&mut self, out: &mut Vec<u8>, which: impl Fn(&CallCard) -> bool) {
+    fn close(&mut self, which: impl Fn(&CallCard) -> bool) {
         for n in 0..self.calls.list.len() {
             let call = &mut self.calls.list[n];
             if which(call)
                 && !std::mem::replace(&mut call.is_closed, true)
                 && !(P::LIVE && call.has_ended())
             {
-                self.page.call(out, &self.calls, n);
+                self.page.call(&self.calls, n);
             }
         }
-        self.page.done(out, &self.calls);
+        self.page.done(&self.calls);
     }
 
-    fn stream_start(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        self.end_turn(event, out, true);
-        self.close(out, |call| call.who.shares_stream(event));
+    fn stream_start(&mut self, event: &Event<'_>) {
+        self.end_turn(event, true);
+        self.close(|call| call.who.shares_stream(event));
         let shown = self
             .calls
             .list
@@ -174,21 +174,21 @@ impl<P: Page> Story<P> {
         self.page.pause();
     }
 
-    fn show_decision(&mut self, out: &mut Vec<u8>) {
+    fn show_decision(&mut self) {
         if let Some((who, decision)) = self.decision.take() {
-            self.page.turn_to(out, &who);
-            self.page.note(out, Tone::Quiet, &decision);
+            self.page.turn_to(&who);
+            self.page.note(Tone::Quiet, &decision);
         }
     }
 
-    fn show(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+    fn show(&mut self, event: &Event<'_>) {
         let kind = event.kind();
         let is_text = matches!(
             kind,
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking
         );
         if !is_text {
-            self.show_decision(out);
+            self.show_decision();
         }
         self.has_unnamed |= (is_text || kind == Kind::StreamStart) && event.stream().is_none();
         if is_text
@@ -203,31 +203,25 @@ impl<P: Page> Story<P> {
             return;
         };
         match payload {
-            Payload::Thinking(delta) => self.speak(event, out, Voice::Thinking, &delta.text.str()),
-            Payload::RefusalDelta(delta) => {
-                self.speak(event, out, Voice::Refusal, &delta.text.str())
-            }
-            Payload::ContentDelta(delta) => {
-                self.speak(event, out, Voice::Answer, &delta.text.str())
-            }
+            Payload::Thinking(delta) => self.speak(event, Voice::Thinking, &delta.text.str()),
+            Payload::RefusalDelta(delta) => self.speak(event, Voice::Refusal, &delta.text.str()),
+            Payload::ContentDelta(delta) => self.speak(event, Voice::Answer, &delta.text.str()),
             Payload::ToolCallDelta(_)
             | Payload::ToolCallPartial(_)
             | Payload::ToolCall(_)
             | Payload::ToolUse(_)
             | Payload::ToolProgress(_)
             | Payload::ToolResult(_)
-            | Payload::Retract(_) => self.call(event, out),
-            Payload::Message(message) => message
-                .message
-                .with(|message| self.message(event, message, out)),
-            Payload::StreamStart(_) => self.stream_start(event, out),
-            Payload::StreamEnd(end) => self.stream_end(event, end.finish_reason, out),
-            Payload::Warning(w) => {
-                self.notice(event, out, Tone::Warning, [w.source, w.message, w.code])
+            | Payload::Retract(_) => self.call(event),
+            Payload::Message(message) => {
+                message.message.with(|message| self.message(event, message))
             }
+            Payload::StreamStart(_) => self.stream_start(event),
+            Payload::StreamEnd(end) => self.stream_end(event, end.finish_reason),
+            Payload::Warning(w) => self.notice(event, Tone::Warning, [w.source, w.message, w.code]),
             Payload::Error(e) => {
                 self.failed = Some(Who::of(event));
-                self.notice(event, out, Tone::Error, [e.source, e.message, e.code]);
+                self.notice(event, Tone::Error, [e.source, e.message, e.code]);
             }
             Payload::Decision(decision) => {
                 let answer = if decision.tool_call {
@@ -250,12 +244,7 @@ impl<P: Page> Story<P> {
                 } else {
                     &by
                 };
-                self.note(
-                    event,
-                    out,
-                    Tone::Quiet,
-                    &format!("{name}: {decision} by {who}"),
-                );
+                self.note(event, Tone::Quiet, &format!("{name}: {decision} by {who}"));
             }
             Payload::Details(_) => {}
             // What was asked for is for stages that ask a model.
@@ -263,7 +252,6 @@ impl<P: Page> Story<P> {
             Payload::ServerItem(item) => {
                 self.note(
                     event,
-                    out,
                     Tone::Quiet,
                     &format!("{} (run by the provider)", item.kind.str()),
                 );
@@ -277,11 +265,11 @@ impl<P: Page> Story<P> {
         }
     }
 
-    fn stream_end(&mut self, event: &Event<'_>, reason: FinishReason, out: &mut Vec<u8>) {
+    fn stream_end(&mut self, event: &Event<'_>, reason: FinishReason) {
         if reason == FinishReason::Cancelled {
             self.calls.cancel(event);
         }
-        self.end_turn(event, out, true);
+        self.end_turn(event, true);
         let is_reported = self
             .failed
             .take_if(|who| who.shares_stream(event))
@@ -294,17 +282,16 @@ impl<P: Page> Story<P> {
             FinishReason::Cut => "the connection ended before the answer did",
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Error => return,
         };
-        self.note(event, out, Tone::Warning, why);
+        self.note(event, Tone::Warning, why);
     }
 
     /// Shows a `warning` or an `error`: its source, its message and its code, each of which may be
     /// empty.
-    fn notice(&mut self, event: &Event<'_>, out: &mut Vec<u8>, tone: Tone, texts: [Text<'_>; 3]) {
+    fn notice(&mut self, event: &Event<'_>, tone: Tone, texts: [Text<'_>; 3]) {
         let [source, message, code] = texts.map(Text::str);
         let note = format!("{source}: {message} ({code})");
         self.note(
             event,
-            out,
             tone,
             note.trim_start_matches(": ").trim_end_matches(" ()"),
         );
@@ -313,27 +300,27 @@ impl<P: Page> Story<P> {
 
 impl<P: Page> View for Story<P> {
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        self.show(event, out);
-        self.page.done(out, &self.calls);
+        self.show(event);
+        self.page.done(&self.calls);
+        out.append(self.page.out());
     }
 
     fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
-        self.page.interrupt(out);
+        self.page.interrupt();
+        out.append(self.page.out());
         self.calls.any_runs()
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
-        self.show_decision(out);
+        self.show_decision();
         self.calls.end();
-        self.close(out, |_| true);
+        self.close(|_| true);
         if (self.read, self.written) != (0, 0) {
-            self.page.note(
-                out,
-                Tone::Figures,
-                &format!("{} tokens read, {} written", self.read, self.written),
-            );
+            let figures = format!("{} tokens read, {} written", self.read, self.written);
+            self.page.note(Tone::Figures, &figures);
         }
-        self.page.finish(out);
+        self.page.finish();
+        out.append(self.page.out());
     }
 }
 
@@ -392,32 +379,40 @@ impl Tone {
     }
 }
 
-/// A page. `out` takes the bytes that are to be shown now.
+/// A page.
 pub(crate) trait Page {
     /// Whether a result is shown at once. On other pages it is shown when the model's turn is over,
     /// so that the same turn gives the same page, however fast its tools are.
     const LIVE: bool;
     /// The stream and choice whose events are on the page now.
-    fn now(&self) -> &Who;
+    fn now(&mut self) -> &mut Who;
+    /// The bytes that are to be shown now.
+    fn out(&mut self) -> &mut Vec<u8>;
     /// The next events are those of this stream and choice; writes a heading where it is another
     /// one than now.
-    fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who);
+    fn turn_to(&mut self, who: &Who) {
+        if self.now() != who {
+            self.now().clone_from(who);
+            self.pause();
+            self.note(Tone::Heading, &who.heading());
+        }
+    }
     /// A piece of running text.
-    fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str);
+    fn text(&mut self, voice: Voice, text: &str);
     /// A line that the view itself writes.
-    fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str);
+    fn note(&mut self, tone: Tone, text: &str);
     /// The call at this position is new, or has changed.
-    fn call(&mut self, out: &mut Vec<u8>, calls: &CallCards, at: usize);
+    fn call(&mut self, calls: &CallCards, at: usize);
     /// The next text does not continue the text so far.
     fn pause(&mut self);
     /// The text that is last on the page is complete.
-    fn end_text(&mut self, out: &mut Vec<u8>);
+    fn end_text(&mut self);
     /// All of the event is shown.
-    fn done(&mut self, out: &mut Vec<u8>, calls: &CallCards);
+    fn done(&mut self, calls: &CallCards);
     /// Other programs may write on the same terminal from now on.
-    fn interrupt(&mut self, out: &mut Vec<u8>);
+    fn interrupt(&mut self);
     /// The first calls of the list, all settled and shown, are removed from it.
     fn forget(&mut self, calls: usize);
     /// The end.
-    fn finish(&mut self, out: &mut Vec<u8>);
+    fn finish(&mut self);
 }

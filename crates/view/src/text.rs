@@ -30,6 +30,7 @@ enum TextBlock {
 /// Plain text.
 #[derive(Debug)]
 struct Plain {
+    out: Vec<u8>,
     colour: bool,
     no_time: bool,
     now: Who,
@@ -44,6 +45,7 @@ struct Plain {
 impl Plain {
     fn new(colour: bool, no_time: bool) -> Self {
         Plain {
+            out: Vec::new(),
             colour,
             no_time,
             now: Who::default(),
@@ -54,20 +56,21 @@ impl Plain {
     }
 
     /// Begins or continues `block`, with a blank line before a new one; returns whether it is new.
-    fn begin(&mut self, out: &mut Vec<u8>, block: TextBlock) -> bool {
+    fn begin(&mut self, block: TextBlock) -> bool {
         let new = self.last != Some(block);
         let want = if new {
             2
         } else {
             usize::from(block == TextBlock::Lines)
         };
-        out.resize(out.len() + want.saturating_sub(self.feeds), b'\n');
+        let length = self.out.len() + want.saturating_sub(self.feeds);
+        self.out.resize(length, b'\n');
         self.last = Some(block);
         new
     }
 
-    fn write(&mut self, out: &mut Vec<u8>, text: &str) {
-        out.extend_from_slice(text.as_bytes());
+    fn write(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
         let kept = text.trim_end_matches('\n');
         let feeds = text.len() - kept.len();
         self.feeds = if kept.is_empty() {
@@ -79,45 +82,43 @@ impl Plain {
 
     /// Writes in `style`, where colours are wanted. Each line has its own style, since a terminal
     /// may end a style at a line feed.
-    fn paint(&mut self, out: &mut Vec<u8>, style: Style, text: &str) {
+    fn paint(&mut self, style: Style, text: &str) {
         if !self.colour || style.is_plain() {
-            return self.write(out, text);
+            return self.write(text);
         }
         for (n, line) in text.split('\n').enumerate() {
             if n > 0 {
-                self.write(out, "\n");
+                self.write("\n");
             }
             if !line.is_empty() {
-                out.extend_from_slice(style.render().to_string().as_bytes());
-                self.write(out, line);
-                out.extend_from_slice(style.render_reset().to_string().as_bytes());
+                self.out
+                    .extend_from_slice(style.render().to_string().as_bytes());
+                self.write(line);
+                self.out
+                    .extend_from_slice(style.render_reset().to_string().as_bytes());
             }
         }
     }
 
-    fn line(&mut self, out: &mut Vec<u8>, style: Style, line: &str) {
-        self.begin(out, TextBlock::Lines);
-        self.paint(out, style, line);
-        self.write(out, "\n");
+    fn line(&mut self, style: Style, line: &str) {
+        self.begin(TextBlock::Lines);
+        self.paint(style, line);
+        self.write("\n");
     }
 }
 
 impl Page for Plain {
     const LIVE: bool = false;
 
-    fn now(&self) -> &Who {
-        &self.now
+    fn now(&mut self) -> &mut Who {
+        &mut self.now
     }
 
-    fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who) {
-        if self.now != *who {
-            self.now.clone_from(who);
-            self.pause();
-            self.note(out, Tone::Heading, &who.heading());
-        }
+    fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
     }
 
-    fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
+    fn text(&mut self, voice: Voice, text: &str) {
         let new = self.last != Some(TextBlock::Text(voice));
         // Models often begin with empty lines, which would add to the one between blocks.
         let text = if new {
@@ -129,22 +130,22 @@ impl Page for Plain {
             return;
         }
         let text = safe(text);
-        if self.begin(out, TextBlock::Text(voice)) {
+        if self.begin(TextBlock::Text(voice)) {
             let mark = if voice == Voice::User {
                 Some(("> ", voice.style()))
             } else {
                 voice.mark()
             };
             mark.into_iter()
-                .for_each(|(text, style)| self.paint(out, style, text));
+                .for_each(|(text, style)| self.paint(style, text));
         }
         match voice {
-            Voice::User => self.paint(out, voice.style(), &text.replace('\n', "\n> ")),
-            _ => self.paint(out, voice.style(), &text),
+            Voice::User => self.paint(voice.style(), &text.replace('\n', "\n> ")),
+            _ => self.paint(voice.style(), &text),
         }
     }
 
-    fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str) {
+    fn note(&mut self, tone: Tone, text: &str) {
         let text = one_line(text, 10 * BRIEF);
         let text = match tone {
             Tone::Figures => return,
@@ -152,19 +153,18 @@ impl Page for Plain {
             Tone::Warning => format!("warning: {text}"),
             Tone::Error => format!("error: {text}"),
         };
-        self.line(out, tone.style(), &text);
+        self.line(tone.style(), &text);
     }
 
-    fn call(&mut self, out: &mut Vec<u8>, calls: &CallCards, at: usize) {
+    fn call(&mut self, calls: &CallCards, at: usize) {
         self.shown.resize(self.shown.len().max(at + 1), 0);
         let call = &calls.list[at];
         let name = one_line(&call.name, BRIEF);
         // A call whose deltas no stage has merged is shown when no more of them can come.
         if self.shown[at] == 0 && !call.is_arriving() {
             self.shown[at] = 1;
-            self.turn_to(out, &call.who);
+            self.turn_to(&call.who);
             self.line(
-                out,
                 Style::new(),
                 format!("-> {name} {}", one_line(&call.arguments, BRIEF)).trim_end(),
             );
@@ -192,9 +192,8 @@ impl Page for Plain {
             } else {
                 format!(": {text}")
             };
-            self.turn_to(out, &call.who);
+            self.turn_to(&call.who);
             self.line(
-                out,
                 style,
                 &format!("<- {name} {}{text}", one_line(&status, BRIEF)),
             );
@@ -205,19 +204,19 @@ impl Page for Plain {
         self.last = None;
     }
 
-    fn end_text(&mut self, _: &mut Vec<u8>) {}
+    fn end_text(&mut self) {}
 
-    fn done(&mut self, _: &mut Vec<u8>, _: &CallCards) {}
+    fn done(&mut self, _: &CallCards) {}
 
-    fn interrupt(&mut self, _: &mut Vec<u8>) {}
+    fn interrupt(&mut self) {}
 
     fn forget(&mut self, calls: usize) {
         self.shown.drain(..calls.min(self.shown.len()));
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) {
+    fn finish(&mut self) {
         if self.feeds == 0 {
-            self.write(out, "\n");
+            self.write("\n");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::dialect::{
     ArgumentStyle, CallKeys, CallPart, CallShape, ExpressionForm, FreeText, NameForm, ParamForm,
-    StartTag, Style,
+    StartTag,
 };
 use crate::notation::entry::{all, keep, marker, one};
 use crate::notation::parameter::attribute;
@@ -228,12 +228,7 @@ fn beginnings(parts: &[CallPart], ends: &mut Vec<&'static str>) {
             CallPart::Space(_) => {}
             CallPart::Arguments => return ends.push("{"),
             CallPart::Params(form) => {
-                match form.style {
-                    Style::Equals { open, .. } => ends.push(open),
-                    Style::Attribute { open, .. } => ends.extend(open),
-                    Style::Pair { key, .. } => ends.push(key.0),
-                    Style::Element { prefix } => ends.push(keep(format!("{prefix}<"))),
-                }
+                ends.extend(form.open);
                 // Without a parameter the call ends at once.
                 ends.extend(next_marks(&parts[n + 1..]).unwrap_or_default());
                 return ends.extend(LINE_ENDS);

@@ -267,7 +267,9 @@ fn spellings_fit(part: &CallPart) -> Result<(), String> {
     }
     match part {
         CallPart::Params(ParamForm {
-            style: Style::Attribute { open, close, .. },
+            style: Style::Plain { .. } | Style::Attribute { .. },
+            open,
+            close,
             ..
         }) if open.len() != close.len() => Err(
             "spellings: the parameter's markers differ in number; expected as many of both"

@@ -1,161 +1,134 @@
 //! How one tagged parameter is written: `⏎<parameter={name}>⏎{value}⏎</parameter>`.
 
-use crate::dialect::{ParamForm, Style, Typing};
-use crate::notation::entry::keep;
+use crate::dialect::{ParamForm, ParamPiece, Style, Typing};
+use crate::notation::entry::{all, keep};
 use crate::notation::scan::NotationToken::{self, Cut, Slot, Space, Text};
 use crate::notation::scan::{MarkerSpellings, scan};
 
 /// Reads the notation of a parameter. The call decides what may follow the last one.
 pub(super) fn read(text: &str, spellings: &MarkerSpellings) -> Result<ParamForm, String> {
-    let mut tokens = scan(text)?;
-    let mut before = String::new();
-    if let Some(Space(space)) = tokens.first() {
-        before.clone_from(space);
-        tokens.remove(0);
-    }
-    let (round, xml) = value(&mut tokens)?;
-    let (style, typing) = style(&tokens, spellings)
-        .ok_or_else(|| format!("'{text}' is not understood; expected {EXPECTED}"))?;
-    Ok(ParamForm {
-        style,
+    let tokens = scan(text)?;
+    let piece = |token: &NotationToken| match token {
+        Text(text) | Space(text) => Some(ParamPiece::Text(keep(&**text))),
+        Slot(slot) => Some(ParamPiece::Slot(keep(&**slot))),
+        _ => None,
+    };
+    let mut form = ParamForm {
+        written: all(tokens.iter().filter_map(piece).collect()),
+        open: &[],
+        close: &[],
+        style: Style::Element { prefix: "" },
         call_closers: &[],
-        is_xml: xml,
-        typing,
-        before: keep(before),
-        round: keep(round),
-    })
+        is_xml: tokens.contains(&Slot("xml".to_owned())),
+        typing: Typing::Schema,
+        is_on_lines: false,
+    };
+    let (head, close) = around_value(&tokens, &mut form.is_on_lines)?;
+    shape(&mut form, head, close, spellings)
+        .ok_or_else(|| format!("'{text}' is not understood; expected {EXPECTED}"))?;
+    Ok(form)
 }
 
 const EXPECTED: &str = "such as <p={name}>{value}</p>, <p name=\"{name}\">{value}</p>, <k>{name}</k>¦<v>{value}</v> or \
     <{name}>{value}</{name}>";
 
-/// Removes the white space around the value. Gives that white space, and whether the value is XML
-/// text.
-fn value(tokens: &mut Vec<NotationToken>) -> Result<(String, bool), String> {
+/// What is before the value and after it, without white space at the ends.
+fn around_value<'t>(
+    tokens: &'t [NotationToken],
+    is_on_lines: &mut bool,
+) -> Result<(&'t [NotationToken], &'t [NotationToken]), String> {
     let is_value =
         |token: &NotationToken| matches!(token, Slot(slot) if slot == "value" || slot == "xml");
     let Some(at) = tokens.iter().position(is_value) else {
         return Err("it has no {value}; expected one".to_owned());
     };
-    let xml = tokens[at] == Slot("xml".to_owned());
-    let round = match (
-        at.checked_sub(1).and_then(|at| tokens.get(at)),
-        tokens.get(at + 1),
-    ) {
-        (Some(Space(a)), Some(Space(b))) if a == b && a == "\n" => a.clone(),
-        (Some(Space(_)), _) | (_, Some(Space(_))) => {
-            return Err("expected ⏎ on both sides of {value}, or no white space".to_owned());
-        }
-        _ => return Ok((String::new(), xml)),
+    let (head, close) = (&tokens[..at], &tokens[at + 1..]);
+    let head = match head {
+        [Space(_), head @ ..] => head,
+        head => head,
     };
-    tokens.remove(at + 1);
-    tokens.remove(at - 1);
-    Ok((round, xml))
-}
-
-fn style(tokens: &[NotationToken], spellings: &MarkerSpellings) -> Option<(Style, Typing)> {
-    let kept = |a: &String, b: &String| (keep(&**a), keep(&**b));
-    let is_name = |slot: &String| slot == "name";
-    match tokens {
-        [
-            Text(open),
-            Slot(a),
-            Text(end),
-            Slot(_),
-            Text(close),
-            Slot(b),
-            Text(last),
-        ] if is_name(a) && is_name(b) => {
-            let prefix = open.strip_suffix('<')?;
-            let same = end == ">" && last == ">" && close.strip_suffix("</")? == prefix;
-            let prefix = keep(prefix);
-            same.then_some((Style::Element { prefix }, Typing::Schema))
+    match (head, close) {
+        ([head @ .., Space(a)], [Space(b), close @ ..]) if a == b && a == "\n" => {
+            *is_on_lines = true;
+            Ok((head, close))
         }
-        [Text(open), Slot(a), Text(end), Slot(_), Text(close)] if is_name(a) => {
-            let style = match attribute(open) {
-                Some((open, name)) => named(spellings, open, name, end, close)?,
-                None => {
-                    let (open, end) = kept(open, end);
-                    let close = keep(&**close);
-                    Style::Equals { open, end, close }
-                }
-            };
-            Some((style, Typing::Schema))
+        ([.., Space(_)], _) | (_, [Space(_), ..]) => {
+            Err("expected ⏎ on both sides of {value}, or no white space".to_owned())
         }
-        // `<p name="{name}" string="{is_string}">`, `<p name="{name}" type="{type}">`.
-        [
-            Text(open),
-            Slot(a),
-            Text(next),
-            Slot(b),
-            Text(end),
-            Slot(_),
-            Text(close),
-        ] if is_name(a) && attribute(open).is_some() => {
-            let (open, name) = attribute(open)?;
-            let (blank, flag) = attribute(next.strip_prefix('"')?)?;
-            let typing = match &**b {
-                "is_string" => Typing::Flag(keep(flag)),
-                "type" => Typing::Named(keep(flag)),
-                _ => return None,
-            };
-            let style = named(spellings, open, name, end, close)?;
-            blank.is_empty().then_some((style, typing))
-        }
-        _ => pair(tokens),
+        both => Ok(both),
     }
 }
 
-/// An element with the name, perhaps one with the type, and one with the value.
-fn pair(tokens: &[NotationToken]) -> Option<(Style, Typing)> {
-    let kept = |a: &String, b: &String| (keep(&**a), keep(&**b));
-    let [
-        Text(key),
-        Slot(name),
-        Text(key_end),
-        gap @ (Space(_) | Cut),
-        kind @ ..,
-        Text(value),
-        Slot(_),
-        Text(value_end),
-    ] = tokens
-    else {
+/// The columns of a parameter with these tokens before and after its value.
+fn shape(
+    form: &mut ParamForm,
+    head: &[NotationToken],
+    close: &[NotationToken],
+    spellings: &MarkerSpellings,
+) -> Option<()> {
+    let [Text(open), Slot(name), Text(end), more @ ..] = head else {
         return None;
     };
-    let kind = match kind {
-        [] => None,
-        [Text(kind), Slot(b), Text(end), second] if b == "type" && gap == second => {
-            Some(kept(kind, end))
+    let (mut open, mut is_fit) = (&**open, name == "name");
+    form.style = match (attribute(open), more, close) {
+        (_, [], [Text(close), Slot(b), Text(last)]) => {
+            let prefix = open.strip_suffix('<')?;
+            is_fit &= b == "name" && end == ">" && last == ">";
+            is_fit &= close.strip_suffix("</")? == prefix;
+            form.open = all(vec![keep(open)]);
+            let prefix = keep(prefix);
+            form.style = Style::Element { prefix };
+            return is_fit.then_some(());
         }
-        _ => return None,
+        (Some((tag, name)), [] | [Slot(_), Text(_)], _) => {
+            let mut end = end;
+            // `<p name="{name}" string="{is_string}">`, `<p name="{name}" type="{type}">`.
+            if let [Slot(slot), Text(last)] = more {
+                let (blank, own) = attribute(end.strip_prefix('"')?)?;
+                is_fit &= blank.is_empty();
+                form.typing = match &**slot {
+                    "is_string" => Typing::Flag(keep(own)),
+                    "type" => Typing::Named(keep(own)),
+                    _ => return None,
+                };
+                end = last;
+            }
+            open = tag;
+            Style::Attribute {
+                end: keep(end.strip_prefix('"')?),
+                name: keep(name),
+            }
+        }
+        (_, more, _) => {
+            // An element with the name, perhaps one with the type, and one with the value.
+            let (kind, value) = match more {
+                [] => (None, ""),
+                [Space(_) | Cut, Text(value)] => (None, &**value),
+                [
+                    gap @ (Space(_) | Cut),
+                    Text(kind),
+                    Slot(b),
+                    Text(end),
+                    second,
+                    Text(value),
+                ] if b == "type" && gap == second => {
+                    (Some((keep(&**kind), keep(&**end))), &**value)
+                }
+                _ => return None,
+            };
+            Style::Plain {
+                end: keep(&**end),
+                kind,
+                value: keep(value),
+            }
+        }
     };
-    let gap = match gap {
-        Space(space) => keep(&**space),
-        _ => "",
+    let [Text(close)] = close else {
+        return None;
     };
-    let style = Style::Pair {
-        key: kept(key, key_end),
-        kind,
-        value: kept(value, value_end),
-        gap,
-    };
-    (name == "name").then_some((style, Typing::Schema))
-}
-
-/// Tags with the name in an attribute, where the quotation mark after the name begins `end`.
-fn named(
-    spellings: &MarkerSpellings,
-    open: &str,
-    name: &str,
-    end: &str,
-    close: &str,
-) -> Option<Style> {
-    Some(Style::Attribute {
-        open: spellings.of(open),
-        end: keep(end.strip_prefix('"')?),
-        close: spellings.of(close),
-        name: keep(name),
-    })
+    form.open = spellings.of(open);
+    form.close = spellings.of(close);
+    is_fit.then_some(())
 }
 
 /// What is before an attribute that opens at the end of the text, and its name: `<p name="`.

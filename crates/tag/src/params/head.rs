@@ -32,38 +32,27 @@ pub(super) enum TypeHint {
 impl ParamForm {
     /// The head that `text` begins with.
     pub(super) fn head(&self, text: &str) -> Match<ParamHead> {
-        let mut from = HeadReader {
-            text: cut(text, LONGEST),
-            at: 0,
-        };
-        let head = match self.style {
-            Style::Equals { open, end, close } => from.equals(open, end, close),
-            Style::Attribute {
-                open,
-                end,
-                close,
-                name,
-            } => {
-                let mut best = Err(Match::No);
-                for (open, close) in open.iter().zip(close) {
-                    let mut from = HeadReader {
-                        text: from.text,
-                        at: 0,
-                    };
-                    match (from.attribute(open, end, close, name, self.typing), &best) {
-                        (Ok(head), Err(_)) => best = Ok(head),
-                        (Err(Match::Partial), Err(_)) => best = Err(Match::Partial),
-                        _ => {}
-                    }
+        let mut best: Read<ParamHead> = Err(Match::No);
+        for (n, open) in self.open.iter().enumerate() {
+            let mut from = HeadReader {
+                text: cut(text, LONGEST),
+                at: 0,
+            };
+            let close = self.close.get(n).copied().unwrap_or_default();
+            let head = match self.style {
+                Style::Plain { end, kind, value } => from.plain((open, end), kind, (value, close)),
+                Style::Attribute { end, name } => {
+                    from.attribute(open, end, close, name, self.typing)
                 }
-                best
+                Style::Element { prefix } => from.element(open, prefix),
+            };
+            match (head, &best) {
+                (Ok(head), Err(_)) => best = Ok(head),
+                (Err(Match::Partial), Err(_)) => best = Err(Match::Partial),
+                _ => {}
             }
-            Style::Pair {
-                key, kind, value, ..
-            } => from.pair(key, kind, value),
-            Style::Element { prefix } => from.element(prefix),
-        };
-        match head {
+        }
+        match best {
             Ok(head) if !head.name.is_empty() => Match::Full(head),
             Err(Match::Partial) if text.len() <= LONGEST => Match::Partial,
             _ => Match::No,
@@ -115,37 +104,51 @@ impl<'t> HeadReader<'t> {
         }
     }
 
-    fn until(&mut self, end: &str) -> Read<&'t str> {
-        let length = self.rest().find(end).ok_or(Match::Partial)?;
-        let text = &self.rest()[..length];
-        self.at += length + end.len();
-        Ok(text)
-    }
-
-    /// The text before a closing tag, without another tag in it.
-    fn word(&mut self, close: &str) -> Read<&'t str> {
+    /// The text before a marker, without the beginning of another one or one of `stops` in it.
+    fn word(&mut self, close: &str, stops: &[char]) -> Read<&'t str> {
         let first = close.chars().next().unwrap_or('<');
-        let text = &self.rest()[..self.rest().find(first).ok_or(Match::Partial)?];
+        let ends = |c| c == first || stops.contains(&c);
+        let text = &self.rest()[..self.rest().find(ends).ok_or(Match::Partial)?];
         self.at += text.len();
         self.take(close)?;
         Ok(text)
     }
 
-    fn equals(&mut self, open: &str, end: &str, close: &'static str) -> Read<ParamHead> {
-        let stem = open.strip_suffix('=').unwrap_or(open);
+    /// The name between `key`, perhaps the type, and the marker before the value.
+    fn plain(
+        &mut self,
+        key: (&str, &str),
+        kind: Option<(&str, &str)>,
+        value: (&str, &'static str),
+    ) -> Read<ParamHead> {
+        let stem = key.0.strip_suffix('=').unwrap_or(key.0);
         self.take(stem)?;
         self.space()?;
-        self.take(&open[stem.len()..])?;
-        let line = self.rest().find(['\n', '<']).unwrap_or(self.rest().len());
-        let name = match self.until(end) {
-            Ok(name) if name.len() <= line => name.trim(),
-            Err(Match::Partial) if line == self.rest().len() => return Err(Match::Partial),
-            _ => return Err(Match::No),
-        };
-        let quoted = ['"', '\'']
-            .iter()
-            .find_map(|q| name.strip_prefix(*q)?.strip_suffix(*q));
-        Ok(self.head(quoted.unwrap_or(name), TypeHint::Unknown, close))
+        self.take(&key.0[stem.len()..])?;
+        if value.0.is_empty() {
+            let name = self.word(key.1, &['\n', '<'])?.trim();
+            let quoted = ['"', '\'']
+                .iter()
+                .find_map(|q| name.strip_prefix(*q)?.strip_suffix(*q));
+            return Ok(self.head(quoted.unwrap_or(name), TypeHint::Unknown, value.1));
+        }
+        let name = self.word(key.1, &[])?.trim();
+        self.space()?;
+        let mut hint = TypeHint::Unknown;
+        if let Some((open, close)) = kind {
+            match starts(open, self.rest()) {
+                Match::Full(length) => {
+                    self.at += length;
+                    hint = kind_hint(self.word(close, &[])?);
+                    self.space()?;
+                }
+                // The type and the value may begin alike.
+                Match::Partial => return Err(Match::Partial),
+                Match::No => {}
+            }
+        }
+        self.take(value.0)?;
+        Ok(self.head(name, hint, value.1))
     }
 
     fn attribute(
@@ -188,35 +191,8 @@ impl<'t> HeadReader<'t> {
         })
     }
 
-    fn pair(
-        &mut self,
-        key: (&str, &str),
-        kind: Option<(&str, &str)>,
-        value: (&str, &'static str),
-    ) -> Read<ParamHead> {
-        self.take(key.0)?;
-        let name = self.word(key.1)?.trim();
-        self.space()?;
-        let mut hint = TypeHint::Unknown;
-        if let Some((open, close)) = kind {
-            match starts(open, self.rest()) {
-                Match::Full(length) => {
-                    self.at += length;
-                    hint = kind_hint(self.word(close)?);
-                    self.space()?;
-                }
-                // The type and the value may begin alike.
-                Match::Partial => return Err(Match::Partial),
-                Match::No => {}
-            }
-        }
-        self.take(value.0)?;
-        Ok(self.head(name, hint, value.1))
-    }
-
-    fn element(&mut self, prefix: &str) -> Read<ParamHead> {
-        self.take(prefix)?;
-        self.take("<")?;
+    fn element(&mut self, open: &str, prefix: &str) -> Read<ParamHead> {
+        self.take(open)?;
         let name = element_name(self.rest());
         self.at += name.len();
         if self.rest().is_empty() {

@@ -71,7 +71,7 @@ impl ParamValue {
             return;
         }
         let mut kept = piece;
-        if !self.form.round.is_empty() {
+        if self.form.is_on_lines {
             kept = kept.strip_suffix('\n').unwrap_or(kept);
             kept = kept.strip_suffix('\r').unwrap_or(kept);
         }

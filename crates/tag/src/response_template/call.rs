@@ -1,11 +1,10 @@
 //! How calls are written, by the field `tool_calls` of a description.
 
 use crate::notation::Fault;
-use crate::response_template::delimiter::{
-    Captures, Delimiter, Spelling, Token, lines, text, trimmed,
-};
+use crate::response_template::delimiter::{Delimiter, Spelling, Token, lines, text, trimmed};
 use crate::response_template::member::Member;
 use crate::response_template::parameter;
+use crate::response_template::pattern::Captures;
 
 /// How calls are written, as keys of a dialect.
 #[derive(Debug, Default)]
@@ -65,6 +64,7 @@ pub(super) fn read(field: &Member<'_>) -> Result<CallNotation, Fault> {
     let captures = Captures {
         name: name.as_deref(),
         id: id.as_deref(),
+        value: None,
     };
     let Some(open) = field.delimiter("open", captures)? else {
         return Err(
@@ -276,40 +276,21 @@ fn expression(field: &Member<'_>, opener: &mut Spelling, quote: &str) -> Result<
     ))
 }
 
-/// A delimiter in the notation of a call.
-fn notation(tokens: &[Token]) -> String {
-    let mut out = String::new();
-    for (n, token) in tokens.iter().enumerate() {
-        match token {
-            // Kimi counts its calls in their names.
-            Token::Name if is_counted(tokens, n) => {
-                out.truncate(out.len() - "functions.".len());
-                out.push_str("·{functions.name:n}");
-            }
-            Token::Name => out.push_str("{name}"),
-            Token::Id => out.push_str("{id}"),
-            Token::Text(t) => match tokens.get(n.wrapping_sub(1)) {
-                Some(Token::Name) if is_counted(tokens, n - 1) => {}
-                _ => out.push_str(&text(t)),
-            },
-            Token::Space => out.push('·'),
-            Token::Open
-                if matches!(tokens.get(n.wrapping_sub(2)), Some(Token::Name))
-                    && is_counted(tokens, n - 2) => {}
-            Token::Open => out.push_str("{author}"),
-            // These are in parameters only.
-            Token::Value | Token::Flag | Token::Same => {}
-        }
-    }
-    out
-}
-
-/// Whether the name at `n` is in an id that counts calls: `functions.NAME:COUNTER`.
-fn is_counted(tokens: &[Token], n: usize) -> bool {
-    let before = n.checked_sub(1).and_then(|before| tokens.get(before));
-    let ends = |token: Option<&Token>| matches!(token, Some(Token::Text(text)) if text.ends_with("functions."));
-    let colon = matches!(tokens.get(n + 1), Some(Token::Text(text)) if text == ":");
-    ends(before) && colon && matches!(tokens.get(n + 2), Some(Token::Open))
+/// A delimiter in the notation of a call, or a parameter in its own.
+pub(super) fn notation(tokens: &[Token]) -> String {
+    let piece = |token: &Token| match token {
+        Token::Text(marker) => text(marker),
+        Token::Space => "·".to_owned(),
+        Token::Name | Token::Same => "{name}".to_owned(),
+        Token::Id => "{id}".to_owned(),
+        Token::Open => "{author}".to_owned(),
+        Token::Value => "{value}".to_owned(),
+        Token::Flag => "{is_string}".to_owned(),
+        Token::Ahead => String::new(),
+    };
+    let pieces: String = tokens.iter().map(piece).collect();
+    // Kimi counts its calls in their names.
+    pieces.replace("functions.{name}:{author}", "·{functions.name:n}")
 }
 
 /// Where the parts of a call are.

@@ -1,8 +1,8 @@
 //! The JSON of a description, with the places of its values.
 
 use crate::notation::Fault;
-use crate::response_template::delimiter::{Captures, Delimiter};
-use crate::response_template::pattern;
+use crate::response_template::delimiter::{Delimiter, Spelling, Token};
+use crate::response_template::pattern::{self, Captures};
 use event::Raw;
 
 /// The most texts in a list, and the longest of them, in bytes.
@@ -122,6 +122,11 @@ impl<'t> Member<'t> {
         Ok(texts)
     }
 
+    /// The spellings of a pattern, and whether an end of the text does for it, too.
+    pub fn pattern(&self, captures: Captures<'_>) -> Result<(Vec<Spelling>, bool), Fault> {
+        pattern::read(&self.text()?, captures).map_err(|why| self.refuse(why))
+    }
+
     /// The delimiter in the member `open` or `open_pattern`, `close` or `close_pattern`.
     pub fn delimiter(
         &self,
@@ -139,13 +144,26 @@ impl<'t> Member<'t> {
                 if all.is_empty() || all.iter().any(|text| text.trim().is_empty()) {
                     return Err(texts.fault("a marker is empty; expected its text"));
                 }
-                Ok(Some(Delimiter::of_texts(&all)))
+                let spellings = all
+                    .into_iter()
+                    .map(|text| vec![Token::Text(text)])
+                    .collect();
+                Ok(Some(Delimiter::new(spellings, false, true)))
             }
             (None, Some(member)) => {
-                let options = pattern::read(&member.text()?).map_err(|why| member.refuse(why))?;
-                let delimiter =
-                    Delimiter::of_pattern(&options, captures).map_err(|why| member.refuse(why))?;
-                Ok(Some(delimiter))
+                let (spellings, is_edge) = member.pattern(captures)?;
+                if spellings
+                    .iter()
+                    .flatten()
+                    .any(|token| *token == Token::Same)
+                {
+                    return Err(member.refuse("it refers to what a group matched"));
+                }
+                let is_open = word == "open";
+                Ok(Some(Delimiter {
+                    is_edge,
+                    ..Delimiter::new(spellings, is_open, !is_open)
+                }))
             }
         }
     }

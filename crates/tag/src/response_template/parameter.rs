@@ -1,13 +1,11 @@
 //! Reads the `tag_pattern` of a `response_template`, and derives from it how one tagged parameter
 //! is written in the notation of dialects.
 
-use crate::notation::Fault;
-use crate::response_template::delimiter::{Token, append, text};
+use crate::notation::{self, Fault};
+use crate::response_template::call;
+use crate::response_template::delimiter::{Token, append};
 use crate::response_template::member::Member;
-use crate::response_template::pattern::{self, Piece};
-
-const UNKNOWN: &str = "the pattern of a parameter is none that the notation has; expected such as \
-    <p=(?P<key>\\w+)>(?P<value>.*?)</p>";
+use crate::response_template::pattern::{Captures, UNKNOWN_PARAMETER};
 
 /// Returns the notation of one parameter, and the white space before each parameter and after the
 /// last one (`⏎` or nothing).
@@ -32,103 +30,74 @@ pub(super) fn read(arguments: &Member<'_>) -> Result<(String, &'static str), Fau
     let Some(member) = arguments.get("tag_pattern") else {
         return Err(arguments.fault("tag_pattern is missing; expected the pattern of a parameter"));
     };
-    let options = pattern::read(&member.text()?).map_err(|why| member.refuse(why))?;
-    let [pieces] = &options[..] else {
+    let captures = Captures {
+        name: Some("key"),
+        id: None,
+        value: Some("value"),
+    };
+    let (mut spellings, _) = member.pattern(captures)?;
+    // What must only follow is the beginning of the next parameter, which ends this one in any case.
+    let is_whole = |spelling: &Vec<Token>| !spelling.contains(&Token::Ahead);
+    if spellings.iter().any(is_whole) {
+        spellings.retain(is_whole);
+    }
+    let [spelling] = &spellings[..] else {
         return Err(member.refuse("alternatives"));
     };
+    parameter(spelling).ok_or_else(|| member.refuse(UNKNOWN_PARAMETER))
+}
+
+/// The notation of a parameter that is written like this.
+fn parameter(spelling: &[Token]) -> Option<(String, &'static str)> {
     let mut tokens = Vec::new();
-    for piece in pieces {
-        tokenize(piece, &mut tokens).map_err(|why| member.refuse(why))?;
+    for token in spelling {
+        let Token::Text(text) = token else {
+            append(&mut tokens, token.clone());
+            continue;
+        };
+        let inside = text.trim();
+        let (before, after) = text.split_once(inside).unwrap_or_default();
+        let marker = Token::Text(inside.to_owned());
+        let pieces = [
+            (before, Token::Space),
+            (inside, marker),
+            (after, Token::Space),
+        ];
+        for (_, piece) in pieces.into_iter().filter(|(text, _)| !text.is_empty()) {
+            append(&mut tokens, piece);
+        }
     }
-    notation(&tokens).ok_or_else(|| member.refuse(UNKNOWN))
-}
-
-fn tokenize(piece: &Piece, tokens: &mut Vec<Token>) -> Result<(), String> {
-    let token = match piece {
-        Piece::Text(text) => {
-            let inside = text.trim();
-            let (before, after) = text.split_once(inside).unwrap_or_default();
-            if !before.is_empty() {
-                append(tokens, Token::Space);
-            }
-            if !inside.is_empty() {
-                append(tokens, Token::Text(inside.to_owned()));
-            }
-            if after.is_empty() {
-                return Ok(());
-            }
-            Token::Space
-        }
-        Piece::Space => Token::Space,
-        Piece::Same => Token::Same,
-        Piece::Edge | Piece::Ahead => return Ok(()),
-        Piece::Open => return Err(UNKNOWN.to_owned()),
-        Piece::Group { name, options, .. } => match (name.as_deref(), &options[..]) {
-            (Some("key"), [option]) if option[..] == [Piece::Open] => Token::Name,
-            (Some("value"), [option]) if option[..] == [Piece::Open] => Token::Value,
-            (Some("key" | "value"), _) => return Err(UNKNOWN.to_owned()),
-            (_, [a, b]) if is_word(a, "true") && is_word(b, "false") => Token::Flag,
-            (_, options) => {
-                // An option that is only a lookahead (`Piece::Ahead`) describes the beginning of
-                // the next parameter, which ends this parameter in any case: the option is skipped.
-                let mut own = options.iter().filter(|option| option[..] != [Piece::Ahead]);
-                let (Some(one), None) = (own.next(), own.next()) else {
-                    return Err("alternatives".to_owned());
-                };
-                return one.iter().try_for_each(|piece| tokenize(piece, tokens));
-            }
-        },
+    // White space round a value is one newline that the template writes.
+    let parts: Vec<&[Token]> = tokens.split(|token| *token == Token::Value).collect();
+    let [head, close] = parts[..] else {
+        return None;
     };
-    append(tokens, token);
-    Ok(())
-}
-
-fn is_word(option: &[Piece], word: &str) -> bool {
-    matches!(option, [Piece::Text(text)] if text.eq_ignore_ascii_case(word))
-}
-
-fn notation(tokens: &[Token]) -> Option<(String, &'static str)> {
-    use Token::{Flag, Name, Same, Space, Text, Value};
-    // If the pattern has white space on both sides of the value, the template writes one newline on
-    // each side. White space on one side only is ignored.
-    let value = tokens.iter().position(|token| *token == Value)?;
-    let is_round =
-        tokens.get(value.checked_sub(1)?) == Some(&Space) && tokens.get(value + 1) == Some(&Space);
-    let around = |n: usize| n + 1 == value || n == value + 1;
-    let tokens: Vec<&Token> = tokens
-        .iter()
-        .enumerate()
-        .filter(|(n, token)| !(**token == Space && around(*n)))
-        .map(|(_, t)| t)
-        .collect();
-    let (round, mut before) = if is_round { ("⏎", "⏎") } else { ("", "") };
-    let (head, close) = match tokens[..] {
-        [Text(a), Name, Text(b), Value, Text(c)] => {
-            // The name and the value are in two elements with nothing between them: `</a><b>`.
-            let elements = b.split_once("><").filter(|_| b.starts_with("</"));
-            let end = match elements {
-                Some((end, open)) => format!("{}>¦<{}", text(end), text(open)),
-                None => text(b),
-            };
-            (format!("{}{{name}}{end}", text(a)), text(c))
-        }
-        [Text(a), Name, Text(b), Space, Text(open), Value, Text(c)] => {
-            before = "⏎";
-            (
-                format!("{}{{name}}{}⏎{}", text(a), text(b), text(open)),
-                text(c),
-            )
-        }
-        [Text(a), Name, Text(flag), Flag, Text(b), Value, Text(c)] => (
-            format!("{}{{name}}{flag}{{is_string}}{}", text(a), text(b)),
-            text(c),
-        ),
-        [Text(a), Name, Text(b), Value, Text(c), Same, Text(d)] if b == ">" && d == ">" => (
-            format!("{}{{name}}>", text(a)),
-            format!("{}{{name}}>", text(c)),
-        ),
-        _ => return None,
+    let (round, head, close) = match (
+        head.strip_suffix(&[Token::Space]),
+        close.strip_prefix(&[Token::Space]),
+    ) {
+        (Some(head), Some(close)) => ("⏎", head, close),
+        (trimmed, None) => ("", trimmed.unwrap_or(head), close),
+        (None, Some(close)) => ("", head, close),
     };
-    let parameter = format!("{before}{head}{round}{{value}}{round}{close}");
-    Some((parameter, before))
+    let before = if round.is_empty() && !head.contains(&Token::Space) {
+        ""
+    } else {
+        "⏎"
+    };
+    let newline = |token: &Token| match token {
+        Token::Space => Token::Text("\n".to_owned()),
+        token => token.clone(),
+    };
+    let head = call::notation(&head.iter().map(newline).collect::<Vec<_>>());
+    // Two elements that follow each other at once.
+    let head = match head.split_once("}</") {
+        Some((key, end)) => format!("{key}}}</{}", end.replacen("><", ">¦<", 1)),
+        None => head,
+    };
+    let text = format!(
+        "{before}{head}{round}{{value}}{round}{}",
+        call::notation(close)
+    );
+    notation::parameter(&text).map(|_| (text, before))
 }

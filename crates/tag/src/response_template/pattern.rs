@@ -1,10 +1,11 @@
-//! The regular expressions of a description, read as text with gaps.
+//! The regular expressions of a description, read as texts with gaps.
 //!
-//! No text is matched with them: a pattern is read once, into pieces that a dialect's notation has
-//! too, so that no pattern can cost more than its own length. What has no such piece is refused.
-//! The patterns are those of Python's `regex`, with `.` for any character
+//! No text is matched with them: a pattern is read once, into every way to write what it matches,
+//! so that no pattern can cost more than its own length. What a dialect's notation has no place for
+//! is refused. The patterns are those of Python's `regex`, with `.` for any character
 //! (<https://huggingface.co/docs/transformers/main/chat_response_parsing>).
 
+use crate::response_template::delimiter::{Spelling, Token, append};
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -12,35 +13,28 @@ use std::str::Chars;
 const LONGEST: usize = 4096;
 /// The most groups inside each other.
 const DEPTH: usize = 16;
+/// The most spellings of one pattern.
+const MAX_SPELLINGS: usize = 16;
 
-/// A piece of a pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
-    /// This text.
-    Text(String),
-    /// Text that the pattern leaves open: `.*?`, `\w+`, `[^<]*`.
-    Open,
-    /// White space, or none.
-    Space,
-    /// The beginning or the end of all text.
-    Edge,
-    /// One of these, or nothing if `is_optional`; `name` is that of a named group.
-    Group {
-        name: Option<String>,
-        options: Vec<Vec<Piece>>,
-        is_optional: bool,
-    },
-    /// What a group before it matched.
-    Same,
-    /// What must follow, but is not a part of the match.
-    Ahead,
+/// What is wrong with a parameter that is written in another way than any dialect's.
+pub(super) const UNKNOWN_PARAMETER: &str = "the pattern of a parameter is none that the notation has; expected \
+    such as <p=(?P<key>\\w+)>(?P<value>.*?)</p>";
+
+/// The names of the groups that hold a part of a call or of a parameter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Captures<'c> {
+    pub name: Option<&'c str>,
+    pub id: Option<&'c str>,
+    /// The value of a parameter. In its pattern what may be missing is there.
+    pub value: Option<&'c str>,
 }
 
-/// Reads a pattern: its alternatives.
+/// Reads a pattern: all spellings of what it matches, and whether the beginning or the end of all
+/// text does for it, too.
 ///
 /// # Errors
-/// What in it has no piece.
-pub(super) fn read(pattern: &str) -> Result<Vec<Vec<Piece>>, String> {
+/// What in it has no place in the notation of dialects.
+pub(super) fn read(pattern: &str, captures: Captures<'_>) -> Result<(Vec<Spelling>, bool), String> {
     if pattern.len() > LONGEST {
         return Err(format!(
             "the pattern is too long; expected at most {LONGEST} bytes"
@@ -49,10 +43,12 @@ pub(super) fn read(pattern: &str) -> Result<Vec<Vec<Piece>>, String> {
     let mut reader = PatternReader {
         rest: pattern.chars().peekable(),
         depth: 0,
+        captures,
+        is_edge: false,
     };
-    let options = reader.options()?;
+    let spellings = reader.options()?;
     match reader.rest.next() {
-        None => Ok(options),
+        None => Ok((spellings, reader.is_edge)),
         Some(_) => Err("a ')' without its '('".to_owned()),
     }
 }
@@ -64,42 +60,64 @@ enum Atom {
     Any,
     /// One character of white space.
     Blank,
-    Piece(Piece),
+    /// The spellings of a group, and whether it has a name.
+    Group(Vec<Spelling>, bool),
+}
+
+/// What is written as this token alone.
+fn only(token: Token) -> Vec<Spelling> {
+    vec![vec![token]]
 }
 
 struct PatternReader<'p> {
     rest: Peekable<Chars<'p>>,
     depth: usize,
+    captures: Captures<'p>,
+    is_edge: bool,
 }
 
 impl PatternReader<'_> {
-    /// Alternatives, up to the end or a `)`.
-    fn options(&mut self) -> Result<Vec<Vec<Piece>>, String> {
-        let mut options = vec![Vec::new()];
+    /// The spellings of alternatives, up to the end or a `)`.
+    fn options(&mut self) -> Result<Vec<Spelling>, String> {
+        let many = |count: usize| match count > MAX_SPELLINGS {
+            true => Err(format!("it has more than {MAX_SPELLINGS} spellings")),
+            false => Ok(()),
+        };
+        let (mut all, mut option) = (Vec::new(), vec![Vec::new()]);
         while let Some(c) = self.rest.next_if(|c| *c != ')') {
             if c == '|' {
-                options.push(Vec::new());
+                all.append(&mut option);
+                option.push(Vec::new());
                 continue;
             }
             let atom = self.atom(c)?;
-            let piece = self.repeated(atom)?;
-            if let Some(last) = options.last_mut() {
-                add(last, piece);
-            }
+            let next = self.repeated(atom)?;
+            many(option.len() * next.len())?;
+            option = option
+                .iter()
+                .flat_map(|before| next.iter().map(|after| joined(before, after)))
+                .collect();
         }
-        Ok(options)
+        all.append(&mut option);
+        many(all.len())?;
+        Ok(all)
     }
 
     fn atom(&mut self, c: char) -> Result<Atom, String> {
         Ok(match c {
             '.' => Atom::Any,
-            '^' | '$' => Atom::Piece(Piece::Edge),
+            '^' | '$' => self.edge(),
             '\\' => self.escape()?,
             '[' => self.class()?,
-            '(' => Atom::Piece(self.group()?),
+            '(' => self.group()?,
             '*' | '+' | '?' => return Err(format!("'{c}' repeats nothing")),
             c => Atom::Letter(c),
         })
+    }
+
+    fn edge(&mut self) -> Atom {
+        self.is_edge = true;
+        Atom::Group(vec![Vec::new()], false)
     }
 
     /// What follows a backslash.
@@ -108,16 +126,15 @@ impl PatternReader<'_> {
         Ok(match self.rest.next().ok_or(ENDS)? {
             's' => Atom::Blank,
             'S' | 'w' | 'W' | 'd' | 'D' => Atom::Any,
-            'A' | 'Z' | 'z' => Atom::Piece(Piece::Edge),
+            'A' | 'Z' | 'z' => self.edge(),
             'n' => Atom::Letter('\n'),
             'r' => Atom::Letter('\r'),
             't' => Atom::Letter('\t'),
             'x' => Atom::Letter(self.code(2)?),
             'u' => Atom::Letter(self.code(4)?),
-            c @ '1'..='9' => {
+            '1'..='9' => {
                 while self.rest.next_if(char::is_ascii_digit).is_some() {}
-                let _ = c;
-                Atom::Piece(Piece::Same)
+                Atom::Group(only(Token::Same), false)
             }
             c if c.is_ascii_alphanumeric() => {
                 return Err(format!("'\\{c}' has no place in the notation of dialects"));
@@ -162,12 +179,13 @@ impl PatternReader<'_> {
     }
 
     /// A group, after its `(`.
-    fn group(&mut self) -> Result<Piece, String> {
+    fn group(&mut self) -> Result<Atom, String> {
         self.depth += 1;
         if self.depth > DEPTH {
             return Err(format!("more than {DEPTH} groups inside each other"));
         }
         let (mut name, mut is_ahead) = (None, false);
+        let was_edge = self.is_edge;
         if self.rest.next_if_eq(&'?').is_some() {
             match self.rest.next() {
                 Some(':') => {}
@@ -175,7 +193,7 @@ impl PatternReader<'_> {
                 Some('P') if self.rest.next_if_eq(&'=').is_some() => {
                     self.until(')')?;
                     self.depth -= 1;
-                    return Ok(Piece::Same);
+                    return Ok(Atom::Group(only(Token::Same), false));
                 }
                 Some('P') if self.rest.next_if_eq(&'<').is_some() => name = Some(self.until('>')?),
                 Some('<') if !matches!(self.rest.peek(), Some('=' | '!')) => {
@@ -187,84 +205,88 @@ impl PatternReader<'_> {
                 _ => return Err("flags, or another kind of group that is rarely used".to_owned()),
             }
         }
-        let options = self.options()?;
+        let mut spellings = self.options()?;
         if self.rest.next() != Some(')') {
             return Err("a '(' without its ')'".to_owned());
         }
         self.depth -= 1;
-        Ok(if is_ahead {
-            Piece::Ahead
-        } else {
-            Piece::Group {
-                name,
-                options,
-                is_optional: false,
-            }
-        })
+        if is_ahead {
+            self.is_edge = was_edge;
+            spellings = only(Token::Ahead);
+        }
+        let spellings = self.slot(name.as_deref(), spellings)?;
+        Ok(Atom::Group(spellings, name.is_some()))
     }
 
-    fn until(&mut self, end: char) -> Result<String, String> {
-        let mut name = String::new();
-        loop {
-            match self.rest.next() {
-                Some(c) if c == end => return Ok(name),
-                Some(c) => name.push(c),
-                None => return Err("the name of a group does not end".to_owned()),
+    /// The spellings of a group: a slot, where it holds a part of a call or of a parameter.
+    fn slot(&self, name: Option<&str>, spellings: Vec<Spelling>) -> Result<Vec<Spelling>, String> {
+        let Captures {
+            name: tool,
+            id,
+            value,
+        } = self.captures;
+        let slots = [(tool, Token::Name), (id, Token::Id), (value, Token::Value)];
+        let slot = slots
+            .into_iter()
+            .find(|(slot, _)| slot.is_some() && *slot == name);
+        let is_word = |spelling: &Spelling, word: &str| matches!(&spelling[..], [Token::Text(text)] if text.eq_ignore_ascii_case(word));
+        match (slot, &spellings[..]) {
+            (Some((_, token)), [one]) if one[..] == [Token::Open] => Ok(only(token)),
+            (Some(_), _) if value.is_some() => Err(UNKNOWN_PARAMETER.to_owned()),
+            (Some((Some(name), Token::Name)), _) => {
+                Err(format!("the group '{name}' is more than the name"))
             }
+            (_, [a, b]) if value.is_some() && is_word(a, "true") && is_word(b, "false") => {
+                Ok(only(Token::Flag))
+            }
+            _ => Ok(spellings),
         }
     }
 
-    /// The piece that an atom and what repeats it are.
-    fn repeated(&mut self, atom: Atom) -> Result<Piece, String> {
-        let Some((is_optional, is_once)) = self.repetition() else {
-            return Ok(match atom {
-                Atom::Letter(c) => Piece::Text(c.to_string()),
-                Atom::Any => Piece::Open,
-                Atom::Blank => Piece::Space,
-                Atom::Piece(piece) => piece,
-            });
+    fn until(&mut self, end: char) -> Result<String, String> {
+        let name: String = std::iter::from_fn(|| self.rest.next_if(|c| *c != end)).collect();
+        match self.rest.next() {
+            Some(_) => Ok(name),
+            None => Err("the name of a group does not end".to_owned()),
+        }
+    }
+
+    /// The spellings of an atom with what repeats it.
+    fn repeated(&mut self, atom: Atom) -> Result<Vec<Spelling>, String> {
+        let repetition = self.repetition();
+        let (is_optional, is_once) = repetition.unwrap_or((false, true));
+        let is_blank = |token: &Token| match token {
+            Token::Text(text) => text.trim().is_empty(),
+            token => *token == Token::Space,
         };
-        Ok(match atom {
-            Atom::Any => Piece::Open,
-            Atom::Blank => Piece::Space,
-            Atom::Letter(c) if c.is_whitespace() => Piece::Space,
-            Atom::Letter(c) if is_once => {
-                let options = vec![vec![Piece::Text(c.to_string())]];
-                Piece::Group {
-                    name: None,
-                    options,
-                    is_optional,
-                }
+        let mut spellings = match atom {
+            Atom::Any => return Ok(only(Token::Open)),
+            Atom::Blank => return Ok(only(Token::Space)),
+            Atom::Letter(c) if repetition.is_some() && c.is_whitespace() => {
+                return Ok(only(Token::Space));
             }
+            Atom::Letter(c) if is_once => only(Token::Text(c.to_string())),
             Atom::Letter(c) => return Err(format!("'{c}' repeats")),
-            Atom::Piece(Piece::Group {
-                name,
-                options,
-                is_optional: before,
-            }) if is_once => Piece::Group {
-                name,
-                options,
-                is_optional: before || is_optional,
-            },
-            Atom::Piece(Piece::Group {
-                name: None,
-                options,
-                ..
-            }) => {
-                let all = |is: fn(&Piece) -> bool| options.iter().flatten().all(is);
-                if all(is_blank) {
-                    Piece::Space
-                } else if options.iter().all(|option| option.len() == 1)
-                    && options.iter().flatten().any(|p| *p == Piece::Open)
-                {
-                    Piece::Open
-                } else {
-                    return Err("a group repeats".to_owned());
-                }
+            Atom::Group(spellings, _) if is_once => spellings,
+            Atom::Group(_, true) => return Err("a named group repeats".to_owned()),
+            Atom::Group(spellings, _) if spellings.iter().flatten().all(is_blank) => {
+                return Ok(only(Token::Space));
             }
-            Atom::Piece(Piece::Group { .. }) => return Err("a named group repeats".to_owned()),
-            Atom::Piece(piece) => piece,
-        })
+            Atom::Group(spellings, _)
+                if spellings.iter().all(|spelling| spelling.len() == 1)
+                    && spellings
+                        .iter()
+                        .flatten()
+                        .any(|token| *token == Token::Open) =>
+            {
+                return Ok(only(Token::Open));
+            }
+            Atom::Group(..) => return Err("a group repeats".to_owned()),
+        };
+        if is_optional && self.captures.value.is_none() {
+            spellings.push(Vec::new());
+        }
+        Ok(spellings)
     }
 
     /// What repeats the atom before: whether it may be missing, and whether it is there once at
@@ -299,15 +321,11 @@ impl PatternReader<'_> {
     }
 }
 
-fn is_blank(piece: &Piece) -> bool {
-    matches!(piece, Piece::Space) || matches!(piece, Piece::Text(text) if text.trim().is_empty())
-}
-
-/// Appends a piece; text goes to the text before it.
-pub(super) fn add(pieces: &mut Vec<Piece>, piece: Piece) {
-    match (pieces.last_mut(), piece) {
-        (Some(Piece::Text(text)), Piece::Text(more)) => text.push_str(&more),
-        (Some(Piece::Open), Piece::Open) | (Some(Piece::Space), Piece::Space) => {}
-        (_, piece) => pieces.push(piece),
-    }
+/// One spelling after the other.
+fn joined(before: &[Token], after: &[Token]) -> Spelling {
+    let mut all = before.to_vec();
+    after
+        .iter()
+        .for_each(|token| append(&mut all, token.clone()));
+    all
 }

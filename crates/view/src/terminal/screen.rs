@@ -219,46 +219,20 @@ impl Screen {
         self.pen.laid(below);
         self.laid = Some(below);
     }
-
-    fn write(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.pen.out);
-    }
-
-    fn turn_to(&mut self, who: &Who) {
-        if self.now != *who {
-            self.now.clone_from(who);
-            self.voice = None;
-            self.last = None;
-            self.say(Tone::Heading, &who.heading());
-        }
-    }
-
-    fn say(&mut self, tone: Tone, text: &str) {
-        self.begin(ScreenBlock::Notes);
-        let text = match tone {
-            Tone::Heading => format!("[{text}]"),
-            Tone::Figures | Tone::Quiet => format!("· {text}"),
-            Tone::Warning => format!("! {text}"),
-            Tone::Error => format!("✗ {text}"),
-        };
-        self.pen.put(&one_line(&text, 20 * WIDEST), tone.style());
-        self.pen.feed();
-    }
 }
 
 impl Page for Screen {
     const LIVE: bool = true;
 
-    fn now(&self) -> &Who {
-        &self.now
+    fn now(&mut self) -> &mut Who {
+        &mut self.now
     }
 
-    fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who) {
-        Screen::turn_to(self, who);
-        self.write(out);
+    fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.pen.out
     }
 
-    fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
+    fn text(&mut self, voice: Voice, text: &str) {
         let block = ScreenBlock::Text(voice);
         // Models often begin with empty lines, which would add to the empty line between blocks.
         let text = if self.last == Some(block) {
@@ -288,15 +262,21 @@ impl Page for Screen {
             }
             Voice::User | Voice::Output => self.pen.put(text, voice.style()),
         }
-        self.write(out);
     }
 
-    fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str) {
-        self.say(tone, text);
-        self.write(out);
+    fn note(&mut self, tone: Tone, text: &str) {
+        self.begin(ScreenBlock::Notes);
+        let text = match tone {
+            Tone::Heading => format!("[{text}]"),
+            Tone::Figures | Tone::Quiet => format!("· {text}"),
+            Tone::Warning => format!("! {text}"),
+            Tone::Error => format!("✗ {text}"),
+        };
+        self.pen.put(&one_line(&text, 20 * WIDEST), tone.style());
+        self.pen.feed();
     }
 
-    fn call(&mut self, out: &mut Vec<u8>, calls: &CallCards, at: usize) {
+    fn call(&mut self, calls: &CallCards, at: usize) {
         if at >= self.kept {
             self.lift();
         } else if calls.list[at].has_ended() {
@@ -304,7 +284,6 @@ impl Page for Screen {
             // gets a card of its own.
             self.keep(&calls.list[at]);
         }
-        self.write(out);
     }
 
     fn pause(&mut self) {
@@ -312,13 +291,12 @@ impl Page for Screen {
         self.voice = None;
     }
 
-    fn end_text(&mut self, out: &mut Vec<u8>) {
+    fn end_text(&mut self) {
         self.lift();
         self.draft.finish(&mut self.pen);
-        self.write(out);
     }
 
-    fn done(&mut self, out: &mut Vec<u8>, calls: &CallCards) {
+    fn done(&mut self, calls: &CallCards) {
         while let Some(call) = calls.list.get(self.kept).filter(|c| c.is_settled()) {
             self.keep(call);
             self.kept += 1;
@@ -326,10 +304,9 @@ impl Page for Screen {
         if self.laid.is_none() && self.kept < calls.list.len() && !self.interrupted {
             self.lay(&calls.list[self.kept..]);
         }
-        self.write(out);
     }
 
-    fn interrupt(&mut self, out: &mut Vec<u8>) {
+    fn interrupt(&mut self) {
         // Other programs may move the cursor now, so nothing is drawn again, and a card is written
         // once, when it is settled.
         self.leave();
@@ -338,16 +315,14 @@ impl Page for Screen {
         }
         self.pen.fix();
         self.interrupted = true;
-        self.write(out);
     }
 
     fn forget(&mut self, calls: usize) {
         self.kept -= calls;
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) {
+    fn finish(&mut self) {
         self.draft.finish(&mut self.pen);
         self.pen.end_row();
-        self.write(out);
     }
 }
