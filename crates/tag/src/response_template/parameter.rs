@@ -36,7 +36,8 @@ pub(super) fn read(arguments: &Member<'_>) -> Result<(String, &'static str), Fau
         value: Some("value"),
     };
     let (mut spellings, _) = member.pattern(captures)?;
-    // What must only follow is the beginning of the next parameter, which ends this one in any case.
+    // A lookahead stands for the beginning of the next parameter, which ends this parameter in any
+    // case.
     let is_whole = |spelling: &Vec<Token>| !spelling.contains(&Token::Ahead);
     if spellings.iter().any(is_whole) {
         spellings.retain(is_whole);
@@ -67,7 +68,7 @@ fn parameter(spelling: &[Token]) -> Option<(String, &'static str)> {
             append(&mut tokens, piece);
         }
     }
-    // White space round a value is one newline that the template writes.
+    // White space on both sides of the value is one newline on each side, as the template writes it.
     let parts: Vec<&[Token]> = tokens.split(|token| *token == Token::Value).collect();
     let [head, close] = parts[..] else {
         return None;
@@ -90,7 +91,7 @@ fn parameter(spelling: &[Token]) -> Option<(String, &'static str)> {
         token => token.clone(),
     };
     let head = call::notation(&head.iter().map(newline).collect::<Vec<_>>());
-    // Two elements that follow each other at once.
+    // The name and the value are in two elements with nothing between the two: `</a><b>`.
     let head = match head.split_once("}</") {
         Some((key, end)) => format!("{key}}}</{}", end.replacen("><", ">¦<", 1)),
         None => head,
