@@ -5,7 +5,8 @@ mod mask;
 pub mod recording;
 
 use crate::read::{Form, RecordingArgs};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::recordings::unreadable;
+use anyhow::{Context, Result, bail};
 use mask::Mask;
 use score::difference::{Difference, Settings, differences};
 use serde_json::{Value, json};
@@ -94,10 +95,7 @@ pub fn diff(args: &Args) -> Result<Status> {
 /// All of the file at `path`, or of standard input.
 fn bytes(path: &Path) -> Result<Vec<u8>> {
     if path != Path::new("-") {
-        let unreadable = |e| anyhow!("{e}; check the path and its permissions");
-        return std::fs::read(path)
-            .map_err(unreadable)
-            .with_context(|| path.display().to_string());
+        return std::fs::read(path).map_err(unreadable(path));
     }
     stdio::check_input()?;
     let mut bytes = Vec::new();

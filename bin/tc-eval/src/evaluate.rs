@@ -22,6 +22,7 @@ use feed::{Feed, Job};
 use measure::{Meter, Plan};
 use only::Only;
 use progress::Progress;
+use score::forms::counted;
 use score::{Measured, Partial, Report, Tally};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -228,16 +229,10 @@ impl<'r> Run<'r> {
 
     fn finish(mut self) -> Result<Status> {
         if self.unlabelled > 0 {
-            let (count, streams) = (
-                self.unlabelled,
-                if self.unlabelled == 1 {
-                    "stream was"
-                } else {
-                    "streams were"
-                },
-            );
+            let were = if self.unlabelled == 1 { "was" } else { "were" };
             let text = format!(
-                "{count} {streams} left out, with no answer in the label; write has_tool_call"
+                "{} {were} left out, with no answer in the label; write has_tool_call",
+                counted(self.unlabelled, "stream")
             );
             self.progress.message(&text);
         }

@@ -5,12 +5,11 @@ mod folds;
 mod streams;
 mod test;
 
-use crate::draft::Draft;
-use anyhow::{Context, Result};
+use crate::draft;
+use anyhow::Result;
 use detect::auto::Table;
 use folds::Folds;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use stdio::{Output, Status};
 use test::FoldedTest;
 
@@ -60,19 +59,13 @@ pub fn fit(args: &Args, common: &args::Common) -> Result<Status> {
         return test.run(&args.corpora, common);
     }
     let mut table = Table::default();
-    let mut buffer = Vec::new();
     streams::each(&args.corpora, |entry| {
-        table.add(&streams::observe(&entry, &mut buffer)?);
+        table.add(&streams::observe(&entry)?);
         Ok(())
     })?;
     let text = table.to_string();
     match &args.output {
-        Some(path) => write(path, &text).with_context(|| {
-            format!(
-                "{}; check the space and the permissions there",
-                path.display()
-            )
-        })?,
+        Some(path) => draft::write(path, &text)?,
         None => {
             let mut out = Output::new();
             out.put(text.as_bytes())?;
@@ -80,10 +73,4 @@ pub fn fit(args: &Args, common: &args::Common) -> Result<Status> {
         }
     }
     Ok(Status::Done)
-}
-
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut draft = Draft::create(path)?;
-    draft.write_all(text.as_bytes())?;
-    draft.finish()
 }

@@ -3,10 +3,10 @@
 mod frames;
 mod saved;
 
-use crate::corpus;
 use crate::read::{Origin, ReadSettings, api, each_event};
 use crate::reading::FullReading;
 use crate::recordings::{self, Candidate, candidates};
+use crate::{corpus, draft};
 use anyhow::Result;
 use api::{Api, LOOKED_AT, RecordingForm, tape::Tape};
 use event::payload::{ContentDelta, StreamStart};
@@ -85,7 +85,7 @@ pub fn report_card(args: &Args) -> Result<Status> {
     }
     let lines = maker.card.lines();
     if let Some(path) = &args.save {
-        saved::write(path, &card_forms::json(&lines))?;
+        draft::write(path, &card_forms::json(&lines))?;
     }
     let mut out = match args.format {
         Form::Text => card_forms::text(&lines),

@@ -1,10 +1,10 @@
 //! The forms of a report.
 
+mod document;
 mod html;
 mod junit;
 mod markdown;
 mod plot;
-mod sheet;
 mod table;
 mod words;
 
@@ -12,7 +12,7 @@ pub use html::html;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use table::{Layout, table};
-pub use words::regressions;
+pub use words::{counted, regressions};
 
 use crate::report::Report;
 

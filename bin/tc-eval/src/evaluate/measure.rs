@@ -49,8 +49,6 @@ pub struct Meter<'p> {
     names: Vec<Rc<str>>,
     full: Checkers,
     tag: Streams,
-    /// The memory of the file at hand.
-    buffer: Vec<u8>,
 }
 
 /// What a reading of a stream gives.
@@ -90,7 +88,6 @@ impl<'p> Meter<'p> {
                 .collect(),
             full,
             tag: Streams::default(),
-            buffer: Vec::new(),
         })
     }
 
@@ -160,7 +157,6 @@ impl<'p> Meter<'p> {
             names,
             full,
             tag,
-            buffer,
         } = self;
         let settings = settings(entry, plan, split)?;
         // A pipe or a device may have no end, and opening a pipe may wait forever.
@@ -224,7 +220,7 @@ impl<'p> Meter<'p> {
                 None => push(event),
             }
         };
-        each_event_of_file(&entry.path, buffer, &settings, &mut take)?;
+        each_event_of_file(&entry.path, &settings, &mut take)?;
         if let (Some(resplit), Some(stream)) = (&mut resplit, &mut stream) {
             resplit.finish(&mut |event| stream.push(event, None));
         }

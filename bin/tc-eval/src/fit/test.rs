@@ -36,10 +36,9 @@ impl FoldedTest {
         let count = usize::try_from(self.folds.count)?;
         // `None` for parts without a stream, of which there may be many.
         let mut learned: Vec<Option<Table>> = vec![None; count];
-        let mut buffer = Vec::new();
         streams::each(corpora, |entry| {
             let table = learned[self.folds.part(&entry.label)].get_or_insert_default();
-            table.add(&streams::observe(&entry, &mut buffer)?);
+            table.add(&streams::observe(&entry)?);
             Ok(())
         })?;
         let plans: Vec<Option<Plan>> = (0..count)

@@ -1,6 +1,7 @@
 //! The forms of a report card. Names come from recordings, so each form escapes them.
 
 use super::card::{CardLine, Example, GroupKey};
+use crate::forms::counted;
 use crate::visible;
 use std::fmt::Write;
 
@@ -60,7 +61,7 @@ pub fn text(lines: &[CardLine]) -> String {
             if last.is_some() {
                 out.push('\n');
             }
-            let _ = writeln!(out, "{}: {}", group(key), streams(line.streams));
+            let _ = writeln!(out, "{}: {}", group(key), counted(line.streams, "stream"));
             last = Some(key);
         }
         let Some(code) = &line.deviation else {
@@ -86,14 +87,6 @@ pub fn text(lines: &[CardLine]) -> String {
         }
     }
     out
-}
-
-fn streams(count: u64) -> String {
-    if count == 1 {
-        "1 stream".to_owned()
-    } else {
-        format!("{count} streams")
-    }
 }
 
 /// The card as a table of Markdown, such as the summary of a CI job shows.
