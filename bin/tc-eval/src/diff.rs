@@ -12,7 +12,7 @@ use score::difference::{Difference, Settings, differences};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use stdio::{Output, Status};
+use stdio::Status;
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
@@ -109,23 +109,19 @@ fn bytes(path: &Path) -> Result<Vec<u8>> {
 fn write(args: &Args, found: &[Difference]) -> Result<()> {
     let names = [&args.a, &args.b].map(|path| path.to_string_lossy());
     let names = [&*names[0], &*names[1]];
-    let mut out = Output::new();
-    match args.format {
+    let text = match args.format {
         Form::Text => {
-            for difference in found {
-                out.put(format!("{}\n", difference.words(names)).as_bytes())?;
-            }
+            let lines = found.iter().map(|one| one.words(names) + "\n");
+            lines.collect()
         }
         Form::Json => {
-            let found: Result<Vec<Value>, _> = found
-                .iter()
-                .map(|difference| entry(difference, names))
-                .collect();
-            let report = json!({"a": names[0], "b": names[1], "equal": found.as_ref().is_ok_and(Vec::is_empty), "differences": found?});
-            out.put(format!("{}\n", event::safe_json(&report.to_string())).as_bytes())?;
+            let entries = found.iter().map(|difference| entry(difference, names));
+            let entries = entries.collect::<Result<Vec<Value>, _>>()?;
+            let report = json!({"a": names[0], "b": names[1], "equal": found.is_empty(), "differences": entries});
+            format!("{}\n", event::safe_json(&report.to_string()))
         }
-    }
-    Ok(out.flush()?)
+    };
+    crate::print(&text)
 }
 
 /// A difference as JSON, with its words.

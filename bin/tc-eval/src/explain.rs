@@ -17,7 +17,7 @@ use found::Explanation;
 use score::Label;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stdio::{Output, Status};
+use stdio::Status;
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
@@ -85,9 +85,7 @@ pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
             event::safe_json(&json::object(&explanation).to_string())
         ),
     };
-    let mut out = Output::new();
-    out.put(text.as_bytes())?;
-    out.flush()?;
+    crate::print(&text)?;
     Ok(Status::Done)
 }
 

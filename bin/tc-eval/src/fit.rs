@@ -10,7 +10,7 @@ use anyhow::Result;
 use detect::auto::Table;
 use folds::Folds;
 use std::path::PathBuf;
-use stdio::{Output, Status};
+use stdio::Status;
 use test::FoldedTest;
 
 /// The arguments of this subcommand.
@@ -66,11 +66,7 @@ pub fn fit(args: &Args, common: &args::Common) -> Result<Status> {
     let text = table.to_string();
     match &args.output {
         Some(path) => draft::write(path, &text)?,
-        None => {
-            let mut out = Output::new();
-            out.put(text.as_bytes())?;
-            out.flush()?;
-        }
+        None => crate::print(&text)?,
     }
     Ok(Status::Done)
 }

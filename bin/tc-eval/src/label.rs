@@ -227,13 +227,8 @@ impl Proposals {
             index.write()?;
             return Ok(Status::Done);
         }
-        stdio::check_output()?;
-        let mut stdout = stdio::Output::new();
-        for label in &self.made {
-            stdout.put(index::line(label).as_bytes())?;
-            stdout.put(b"\n")?;
-        }
-        stdout.flush()?;
+        let lines = self.made.iter().map(|label| index::line(label) + "\n");
+        crate::print(&lines.collect::<String>())?;
         Ok(Status::Done)
     }
 }

@@ -48,10 +48,8 @@ pub fn merge(args: &Args) -> Result<Status> {
     let Some(total) = merger.total() else {
         bail!("no part in {names}; write parts with tc-eval --partial");
     };
-    let mut out = stdio::Output::new();
     if args.partial {
-        out.put(format!("{}\n", total.line()?).as_bytes())?;
-        out.flush()?;
+        crate::print(&format!("{}\n", total.line()?))?;
         return Ok(Status::Done);
     }
     let report = Report::of(&total.tally);
@@ -66,7 +64,7 @@ pub fn merge(args: &Args) -> Result<Status> {
         bail!("no stream was counted in {names}; name a corpus with labels");
     }
     let output = Output::open(&args.output, total.tally.checkers(), false, true)?;
-    let status = output.write(report, &mut out)?;
+    let status = output.write(report, &mut stdio::Output::new())?;
     Ok(if unreadable > 0 {
         Status::Error
     } else {
