@@ -6,6 +6,8 @@ mod decisions;
 mod lines;
 mod process;
 
+pub use answer::GivenAnswer;
+
 use crate::evaluate::judge::Judges;
 use anyhow::{Result, bail};
 use command::Commands;

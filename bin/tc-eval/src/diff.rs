@@ -5,13 +5,14 @@ mod mask;
 pub mod recording;
 
 use crate::read::{Form, RecordingArgs};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::recordings::unreadable;
+use anyhow::{Context, Result, bail};
 use mask::Mask;
 use score::difference::{Difference, Settings, differences};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use stdio::{Output, Status};
+use stdio::Status;
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
@@ -94,10 +95,7 @@ pub fn diff(args: &Args) -> Result<Status> {
 /// All of the file at `path`, or of standard input.
 fn bytes(path: &Path) -> Result<Vec<u8>> {
     if path != Path::new("-") {
-        let unreadable = |e| anyhow!("{e}; check the path and its permissions");
-        return std::fs::read(path)
-            .map_err(unreadable)
-            .with_context(|| path.display().to_string());
+        return std::fs::read(path).map_err(unreadable(path));
     }
     stdio::check_input()?;
     let mut bytes = Vec::new();
@@ -111,23 +109,19 @@ fn bytes(path: &Path) -> Result<Vec<u8>> {
 fn write(args: &Args, found: &[Difference]) -> Result<()> {
     let names = [&args.a, &args.b].map(|path| path.to_string_lossy());
     let names = [&*names[0], &*names[1]];
-    let mut out = Output::new();
-    match args.format {
+    let text = match args.format {
         Form::Text => {
-            for difference in found {
-                out.put(format!("{}\n", difference.words(names)).as_bytes())?;
-            }
+            let lines = found.iter().map(|one| one.words(names) + "\n");
+            lines.collect()
         }
         Form::Json => {
-            let found: Result<Vec<Value>, _> = found
-                .iter()
-                .map(|difference| entry(difference, names))
-                .collect();
-            let report = json!({"a": names[0], "b": names[1], "equal": found.as_ref().is_ok_and(Vec::is_empty), "differences": found?});
-            out.put(format!("{}\n", event::safe_json(&report.to_string())).as_bytes())?;
+            let entries = found.iter().map(|difference| entry(difference, names));
+            let entries = entries.collect::<Result<Vec<Value>, _>>()?;
+            let report = json!({"a": names[0], "b": names[1], "equal": found.is_empty(), "differences": entries});
+            format!("{}\n", event::safe_json(&report.to_string()))
         }
-    }
-    Ok(out.flush()?)
+    };
+    crate::print(&text)
 }
 
 /// A difference as JSON, with its words.

@@ -1,5 +1,6 @@
 //! A file that gets its name when it is complete.
 
+use anyhow::Context;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -67,6 +68,23 @@ impl Draft {
         }
         Ok(())
     }
+}
+
+/// Writes a file at once. A full disk leaves the old one as it was.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let written = Draft::create(path).and_then(|mut draft| {
+        draft.write_all(text.as_bytes())?;
+        draft.finish()
+    });
+    written.with_context(|| {
+        format!(
+            "{}: cannot be written, and is as it was; free space or name another file",
+            path.display()
+        )
+    })
 }
 
 impl Write for Draft {

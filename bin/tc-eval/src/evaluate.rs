@@ -18,11 +18,12 @@ use crate::split::Split;
 use anyhow::{Result, anyhow, bail};
 use baseline::Baseline;
 use detect::auto::Table;
-use feed::{Feed, Job};
+use feed::{Done, Feed, Job};
 use measure::{Meter, Plan};
 use only::Only;
 use progress::Progress;
-use score::{Measured, Partial, Report, Tally};
+use score::forms::counted;
+use score::{Partial, Report, Tally};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use stdio::{Output, Status};
@@ -134,19 +135,9 @@ pub fn table(path: &Path) -> Result<Table> {
     args::file(path, Table::parse)
 }
 
-/// What became of a job.
-enum Done {
-    Measured(Box<Measured>),
-    Unlabelled,
-    Unreadable(anyhow::Error),
-    Failed(anyhow::Error),
-}
-
 fn measure(meter: &mut Result<Meter<'_>>, job: Job) -> Done {
     match (meter, job) {
-        (_, Job::Unlabelled) => Done::Unlabelled,
-        (_, Job::Unreadable(e)) => Done::Unreadable(e),
-        (_, Job::Failed(e)) => Done::Failed(e),
+        (_, Job::Done(done)) => done,
         (Err(e), Job::Stream(..)) => Done::Failed(anyhow!("{e:#}")),
         (Ok(meter), Job::Stream(entry, judgings)) => match meter.measure(&entry, judgings) {
             Ok(measured) => Done::Measured(Box::new(measured)),
@@ -228,16 +219,10 @@ impl<'r> Run<'r> {
 
     fn finish(mut self) -> Result<Status> {
         if self.unlabelled > 0 {
-            let (count, streams) = (
-                self.unlabelled,
-                if self.unlabelled == 1 {
-                    "stream was"
-                } else {
-                    "streams were"
-                },
-            );
+            let were = if self.unlabelled == 1 { "was" } else { "were" };
             let text = format!(
-                "{count} {streams} left out, with no answer in the label; write has_tool_call"
+                "{} {were} left out, with no answer in the label; write has_tool_call",
+                counted(self.unlabelled, "stream")
             );
             self.progress.message(&text);
         }

@@ -11,12 +11,13 @@ use crate::corpus::{Entry, entries};
 use crate::evaluate;
 use crate::evaluate::measure::{Judgings, Meter, Plan};
 use crate::read::{Form, RecordingArgs, each_event_of_file};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::recordings::unreadable;
+use anyhow::{Result, bail};
 use found::Explanation;
 use score::Label;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stdio::{Output, Status};
+use stdio::Status;
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
@@ -84,9 +85,7 @@ pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
             event::safe_json(&json::object(&explanation).to_string())
         ),
     };
-    let mut out = Output::new();
-    out.put(text.as_bytes())?;
-    out.flush()?;
+    crate::print(&text)?;
     Ok(Status::Done)
 }
 
@@ -160,7 +159,7 @@ fn recording(args: &Args) -> Result<Entry> {
 fn streams(args: &Args) -> Result<u64> {
     let settings = args.recording.settings();
     let mut streams = 0;
-    each_event_of_file(&args.path, &mut Vec::new(), &settings, &mut |_, origin| {
+    each_event_of_file(&args.path, &settings, &mut |_, origin| {
         streams = streams.max(origin.part)
     })?;
     Ok(streams)
@@ -168,10 +167,7 @@ fn streams(args: &Args) -> Result<u64> {
 
 /// Whether the first line of a file is a label.
 fn is_index(path: &Path) -> Result<bool> {
-    let unreadable = |e| anyhow!("{e}; check the path and its permissions");
-    std::fs::metadata(path)
-        .map_err(unreadable)
-        .with_context(|| path.display().to_string())?;
+    std::fs::metadata(path).map_err(unreadable(path))?;
     let first = entries(path)?.next();
     Ok(matches!(first, Some(Ok(_))))
 }

@@ -5,13 +5,12 @@ mod folds;
 mod streams;
 mod test;
 
-use crate::draft::Draft;
-use anyhow::{Context, Result};
+use crate::draft;
+use anyhow::Result;
 use detect::auto::Table;
 use folds::Folds;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use stdio::{Output, Status};
+use std::path::PathBuf;
+use stdio::Status;
 use test::FoldedTest;
 
 /// The arguments of this subcommand.
@@ -60,30 +59,14 @@ pub fn fit(args: &Args, common: &args::Common) -> Result<Status> {
         return test.run(&args.corpora, common);
     }
     let mut table = Table::default();
-    let mut buffer = Vec::new();
     streams::each(&args.corpora, |entry| {
-        table.add(&streams::observe(&entry, &mut buffer)?);
+        table.add(&streams::observe(&entry)?);
         Ok(())
     })?;
     let text = table.to_string();
     match &args.output {
-        Some(path) => write(path, &text).with_context(|| {
-            format!(
-                "{}; check the space and the permissions there",
-                path.display()
-            )
-        })?,
-        None => {
-            let mut out = Output::new();
-            out.put(text.as_bytes())?;
-            out.flush()?;
-        }
+        Some(path) => draft::write(path, &text)?,
+        None => crate::print(&text)?,
     }
     Ok(Status::Done)
-}
-
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut draft = Draft::create(path)?;
-    draft.write_all(text.as_bytes())?;
-    draft.finish()
 }

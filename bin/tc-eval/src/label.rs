@@ -9,6 +9,7 @@ use crate::recordings::{Candidate, candidates};
 use anyhow::{Context, Result, bail};
 use index::Index;
 use score::Label;
+use score::forms::counted;
 use seen::Seen;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,11 +72,7 @@ pub fn label(args: &Args) -> Result<Status> {
     let mut proposals = Proposals::new(args)?;
     let skipped = proposals.add_all(args, &lint)?;
     if skipped > 0 {
-        let files = if skipped == 1 {
-            "1 file"
-        } else {
-            &format!("{skipped} files")
-        };
+        let files = counted(skipped, "file");
         stdio::message(
             "tc-eval",
             &format!("{files} of the folders cannot be read as recordings, and got no label"),
@@ -219,27 +216,19 @@ impl Proposals {
 
     fn finish(mut self) -> Result<Status> {
         if self.changed > 0 {
-            let labels = if self.changed == 1 {
-                "1 label has"
-            } else {
-                &format!("{} labels have", self.changed)
-            };
+            let have = if self.changed == 1 { "has" } else { "have" };
+            let labels = counted(self.changed, "label");
             stdio::message(
                 "tc-eval",
-                &format!("{labels} another recording now and must be confirmed again"),
+                &format!("{labels} {have} another recording now and must be confirmed again"),
             );
         }
         if let Some(index) = &mut self.index {
             index.write()?;
             return Ok(Status::Done);
         }
-        stdio::check_output()?;
-        let mut stdout = stdio::Output::new();
-        for label in &self.made {
-            stdout.put(index::line(label).as_bytes())?;
-            stdout.put(b"\n")?;
-        }
-        stdout.flush()?;
+        let lines = self.made.iter().map(|label| index::line(label) + "\n");
+        crate::print(&lines.collect::<String>())?;
         Ok(Status::Done)
     }
 }

@@ -36,3 +36,11 @@ fn run(args: Args) -> anyhow::Result<Status> {
         Some(Command::Fit(options)) => fit::fit(&options, &args.common),
     }
 }
+
+/// Writes all that a command has to say to standard output.
+fn print(text: &str) -> anyhow::Result<()> {
+    stdio::check_output()?;
+    let mut out = stdio::Output::new();
+    out.put(text.as_bytes())?;
+    Ok(out.flush()?)
+}

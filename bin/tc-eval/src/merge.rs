@@ -1,7 +1,9 @@
 //! Joins the counts of several runs.
 
 use crate::evaluate::output::{self, Output};
-use anyhow::{Context as _, Result, anyhow, bail};
+use crate::recordings::unreadable;
+use anyhow::{Context as _, Result, bail};
+use score::forms::counted;
 use score::{Merger, Report};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -46,25 +48,23 @@ pub fn merge(args: &Args) -> Result<Status> {
     let Some(total) = merger.total() else {
         bail!("no part in {names}; write parts with tc-eval --partial");
     };
-    let mut out = stdio::Output::new();
     if args.partial {
-        out.put(format!("{}\n", total.line()?).as_bytes())?;
-        out.flush()?;
+        crate::print(&format!("{}\n", total.line()?))?;
         return Ok(Status::Done);
     }
     let report = Report::of(&total.tally);
     let unreadable = report.unreadable;
     if unreadable > 0 {
-        let s = if unreadable == 1 { "" } else { "s" };
         let text = format!(
-            "{unreadable} recording{s} could not be read, which the run that counted the part names"
+            "{} could not be read, which the run that counted the part names",
+            counted(unreadable, "recording")
         );
         stdio::message("tc-eval", &text);
     } else if total.tally.streams() == 0 {
         bail!("no stream was counted in {names}; name a corpus with labels");
     }
     let output = Output::open(&args.output, total.tally.checkers(), false, true)?;
-    let status = output.write(report, &mut out)?;
+    let status = output.write(report, &mut stdio::Output::new())?;
     Ok(if unreadable > 0 {
         Status::Error
     } else {
@@ -81,17 +81,15 @@ fn open(path: &Path) -> Result<(String, Box<dyn Read>)> {
             Box::new(std::io::stdin().lock()),
         ));
     }
-    let name = path.display().to_string();
-    let file =
-        File::open(path).map_err(|e| anyhow!("{name}: {e}; check the path and its permissions"))?;
-    Ok((name, Box::new(file)))
+    let file = File::open(path).map_err(unreadable(path))?;
+    Ok((path.display().to_string(), Box::new(file)))
 }
 
 /// Adds the parts of a file, one a line.
 fn add(merger: &mut Merger, name: &str, file: Box<dyn Read>) -> Result<()> {
     for (number, line) in (1..).zip(BufReader::new(file).lines()) {
         let place = format!("{name}, line {number}");
-        let line = line.map_err(|e| anyhow!("{name}: {e}; check the path and its permissions"))?;
+        let line = line.map_err(unreadable(Path::new(name)))?;
         if !line.trim().is_empty() {
             merger.add(&line, &place).context(place)?;
         }

@@ -3,15 +3,17 @@
 mod body;
 mod log;
 mod settings;
-mod source;
 mod tape;
 
 pub use settings::{Form, Origin, ReadSettings, RecordingArgs, api};
 
-use anyhow::{Context, Result, anyhow, bail};
+use crate::recordings::unreadable;
+use anyhow::{Context, Result, bail};
 use api::{LOOKED_AT, RecordingForm};
+use score::forms::counted;
 use settings::Take;
-use source::Source;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// Gives each event of the recording to `take`, in order. `bytes` is the whole file; `path` is for
@@ -29,37 +31,31 @@ pub fn each_event(
     settings: &ReadSettings,
     take: &mut Take<'_>,
 ) -> Result<()> {
-    read(Source::of_bytes(bytes), settings, take).with_context(|| path.display().to_string())
+    read(bytes, settings, take).with_context(|| path.display().to_string())
 }
 
-/// As [`each_event`], of the file at `path`. A file of more than 1 MiB is read in pieces, but for a
-/// tape, which is read whole. `buffer` is memory that calls share.
+/// As [`each_event`], of the file at `path`, which is read line by line, but for a tape.
 ///
 /// # Errors
 /// As [`each_event`], and when the file cannot be read.
-pub fn each_event_of_file(
-    path: &Path,
-    buffer: &mut Vec<u8>,
-    settings: &ReadSettings,
-    take: &mut Take<'_>,
-) -> Result<()> {
-    let source =
-        Source::open(path, buffer).map_err(|e| anyhow!("{e}; check the path and its permissions"));
-    source
-        .and_then(|source| read(source, settings, take))
-        .with_context(|| path.display().to_string())
+pub fn each_event_of_file(path: &Path, settings: &ReadSettings, take: &mut Take<'_>) -> Result<()> {
+    let file = File::open(path).map_err(unreadable(path))?;
+    let file = BufReader::with_capacity(LOOKED_AT, file);
+    read(file, settings, take).with_context(|| path.display().to_string())
 }
 
-fn read(mut source: Source<'_>, settings: &ReadSettings, take: &mut Take<'_>) -> Result<()> {
-    let parts = match RecordingForm::of(source.start()) {
-        RecordingForm::Tape => tape::read(&source.whole()?, settings, take)?,
+fn read(mut source: impl BufRead, settings: &ReadSettings, take: &mut Take<'_>) -> Result<()> {
+    let start = source.fill_buf()?;
+    let parts = match RecordingForm::of(start) {
+        RecordingForm::Tape => {
+            let mut bytes = Vec::new();
+            source.read_to_end(&mut bytes)?;
+            tape::read(&bytes, settings, take)?
+        }
         RecordingForm::Log => log::read(source, settings, take)?,
         RecordingForm::Body => {
-            let start = source.start();
-            let api = settings
-                .api
-                .or_else(|| api::recognise(&start[..start.len().min(LOOKED_AT)], true));
-            let Some(api) = api else {
+            let shown = || api::recognise(&start[..start.len().min(LOOKED_AT)], true);
+            let Some(api) = settings.api.or_else(shown) else {
                 bail!(
                     "neither a body that shows its API nor a tape nor a log of events; name the API of a body"
                 );
@@ -70,11 +66,7 @@ fn read(mut source: Source<'_>, settings: &ReadSettings, take: &mut Take<'_>) ->
     };
     match settings.part {
         Some(part) if !(1..=parts).contains(&part) => {
-            let streams = if parts == 1 {
-                "1 stream".to_owned()
-            } else {
-                format!("{parts} streams")
-            };
+            let streams = counted(parts, "stream");
             bail!("part {part} does not exist; the file has {streams}")
         }
         _ => Ok(()),

@@ -1,11 +1,14 @@
 //! The full reading of recorded streams: `tag-parse` and `tc-accumulate` in this process.
 
+use crate::read::{self, Origin, ReadSettings};
 use accumulate::Accumulate;
+use anyhow::Result;
 use event::payload::StreamStart;
-use event::{Chain, Event, Kind, Machine, Payload, Sink};
-use std::collections::HashMap;
+use event::{Chain, Emitted, Event, Kind, Machine, SinkOf};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::rc::Rc;
-use tag::Streams;
+use tag::{Streams, Tag};
 
 /// Reads the streams of one recording to their calls. Deltas pass too.
 pub struct FullReading {
@@ -37,13 +40,7 @@ impl FullReading {
     pub fn push(&mut self, number: u64, event: &Event<'_>, take: &mut TakeReading<'_>) {
         let machine = || machine(&self.tag, &self.options, event);
         let pipe = self.open.entry(number).or_insert_with(machine);
-        pipe.push(
-            event,
-            &mut EachEvent {
-                event: Some(event),
-                take,
-            },
-        );
+        pipe.push(event, &mut each_event(Some(event), take));
         if event.kind() == Kind::StreamEnd {
             self.open.remove(&number);
         }
@@ -52,9 +49,42 @@ impl FullReading {
     /// Handles the end of a stream that has none of its own.
     pub fn finish(&mut self, number: u64, take: &mut TakeReading<'_>) {
         if let Some(mut pipe) = self.open.remove(&number) {
-            pipe.finish(&mut EachEvent { event: None, take });
+            pipe.finish(&mut each_event(None, take));
         }
     }
+}
+
+/// What is made of one stream of a recording.
+pub trait StreamReader: Default {
+    /// Takes the next event as the recording has it.
+    fn push(&mut self, event: &Event<'_>, origin: Origin);
+
+    /// Takes the next event of the full reading.
+    fn read(&mut self, event: &Event<'_>);
+}
+
+/// The streams of the recording `bytes` of the file at `path`, by their numbers.
+///
+/// # Errors
+/// As [`read::each_event`].
+pub fn streams<S: StreamReader>(
+    path: &Path,
+    bytes: &[u8],
+    settings: &ReadSettings,
+) -> Result<BTreeMap<u64, S>> {
+    let mut streams: BTreeMap<u64, S> = BTreeMap::new();
+    let mut reading = FullReading::new();
+    read::each_event(path, bytes, settings, &mut |event, origin| {
+        if origin.part > 0 {
+            let stream = streams.entry(origin.part).or_default();
+            stream.push(event, origin);
+            reading.push(origin.part, event, &mut |event, _| stream.read(event));
+        }
+    })?;
+    for (part, stream) in &mut streams {
+        reading.finish(*part, &mut |event, _| stream.read(event));
+    }
+    Ok(streams)
 }
 
 /// The machine of the stream that `first` begins. `tag-parse` would also read a stream without
@@ -64,34 +94,36 @@ fn machine(
     options: &Rc<accumulate::Options>,
     first: &Event<'_>,
 ) -> Box<dyn Machine> {
-    let options = Rc::clone(options);
     let mode = (first.kind() == Kind::StreamStart)
         .then(|| StreamStart::read(first).tools_mode)
         .flatten();
-    if mode.is_none_or(|mode| mode.str() != "tag") {
-        return Box::new(Accumulate::new(options));
+    let is_text = mode.is_some_and(|mode| mode.str() == "tag");
+    to_calls(is_text.then(|| tag.begin(first)), options)
+}
+
+/// A machine that reads one stream to its calls, which `tag` takes out of the text.
+pub fn to_calls(tag: Option<Tag>, options: &Rc<accumulate::Options>) -> Box<dyn Machine> {
+    let options = Rc::clone(options);
+    match tag {
+        None => Box::new(Accumulate::new(options)),
+        Some(tag) => Box::new(Chain::new(tag, move |_: &Event<'_>| {
+            Accumulate::new(Rc::clone(&options))
+        })),
     }
-    Box::new(Chain::new(tag.begin(first), move |_: &Event<'_>| {
-        Accumulate::new(Rc::clone(&options))
-    }))
 }
 
-/// A sink that hands on what a machine passes and writes, as events.
-pub struct EachEvent<'o, 'e, 't> {
-    /// The event at hand; `None` at the end of the stream.
-    pub event: Option<&'o Event<'e>>,
-    /// Takes the events.
-    pub take: &'o mut TakeReading<'t>,
-}
-
-impl Sink for EachEvent<'_, '_, '_> {
-    fn pass(&mut self) {
-        if let Some(event) = self.event {
-            (self.take)(event, true);
+/// A sink that hands on what a machine passes and writes, as events. `event` is the one at hand;
+/// `None` at the end of the stream.
+pub fn each_event<'s>(
+    event: Option<&'s Event<'_>>,
+    take: &'s mut TakeReading<'_>,
+) -> SinkOf<impl FnMut(Emitted<'_>) + 's> {
+    SinkOf(move |emitted: Emitted<'_>| match emitted {
+        Emitted::Passed => {
+            if let Some(event) = event {
+                take(event, true);
+            }
         }
-    }
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        (self.take)(&Event::of(payload, None, choice, None), false);
-    }
+        Emitted::Written(choice, payload) => take(&Event::of(payload, None, choice, None), false),
+    })
 }

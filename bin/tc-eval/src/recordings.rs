@@ -40,30 +40,37 @@ pub fn candidates(paths: &[PathBuf]) -> Result<Vec<Candidate>> {
 /// # Errors
 /// When it cannot be read, or is not an ordinary file: a device or a pipe may never end.
 pub fn bytes(path: &Path) -> Result<Vec<u8>> {
-    let name = path.display();
-    let unreadable = |e: std::io::Error| anyhow!("{name}: {e}; check the path and its permissions");
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        bail!("{name}: not an ordinary file; save the recording into one");
+    let unreadable = unreadable(path);
+    if !path.metadata().map_err(&unreadable)?.is_file() {
+        bail!(
+            "{}: not an ordinary file; save the recording into one",
+            path.display()
+        );
     }
     std::fs::read(path).map_err(unreadable)
 }
 
-fn walk(folder: &Path, out: &mut Vec<Candidate>) -> Result<()> {
-    let unreadable = |e: std::io::Error| {
+/// Makes a message of an error of the system about the file at `path`.
+pub fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> anyhow::Error {
+    move |e| {
         anyhow!(
             "{}: {e}; check the path and its permissions",
-            folder.display()
+            path.display()
         )
-    };
+    }
+}
+
+fn walk(folder: &Path, out: &mut Vec<Candidate>) -> Result<()> {
+    let unreadable = unreadable(folder);
     let mut entries = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        entries.push(entry.map_err(unreadable)?);
+    for entry in std::fs::read_dir(folder).map_err(&unreadable)? {
+        entries.push(entry.map_err(&unreadable)?);
     }
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
-        let kind = entry.file_type().map_err(unreadable)?;
+        let kind = entry.file_type().map_err(&unreadable)?;
         if name.starts_with('.')
             || name == "index.ndjson"
             || name.ends_with(".draft")

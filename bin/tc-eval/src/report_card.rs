@@ -3,20 +3,20 @@
 mod frames;
 mod saved;
 
-use crate::corpus;
-use crate::read::{Origin, ReadSettings, api, each_event};
-use crate::reading::FullReading;
+use crate::read::{Origin, ReadSettings, api};
+use crate::reading::{StreamReader, streams};
 use crate::recordings::{self, Candidate, candidates};
+use crate::{corpus, draft};
 use anyhow::Result;
 use api::{Api, LOOKED_AT, RecordingForm, tape::Tape};
 use event::payload::{ContentDelta, StreamStart};
 use event::{Event, Kind, Text};
 use score::Label;
 use score::deviation::{
-    Card, Deviation, DeviationFinder, DeviationPlace, GroupKey, LEAKED_MARKUP, REASONING_IN_TEXT,
+    Card, DeviationFinder, DeviationPlace, GroupKey, LEAKED_MARKUP, REASONING_IN_TEXT,
     card_changes, card_forms,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use stdio::Status;
 use tag::lint::Lint;
@@ -85,7 +85,7 @@ pub fn report_card(args: &Args) -> Result<Status> {
     }
     let lines = maker.card.lines();
     if let Some(path) = &args.save {
-        saved::write(path, &card_forms::json(&lines))?;
+        draft::write(path, &card_forms::json(&lines))?;
     }
     let mut out = match args.format {
         Form::Text => card_forms::text(&lines),
@@ -103,10 +103,7 @@ pub fn report_card(args: &Args) -> Result<Status> {
             .iter()
             .for_each(|line| stdio::message("tc-eval", line));
     }
-    stdio::check_output()?;
-    let mut stdout = stdio::Output::new();
-    stdout.put(out.as_bytes())?;
-    stdout.flush()?;
+    crate::print(&out)?;
     Ok(if differences.is_empty() {
         Status::Done
     } else {
@@ -150,9 +147,6 @@ struct OpenStream {
 /// The most bytes of a text that are searched for markup.
 const LINTED: usize = 16 << 20;
 
-/// Deviations of the bytes of one stream.
-type Notes = Vec<(&'static Deviation, DeviationPlace)>;
-
 impl CardMaker {
     fn corpus(&mut self, path: &Path, api: Option<Api>) -> Result<()> {
         for entry in corpus::entries(path)? {
@@ -186,31 +180,11 @@ impl CardMaker {
         label: Option<&Label>,
     ) -> Result<()> {
         let bytes = recordings::bytes(path)?;
-        let notes = notes(&bytes, settings);
-        let mut open: HashMap<u64, OpenStream> = HashMap::new();
-        let mut done: Vec<(u64, OpenStream)> = Vec::new();
-        let mut reading = FullReading::new();
-        each_event(path, &bytes, settings, &mut |event, origin: Origin| {
-            if origin.part == 0 {
-                return;
-            }
-            let stream = open.entry(origin.part).or_default();
-            stream.push(event, origin.offset);
-            reading.push(origin.part, event, &mut |event, _| stream.read(event));
-            if event.kind() == Kind::StreamEnd
-                && let Some(stream) = open.remove(&origin.part)
-            {
-                done.push((origin.part, stream));
-            }
-        })?;
-        for (part, mut stream) in open {
-            reading.finish(part, &mut |event, _| stream.read(event));
-            done.push((part, stream));
-        }
-        done.sort_by_key(|(part, _)| *part);
-        let is_alone = settings.part.is_none() && done.len() == 1;
-        for (part, stream) in done {
-            let notes = notes.get(&part).map(Vec::as_slice).unwrap_or_default();
+        let mut notes = notes(&bytes, settings);
+        let streams = streams::<OpenStream>(path, &bytes, settings)?;
+        let is_alone = settings.part.is_none() && streams.len() == 1;
+        for (part, stream) in streams {
+            let notes = notes.remove(&part).unwrap_or_default();
             self.add(path, (!is_alone).then_some(part), stream, notes, label);
         }
         Ok(())
@@ -221,12 +195,9 @@ impl CardMaker {
         path: &Path,
         part: Option<u64>,
         mut stream: OpenStream,
-        notes: &[(&'static Deviation, DeviationPlace)],
+        notes: DeviationFinder,
         label: Option<&Label>,
     ) {
-        for (deviation, place) in notes {
-            stream.finder.note(deviation, *place);
-        }
         if !stream.is_tag_mode {
             for finding in self.lint.search(&stream.text) {
                 let is_reasoning = ["think", "reason"]
@@ -250,19 +221,21 @@ impl CardMaker {
                 key.api.clone_from(api);
             }
         }
-        self.card
-            .add(key, &path.to_string_lossy(), part, &stream.finder.finish());
+        let mut found = stream.finder.finish();
+        for (code, place) in notes.finish() {
+            found.entry(code).or_insert(place);
+        }
+        self.card.add(key, &path.to_string_lossy(), part, &found);
     }
 }
 
-impl OpenStream {
-    /// Takes the next event as the stream has it.
-    fn push(&mut self, event: &Event<'_>, offset: u64) {
+impl StreamReader for OpenStream {
+    fn push(&mut self, event: &Event<'_>, origin: Origin) {
         self.place = DeviationPlace {
             event: self.place.event + 1,
-            offset,
+            offset: origin.offset,
         };
-        self.finder.push(event, offset);
+        self.finder.push(event, origin.offset);
         match event.kind() {
             Kind::StreamStart => {
                 let start = StreamStart::read(event);
@@ -278,7 +251,6 @@ impl OpenStream {
         }
     }
 
-    /// Takes the next event of the full reading.
     fn read(&mut self, event: &Event<'_>) {
         self.finder.push_reading(event);
     }
@@ -286,8 +258,8 @@ impl OpenStream {
 
 /// What the bytes of each stream of a recording show, by its number. A log has no bytes of a
 /// provider.
-fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, Notes> {
-    let mut out: BTreeMap<u64, Notes> = BTreeMap::new();
+fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, DeviationFinder> {
+    let mut out: BTreeMap<u64, DeviationFinder> = BTreeMap::new();
     match RecordingForm::of(bytes) {
         RecordingForm::Log => {}
         RecordingForm::Body => {
@@ -296,7 +268,9 @@ fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, Notes> {
                 .or_else(|| api::recognise(&bytes[..bytes.len().min(LOOKED_AT)], true));
             if let Some(api) = api {
                 let notes = out.entry(1).or_default();
-                frames::search(bytes, api, &mut |deviation, at| note(notes, deviation, at));
+                frames::search(bytes, api, &mut |deviation, at| {
+                    notes.note(deviation, place(at));
+                });
             }
         }
         RecordingForm::Tape => {
@@ -311,7 +285,7 @@ fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, Notes> {
                 let notes = out.entry(part).or_default();
                 // The places of a tape are its lines, and not the bytes that were received.
                 frames::search(&exchange.body(), api, &mut |deviation, _| {
-                    note(notes, deviation, 0)
+                    notes.note(deviation, place(0));
                 });
             }
         }
@@ -319,15 +293,9 @@ fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, Notes> {
     out
 }
 
-/// Keeps the first place of each deviation, since a body can show one in each of its lines.
-fn note(notes: &mut Notes, deviation: &'static Deviation, at: usize) {
-    if notes.iter().all(|(known, _)| *known != deviation) {
-        notes.push((
-            deviation,
-            DeviationPlace {
-                event: 0,
-                offset: at as u64,
-            },
-        ));
+fn place(offset: usize) -> DeviationPlace {
+    DeviationPlace {
+        event: 0,
+        offset: offset as u64,
     }
 }

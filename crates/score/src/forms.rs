@@ -1,18 +1,19 @@
 //! The forms of a report.
 
+mod document;
 mod html;
 mod junit;
 mod markdown;
 mod plot;
-mod sheet;
 mod table;
 mod words;
 
 pub use html::html;
 pub use junit::junit;
 pub use markdown::markdown;
+pub(crate) use markdown::text as markdown_text;
 pub use table::{Layout, table};
-pub use words::regressions;
+pub use words::{counted, regressions};
 
 use crate::report::Report;
 

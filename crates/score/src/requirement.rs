@@ -20,7 +20,7 @@ pub struct Requirement {
     checker: Option<String>,
     metric: String,
     group: Option<(Dimension, String)>,
-    op: Op,
+    op: &'static str,
     bound: f64,
     /// The bound as a decimal number.
     shown: String,
@@ -64,44 +64,19 @@ const METRICS: &str = "streams, calls, true_positives, false_positives, true_neg
     {decision,late}.{events,chars,bytes,ms}.{p50,p90,p99,max}, saved.ms.{p50,p90,p99,max}, \
     calls.{expected,read,exact,in_order,repaired,incomplete}, \
     baseline.{broken,fixed,changed,earlier,later,p,new,vanished,relabelled,compared}";
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Op {
-    AtLeast,
-    AtMost,
-    Above,
-    Below,
-    Equal,
-    NotEqual,
-}
 
-impl Op {
-    const ALL: [(&str, Self); 6] = [
-        (">=", Self::AtLeast),
-        ("<=", Self::AtMost),
-        ("==", Self::Equal),
-        ("!=", Self::NotEqual),
-        (">", Self::Above),
-        ("<", Self::Below),
-    ];
+/// Whether a value and a bound are as an operator says.
+type Holds = fn(&f64, &f64) -> bool;
 
-    fn text(self) -> &'static str {
-        Self::ALL
-            .into_iter()
-            .find(|(_, op)| *op == self)
-            .map_or("", |(text, _)| text)
-    }
-
-    fn holds(self, value: f64, bound: f64) -> bool {
-        match self {
-            Self::AtLeast => value >= bound,
-            Self::AtMost => value <= bound,
-            Self::Above => value > bound,
-            Self::Below => value < bound,
-            Self::Equal => value == bound,
-            Self::NotEqual => value != bound,
-        }
-    }
-}
+/// The operators, longer ones first.
+const OPERATORS: [(&str, Holds); 6] = [
+    (">=", f64::ge),
+    ("<=", f64::le),
+    ("==", f64::eq),
+    ("!=", f64::ne),
+    (">", f64::gt),
+    ("<", f64::lt),
+];
 
 impl FromStr for Requirement {
     type Err = RequirementError;
@@ -122,9 +97,9 @@ impl Requirement {
             .rfind(['<', '>', '=', '!'])
             .ok_or(RequirementError::Operator)?
             + 1;
-        let (op, left) = Op::ALL
+        let (op, left) = OPERATORS
             .into_iter()
-            .find_map(|(name, op)| Some((op, text[..end].strip_suffix(name)?.trim())))
+            .find_map(|(op, _)| Some((op, text[..end].strip_suffix(op)?.trim())))
             .ok_or(RequirementError::Operator)?;
         let (bound, shown) = number(text[end..].trim())?;
         let (left, group) = split_group(left);
@@ -230,8 +205,11 @@ impl Requirement {
             metric: format!("{}{group}", self.metric),
             value,
             part: metrics::part(metrics, &self.metric),
-            required: format!("{} {}", self.op.text(), self.shown),
-            is_met: number.is_some_and(|value| self.op.holds(value, self.bound)),
+            required: format!("{} {}", self.op, self.shown),
+            is_met: number.is_some_and(|value| {
+                let mut operators = OPERATORS.into_iter();
+                operators.any(|(op, holds)| op == self.op && holds(&value, &self.bound))
+            }),
             reason: reason.or(undefined).map(str::to_owned),
         }
     }

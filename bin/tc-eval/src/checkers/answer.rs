@@ -12,12 +12,8 @@ const REASON: usize = 500;
 pub struct DecisionLine<'a> {
     /// The stream that it is about.
     pub stream: Option<Cow<'a, str>>,
-    /// The answer.
-    pub answer: Answer,
-    /// The 1-based number of the event that decided, if the line has one.
-    pub event: Option<u64>,
-    /// Why, cut where it is very long.
-    pub reason: String,
+    /// The answer, as the first and the last one.
+    pub answer: GivenAnswer,
     /// Whether the line replaces an earlier one about the same stream.
     pub is_revised: bool,
 }
@@ -52,9 +48,12 @@ impl<'a> DecisionLine<'a> {
         reason.truncate(event::cut(&reason, REASON).len());
         Some(DecisionLine {
             stream: event.stream().and_then(event::Raw::str),
-            answer,
-            event: number.filter(|n| *n > 0),
-            reason,
+            answer: GivenAnswer {
+                first: answer,
+                last: answer,
+                event: number.filter(|n| *n > 0),
+                reason,
+            },
             is_revised: is("revised"),
         })
     }
@@ -97,17 +96,6 @@ impl GivenAnswer {
     }
 }
 
-impl From<DecisionLine<'_>> for GivenAnswer {
-    fn from(line: DecisionLine<'_>) -> Self {
-        GivenAnswer {
-            first: line.answer,
-            last: line.answer,
-            event: line.event,
-            reason: line.reason,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +104,7 @@ mod tests {
     fn read(line: &str) -> Option<(Answer, Option<u64>, bool, String)> {
         let mut scanner = Scanner::default();
         let event = scanner.read(line).expect("an event");
-        DecisionLine::read(&event).map(|d| (d.answer, d.event, d.is_revised, d.reason))
+        DecisionLine::read(&event).map(|d| (d.answer.first, d.answer.event, d.is_revised, d.answer.reason))
     }
 
     #[test]

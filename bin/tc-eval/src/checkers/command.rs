@@ -11,7 +11,7 @@ use event::{Event, Kind, Scanner};
 use score::{Outcome, Place};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How many streams one after the other may stay without an answer before the command is given up.
@@ -20,56 +20,36 @@ const FAILURES_IN_A_ROW: u32 = 3;
 const RESTARTS: u32 = 10;
 
 /// `cmd:COMMAND`, with a process for each thread that judges streams.
-pub struct Commands {
-    settings: CommandSettings,
-    idle: IdleChannels,
-}
-
-/// The processes that no judge uses.
-type IdleChannels = Arc<Mutex<Vec<Channel>>>;
-
-/// A process and what is written to it.
-struct Channel {
-    lines: StreamLines,
-    checker: CommandChecker,
-}
+pub struct Commands(Arc<CommandSettings>);
 
 impl Commands {
     /// Judges by the command line `command`, which may take `patience` to read or to answer.
     pub fn new(command: &str, patience: Duration) -> Self {
-        Commands {
-            settings: CommandSettings::new(command, patience),
-            idle: IdleChannels::default(),
-        }
+        Commands(Arc::new(CommandSettings::new(command, patience)))
     }
 }
 
 impl Judges for Commands {
     fn judge(&mut self, entry: &Entry, _reading: usize) -> Result<Option<Box<dyn Judge>>> {
-        let (settings, idle) = (self.settings.clone(), Arc::clone(&self.idle));
         Ok(Some(Box::new(CommandJudge {
             id: entry.label.id.clone(),
-            settings,
-            idle,
-            channel: None,
+            settings: Arc::clone(&self.0),
+            checker: None,
         })))
     }
 
     fn finish(&mut self) -> Result<()> {
-        let mut idle =
-            std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        idle.iter_mut().for_each(|channel| channel.checker.close());
-        let (command, failures) = (
-            &self.settings.command,
-            self.settings.failures.load(Ordering::Relaxed),
-        );
+        let idle = std::mem::take(&mut *self.0.idle());
+        idle.into_iter().for_each(|mut checker| checker.close());
+        let CommandSettings { command, .. } = &*self.0;
+        let failures = self.0.failures.load(Ordering::Relaxed);
         if failures > 1 {
             let text = format!(
                 "cmd:{command}: {failures} streams stay undecided since it failed, --list has the reasons"
             );
             stdio::message("tc-eval", &text);
         }
-        if failures > 0 && self.settings.answers.load(Ordering::Relaxed) == 0 {
+        if failures > 0 && self.0.answers.load(Ordering::Relaxed) == 0 {
             bail!("cmd:{command}: it answered no stream; correct the command");
         }
         Ok(())
@@ -80,50 +60,50 @@ impl Judges for Commands {
 /// wait for their turn need none.
 struct CommandJudge {
     id: String,
-    settings: CommandSettings,
-    idle: IdleChannels,
-    channel: Option<Channel>,
+    settings: Arc<CommandSettings>,
+    checker: Option<CommandChecker>,
 }
 
 impl CommandJudge {
-    fn channel(&mut self) -> &mut Channel {
-        let (id, idle, settings) = (&self.id, &self.idle, &self.settings);
-        self.channel.get_or_insert_with(|| {
-            let channel = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let mut channel = channel.unwrap_or_else(|| Channel {
-                lines: StreamLines::default(),
-                checker: CommandChecker::new(settings.clone()),
-            });
-            channel.lines.begin(id);
-            channel.checker.begin(channel.lines.name());
-            channel
+    fn checker(&mut self) -> &mut CommandChecker {
+        let (id, settings) = (&self.id, &self.settings);
+        self.checker.get_or_insert_with(|| {
+            let idle = settings.idle().pop();
+            let mut checker = idle.unwrap_or_else(|| CommandChecker::new(Arc::clone(settings)));
+            checker.lines.begin(id);
+            let name = checker.lines.name().to_owned();
+            checker.begin(&name);
+            checker
         })
     }
 }
 
 impl Judge for CommandJudge {
     fn push(&mut self, event: &Event<'_>, place: Place) {
-        let Channel { lines, checker } = self.channel();
+        let checker = self.checker();
+        let mut lines = std::mem::take(&mut checker.lines);
         if let Some(line) = lines.line(event, place) {
             checker.push(line);
         }
+        checker.lines = lines;
     }
 
     fn outcome(mut self: Box<Self>, end: Place) -> Outcome {
-        let Channel { lines, checker } = self.channel();
+        let checker = self.checker();
+        let mut lines = std::mem::take(&mut checker.lines);
         if let Some(line) = lines.end(end) {
             checker.push(line);
         }
         let answer = checker.finish();
         let at = answer.event.and_then(|number| lines.place(number));
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.extend(self.channel.take());
+        checker.lines = lines;
+        self.settings.idle().extend(self.checker.take());
         answer.outcome(at)
     }
 }
 
 /// What the processes of one command share.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct CommandSettings {
     /// The command line, for `sh -c`.
     command: String,
@@ -131,9 +111,11 @@ struct CommandSettings {
     patience: Duration,
     /// How many streams it left undecided because it failed. The first is reported at once, so that
     /// a long run can be stopped.
-    failures: Arc<AtomicU64>,
+    failures: AtomicU64,
     /// How many streams it answered.
-    answers: Arc<AtomicU64>,
+    answers: AtomicU64,
+    /// The processes that no judge uses.
+    idle: Mutex<Vec<CommandChecker>>,
 }
 
 impl CommandSettings {
@@ -141,16 +123,22 @@ impl CommandSettings {
         CommandSettings {
             command: command.to_owned(),
             patience,
-            failures: Arc::default(),
-            answers: Arc::default(),
+            failures: AtomicU64::default(),
+            answers: AtomicU64::default(),
+            idle: Mutex::default(),
         }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<CommandChecker>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A command as a checker of one stream after the other.
 #[derive(Debug)]
 struct CommandChecker {
-    settings: CommandSettings,
+    settings: Arc<CommandSettings>,
+    lines: StreamLines,
     process: Option<Process>,
     answers: Answers,
     /// Why this stream has no answer.
@@ -161,12 +149,12 @@ struct CommandChecker {
 
 impl CommandChecker {
     /// A checker that has not started its command yet.
-    fn new(settings: CommandSettings) -> Self {
-        let answers = Answers::default();
+    fn new(settings: Arc<CommandSettings>) -> Self {
         CommandChecker {
             settings,
+            lines: StreamLines::default(),
             process: None,
-            answers,
+            answers: Answers::default(),
             failure: None,
             failures_in_a_row: 0,
             starts: 0,
@@ -341,10 +329,12 @@ impl Answers {
         };
         match (&mut self.answer, decision.stream.as_deref()) {
             (None, _) if is_ours => {
-                self.answer = Some(decision.into());
+                self.answer = Some(decision.answer);
                 return true;
             }
-            (Some(answer), _) if is_ours && decision.is_revised => answer.last = decision.answer,
+            (Some(answer), _) if is_ours && decision.is_revised => {
+                answer.last = decision.answer.last;
+            }
             (_, None) => {
                 self.stray = Some(
                     "its decision has no \"stream\"; it must copy that of the events".to_owned(),
@@ -369,7 +359,7 @@ mod tests {
 
     /// Gives streams of three lines to a command; returns its answers.
     fn answers(command: &str, patience: Duration, streams: u32) -> Vec<GivenAnswer> {
-        let mut checker = CommandChecker::new(CommandSettings::new(command, patience));
+        let mut checker = CommandChecker::new(Arc::new(CommandSettings::new(command, patience)));
         let answers = (0..streams).map(|n| {
             checker.begin(&format!("{n}:x"));
             for line in ["stream_start", "content_delta", "stream_end"] {

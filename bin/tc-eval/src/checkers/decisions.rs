@@ -75,7 +75,7 @@ impl Decisions {
             bail!("{file}: the decision in line {line} has no \"stream\", add the id of its label");
         };
         match self.held.get_mut(&stream) {
-            Some(held) if decision.is_revised => held.answer.last = decision.answer,
+            Some(held) if decision.is_revised => held.answer.last = decision.answer.last,
             Some(held) => bail!(
                 "{file}: line {line} decides again about '{}' of line {}, mark it with \"revised\":true or remove one",
                 event::cut(&stream, 200),
@@ -84,7 +84,7 @@ impl Decisions {
             None => {
                 let held = HeldDecision {
                     line,
-                    answer: decision.into(),
+                    answer: decision.answer,
                     is_used: false,
                 };
                 self.held.insert(stream, held);

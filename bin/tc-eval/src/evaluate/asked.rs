@@ -3,7 +3,7 @@
 use super::judge::Judge;
 use detect::Detect;
 use event::payload::Decision;
-use event::{Event, Machine, Payload, Sink};
+use event::{Emitted, Event, Machine, Payload, SinkOf};
 use score::{Answer, Outcome, Place};
 
 /// A checker on one reading of one stream.
@@ -25,7 +25,7 @@ impl Asked {
     /// Shows the next event; `place` counts the stream up to it.
     pub fn push(&mut self, event: &Event<'_>, place: Place) {
         match self {
-            Asked::BuiltIn(detect, decided) => detect.push(event, &mut Catch { decided, place }),
+            Asked::BuiltIn(detect, decided) => detect.push(event, &mut decided.sink(place)),
             Asked::Outside(Some(judge)) => judge.push(event, place),
             Asked::Outside(None) => {}
         }
@@ -37,10 +37,7 @@ impl Asked {
         match self {
             Asked::BuiltIn(mut detect, mut decided) => {
                 if !has_ended {
-                    detect.finish(&mut Catch {
-                        decided: &mut decided,
-                        place: end,
-                    });
+                    detect.finish(&mut decided.sink(end));
                 }
                 let (answer, at, reason) =
                     decided
@@ -60,23 +57,17 @@ impl Asked {
     }
 }
 
-/// The sink of a checker: keeps decisions about choice 0.
-struct Catch<'c> {
-    decided: &'c mut Decided,
-    place: Place,
-}
-
-impl Sink for Catch<'_> {
-    fn pass(&mut self) {}
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        if let (0, Payload::Decision(decision)) = (choice, payload) {
-            let answer = answer(decision);
-            self.decided.last = Some(answer);
-            self.decided
-                .first
-                .get_or_insert_with(|| (answer, self.place, decision.reason.str().into_owned()));
-        }
+impl Decided {
+    /// The sink of a checker: keeps decisions about choice 0.
+    fn sink(&mut self, place: Place) -> SinkOf<impl FnMut(Emitted<'_>)> {
+        SinkOf(move |emitted: Emitted<'_>| {
+            if let Emitted::Written(0, Payload::Decision(decision)) = emitted {
+                let answer = answer(decision);
+                self.last = Some(answer);
+                self.first
+                    .get_or_insert_with(|| (answer, place, decision.reason.str().into_owned()));
+            }
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The calls of a stream as a pipeline reads them, and how they compare with those of the label.
 
-use crate::reading::EachEvent;
-use accumulate::{Accumulate, Options};
+use crate::reading::{each_event, to_calls};
+use accumulate::Options;
 use detect::Checker;
 use event::payload::{Retract, StreamStart, ToolCall};
 use event::{Event, Kind, Machine, Payload, Raw};
@@ -11,22 +11,15 @@ use tag::Tag;
 
 /// Reads the calls of choice 0 of one stream.
 pub struct CallReader {
-    /// Takes the calls out of the text, in tag mode.
-    tag: Option<Tag>,
-    reading: Reading,
-}
-
-/// The stages after `tag-parse`.
-struct Reading {
-    accumulate: Accumulate,
-    /// Finds the first event of a call.
-    full: Box<dyn Checker>,
+    machine: Box<dyn Machine>,
+    has_tag: bool,
     found: Found,
 }
 
 /// What was found so far.
-#[derive(Default)]
 struct Found {
+    /// Finds the first event of a call.
+    full: Box<dyn Checker>,
     calls: Vec<ReadCall>,
     /// The first event of a call.
     first: Option<Place>,
@@ -49,68 +42,67 @@ impl CallReader {
     /// A reader of one stream. `tag` is the parser of its text in tag mode, `full` the checker of
     /// that name.
     pub fn new(tag: Option<Tag>, full: Box<dyn Checker>) -> Self {
-        // The tools are left out on purpose: a call whose arguments do not fit their schema is
-        // still the call that the model made.
-        let accumulate = Accumulate::new(Rc::new(Options::default()));
+        let options = Options {
+            keep_deltas: true,
+            no_message: true,
+            ..Options::default()
+        };
         CallReader {
-            tag,
-            reading: Reading {
-                accumulate,
+            has_tag: tag.is_some(),
+            machine: to_calls(tag, &Rc::new(options)),
+            found: Found {
                 full,
-                found: Found::default(),
+                calls: Vec::new(),
+                first: None,
+                ready_ms: None,
             },
         }
     }
 
     /// Takes the next event of the stream; `place` counts up to it.
     pub fn push(&mut self, event: &Event<'_>, place: Place) {
-        if event.choice() != 0 {
+        let kind = event.kind();
+        let is_text = matches!(
+            kind,
+            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking
+        );
+        if event.choice() != 0 || is_text && !self.has_tag {
             return;
         }
-        let CallReader { tag, reading } = self;
-        match tag {
-            Some(tag) => tag.push(
-                event,
-                &mut EachEvent {
-                    event: Some(event),
-                    take: &mut |event, _| reading.push(event, place),
-                },
-            ),
-            None => reading.push(event, place),
-        }
+        // The tools are left out on purpose: a call whose arguments do not fit their schema is
+        // still the call that the model made.
+        let start = (kind == Kind::StreamStart).then(|| StreamStart {
+            tools: None,
+            ..StreamStart::read(event)
+        });
+        let start = start.map(Payload::from);
+        let start = start.as_ref().map(|start| Event::of(start, None, 0, None));
+        let event = start.as_ref().unwrap_or(event);
+        let CallReader { machine, found, .. } = self;
+        let take = &mut |event: &Event<'_>, is_passed| found.take(event, is_passed, place);
+        machine.push(event, &mut each_event(Some(event), take));
     }
 
     /// Handles the end of a stream without a `stream_end`.
     pub fn finish(&mut self, place: Place) {
-        let CallReader { tag, reading } = self;
-        if let Some(tag) = tag {
-            tag.finish(&mut EachEvent {
-                event: None,
-                take: &mut |event, _| reading.push(event, place),
-            });
-        }
-        let Reading {
-            accumulate, found, ..
-        } = reading;
-        accumulate.finish(&mut EachEvent {
-            event: None,
-            take: &mut |event, _| found.take(event, place),
-        });
+        let CallReader { machine, found, .. } = self;
+        let take = &mut |event: &Event<'_>, is_passed| found.take(event, is_passed, place);
+        machine.finish(&mut each_event(None, take));
     }
 
     /// The first event of a call.
     pub fn first(&self) -> Option<Place> {
-        self.reading.found.first
+        self.found.first
     }
 
     /// When the first call was complete, in recorded milliseconds.
     pub fn ready_ms(&self) -> Option<f64> {
-        self.reading.found.ready_ms
+        self.found.ready_ms
     }
 
     /// Compares the calls with those of the label.
     pub fn counts(&mut self, labelled: &[LabelledCall]) -> CallCounts {
-        let calls = &mut self.reading.found.calls;
+        let calls = &mut self.found.calls;
         calls.sort_by_key(|call| call.index);
         let mut left: Vec<&LabelledCall> = labelled.iter().collect();
         let exact =
@@ -139,46 +131,17 @@ impl CallReader {
     }
 }
 
-impl Reading {
-    fn push(&mut self, event: &Event<'_>, place: Place) {
-        if event.choice() != 0 {
-            return;
-        }
-        match event.kind() {
-            // Text changes no call, and a machine that gets none keeps none.
-            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => return,
-            Kind::ToolCallDelta | Kind::ToolCall if self.found.first.is_none() => {
-                let is_call = self
-                    .full
-                    .push(event)
-                    .is_some_and(|verdict| verdict.tool_call);
-                self.found.first = is_call.then_some(place);
-            }
-            _ => {}
-        }
-        let start = (event.kind() == Kind::StreamStart).then(|| StreamStart {
-            tools: None,
-            ..StreamStart::read(event)
-        });
-        let start = start.map(Payload::from);
-        let start = start.as_ref().map(|start| Event::of(start, None, 0, None));
-        let event = start.as_ref().unwrap_or(event);
-        let Reading {
-            accumulate, found, ..
-        } = self;
-        accumulate.push(
-            event,
-            &mut EachEvent {
-                event: Some(event),
-                take: &mut |event, _| found.take(event, place),
-            },
-        );
-    }
-}
-
 impl Found {
-    fn take(&mut self, event: &Event<'_>, place: Place) {
-        match event.kind() {
+    fn take(&mut self, event: &Event<'_>, is_passed: bool, place: Place) {
+        let kind = event.kind();
+        // A call that is made of deltas begins with them.
+        let is_call = kind == Kind::ToolCallDelta || kind == Kind::ToolCall && is_passed;
+        if is_call && self.first.is_none() {
+            let verdict = self.full.push(event);
+            let is_call = verdict.is_some_and(|verdict| verdict.tool_call);
+            self.first = is_call.then_some(place);
+        }
+        match kind {
             Kind::ToolCall => self.call(&ToolCall::read(event), place),
             Kind::Retract => self.retract(&Retract::read(event)),
             _ => {}

@@ -7,15 +7,24 @@ use super::only::Only;
 use crate::checkers::Checker;
 use crate::corpus::{Entries, Entry, entries};
 use anyhow::Result;
+use score::Measured;
 use std::path::{Path, PathBuf};
 
 /// What is to be done next.
 pub enum Job {
     /// A stream to measure.
     Stream(Box<Entry>, Judgings),
-    /// A stream that nobody has labelled.
+    /// What needs no work.
+    Done(Done),
+}
+
+/// What became of a stream.
+pub enum Done {
+    /// It was measured.
+    Measured(Box<Measured>),
+    /// Nobody has labelled it.
     Unlabelled,
-    /// A line of an index that cannot be used.
+    /// Its recording or its line of the index cannot be used.
     Unreadable(anyhow::Error),
     /// What ends the run.
     Failed(anyhow::Error),
@@ -78,7 +87,7 @@ impl<'f> Feed<'f> {
                             None => opened,
                         });
                     }
-                    Err(e) => return Some(Job::Failed(e)),
+                    Err(e) => return Some(Job::Done(Done::Failed(e))),
                 }
                 continue;
             };
@@ -87,18 +96,18 @@ impl<'f> Feed<'f> {
                     self.open = None;
                     continue;
                 }
-                Some(Err(e)) => return Some(Job::Unreadable(e)),
+                Some(Err(e)) => return Some(Job::Done(Done::Unreadable(e))),
                 Some(Ok(entry)) => entry,
             };
             if !self.only.iter().all(|only| only.matches(&entry.label)) {
                 continue;
             }
             if entry.label.has_tool_call.is_none() {
-                return Some(Job::Unlabelled);
+                return Some(Job::Done(Done::Unlabelled));
             }
             return Some(match self.judgings(&entry) {
                 Ok(judgings) => Job::Stream(Box::new(entry), judgings),
-                Err(e) => Job::Failed(e),
+                Err(e) => Job::Done(Done::Failed(e)),
             });
         }
     }

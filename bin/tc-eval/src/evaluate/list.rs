@@ -1,21 +1,20 @@
 //! `--list`: what every checker did on every stream, a line of JSON each, for other programs.
 
 use score::{Measured, Place};
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Number, Value, json};
 
 /// Appends a line for each checker.
 pub fn write(out: &mut Vec<u8>, checkers: &[String], measured: &Measured) {
     let tags: Vec<&str> = measured.tags.iter().map(|tag| &**tag).collect();
     let calls = &measured.calls;
     for (checker, outcome) in checkers.iter().zip(&measured.outcomes) {
-        let mut line = members(json!({
+        let at = place(outcome.at);
+        let line = json!({
             "id": *measured.id, "corpus": *measured.corpus, "source": *measured.source,
             "api": *measured.api, "provider": *measured.provider, "model": *measured.model,
             "tags": tags, "has_tool_call": measured.has_tool_call, "checker": checker,
             "answer": outcome.answer, "last": outcome.last,
-        }));
-        line.extend(members(place(outcome.at)));
-        line.extend(members(json!({
+            "event": at["event"], "chars": at["chars"], "bytes": at["bytes"], "ms": at["ms"],
             "reason": outcome.reason, "depends_on_split": outcome.depends_on_split,
             "end": place(Some(measured.end)),
             "first_call": measured.first_call.map(|at| place(Some(at))),
@@ -24,16 +23,9 @@ pub fn write(out: &mut Vec<u8>, checkers: &[String], measured: &Measured) {
                 "in_order": calls.is_in_order, "repaired": calls.repaired, "incomplete": calls.incomplete,
             },
             "saved_ms": number(measured.saved_ms),
-        })));
-        out.extend_from_slice(event::safe_json(&Value::Object(line).to_string()).as_bytes());
+        });
+        out.extend_from_slice(event::safe_json(&line.to_string()).as_bytes());
         out.push(b'\n');
-    }
-}
-
-fn members(object: Value) -> Map<String, Value> {
-    match object {
-        Value::Object(members) => members,
-        _ => Map::new(),
     }
 }
 

@@ -4,9 +4,10 @@ use super::asked::{Asked, Decided};
 use super::calls::CallReader;
 use super::judge::Judge;
 use super::resplit::Resplit;
+use crate::checkers::GivenAnswer;
 use crate::corpus::Entry;
 use crate::read::{Origin, ReadSettings, each_event_of_file};
-use crate::reading::EachEvent;
+use crate::reading::each_event;
 use crate::split::Split;
 use anyhow::{Result, anyhow, bail};
 use detect::auto::Table;
@@ -49,18 +50,6 @@ pub struct Meter<'p> {
     names: Vec<Rc<str>>,
     full: Checkers,
     tag: Streams,
-    /// The memory of the file at hand.
-    buffer: Vec<u8>,
-}
-
-/// What a reading of a stream gives.
-struct Read {
-    outcomes: Vec<Option<Outcome>>,
-    end: Place,
-    calls: Option<CallReader>,
-    /// The API and the model that `stream_start` names.
-    api: String,
-    model: String,
 }
 
 impl<'p> Meter<'p> {
@@ -90,7 +79,6 @@ impl<'p> Meter<'p> {
                 .collect(),
             full,
             tag: Streams::default(),
-            buffer: Vec::new(),
         })
     }
 
@@ -101,28 +89,20 @@ impl<'p> Meter<'p> {
     pub fn measure(&mut self, entry: &Entry, judgings: Judgings) -> Result<Measured> {
         let label = &entry.label;
         let mut judgings = judgings.into_iter();
-        let mut read = self.read(entry, None, judgings.next())?;
-        let undecided = || Outcome {
-            answer: score::Answer::Undecided,
-            last: score::Answer::Undecided,
-            at: None,
-            reason: "no decision about this stream".to_owned(),
-            depends_on_split: false,
-        };
-        let mut outcomes: Vec<Outcome> = std::mem::take(&mut read.outcomes)
-            .into_iter()
+        let (mut read, outcomes) = self.read(entry, None, judgings.next())?;
+        let undecided = || GivenAnswer::undecided("no decision about this stream").outcome(None);
+        let outcomes = outcomes.into_iter();
+        let mut outcomes: Vec<Outcome> = outcomes
             .map(|outcome| outcome.unwrap_or_else(undecided))
             .collect();
         for split in &self.plan.splits {
-            let again = self.read(entry, Some(*split), judgings.next())?;
-            for (outcome, again) in outcomes.iter_mut().zip(again.outcomes) {
+            let (_, again) = self.read(entry, Some(*split), judgings.next())?;
+            for (outcome, again) in outcomes.iter_mut().zip(again) {
                 outcome.depends_on_split |=
                     again.is_some_and(|again| again.answer != outcome.answer);
             }
         }
-        let Read {
-            end, api, model, ..
-        } = read;
+        let end = read.place;
         let (calls, first_call, ready_ms) = match &mut read.calls {
             Some(calls) => (calls.counts(&label.calls), calls.first(), calls.ready_ms()),
             None => Default::default(),
@@ -133,9 +113,9 @@ impl<'p> Meter<'p> {
             id: label.id.as_str().into(),
             corpus: Arc::clone(&entry.corpus),
             source: label.source.as_ref().unwrap_or(&label.id).as_str().into(),
-            api: name(&label.api, api),
+            api: name(&label.api, read.api),
             provider: name(&label.provider, String::new()),
-            model: name(&label.model, model),
+            model: name(&label.model, read.model),
             tags: label.tags.iter().map(|tag| tag.as_str().into()).collect(),
             has_tool_call: label.has_tool_call.unwrap_or_default(),
             end,
@@ -153,14 +133,13 @@ impl<'p> Meter<'p> {
         entry: &Entry,
         split: Option<Split>,
         judges: Option<Vec<Option<Box<dyn Judge>>>>,
-    ) -> Result<Read> {
+    ) -> Result<(OpenStream, Vec<Option<Outcome>>)> {
         let Meter {
             plan,
             checkers,
             names,
             full,
             tag,
-            buffer,
         } = self;
         let settings = settings(entry, plan, split)?;
         // A pipe or a device may have no end, and opening a pipe may wait forever.
@@ -224,7 +203,7 @@ impl<'p> Meter<'p> {
                 None => push(event),
             }
         };
-        each_event_of_file(&entry.path, buffer, &settings, &mut take)?;
+        each_event_of_file(&entry.path, &settings, &mut take)?;
         if let (Some(resplit), Some(stream)) = (&mut resplit, &mut stream) {
             resplit.finish(&mut |event| stream.push(event, None));
         }
@@ -234,9 +213,10 @@ impl<'p> Meter<'p> {
                 entry.path.display()
             );
         }
-        let stream = stream
+        let mut stream = stream
             .ok_or_else(|| anyhow!("{}: the recording has no events", entry.path.display()))?;
-        Ok(stream.end())
+        let outcomes = stream.end();
+        Ok((stream, outcomes))
     }
 }
 
@@ -263,13 +243,10 @@ impl OpenStream {
             ..
         } = self;
         match tag {
-            Some(tag) => tag.push(
-                event,
-                &mut EachEvent {
-                    event: Some(event),
-                    take: &mut |event, _| show(asked, event, *place),
-                },
-            ),
+            Some(tag) => {
+                let take = &mut |event: &Event<'_>, _| show(asked, event, *place);
+                tag.push(event, &mut each_event(Some(event), take));
+            }
             None => show(asked, event, *place),
         }
         if let Some(calls) = calls {
@@ -294,32 +271,23 @@ impl OpenStream {
         }
     }
 
-    fn end(mut self) -> Read {
+    /// Takes the end of the recording, and gives what each checker decided.
+    fn end(&mut self) -> Vec<Option<Outcome>> {
         let end = self.place;
         if !self.has_ended {
             if let Some(tag) = &mut self.tag {
                 let asked = &mut self.asked;
-                tag.finish(&mut EachEvent {
-                    event: None,
-                    take: &mut |event, _| show(asked, event, end),
-                });
+                let take = &mut |event: &Event<'_>, _| show(asked, event, end);
+                tag.finish(&mut each_event(None, take));
             }
             if let Some(calls) = &mut self.calls {
                 calls.finish(end);
             }
         }
-        let outcomes = self
-            .asked
-            .into_iter()
+        let asked = std::mem::take(&mut self.asked).into_iter();
+        asked
             .map(|asked| asked.outcome(self.has_ended, end))
-            .collect();
-        Read {
-            outcomes,
-            end,
-            calls: self.calls,
-            api: self.api,
-            model: self.model,
-        }
+            .collect()
     }
 }
 

@@ -3,30 +3,34 @@
 use event::Glob;
 use score::Label;
 
+/// The values that a label has of a field.
+type Values = fn(&Label) -> Vec<&str>;
+
 /// A field of labels and a pattern of its values.
 #[derive(Clone, Debug)]
 pub struct Only {
-    field: Field,
+    values: Values,
     pattern: Glob,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Field {
-    Id,
-    Api,
-    Provider,
-    Model,
-    Source,
-    Tag,
-}
-
-const FIELDS: [(&str, Field); 6] = [
-    ("id", Field::Id),
-    ("api", Field::Api),
-    ("provider", Field::Provider),
-    ("model", Field::Model),
-    ("source", Field::Source),
-    ("tag", Field::Tag),
+/// The fields, and the values that a label has of each. A field that it lacks is empty.
+const FIELDS: [(&str, Values); 6] = [
+    ("id", |label| vec![&label.id]),
+    ("api", |label| {
+        vec![label.api.as_deref().unwrap_or_default()]
+    }),
+    ("provider", |label| {
+        vec![label.provider.as_deref().unwrap_or_default()]
+    }),
+    ("model", |label| {
+        vec![label.model.as_deref().unwrap_or_default()]
+    }),
+    ("source", |label| {
+        vec![label.source.as_deref().unwrap_or_default()]
+    }),
+    ("tag", |label| {
+        label.tags.iter().map(String::as_str).collect()
+    }),
 ];
 
 impl std::str::FromStr for Only {
@@ -34,9 +38,9 @@ impl std::str::FromStr for Only {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = text.split_once('=').and_then(|(name, pattern)| {
-            let (_, field) = FIELDS.into_iter().find(|(field, _)| *field == name)?;
+            let (_, values) = FIELDS.into_iter().find(|(field, _)| *field == name)?;
             Some(Only {
-                field,
+                values,
                 pattern: Glob::new(pattern),
             })
         });
@@ -50,18 +54,10 @@ impl std::str::FromStr for Only {
 }
 
 impl Only {
-    /// Whether the label matches. A field that it lacks is empty.
+    /// Whether the label matches.
     pub fn matches(&self, label: &Label) -> bool {
-        let matches =
-            |value: &Option<String>| self.pattern.matches(value.as_deref().unwrap_or_default());
-        match self.field {
-            Field::Id => self.pattern.matches(&label.id),
-            Field::Api => matches(&label.api),
-            Field::Provider => matches(&label.provider),
-            Field::Model => matches(&label.model),
-            Field::Source => matches(&label.source),
-            Field::Tag => label.tags.iter().any(|tag| self.pattern.matches(tag)),
-        }
+        let values = (self.values)(label);
+        values.iter().any(|value| self.pattern.matches(value))
     }
 }
 

@@ -139,14 +139,29 @@ impl Output {
         } else {
             self.by
         };
-        let settings = Settings {
-            by,
-            terminal: stdio::terminal(),
+        let terminal = stdio::terminal();
+        let text = |form: Form, is_stdout: bool| {
+            let terminal = terminal.filter(|_| is_stdout);
+            anyhow::Ok(match form {
+                Form::Json => forms::json(&report)?,
+                Form::Junit => forms::junit(&report),
+                Form::Markdown => forms::markdown(&report, &by),
+                Form::Html => forms::html(&report),
+                Form::Table => {
+                    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+                    let layout = forms::Layout {
+                        by: by.clone(),
+                        width: terminal.map_or(80, |(columns, _)| columns),
+                        has_colour: terminal.is_some() && !no_colour,
+                    };
+                    forms::table(&report, &layout)
+                }
+            })
         };
         for (form, path, mut draft) in self.files {
-            let text = settings.text(form, &report, false)?;
+            let written = text(form, false)?;
             draft
-                .write_all(text.as_bytes())
+                .write_all(written.as_bytes())
                 .map_err(|error| unwritable(&path, &error))?;
             draft.finish().map_err(|error| unwritable(&path, &error))?;
         }
@@ -154,12 +169,9 @@ impl Output {
         for failure in &failures {
             stdio::message("tc-eval", failure);
         }
-        let text = self
-            .stdout
-            .map(|form| settings.text(form, &report, true))
-            .transpose()?
-            .unwrap_or_default();
-        match out.put(text.as_bytes()).and_then(|()| out.flush()) {
+        let shown = self.stdout.map(|form| text(form, true)).transpose()?;
+        let shown = shown.unwrap_or_default();
+        match out.put(shown.as_bytes()).and_then(|()| out.flush()) {
             // A gate that fails does so whether or not somebody reads the whole report.
             Err(stdio::Failure::Gone) if !failures.is_empty() => {}
             written => written?,
@@ -168,39 +180,6 @@ impl Output {
             Status::Done
         } else {
             Status::No
-        })
-    }
-}
-
-/// How a report is written as text.
-struct Settings {
-    by: Vec<Dimension>,
-    /// The size of the terminal on standard output.
-    terminal: Option<(usize, usize)>,
-}
-
-impl Settings {
-    /// The report in a form; `is_stdout` if it goes to standard output, which may be a terminal.
-    fn text(&self, form: Form, report: &Report, is_stdout: bool) -> Result<String> {
-        let terminal = self.terminal.filter(|_| is_stdout);
-        Ok(match form {
-            Form::Json => forms::json(report)?,
-            Form::Junit => forms::junit(report),
-            Form::Markdown => forms::markdown(report, &self.by),
-            Form::Html => forms::html(report),
-            Form::Table => {
-                let has_colour = terminal.is_some()
-                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-                let width = terminal.map_or(80, |(columns, _)| columns);
-                forms::table(
-                    report,
-                    &forms::Layout {
-                        by: self.by.clone(),
-                        width,
-                        has_colour,
-                    },
-                )
-            }
         })
     }
 }

@@ -1,84 +1,60 @@
 //! Work in several threads, whose results come in the order of the jobs.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// How many jobs of each thread are given out at once.
+/// How many jobs of each thread may wait for an earlier one.
 const AHEAD: usize = 32;
 
 /// Takes jobs from `next` until that returns `None`, works on them in `threads` threads, each with
 /// a state of its own, and gives the results to `consume` in this thread, in the order of the jobs.
-/// With one thread everything happens in this one.
 ///
 /// # Errors
 /// The first error of `consume`, which ends the work.
 pub fn in_order<J: Send, R: Send, S, E>(
     threads: usize,
-    mut next: impl FnMut() -> Option<J>,
+    next: impl FnMut() -> Option<J> + Send,
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, J) -> R + Sync,
     mut consume: impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (give, jobs) = channel();
-    let jobs = Mutex::new(jobs);
-    let several = thread::scope(|scope| {
-        let (send, results) = channel();
+    // The place of each result goes through this channel in the order of the jobs; its size keeps
+    // the threads from running ahead of the slowest job.
+    let (order, results) = sync_channel(AHEAD * threads);
+    let next = Mutex::new(next);
+    let take = || (next.lock().unwrap_or_else(PoisonError::into_inner))();
+    thread::scope(|scope| {
         // Dropped at the end of this scope, so that the threads end.
-        let give = give;
+        let results = results;
         let start = |_: &usize| {
-            let (jobs, state, work, send) = (&jobs, &state, &work, send.clone());
-            let run = move || work_on(jobs, &mut state(), work, &send);
+            let (next, state, work, order) = (&next, &state, &work, order.clone());
+            let run = move || {
+                let mut state = state();
+                loop {
+                    let (give, result) = channel();
+                    let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Some(job) = next().filter(|_| order.send(result).is_ok()) else {
+                        return;
+                    };
+                    drop(next);
+                    // It fails where the work has ended.
+                    let _ = give.send(work(&mut state, job));
+                }
+            };
             thread::Builder::new().spawn_scoped(scope, run).is_ok()
         };
-        // Where the system allows no more threads, those that run do the work.
-        let wanted = if threads > 1 { threads } else { 0 };
-        if (0..wanted).take_while(start).count() == 0 {
-            return None;
+        // Where the system allows no more threads, those that run do the work, or this one does.
+        let started = (0..threads).take_while(start).count();
+        drop(order);
+        if started == 0 {
+            let mut state = state();
+            return std::iter::from_fn(take).try_for_each(|job| consume(work(&mut state, job)));
         }
-        loop {
-            let batch = std::iter::from_fn(&mut next).take(AHEAD * threads);
-            let mut waiting: Vec<Option<R>> = Vec::new();
-            for (number, job) in batch.enumerate() {
-                // The threads take jobs until `give` is dropped.
-                let _ = give.send((number, job));
-                waiting.push(None);
-            }
-            if waiting.is_empty() {
-                return Some(Ok(()));
-            }
-            for (number, result) in results.iter().take(waiting.len()) {
-                match result {
-                    Ok(result) => waiting[number] = Some(result),
-                    Err(panic) => resume_unwind(panic),
-                }
-            }
-            if let Err(e) = waiting.into_iter().flatten().try_for_each(&mut consume) {
-                return Some(Err(e));
-            }
-        }
-    });
-    several.unwrap_or_else(|| {
-        let mut state = state();
-        std::iter::from_fn(next).try_for_each(|job| consume(work(&mut state, job)))
+        // A result that does not come is that of a thread that panicked: so does this scope.
+        let mut results = results.iter().map_while(|result| result.recv().ok());
+        results.try_for_each(consume)
     })
-}
-
-/// Works until no job is left. A panic goes to whoever waits for the result.
-fn work_on<J, R, S>(
-    jobs: &Mutex<Receiver<(usize, J)>>,
-    state: &mut S,
-    work: impl Fn(&mut S, J) -> R,
-    send: &Sender<(usize, thread::Result<R>)>,
-) {
-    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-    while let Ok((number, job)) = next() {
-        let result = catch_unwind(AssertUnwindSafe(|| work(state, job)));
-        if send.send((number, result)).is_err() {
-            return;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use super::places::{EventPlace, Places};
 use crate::corpus::Entry;
 use crate::diff::recording;
 use crate::evaluate::measure::{self, Plan};
-use anyhow::{Result, anyhow};
+use crate::recordings::unreadable;
+use anyhow::Result;
 use score::{Answer, Measured, Outcome, Place};
 
 /// What there is to explain about one stream.
@@ -43,13 +44,7 @@ impl<'e> Explanation<'e> {
     /// # Errors
     /// When the recording cannot be read.
     pub fn new(entry: &'e Entry, plan: &'e Plan, measured: &'e Measured) -> Result<Self> {
-        let unreadable = |e| {
-            anyhow!(
-                "{}: {e}; check the path and its permissions",
-                entry.path.display()
-            )
-        };
-        let bytes = std::fs::read(&entry.path).map_err(unreadable)?;
+        let bytes = std::fs::read(&entry.path).map_err(unreadable(&entry.path))?;
         let settings = measure::settings(entry, plan, None)?;
         let number = |place: &Place| place.events;
         let wanted = measured

@@ -2,6 +2,7 @@
 
 use super::found::{Explained, Explanation};
 use super::places::EventPlace;
+use score::forms::counted;
 use score::{Answer, Place, command_line, visible};
 
 /// How many characters of the text are shown before the decision, and after it.
@@ -244,10 +245,6 @@ impl Page {
 
 fn time(at: &Place) -> String {
     at.ms.map(|ms| format!(", {ms:.0} ms")).unwrap_or_default()
-}
-
-fn counted(count: u64, of: &str) -> String {
-    format!("{count} {of}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The end of a text in quotes.

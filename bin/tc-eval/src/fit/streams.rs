@@ -31,14 +31,14 @@ pub(super) fn each(corpora: &[PathBuf], mut take: impl FnMut(Entry) -> Result<()
     Ok(())
 }
 
-/// Observes the text of one stream up to its first call. `buffer` is memory that calls share.
+/// Observes the text of one stream up to its first call.
 ///
 /// # Errors
 /// When the recording cannot be read or has no events.
-pub(super) fn observe(entry: &Entry, buffer: &mut Vec<u8>) -> Result<Observation> {
+pub(super) fn observe(entry: &Entry) -> Result<Observation> {
     let settings = ReadSettings::of_label(&entry.label)?;
     let mut observer = None;
-    read::each_event_of_file(&entry.path, buffer, &settings, &mut |event, _| {
+    read::each_event_of_file(&entry.path, &settings, &mut |event, _| {
         observer
             .get_or_insert_with(|| Observer::new(event))
             .push(event);

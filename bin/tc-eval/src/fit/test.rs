@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use detect::auto::Table;
 use detect::{CallFilter, checkers};
 use score::{Report, Tally};
-use std::io::Write;
+use std::fmt::Write;
 use std::path::PathBuf;
-use stdio::{Output, Status};
+use stdio::Status;
 
 /// A test of tables on streams that they were not learned from.
 pub(super) struct FoldedTest {
@@ -36,10 +36,9 @@ impl FoldedTest {
         let count = usize::try_from(self.folds.count)?;
         // `None` for parts without a stream, of which there may be many.
         let mut learned: Vec<Option<Table>> = vec![None; count];
-        let mut buffer = Vec::new();
         streams::each(corpora, |entry| {
             let table = learned[self.folds.part(&entry.label)].get_or_insert_default();
-            table.add(&streams::observe(&entry, &mut buffer)?);
+            table.add(&streams::observe(&entry)?);
             Ok(())
         })?;
         let plans: Vec<Option<Plan>> = (0..count)
@@ -65,7 +64,7 @@ impl FoldedTest {
             tallies[part].add(&meter.measure(&entry, Vec::new())?);
             Ok(())
         })?;
-        let mut text = Vec::new();
+        let mut text = String::new();
         writeln!(
             text,
             "{:10} {:16} {:>7} {:>6} {:>6} {:>9} {:>18} {:>7} {:>9}",
@@ -87,9 +86,7 @@ impl FoldedTest {
             all.merge(tally)?;
         }
         rows(&mut text, "all", &all)?;
-        let mut out = Output::new();
-        out.put(&text)?;
-        out.flush()?;
+        crate::print(&text)?;
         Ok(Status::Done)
     }
 

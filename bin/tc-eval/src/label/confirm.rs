@@ -69,15 +69,7 @@ pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
 
 /// Reads the stream of a label again.
 fn one(path: &Path, label: &Label, lint: &Lint) -> Result<Seen> {
-    let settings = ReadSettings {
-        api: label.api.as_deref().and_then(api::Api::from_name),
-        part: label.part,
-        tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
-        tools_mode: label.tools_mode.clone(),
-        dialect: label.dialect.clone(),
-        ..ReadSettings::default()
-    };
-    seen::read(path, &settings, lint)?
+    seen::read(path, &ReadSettings::of_label(label)?, lint)?
         .pop()
         .context("the recording has no stream")
 }

@@ -1,11 +1,10 @@
 //! An index that is read whole, changed and written again. Lines that no change concerns stay byte
 //! for byte.
 
-use crate::draft::Draft;
+use crate::draft;
 use anyhow::{Context, Result, bail};
 use score::Label;
 use serde_json::Value;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// An index file.
@@ -103,12 +102,7 @@ impl Index {
         }
         let mut out = self.lines.join("\n");
         out.push('\n');
-        let unwritable = || {
-            format!("{name}: cannot be written, and is as it was; free space or name another file")
-        };
-        let mut draft = Draft::create(&self.path).with_context(unwritable)?;
-        draft.write_all(out.as_bytes()).with_context(unwritable)?;
-        draft.finish().with_context(unwritable)?;
+        draft::write(&self.path, &out)?;
         self.read = Some(out);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What a full reading finds in each stream of a recording.
 
-use crate::read::{Origin, ReadSettings, each_event};
-use crate::reading::FullReading;
+use crate::read::{Origin, ReadSettings};
+use crate::reading::{StreamReader, streams};
 use crate::recordings;
 use anyhow::Result;
 use event::payload::{ContentDelta, Retract, StreamEnd, StreamStart, Thinking, ToolCall};
@@ -48,22 +48,7 @@ type Flags = BTreeMap<&'static str, ()>;
 /// When it cannot be read, or is not a recording.
 pub fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<Seen>> {
     let bytes = recordings::bytes(path)?;
-    let mut streams: BTreeMap<u64, Seen> = BTreeMap::new();
-    let mut reading = FullReading::new();
-    each_event(path, &bytes, settings, &mut |event, origin: Origin| {
-        if origin.part == 0 {
-            return;
-        }
-        let seen = streams.entry(origin.part).or_insert_with(|| Seen {
-            part: origin.part,
-            ..Seen::default()
-        });
-        seen.end = usize::try_from(origin.offset).unwrap_or(usize::MAX);
-        reading.push(origin.part, event, &mut |event, _| seen.take(event));
-    })?;
-    for (part, seen) in &mut streams {
-        reading.finish(*part, &mut |event, _| seen.take(event));
-    }
+    let streams = streams::<Seen>(path, &bytes, settings)?;
     let mut streams: Vec<Seen> = streams.into_values().collect();
     if let [alone] = streams.as_mut_slice() {
         alone.end = bytes.len();
@@ -75,23 +60,13 @@ pub fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<See
     Ok(streams)
 }
 
-impl Seen {
-    /// Whether there is a call, by this reading.
-    pub fn has_call(&self) -> bool {
-        self.calls.iter().any(Option::is_some)
+impl StreamReader for Seen {
+    fn push(&mut self, _event: &Event<'_>, origin: Origin) {
+        self.part = origin.part;
+        self.end = usize::try_from(origin.offset).unwrap_or(usize::MAX);
     }
 
-    /// The calls, in order.
-    pub fn calls(&self) -> Vec<LabelledCall> {
-        self.calls.iter().flatten().cloned().collect()
-    }
-
-    /// What the stream shows, in the words of docs/evaluation.md.
-    pub fn tags(&self) -> Vec<String> {
-        self.flags.keys().map(|tag| (*tag).to_owned()).collect()
-    }
-
-    fn take(&mut self, event: &Event<'_>) {
+    fn read(&mut self, event: &Event<'_>) {
         if event.choice() > 0 {
             self.flag("choices");
             return;
@@ -139,6 +114,23 @@ impl Seen {
             },
             _ => {}
         }
+    }
+}
+
+impl Seen {
+    /// Whether there is a call, by this reading.
+    pub fn has_call(&self) -> bool {
+        self.calls.iter().any(Option::is_some)
+    }
+
+    /// The calls, in order.
+    pub fn calls(&self) -> Vec<LabelledCall> {
+        self.calls.iter().flatten().cloned().collect()
+    }
+
+    /// What the stream shows, in the words of docs/evaluation.md.
+    pub fn tags(&self) -> Vec<String> {
+        self.flags.keys().map(|tag| (*tag).to_owned()).collect()
     }
 
     fn text(&mut self, text: &str) {

@@ -1,14 +1,14 @@
 //! The events of a body.
 
 use super::settings::{Origin, ReadSettings, Take};
-use super::source::Source;
 use anyhow::{Result, bail};
 use api::{Api, End, Stream};
 use event::{Event, Payload};
+use std::io::BufRead;
 
 /// Gives the events of the body of `api` to `take`.
 pub(super) fn read(
-    source: Source<'_>,
+    mut source: impl BufRead,
     api: Api,
     settings: &ReadSettings,
     take: &mut Take<'_>,
@@ -26,10 +26,17 @@ pub(super) fn read(
     if !settings.reads(1) {
         return Ok(());
     }
-    source.each_piece(|bytes| {
-        sink.feed(&mut stream, bytes, settings);
-        Ok(!stream.is_done())
-    })?;
+    let mut bytes = Vec::new();
+    if settings.pieces.is_some() {
+        sink.origin.offset = source.read_to_end(&mut bytes)? as u64;
+        sink.feed_pieces(&mut stream, &bytes, settings);
+    }
+    // Line by line, so that the offset of each event is the end of its frame.
+    while !stream.is_done() && source.read_until(b'\n', &mut bytes)? > 0 {
+        sink.origin.offset += bytes.len() as u64;
+        stream.push(&bytes, &mut sink);
+        bytes.clear();
+    }
     stream.finish(End::Eof, &mut sink);
     sink.check(settings)
 }
@@ -56,19 +63,6 @@ impl Sink<'_> {
             bail!("an event is longer than {limit}; raise --max-line if that is right");
         }
         Ok(())
-    }
-
-    /// Feeds `stream` line by line, so that the offset of each event is the end of its frame, or in
-    /// the pieces of the settings.
-    fn feed(&mut self, stream: &mut Stream, bytes: &[u8], settings: &ReadSettings) {
-        if settings.pieces.is_some() {
-            self.origin.offset += bytes.len() as u64;
-            return self.feed_pieces(stream, bytes, settings);
-        }
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.origin.offset += line.len() as u64;
-            stream.push(line, self);
-        }
     }
 
     /// Feeds `stream` in the pieces of the settings, if they have any.

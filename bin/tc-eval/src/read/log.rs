@@ -1,18 +1,18 @@
 //! The events of a log, which commands wrote, one a line.
 
 use super::settings::{Origin, ReadSettings, Take};
-use super::source::Source;
 use anyhow::{Result, bail};
 use event::payload::StreamStart;
 use event::{Event, Json, Kind, Payload, Raw, Scanner, Text};
 use std::collections::HashMap;
+use std::io::{BufRead, Read};
 
 /// The longest line, in bytes, where the settings name none.
 const MAX_LINE: usize = 64 << 20;
 
 /// Gives the events of all streams to `take`; returns how many streams the log has.
 pub(super) fn read(
-    source: Source<'_>,
+    mut source: impl BufRead,
     settings: &ReadSettings,
     take: &mut Take<'_>,
 ) -> Result<u64> {
@@ -27,26 +27,19 @@ pub(super) fn read(
         offset: 0,
         take,
     };
-    let mut begun: Vec<u8> = Vec::new();
-    source.each_piece(|bytes| {
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            log.offset += line.len() as u64;
-            if begun.len() + line.len() > limit {
-                bail!("a line is longer than {limit} bytes; raise --max-line if that is right");
-            }
-            match line.strip_suffix(b"\n") {
-                None => begun.extend_from_slice(line),
-                Some(line) if begun.is_empty() => log.line(line)?,
-                Some(line) => {
-                    begun.extend_from_slice(line);
-                    log.line(&begun)?;
-                    begun.clear();
-                }
-            }
+    let mut line = Vec::new();
+    while (&mut source)
+        .take(limit as u64 + 1)
+        .read_until(b'\n', &mut line)?
+        > 0
+    {
+        if line.len() > limit {
+            bail!("a line is longer than {limit} bytes; raise --max-line if that is right");
         }
-        Ok(true)
-    })?;
-    log.line(&begun)?;
+        log.offset += line.len() as u64;
+        log.line(line.strip_suffix(b"\n").unwrap_or(&line))?;
+        line.clear();
+    }
     Ok(log.parts)
 }
 

@@ -1,10 +1,9 @@
 //! Report cards in files.
 
-use crate::draft::Draft;
 use anyhow::{Context, Result, bail};
 use score::deviation::CardLine;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 /// The most bytes of a card. One has a few lines for each model.
@@ -41,20 +40,4 @@ pub fn read(path: &Path) -> Result<Vec<CardLine>> {
         lines.push(line);
     }
     Ok(lines)
-}
-
-/// Writes a card. A full disk leaves the old file as it was.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write(path: &Path, card: &str) -> Result<()> {
-    let unwritable = || {
-        format!(
-            "{}: cannot be written, and is as it was; free space or name another file",
-            path.display()
-        )
-    };
-    let mut draft = Draft::create(path).with_context(unwritable)?;
-    draft.write_all(card.as_bytes()).with_context(unwritable)?;
-    draft.finish().with_context(unwritable)
 }

@@ -1,6 +1,7 @@
 //! The forms of a report card. Names come from recordings, so each form escapes them.
 
 use super::card::{CardLine, Example, GroupKey};
+use crate::forms::{counted, markdown_text};
 use crate::visible;
 use std::fmt::Write;
 
@@ -60,7 +61,7 @@ pub fn text(lines: &[CardLine]) -> String {
             if last.is_some() {
                 out.push('\n');
             }
-            let _ = writeln!(out, "{}: {}", group(key), streams(line.streams));
+            let _ = writeln!(out, "{}: {}", group(key), counted(line.streams, "stream"));
             last = Some(key);
         }
         let Some(code) = &line.deviation else {
@@ -88,14 +89,6 @@ pub fn text(lines: &[CardLine]) -> String {
     out
 }
 
-fn streams(count: u64) -> String {
-    if count == 1 {
-        "1 stream".to_owned()
-    } else {
-        format!("{count} streams")
-    }
-}
-
 /// The card as a table of Markdown, such as the summary of a CI job shows.
 pub fn markdown(lines: &[CardLine]) -> String {
     let mut out = String::from(
@@ -110,29 +103,12 @@ pub fn markdown(lines: &[CardLine]) -> String {
         let _ = writeln!(
             out,
             "| {} | {code} | {} of {} | {} | {} |",
-            cell(&group(&line.key)),
+            markdown_text(&group(&line.key), usize::MAX),
             line.seen,
             line.streams,
             line.row.as_deref().unwrap_or(""),
-            cell(&example),
+            markdown_text(&example, usize::MAX),
         );
-    }
-    out
-}
-
-/// Text that means nothing in Markdown and HTML.
-fn cell(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' | '#' | '@' | ':' => {
-                let _ = write!(out, "&#{};", u32::from(c));
-            }
-            c => out.push(c),
-        }
     }
     out
 }

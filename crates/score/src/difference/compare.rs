@@ -6,6 +6,7 @@ use super::recording::Arguments;
 use super::recording::{Call, Choice, Conversation, Passage, Recording, ToolResult, Turn, Word};
 use super::text::{self, Settings};
 use super::value;
+use crate::forms::counted;
 use event::Raw;
 use std::collections::{BTreeSet, HashMap};
 
@@ -111,7 +112,7 @@ impl<'s> Walk<'s> {
             match pair {
                 [Some(a), Some(b)] => self.list(&a.turns, &b.turns, Walk::turn),
                 pair => self.add_pair(What::Conversation, pair, |one| {
-                    let turns = counted(one.turns.len(), "turn");
+                    let turns = counted(one.turns.len() as u64, "turn");
                     Side::of(turns, one.turns.first().map(|turn| turn.line))
                 }),
             }
@@ -388,15 +389,11 @@ fn sketch(choice: &Choice) -> String {
     let calls = match &choice.calls[..] {
         [] => None,
         [call] => Some(call.request()),
-        calls => Some(counted(calls.len(), "call")),
+        calls => Some(counted(calls.len() as u64, "call")),
     };
     match (text.map(|text| text::beginning(text)), calls) {
         (Some(text), Some(calls)) => format!("{text} with {calls}"),
         (Some(only), None) | (None, Some(only)) => only,
         (None, None) => "empty".to_owned(),
     }
-}
-
-fn counted(count: usize, of: &str) -> String {
-    format!("{count} {of}{}", if count == 1 { "" } else { "s" })
 }

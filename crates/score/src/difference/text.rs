@@ -1,5 +1,6 @@
 //! Where two texts differ, by characters and after what is to be ignored.
 
+use crate::group::cut;
 use event::{quoted, safe_json};
 use std::ops::Range;
 
@@ -139,7 +140,7 @@ pub(super) fn around(text: &str, at: usize) -> String {
 
 /// The beginning of `text`, in quotes, with everything that is hidden escaped.
 pub(super) fn beginning(text: &str) -> String {
-    shown(&cut(text))
+    shown(&cut(text, SHOWN))
 }
 
 /// Whether a text is short enough to be shown whole.
@@ -159,14 +160,7 @@ pub(super) fn name(name: &str) -> String {
 
 /// The beginning of JSON on one line, with everything that is hidden escaped.
 pub(super) fn json(json: &str) -> String {
-    safe_json(&cut(json)).into_owned()
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    safe_json(&cut(json, SHOWN)).into_owned()
 }
 
 fn shown(text: &str) -> String {

@@ -5,8 +5,7 @@
 //! the run passes is decided by the requirements, and a CI system that counted failures of its own
 //! would disagree with the exit status.
 
-use super::words::{self, Named};
-use crate::command_line::explain;
+use super::words::{self, Named, NamedStreams};
 use crate::report::{CheckerReport, Report};
 use crate::verdict::Verdict;
 use crate::visible;
@@ -26,58 +25,41 @@ struct Suite {
 /// A test.
 struct Case {
     name: String,
-    status: Status,
+    result: CaseResult,
+    /// What a test that did not succeed shows, and further lines.
+    message: String,
+    more: String,
 }
 
-enum Status {
+#[derive(Clone, Copy, PartialEq)]
+enum CaseResult {
     Success,
-    /// A message.
-    Skipped(String),
-    /// A message, and further lines.
-    Failure(String, String),
-    /// A message.
-    Error(String),
+    Skipped,
+    Failure,
+    Error,
 }
 
 impl Suite {
-    fn count(&self, counts: impl Fn(&Status) -> bool) -> usize {
+    fn count(&self, result: CaseResult) -> usize {
         let cases = self.cases.iter();
-        cases.filter(|case| counts(&case.status)).count()
-    }
-
-    fn failures(&self) -> usize {
-        self.count(|status| matches!(status, Status::Failure(..)))
-    }
-
-    fn errors(&self) -> usize {
-        self.count(|status| matches!(status, Status::Error(_)))
+        cases.filter(|case| case.result == result).count()
     }
 
     fn xml(&self) -> Markup {
         html! {
             testsuite name=(self.name) tests=(self.cases.len())
-                failures=(self.failures()) errors=(self.errors()) {
+                failures=(self.count(CaseResult::Failure)) errors=(self.count(CaseResult::Error)) {
                 "\n"
-                @for case in &self.cases { (case.xml()) "\n" }
-            }
-        }
-    }
-}
-
-impl Case {
-    fn new(name: &str, status: Status) -> Case {
-        let name = name.to_owned();
-        Case { name, status }
-    }
-
-    fn xml(&self) -> Markup {
-        html! {
-            testcase name=(self.name) classname="tc-eval" {
-                @match &self.status {
-                    Status::Success => {}
-                    Status::Skipped(message) => { skipped message=(message) {} }
-                    Status::Failure(message, more) => { failure message=(message) { (more) } }
-                    Status::Error(message) => { error message=(message) {} }
+                @for Case { name, result, message, more } in &self.cases {
+                    testcase name=(name) classname="tc-eval" {
+                        @match result {
+                            CaseResult::Success => {}
+                            CaseResult::Skipped => { skipped message=(message) {} }
+                            CaseResult::Failure => { failure message=(message) { (more) } }
+                            CaseResult::Error => { error message=(message) {} }
+                        }
+                    }
+                    "\n"
                 }
             }
         }
@@ -86,38 +68,35 @@ impl Case {
 
 /// The report as JUnit XML.
 pub fn junit(report: &Report) -> String {
-    let mut suites = Vec::new();
-    let of_streams = report
-        .verdicts
-        .iter()
-        .filter(|verdict| verdict.checker.is_none());
+    let of_streams = report.verdicts.iter();
+    let of_streams = of_streams.filter(|verdict| verdict.checker.is_none());
     let mut corpus = Suite {
         name: "corpus".to_owned(),
         cases: of_streams.map(|verdict| requirement(verdict, "")).collect(),
     };
     if report.unreadable > 0 {
-        let message = format!(
-            "{} recordings cannot be read, see standard error",
-            report.unreadable
-        );
-        corpus
-            .cases
-            .push(Case::new("recordings", Status::Error(message)));
+        corpus.cases.push(Case {
+            name: "recordings".to_owned(),
+            result: CaseResult::Error,
+            message: format!(
+                "{} recordings cannot be read, see standard error",
+                report.unreadable
+            ),
+            more: String::new(),
+        });
     }
-    if !corpus.cases.is_empty() {
-        suites.push(corpus);
-    }
-    suites.extend(
-        report
-            .checkers
-            .iter()
-            .map(|checker| of_checker(report, checker)),
-    );
-    let sum = |count: fn(&Suite) -> usize| suites.iter().map(count).sum::<usize>();
+    let checkers = report.checkers.iter();
+    let suites: Vec<Suite> = [corpus]
+        .into_iter()
+        .filter(|corpus| !corpus.cases.is_empty())
+        .chain(checkers.map(|checker| of_checker(report, checker)))
+        .collect();
+    let sum = |count: &dyn Fn(&Suite) -> usize| suites.iter().map(count).sum::<usize>();
     html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
-        testsuites name="tc-eval" tests=(sum(|suite| suite.cases.len()))
-            failures=(sum(Suite::failures)) errors=(sum(Suite::errors)) {
+        testsuites name="tc-eval" tests=(sum(&|suite| suite.cases.len()))
+            failures=(sum(&|suite| suite.count(CaseResult::Failure)))
+            errors=(sum(&|suite| suite.count(CaseResult::Error))) {
             "\n"
             @for suite in &suites { (suite.xml()) "\n" }
         }
@@ -127,44 +106,55 @@ pub fn junit(report: &Report) -> String {
 }
 
 fn of_checker(report: &Report, checker: &CheckerReport) -> Suite {
-    let mut cases = Vec::new();
     let wrong = words::wrong(checker);
-    let wrong = || {
-        let all = wrong.iter();
-        all.flat_map(|(kind, _, streams)| streams.iter().map(move |stream| (kind, stream)))
+    // A line for each wrong stream, with the command that shows more.
+    let line = |kind: &NamedStreams<'_>, stream: &Named<'_>| {
+        let Named { answer, reason, .. } = stream;
+        let command = kind.command(stream).unwrap_or_default();
+        format!("{}: {answer} ({reason}); {command}", name_of(stream))
     };
-    let list: String = wrong()
-        .map(|(_, stream)| format!("{}\n", of_wrong(&checker.name, stream)))
-        .collect();
-    for verdict in &report.verdicts {
-        if verdict.checker.as_deref() == Some(&*checker.name) {
-            let is_explained = is_about_answers(&verdict.metric);
-            cases.push(requirement(verdict, if is_explained { &list } else { "" }));
-        }
-    }
-    let changes = report
-        .baseline
+    let skipped: Vec<Case> = wrong
         .iter()
-        .flat_map(|baseline| &baseline.checkers);
+        .flat_map(|kind| kind.streams.iter().map(move |stream| (kind, stream)))
+        .map(|(kind, stream)| Case {
+            name: format!("{}: {}", kind.kind, name_of(stream)),
+            result: CaseResult::Skipped,
+            message: line(kind, stream),
+            more: String::new(),
+        })
+        .collect();
+    let list: String = skipped
+        .iter()
+        .map(|case| format!("{}\n", case.message))
+        .collect();
+    let verdicts = report.verdicts.iter();
+    let mut cases: Vec<Case> = verdicts
+        .filter(|verdict| verdict.checker.as_deref() == Some(&*checker.name))
+        .map(|verdict| {
+            let is_explained = is_about_answers(&verdict.metric);
+            requirement(verdict, if is_explained { &list } else { "" })
+        })
+        .collect();
+    let baseline = report.baseline.iter();
+    let changes = baseline.flat_map(|baseline| &baseline.checkers);
     for change in changes.filter(|change| change.checker == checker.name) {
-        let [(_, _, broken), _] = words::changed(change);
-        for stream in broken {
-            let name = format!("baseline: {}", name_of(&stream));
-            let message = format!("{} now: {}", stream.answer, stream.reason);
-            let command = explain(stream.corpus, stream.id, &checker.name);
-            cases.push(Case::new(&name, Status::Failure(message, command)));
-        }
+        let [broken, _] = words::changed(change);
+        cases.extend(broken.streams.iter().map(|stream| Case {
+            name: format!("baseline: {}", name_of(stream)),
+            result: CaseResult::Failure,
+            message: format!("{} now: {}", stream.answer, stream.reason),
+            more: broken.command(stream).unwrap_or_default(),
+        }));
     }
-    for (kind, stream) in wrong() {
-        let name = format!("{kind}: {}", name_of(stream));
-        cases.push(Case::new(
-            &name,
-            Status::Skipped(of_wrong(&checker.name, stream)),
-        ));
-    }
+    cases.extend(skipped);
     if cases.is_empty() {
         // Several CI systems reject a suite without tests.
-        cases.push(Case::new("no stream is wrong", Status::Success));
+        cases.push(Case {
+            name: "no stream is wrong".to_owned(),
+            result: CaseResult::Success,
+            message: String::new(),
+            more: String::new(),
+        });
     }
     Suite {
         name: visible(&checker.name, NAME),
@@ -196,18 +186,14 @@ fn is_about_answers(metric: &str) -> bool {
 
 /// A test of a requirement; a failed one lists the wrong streams.
 fn requirement(verdict: &Verdict, wrong: &str) -> Case {
-    let name = visible(&format!("{} {}", verdict.metric, verdict.required), NAME);
-    let status = if verdict.is_met {
-        Status::Success
-    } else {
-        Status::Failure(visible(&verdict.message(), MESSAGE), wrong.to_owned())
-    };
-    Case { name, status }
-}
-
-/// What a checker answered on a stream, and the command that shows more.
-fn of_wrong(checker: &str, stream: &Named<'_>) -> String {
-    let Named { answer, reason, .. } = stream;
-    let command = explain(stream.corpus, stream.id, checker);
-    format!("{}: {answer} ({reason}); {command}", name_of(stream))
+    Case {
+        name: visible(&format!("{} {}", verdict.metric, verdict.required), NAME),
+        result: if verdict.is_met {
+            CaseResult::Success
+        } else {
+            CaseResult::Failure
+        },
+        message: visible(&verdict.message(), MESSAGE),
+        more: wrong.to_owned(),
+    }
 }

@@ -1,8 +1,7 @@
 //! A report as tables for a terminal.
 
-use super::sheet::{self, Sheet};
-use super::words::{self, Named};
-use crate::command_line::explain;
+use super::document::{Block, Sheet, confusion, sections};
+use super::words::{NamedStreams, name};
 use crate::group::Dimension;
 use crate::report::Report;
 use crate::visible;
@@ -26,15 +25,12 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// Columns between two columns.
 const GAP: usize = 2;
-/// Columns of a group beside the checkers, and those of each checker.
-const GROUP: usize = 35;
-/// Of these the indent, and the counts of streams and calls.
-const GROUP_COUNTS: usize = 20;
-/// See `GROUP`.
-const GROUP_CHECKER: usize = 15;
+/// The most characters of the head of a column.
+const HEAD: usize = 13;
+/// The fewest and the most characters of the names in a table that is split.
+const NAMES: [usize; 2] = [15, 60];
 
-/// The report as text for a terminal: one row for each checker, then the details of each, then
-/// groups in which they differ.
+/// The report as text for a terminal.
 #[must_use]
 pub fn table(report: &Report, layout: &Layout) -> String {
     let mut page = Page {
@@ -42,66 +38,19 @@ pub fn table(report: &Report, layout: &Layout) -> String {
         width: layout.width.max(60),
         has_colour: layout.has_colour,
     };
-    for line in sheet::streams(report) {
-        page.wrapped("", &line);
-    }
-    page.line("");
-    let numbers = numbers(&sheet::summary(report, 1));
-    page.sheet(
-        &sheet::summary(report, page.width.saturating_sub(numbers).clamp(8, 40)),
-        0,
-    );
-    page.wrapped(
-        "",
-        "p50, p90: characters of text before the decision. waited: of the text without calls.",
-    );
-    for checker in &report.checkers {
-        page.heading(&sheet::name(&checker.name, 60));
-        page.sheet(&sheet::confusion(checker), 2);
-        page.sheet(&sheet::shares(checker), 2);
-        page.wrapped("  ", &sheet::scores(checker));
-        let places = sheet::places(checker);
-        if !places.rows.is_empty() {
-            page.sheet(&places, 2);
+    for section in sections(report, &layout.by, usize::MAX) {
+        if matches!(section.blocks[..], [Block::Curves]) {
+            continue;
         }
-        for (kind, count, streams) in words::wrong(checker) {
-            page.streams(kind, count, &streams, &checker.name);
+        if !page.out.is_empty() {
+            page.line("");
         }
-    }
-    for by in &layout.by {
-        page.groups(report, *by);
-    }
-    page.baseline(report);
-    if !report.verdicts.is_empty() {
-        page.heading("requirements");
-        for verdict in &report.verdicts {
-            let (word, style) = if verdict.is_met {
-                ("met   ", GOOD)
-            } else {
-                ("missed", BAD)
-            };
-            let message = visible(&verdict.message(), 400);
-            let word = page.styled(word, style);
-            page.line(&format!("  {word}  {message}"));
+        page.styled(&name(&section.title, 60), HEADING);
+        for block in &section.blocks {
+            page.block(block);
         }
     }
     page.out
-}
-
-/// The columns that all but the first of a sheet take.
-fn numbers(sheet: &Sheet) -> usize {
-    let width = |column: usize| {
-        sheet
-            .rows
-            .iter()
-            .chain([&sheet.head])
-            .map(|row| row[column].chars().count())
-            .max()
-    };
-    (1..sheet.head.len())
-        .filter_map(width)
-        .map(|width| width + GAP)
-        .sum()
 }
 
 /// Text that grows line by line.
@@ -117,7 +66,13 @@ impl Page {
         self.out.push('\n');
     }
 
-    fn styled(&self, text: &str, style: Style) -> String {
+    /// A line in a style.
+    fn styled(&mut self, text: &str, style: Style) {
+        let text = self.coloured(text.trim_end_matches(' '), style);
+        self.line(&text);
+    }
+
+    fn coloured(&self, text: &str, style: Style) -> String {
         if self.has_colour {
             format!("{style}{text}{style:#}")
         } else {
@@ -125,117 +80,111 @@ impl Page {
         }
     }
 
-    fn heading(&mut self, text: &str) {
-        let text = self.styled(text, HEADING);
-        self.line("");
-        self.line(&text);
+    fn block(&mut self, block: &Block<'_>) {
+        match block {
+            Block::Sentence(text) => self.wrapped(&visible(text, 1_000)),
+            Block::Heading(text) => self.styled(&format!("  {text}"), HEADING),
+            Block::Sheet(sheet) => self.sheet(sheet),
+            Block::Confusion(counts) => self.sheet(&confusion(counts)),
+            Block::Claims(claims) => {
+                for (is_good, word, claim) in claims {
+                    let style = if *is_good { GOOD } else { BAD };
+                    let word = self.coloured(&format!("{word:6}"), style);
+                    self.line(&format!("  {word}  {}", visible(claim, 400)));
+                }
+            }
+            Block::Streams(streams) => self.streams(streams),
+            // Plots are for the page.
+            Block::Curves | Block::Decisions(..) => {}
+        }
     }
 
-    /// A sentence on as many lines as it needs, each behind `indent`.
-    fn wrapped(&mut self, indent: &str, text: &str) {
+    /// A sentence on as many lines as it needs.
+    fn wrapped(&mut self, text: &str) {
         let mut line = String::new();
         for word in text.split(' ') {
-            if !line.is_empty()
-                && indent.len() + line.chars().count() + 1 + word.chars().count() > self.width
-            {
-                self.line(&format!("{indent}{line}"));
+            if !line.is_empty() && line.chars().count() + word.chars().count() + 3 > self.width {
+                self.line(&line);
                 line.clear();
             }
-            if !line.is_empty() {
-                line.push(' ');
-            }
+            line.push_str(if line.is_empty() { "  " } else { " " });
             line.push_str(word);
         }
-        self.line(&format!("{indent}{line}"));
+        self.line(&line);
     }
 
-    fn sheet(&mut self, sheet: &Sheet, indent: u16) {
+    /// A table, or several that repeat its first columns, where it is too wide for one.
+    fn sheet(&mut self, sheet: &Sheet) {
+        let cell = |text: &String, column: usize| match (column, text.as_str()) {
+            (0, text) => text.to_owned(),
+            (_, text) => name(text, HEAD),
+        };
+        let head: Vec<String> = (0..)
+            .zip(&sheet.head)
+            .map(|(c, text)| cell(text, c))
+            .collect();
+        let width = |column: usize| {
+            let cells = sheet.rows.iter().chain([&head]);
+            let widths = cells.map(|row| row[column].chars().count());
+            widths.max().unwrap_or(0) + GAP
+        };
+        let fixed = 1..=sheet.fixed;
+        let mut start = fixed.end() + 1;
+        while !sheet.rows.is_empty() {
+            let mut used = GAP + fixed.clone().map(width).sum::<usize>();
+            let mut end = start;
+            while end < head.len() && (end == start || used + width(end) + NAMES[0] <= self.width) {
+                used += width(end);
+                end += 1;
+            }
+            let limit = self.width.saturating_sub(used).clamp(8, NAMES[1]);
+            let columns: Vec<usize> = fixed.clone().chain(start..end).collect();
+            let row = |first: String, row: &[String]| {
+                let others = columns.iter().map(|column| row[*column].clone());
+                [first].into_iter().chain(others).collect::<Vec<_>>()
+            };
+            let rows = sheet
+                .rows
+                .iter()
+                .map(|cells| row(name(&cells[0], limit), cells));
+            self.drawn(row(head[0].clone(), &head), rows.collect());
+            start = end;
+            if start >= head.len() {
+                break;
+            }
+        }
+        if !sheet.caption.is_empty() && !sheet.rows.is_empty() {
+            self.wrapped(sheet.caption);
+        }
+    }
+
+    fn drawn(&mut self, head: Vec<String>, rows: Vec<Vec<String>>) {
         let mut table = Table::new();
         table
             .load_preset(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(sheet.head.clone());
-        table.add_rows(sheet.rows.clone());
+        table.set_header(head);
+        table.add_rows(rows);
         for (index, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((if index == 0 { indent } else { 0 }, 2));
+            column.set_padding((if index == 0 { 2 } else { 0 }, 2));
             if index > 0 {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
         for (index, line) in table.lines().enumerate() {
-            let line = line.trim_end_matches(' ').to_owned();
-            self.line(&if index == 0 {
-                self.styled(&line, HEADING)
-            } else {
-                line
-            });
+            self.styled(&line, if index == 0 { HEADING } else { Style::new() });
         }
     }
 
     /// The first streams of a kind, one a line, and the command that shows the first of them.
-    fn streams(&mut self, kind: &str, count: u64, streams: &[Named<'_>], checker: &str) {
-        if count == 0 {
-            return;
-        }
-        let of = if (streams.len() as u64) < count {
-            format!(", the first {}", streams.len())
-        } else {
-            String::new()
-        };
-        let heading = self.styled(&format!("{kind}: {count}{of}"), BAD);
-        self.line(&format!("  {heading}"));
-        for stream in streams {
-            let id = sheet::name(stream.id, 60);
-            let line = format!("    {id}: {}: {}", stream.answer, stream.reason);
+    fn streams(&mut self, streams: &NamedStreams<'_>) {
+        self.styled(&format!("  {}", streams.title(40)), BAD);
+        for stream in &streams.streams {
+            let line = format!("    {}{}", name(stream.id, 60), stream.outcome());
             self.line(&visible(&line, self.width));
         }
-        if let Some(first) = streams.first() {
-            self.line(&format!("    {}", explain(first.corpus, first.id, checker)));
-        }
-    }
-
-    fn groups(&mut self, report: &Report, by: Dimension) {
-        let (groups, left_out) = sheet::differing(report, by);
-        if groups.is_empty() {
-            return;
-        }
-        let per_table = (self.width.saturating_sub(GROUP) / GROUP_CHECKER).max(1);
-        let mut start = 0;
-        while start < report.checkers.len() {
-            let end = (start + per_table).min(report.checkers.len());
-            let name = self
-                .width
-                .saturating_sub(GROUP_COUNTS + GROUP_CHECKER * (end - start))
-                .max(GROUP - GROUP_COUNTS);
-            let limits = [name, GROUP_CHECKER - GAP];
-            let sheet = sheet::groups(report, by, &groups, start..end, limits);
-            start = end;
-            self.heading(&format!("by {by}: recall, and +N for N false yeses"));
-            self.sheet(&sheet, 2);
-            if left_out > 0 {
-                self.line(&format!("  {left_out} more, on which all checkers agree."));
-            }
-        }
-    }
-
-    fn baseline(&mut self, report: &Report) {
-        let Some(baseline) = &report.baseline else {
-            return;
-        };
-        self.heading("compared with the baseline");
-        self.wrapped("  ", &words::baseline(baseline));
-        for change in &baseline.checkers {
-            self.wrapped(
-                "  ",
-                &format!(
-                    "{}: {}",
-                    sheet::name(&change.checker, 60),
-                    words::change(change)
-                ),
-            );
-            for (kind, count, streams) in words::changed(change) {
-                self.streams(kind, count, &streams, &change.checker);
-            }
+        if let Some(command) = streams.first_command() {
+            self.line(&format!("    {command}"));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The numbers, names and sentences of a report that the forms share.
 
-use crate::baseline::{AnswerChange, BaselineReport, CheckerChange};
+use crate::baseline::{AnswerChange, BaselineReport, CheckerChange, StreamName};
+use crate::command_line::explain;
 use crate::metrics::{Metrics, Value};
 use crate::report::CheckerReport;
-use crate::visible;
 use crate::wrong::WrongStream;
+use crate::{visible, visible_ends};
 
 /// What is written for a value that is not defined, such as the precision of a checker that never
 /// answers yes.
@@ -82,16 +83,35 @@ pub fn metric(metrics: &Metrics, name: &str) -> String {
 }
 
 /// Characters of a name.
-const NAME: usize = 80;
+pub const NAME: usize = 80;
 /// Characters of a reason.
-pub const REASON: usize = 200;
+const REASON: usize = 200;
 
-/// A name of a checker, a model, a stream or a group. Its hidden characters are written out.
+/// A name of a checker, a model, a stream or a group, of at most `limit` characters. Its hidden
+/// characters are written out.
+pub fn name(name: &str, limit: usize) -> String {
+    match name {
+        "" => "(empty)".to_owned(),
+        _ => visible_ends(name, limit),
+    }
+}
+
+/// A name that is cut at its end.
 pub fn plain_name(name: &str) -> String {
     match name {
         "" => "(empty)".to_owned(),
         _ => visible(name, NAME),
     }
+}
+
+/// A number of things: `1 stream`, `2,000 streams`.
+#[must_use]
+pub fn counted(number: u64, of: &str) -> String {
+    format!(
+        "{} {of}{}",
+        count(number),
+        if number == 1 { "" } else { "s" }
+    )
 }
 
 /// A stream that was named, and what the checker answered.
@@ -106,25 +126,80 @@ pub struct Named<'r> {
     pub reason: String,
 }
 
-/// Streams of one kind: the name of the kind, how many there are, and the first of them.
-pub type NamedStreams<'r> = (&'static str, u64, Vec<Named<'r>>);
+impl Named<'_> {
+    /// The answer and the reason: `: no: the text ended`; empty for streams of no checker.
+    pub fn outcome(&self) -> String {
+        match self.answer.as_str() {
+            "" => String::new(),
+            answer => format!(": {answer}: {}", self.reason),
+        }
+    }
+}
+
+/// Streams of one kind.
+pub struct NamedStreams<'r> {
+    /// The checker whose answers they are; empty for streams of no checker.
+    pub checker: &'r str,
+    /// The name of the kind.
+    pub kind: &'static str,
+    /// How many there are.
+    pub count: u64,
+    /// The first of them.
+    pub streams: Vec<Named<'r>>,
+}
+
+impl<'r> NamedStreams<'r> {
+    fn of(checker: &'r str, kind: &'static str, count: u64, streams: Vec<Named<'r>>) -> Self {
+        NamedStreams {
+            checker,
+            kind,
+            count,
+            streams,
+        }
+    }
+
+    /// `auto: 12 missed (5 of them are listed)`, with at most `limit` characters of the name.
+    pub fn title(&self, limit: usize) -> String {
+        let checker = match self.checker {
+            "" => String::new(),
+            checker => name(checker, limit) + ": ",
+        };
+        let listed = match self.streams.len() as u64 {
+            listed if self.count > listed => format!(" ({listed} of them are listed)"),
+            _ => String::new(),
+        };
+        format!("{checker}{} {}{listed}", count(self.count), self.kind)
+    }
+
+    /// The command that shows more of a stream; `None` for streams of no checker.
+    pub fn command(&self, stream: &Named<'_>) -> Option<String> {
+        let checker = Some(self.checker).filter(|checker| !checker.is_empty());
+        checker.map(|checker| explain(stream.corpus, stream.id, checker))
+    }
+
+    /// The command that shows more of the first stream.
+    pub fn first_command(&self) -> Option<String> {
+        self.command(self.streams.first()?)
+    }
+}
 
 /// The wrong streams of a checker.
 pub fn wrong(checker: &CheckerReport) -> [NamedStreams<'_>; 2] {
-    let counts = checker.confusion;
-    let missed = checker.missed.iter().map(of_wrong).collect();
-    let false_yes = checker.false_yes.iter().map(of_wrong).collect();
+    let CheckerReport {
+        name, confusion, ..
+    } = checker;
+    let [missed, false_yes] =
+        [&checker.missed, &checker.false_yes].map(|streams| streams.iter().map(of_wrong).collect());
     [
-        ("missed", counts.missed(), missed),
-        ("false yes", counts.false_positives, false_yes),
+        NamedStreams::of(name, "missed", confusion.missed(), missed),
+        NamedStreams::of(name, "false yes", confusion.false_positives, false_yes),
     ]
 }
 
 fn of_wrong(stream: &WrongStream) -> Named<'_> {
     let mut answer = stream.answer.name().to_owned();
     if let (Some(events), Some(chars)) = (stream.events, stream.chars) {
-        let s = if chars == 1 { "" } else { "s" };
-        answer += &format!(", event {}, {} character{s}", count(events), count(chars));
+        answer += &format!(", event {}, {}", count(events), counted(chars, "character"));
     }
     Named {
         corpus: &stream.corpus,
@@ -153,12 +228,31 @@ pub fn change(change: &CheckerChange) -> String {
 
 /// The streams whose answer changed.
 pub fn changed(change: &CheckerChange) -> [NamedStreams<'_>; 2] {
-    let broken = change.broken_streams.iter().map(of_change).collect();
-    let fixed = change.fixed_streams.iter().map(of_change).collect();
+    let [broken, fixed] = [&change.broken_streams, &change.fixed_streams]
+        .map(|streams| streams.iter().map(of_change).collect());
     [
-        ("broken", change.broken, broken),
-        ("fixed", change.fixed, fixed),
+        NamedStreams::of(&change.checker, "broken", change.broken, broken),
+        NamedStreams::of(&change.checker, "fixed", change.fixed, fixed),
     ]
+}
+
+/// The streams that only one of a baseline and a run has.
+pub fn unpaired(baseline: &BaselineReport) -> [NamedStreams<'_>; 2] {
+    let [new, vanished] = [&baseline.new_streams, &baseline.vanished_streams]
+        .map(|streams| streams.iter().map(of_name).collect());
+    [
+        NamedStreams::of("", "new", baseline.new, new),
+        NamedStreams::of("", "vanished", baseline.vanished, vanished),
+    ]
+}
+
+fn of_name(stream: &StreamName) -> Named<'_> {
+    Named {
+        corpus: &stream.corpus,
+        id: &stream.id,
+        answer: String::new(),
+        reason: String::new(),
+    }
 }
 
 fn of_change(change: &AnswerChange) -> Named<'_> {
