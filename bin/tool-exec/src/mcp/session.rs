@@ -14,6 +14,7 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -290,7 +291,7 @@ fn with_errors(what: String, errors: Option<String>) -> String {
 const LONGEST: usize = 4096;
 
 /// How far a call has come.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// From 0 to 1, where the server says of how much.
     pub progress: Option<f64>,
