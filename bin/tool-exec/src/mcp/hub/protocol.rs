@@ -19,13 +19,12 @@
 //!
 //! When a client closes its connection, the hub cancels the call of it.
 
-use crate::mcp::session::Step;
 use crate::mcp::stdio::Lines;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::net::UnixStream;
-use tool::CallFailure;
+use tool::{CallFailure, CallStep};
 
 /// The version of these messages.
 pub const VERSION: u64 = 2;
@@ -59,7 +58,7 @@ pub enum Reply {
     /// It may not.
     Refused { why: String },
     /// How far the call has come.
-    Step(Step),
+    Step(CallStep),
     /// The result of the call.
     Result(Value),
     /// The call has no result; whether tools are not as they were locked.
@@ -144,11 +143,11 @@ mod tests {
         for reply in [
             Reply::Welcome { version: 1 },
             Reply::Refused { why: s.clone() },
-            Reply::Step(Step {
+            Reply::Step(CallStep {
                 progress: Some(0.5),
                 message: s.clone(),
             }),
-            Reply::Step(Step {
+            Reply::Step(CallStep {
                 progress: None,
                 message: t,
             }),
