@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
-use tool::{CallHash, Continuation, PersonAnswer, ReadyCall, Reason, RequestedCall, shell_word};
+use tool::{CallHash, Continuation, PersonAnswer, Question, shell_word};
 
 // Asks a person about calls on the terminal, beside everything else that goes on.
 
@@ -42,19 +42,6 @@ pub struct Answered {
     pub shown: CallHash,
     /// The answer.
     pub answer: PersonAnswer,
-}
-
-/// A question to be asked.
-#[derive(Debug)]
-pub struct Question {
-    /// The key of the call.
-    pub key: u64,
-    /// The call.
-    pub call: Rc<RequestedCall>,
-    /// What would run.
-    pub ready: Rc<ReadyCall>,
-    /// Why it needs a yes.
-    pub reason: Reason,
 }
 
 /// Asks one question at a time.
@@ -167,27 +154,19 @@ async fn put(
     let Some(terminal) = Terminal::open() else {
         return Ok(PersonAnswer::Nothing);
     };
-    let Question {
-        call,
-        ready,
-        reason,
-        ..
-    } = question;
     tokio::time::sleep(LEAD).await;
     let _marked = terminal.mark_pastes();
     loop {
         let style = terminal.style();
         terminal
-            .write(&question::details(call, ready, reason, style, redactor))
+            .write(&question::details(question, style, redactor))
             .await?;
         tokio::time::sleep(SETTLE).await;
         terminal.drop_input()?;
-        terminal
-            .write(&question::prompt(call, ready, reason, style))
-            .await?;
+        terminal.write(&question::prompt(question, style)).await?;
         tokio::select! {
             line = terminal.line() => {
-                return Ok(line?.map_or(PersonAnswer::Nothing, |line| answer(&line, reason.allows_always())));
+                return Ok(line?.map_or(PersonAnswer::Nothing, |line| answer(&line, question.reason.allows_always())));
             }
             () = until_quiet(disturbed) => {}
         }

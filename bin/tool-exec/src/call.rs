@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
-use tool::{Answer, ReadyCall, RequestedCall, Run, Status, Work};
+use tool::{Answer, CallStep, ReadyCall, RequestedCall, Run, Status, Work};
 
 /// What runs the calls of one tools file.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct Task<'a> {
     /// Ends it early.
     pub handle: &'a Handle,
     /// Where its output is reported as it appears.
-    pub progress: Option<Progress>,
+    pub progress: Option<ProgressReporter>,
 }
 
 impl Task<'_> {
@@ -82,7 +82,7 @@ impl Runners {
         call: &RequestedCall,
         ready: &ReadyCall,
         handle: &Handle,
-        progress: Option<Progress>,
+        progress: Option<ProgressReporter>,
     ) -> Answer {
         let (Some(exec), Ok(arguments)) = (&ready.tool.exec, &call.arguments) else {
             return Answer::new(Status::Error, "The call has nothing to run.");
@@ -159,35 +159,22 @@ const MOST_STEPS: usize = 64;
 /// What a running call reports, under the key that the plan gave it.
 #[derive(Debug)]
 pub enum Report {
-    /// There is more of its output: [`Waiting::take`] has it.
-    Progress(u64, Waiting),
-    /// How far it has come.
-    Step(u64, Step),
+    /// It goes on.
+    Progress(u64, Progress),
     /// Its answer: the call has ended.
     Done(u64, Answer),
 }
 
-/// The pieces of a call's output that were not taken out yet, as one text.
-#[derive(Clone, Debug, Default)]
-pub struct Waiting(Rc<RefCell<String>>);
-
-impl Waiting {
-    /// Removes and returns the pieces that wait.
-    pub fn take(&self) -> String {
-        self.0.take()
-    }
-}
-
-/// How far a call has come.
+/// What a running call has to show.
 #[derive(Debug)]
-pub struct Step {
-    /// From 0 to 1, if it reports that.
-    pub progress: Option<f64>,
-    /// What it does now.
-    pub message: String,
-    /// Counts it while it waits.
-    #[allow(dead_code, reason = "counted by its references")]
-    counted: Rc<()>,
+pub enum Progress {
+    /// More output: all pieces that were not removed yet, as one text.
+    Output(Rc<RefCell<String>>),
+    /// How far the call has come. The references to the second value count the steps that wait.
+    Step(
+        CallStep,
+        #[allow(dead_code, reason = "counted by its references")] Rc<()>,
+    ),
 }
 
 /// Where a running call reports its progress to, under `--progress`.
@@ -196,52 +183,48 @@ pub struct Step {
 /// ending. Pieces that nobody has taken become one piece, and at most one report of a call is under
 /// way.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct ProgressReporter {
     key: u64,
     reports: mpsc::UnboundedSender<Report>,
-    waiting: Waiting,
+    waiting: Rc<RefCell<String>>,
     /// Counts the steps that wait.
     steps: Rc<()>,
 }
 
-impl Progress {
-    /// The progress of the call that the plan gave `key`.
+impl ProgressReporter {
+    /// Reports the progress of the call that the plan gave `key`.
     pub fn new(key: u64, reports: mpsc::UnboundedSender<Report>) -> Self {
-        Progress {
+        ProgressReporter {
             key,
             reports,
-            waiting: Waiting::default(),
+            waiting: Rc::default(),
             steps: Rc::default(),
         }
     }
 
     /// Reports the next piece of its output.
     pub fn text(&self, text: &str) {
-        let mut waiting = self.waiting.0.borrow_mut();
+        let mut waiting = self.waiting.borrow_mut();
         if waiting.len() + text.len() > MOST {
             return;
         }
         if waiting.is_empty() {
-            // Nobody listens when the run has failed.
-            let _ = self
-                .reports
-                .send(Report::Progress(self.key, self.waiting.clone()));
+            self.report(Progress::Output(Rc::clone(&self.waiting)));
         }
         waiting.push_str(text);
     }
 
     /// Reports how far it has come, and what it does now. Where many such reports wait to be
     /// written, this one is left out: the next replaces it.
-    pub fn step(&self, progress: Option<f64>, message: String) {
+    pub fn step(&self, step: CallStep) {
         if Rc::strong_count(&self.steps) <= MOST_STEPS {
-            let step = Step {
-                progress,
-                message,
-                counted: Rc::clone(&self.steps),
-            };
-            // Nobody listens when the run has failed.
-            let _ = self.reports.send(Report::Step(self.key, step));
+            self.report(Progress::Step(step, Rc::clone(&self.steps)));
         }
+    }
+
+    fn report(&self, progress: Progress) {
+        // Nobody listens when the run has failed.
+        let _ = self.reports.send(Report::Progress(self.key, progress));
     }
 }
 
@@ -276,9 +259,9 @@ mod report_tests {
     #[test]
     fn pieces_that_nobody_takes_become_one_and_are_bounded() {
         let (send, mut reports) = mpsc::unbounded_channel();
-        let progress = Progress::new(7, send);
+        let progress = ProgressReporter::new(7, send);
         let mut next = || match reports.try_recv() {
-            Ok(Report::Progress(7, waiting)) => waiting.take(),
+            Ok(Report::Progress(7, Progress::Output(waiting))) => waiting.take(),
             _ => "nothing".to_owned(),
         };
         progress.text("a");

@@ -199,7 +199,7 @@ async fn attend(task: &Task<'_>, running: Running) -> Answer {
             }
             read = err.read(), if err.is_open() => {
                 if let (Some(report), Some(progress)) = (err.report.take(), &task.progress) {
-                    progress.step(Some(report.progress), report.message);
+                    progress.step(report);
                 }
                 read.then_some(EndCause::Output)
             }

@@ -19,9 +19,9 @@ use super::call::{Task, Terms};
 use answer::{answer, of_text};
 use hub::{HubCall, HubClient};
 use pool::Pool;
-use session::{OpenCall, Outcome, Session, Step};
+use session::{OpenCall, Outcome, Session};
 use std::rc::Rc;
-use tool::{Answer, CallFailure, McpRun, Status};
+use tool::{Answer, CallFailure, CallStep, McpRun, Status};
 
 /// Calls a tool of a server and returns the answer.
 pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> Answer {
@@ -79,7 +79,7 @@ pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> Answer {
             }
             outcome = call.next() => match outcome {
                 Outcome::Step(step) => if let Some(progress) = &task.progress {
-                    progress.step(step.progress, message(step, terms));
+                    progress.step(settled(step, terms));
                 },
                 Outcome::Done(result) => {
                     let read = |result| answer(&result, terms).map_err(CallFailure::may_have_run);
@@ -90,12 +90,13 @@ pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> Answer {
     }
 }
 
-/// What a call does now, without what may be the beginning of a secret where it was cut.
-fn message(step: Step, terms: &Terms<'_>) -> String {
-    if !step.may_be_cut() {
-        return step.message;
+/// A step without what may be the beginning of a secret where its message was cut.
+fn settled(mut step: CallStep, terms: &Terms<'_>) -> CallStep {
+    if session::may_be_cut(&step.message) {
+        let message = terms.outputs.settled(step.message.as_bytes());
+        step.message = String::from_utf8_lossy(message).into_owned();
     }
-    String::from_utf8_lossy(terms.outputs.settled(step.message.as_bytes())).into_owned()
+    step
 }
 
 // Where the servers of a run are: started by it, or by a hub that runs already.
@@ -174,7 +175,7 @@ impl TakenCall {
     pub async fn cancel(&self, why: &str) {
         match self {
             TakenCall::Own(session, call) => session.cancel(call, why).await,
-            TakenCall::Hub(call) => call.cancel(why).await,
+            TakenCall::Hub(_) => {} // the hub cancels it when its connection is closed
         }
     }
 }

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use tool::mcp::{Link, Server, Servers, fill};
-use tool::{HttpRun, Run, Tools};
+use tool::mcp::{Link, Server, Servers};
+use tool::{CALL_ID, HttpRun, Run, Tools, VariableError, fill};
 
 /// The redactor of everything that leaves this process: events, results, files and messages. It
 /// knows the variables that have the name of a credential or that a tool sends in a header or a
@@ -154,15 +154,20 @@ fn filled(value: &str) -> Option<(String, bool)> {
 
 /// The tools whose requests need a variable that is not set, and the first such variable of each.
 pub fn missing(tools: &Tools) -> Vec<(String, String)> {
-    let is_missing = |name: &&str| {
-        std::env::var(name).is_ok_and(|value| value.trim().is_empty())
-            || std::env::var_os(name).is_none()
+    let value = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .or((name == CALL_ID).then(|| name.into()))
     };
     let missing = |tool: &tool::Tool| match &tool.exec.as_ref()?.run {
-        Run::Http(http) => Some((
-            tool.name.clone(),
-            http.variables().find(is_missing)?.to_owned(),
-        )),
+        Run::Http(http) => http
+            .query
+            .iter()
+            .chain(&http.headers)
+            .find_map(|(_, text)| match text.fill(value) {
+                Err(VariableError::Missing(name)) => Some((tool.name.clone(), name)),
+                _ => None,
+            }),
         Run::Command(_) | Run::Mcp(_) => None,
     };
     tools.iter().filter_map(|tool| missing(tool)).collect()

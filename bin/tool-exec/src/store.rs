@@ -8,6 +8,6 @@ mod outputs;
 mod records;
 
 pub use cache::Cache;
-pub use files::Locks;
+pub use files::{Locks, lines};
 pub use outputs::{Outputs, Spill};
 pub use records::{Log, Records};

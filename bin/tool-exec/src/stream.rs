@@ -7,8 +7,9 @@ mod output;
 pub use cancels::Cancels;
 pub use output::Writer;
 
+use crate::store::lines;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -43,16 +44,10 @@ pub fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool {
                 None => return false,
             }
         };
-        all.push(BufReader::new(reader));
+        all.push(reader);
     }
-    let mut line = Vec::new();
-    for mut reader in all {
-        while matches!(reader.read_until(b'\n', &mut line), Ok(n) if n > 0) {
-            if let Ok(line) = std::str::from_utf8(&line) {
-                look(line.trim_end_matches(['\n', '\r']));
-            }
-            line.clear();
-        }
+    for reader in all {
+        let _ = lines(reader, &mut look); // the run meets the same error, and reports it
     }
     true
 }

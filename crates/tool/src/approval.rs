@@ -2,45 +2,53 @@
 
 use serde::Deserialize;
 
-/// Which classes need a person's yes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ApprovalLevel {
-    /// None of them.
-    None,
-    /// `danger`.
-    #[default]
-    Danger,
-    /// `write` and `danger`.
-    Write,
-    /// All of them.
-    All,
+/// Makes an enum whose values are words of options and files, each with its word.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Its word.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)+
+                }
+            }
+
+            /// The value of that word.
+            pub fn of(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some($name::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words! {
+    /// Which classes need a person's yes, from the least strict to the strictest.
+    #[derive(Default, PartialOrd, Ord, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    ApprovalLevel {
+        /// None of them.
+        None = "none",
+        /// `danger`.
+        #[default]
+        Danger = "danger",
+        /// `write` and `danger`.
+        Write = "write",
+        /// All of them.
+        All = "all",
+    }
 }
 
 impl ApprovalLevel {
-    /// All levels, from the least strict to the strictest.
-    pub const ALL: [ApprovalLevel; 4] = [
-        ApprovalLevel::None,
-        ApprovalLevel::Danger,
-        ApprovalLevel::Write,
-        ApprovalLevel::All,
-    ];
-
-    /// The word for it in options and policies.
-    pub fn name(self) -> &'static str {
-        match self {
-            ApprovalLevel::None => "none",
-            ApprovalLevel::Danger => "danger",
-            ApprovalLevel::Write => "write",
-            ApprovalLevel::All => "all",
-        }
-    }
-
-    /// The level of that word.
-    pub fn of(word: &str) -> Option<ApprovalLevel> {
-        Self::ALL.into_iter().find(|level| level.name() == word)
-    }
-
     /// Whether calls of that class need a person's yes.
     pub fn covers(self, class: Class) -> bool {
         match class {
@@ -51,25 +59,15 @@ impl ApprovalLevel {
     }
 }
 
-/// Where an answer came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerSource {
-    /// A person, asked on the terminal.
-    Terminal,
-    /// `--approve-call` or `--deny-call`.
-    Option,
-    /// A rule of the policy.
-    Policy,
-}
-
-impl AnswerSource {
-    /// The value of `source` in an `approval` event.
-    pub fn name(self) -> &'static str {
-        match self {
-            AnswerSource::Terminal => "terminal",
-            AnswerSource::Option => "option",
-            AnswerSource::Policy => "policy",
-        }
+words! {
+    /// Where an answer came from, as `source` of an `approval` event has it.
+    AnswerSource {
+        /// A person, asked on the terminal.
+        Terminal = "terminal",
+        /// `--approve-call` or `--deny-call`.
+        Option = "option",
+        /// A rule of the policy.
+        Policy = "policy",
     }
 }
 
@@ -121,33 +119,17 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// What a call may do to the world, which decides when it may start. Only the tools file grants a
-/// class: a hint of a server of tools, such as MCP's `readOnlyHint`, comes from a stranger.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// Reads and changes nothing: may start before the turn is complete, and may run again.
-    Read,
-    /// Changes something: waits until the assistant's message is complete. The default.
-    #[default]
-    Write,
-    /// Waits for the message as a write call does, and needs a person's approval.
-    Danger,
-}
-
-impl Class {
-    /// The word in the tools file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Read => "read",
-            Class::Write => "write",
-            Class::Danger => "danger",
-        }
-    }
-
-    /// The class of that word.
-    pub fn of(word: &str) -> Option<Class> {
-        [Class::Read, Class::Write, Class::Danger]
-            .into_iter()
-            .find(|class| class.name() == word)
+words! {
+    /// What a call may do to the world, which decides when it may start. Only the tools file grants
+    /// a class: a hint of a server of tools, such as MCP's `readOnlyHint`, comes from a stranger.
+    #[derive(Default, PartialOrd, Ord)]
+    Class {
+        /// Reads and changes nothing: may start before the turn is complete, and may run again.
+        Read = "read",
+        /// Changes something: waits until the assistant's message is complete. The default.
+        #[default]
+        Write = "write",
+        /// Waits for the message as a write call does, and needs a person's approval.
+        Danger = "danger",
     }
 }

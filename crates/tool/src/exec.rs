@@ -5,7 +5,7 @@ mod command;
 mod http;
 
 pub use command::{CommandRun, Limits, Network, Sandbox, SandboxKind};
-pub use http::{AllowedAddresses, CALL_ID, HttpRequest, HttpRun, VariableError, VariableText};
+pub use http::{AllowedAddresses, HttpRequest, HttpRun};
 
 use super::approval::Class;
 use super::argument::{Arguments, Refusal};

@@ -100,7 +100,7 @@ impl Judge {
 
     /// Whether tools of that name may run, by the rules and by the policy.
     pub fn lets_through(&self, name: &str) -> bool {
-        self.rules.let_through(name) && self.policy.lets_through(name)
+        lets_through(&self.rules.allow, &self.rules.deny, name) && self.policy.lets_through(name)
     }
 
     /// Whether a call has the yes that it needs. `started`: an earlier run started it, and its
@@ -300,12 +300,11 @@ pub struct Rules {
     pub continuation: Continuation,
 }
 
-impl Rules {
-    /// Whether tools of that name may run.
-    pub fn let_through(&self, name: &str) -> bool {
-        !self.deny.iter().any(|glob| glob.matches(name))
-            && (self.allow.is_empty() || self.allow.iter().any(|glob| glob.matches(name)))
-    }
+/// Whether tools of that name may run: it matches none of `deny`, and one of `allow` if there are
+/// any.
+pub(crate) fn lets_through(allow: &[Glob], deny: &[Glob], name: &str) -> bool {
+    let matches = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(name));
+    !matches(deny) && (allow.is_empty() || matches(allow))
 }
 
 #[cfg(test)]

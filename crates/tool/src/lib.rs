@@ -22,6 +22,7 @@ mod policy;
 mod reference;
 mod result;
 mod tools;
+mod variables;
 mod visible;
 
 pub use approval::{AnswerSource, ApprovalLevel, Class, PersonAnswer, Reason};
@@ -31,17 +32,18 @@ pub use call::RequestedCall;
 pub use canonical::{Hash, hex, sha256};
 pub use event::Glob;
 pub use exec::{
-    AllowedAddresses, CALL_ID, CommandRun, Exec, HttpRequest, HttpRun, Limits, McpRun, Network,
-    Run, Sandbox, SandboxKind, VariableError, VariableText, Work,
+    AllowedAddresses, CommandRun, Exec, HttpRequest, HttpRun, Limits, McpRun, Network, Run,
+    Sandbox, SandboxKind, Work,
 };
 pub use judge::{Consent, Judge, ReadyCall, Rules};
 pub use log::Log;
-pub use output::{BinaryKind, CommandProgress, ProgressLines, binary, shorten};
-pub use plan::{Order, Plan, PlanStep, Settings, Tally};
+pub use output::{BinaryKind, CallStep, ProgressLines, binary, shorten};
+pub use plan::{Order, Plan, PlanStep, Question, Settings, Tally};
 pub use policy::{Budget, Effect, Policy, PolicyError, Rate, Rule};
 pub use reference::{
     CallAnswer, CallHash, CallReference, Continuation, ReferenceError, call_hash, shell_word,
 };
 pub use result::{Answer, CallFailure, Ran, Status, message, one_line, text};
 pub use tools::{FileError, Tool, Tools};
+pub use variables::{CALL_ID, MissingVariable, VariableError, VariableText, fill};
 pub use visible::{is_unclear, pretty, visible_json};

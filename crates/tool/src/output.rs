@@ -3,6 +3,7 @@
 
 use super::result::is_replaced;
 use event::Raw;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// Below this length, in bytes, an output of no known binary kind is text. Each invalid byte
@@ -113,11 +114,11 @@ fn tail(text: &str, max: usize) -> &str {
 
 // Lines on standard error by which a command reports how far it has come.
 
-/// How far a command has come.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CommandProgress {
-    /// From 0 to 1.
-    pub progress: f64,
+/// How far a call has come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallStep {
+    /// From 0 to 1, if it reports that.
+    pub progress: Option<f64>,
     /// What it does now; may be empty.
     pub message: String,
 }
@@ -130,15 +131,14 @@ pub struct ProgressLines {
     at: usize,
     /// The offset up to which line ends were searched for: there is none between `at` and here.
     searched: usize,
-    last: Option<CommandProgress>,
+    last: Option<CallStep>,
 }
 
 impl ProgressLines {
-    /// Removes the lines with progress from the complete lines in `bytes`. With `is_over` the last
-    /// line counts as complete without its line end. Returns the number of removed bytes, and the
-    /// latest report, if it differs from the last one returned. A line with a `progress` outside 0
-    /// to 1 is removed, but not reported.
-    pub fn take(&mut self, bytes: &mut Vec<u8>, is_over: bool) -> (usize, Option<CommandProgress>) {
+    /// Takes the lines out that `bytes` holds by now; `is_over`: nothing follows, so the last line
+    /// may lack its end. Returns how many bytes were taken out, and the latest report, if it
+    /// differs from the one before. A `progress` outside 0 to 1 is ignored.
+    pub fn take(&mut self, bytes: &mut Vec<u8>, is_over: bool) -> (usize, Option<CallStep>) {
         let rest = bytes.get(self.searched..).unwrap_or_default();
         let end = match rest.iter().rposition(|b| *b == b'\n') {
             _ if is_over => bytes.len(),
@@ -155,9 +155,7 @@ impl ProgressLines {
             match std::str::from_utf8(line).ok().and_then(read) {
                 Some(report) => {
                     taken += line.len();
-                    found = report
-                        .filter(|report| (0.0..=1.0).contains(&report.progress))
-                        .or(found);
+                    found = report.or(found);
                 }
                 None => bytes.extend_from_slice(line),
             }
@@ -173,9 +171,8 @@ impl ProgressLines {
     }
 }
 
-/// Reads a line. `None`: the line is not a report; `Some(None)`: its number is too large for an
-/// `f64`.
-fn read(line: &str) -> Option<Option<CommandProgress>> {
+/// Reads a line. `None`: it is not a report; `Some(None)`: its number is not from 0 to 1.
+fn read(line: &str) -> Option<Option<CallStep>> {
     let line = line.trim();
     if !line.starts_with("{\"") || !line.contains("\"progress\"") {
         return None; // most lines, without a parser
@@ -194,8 +191,8 @@ fn read(line: &str) -> Option<Option<CommandProgress>> {
         return None;
     }
     let message = message.and_then(Raw::str).unwrap_or_default().into_owned();
-    Some(number.is_finite().then_some(CommandProgress {
-        progress: number,
+    Some((0.0..=1.0).contains(&number).then_some(CallStep {
+        progress: Some(number),
         message,
     }))
 }
@@ -302,8 +299,8 @@ mod progress_tests {
         let left = "a\n{\"progress\":NaN}\n{\"progress\":\"0.5\"}\n{\"progress\":0.6,\"x\":1}\n x {\"progress\":0.7}\n\
                     {\"progress\":0.8,\"message\":7}\n{\"progress\":true}\nb\n";
         let is = |progress, message: &str| {
-            Some(CommandProgress {
-                progress,
+            Some(CallStep {
+                progress: Some(progress),
                 message: message.to_owned(),
             })
         };
@@ -336,7 +333,7 @@ mod progress_tests {
             lines
                 .take(&mut bytes, false)
                 .1
-                .map(|report| report.progress)
+                .and_then(|report| report.progress)
         };
         assert_eq!(
             (

@@ -17,6 +17,7 @@ mod turn;
 
 use super::approval::{AnswerSource, PersonAnswer, Reason};
 use super::call::RequestedCall;
+use super::history::History;
 use super::judge::{Judge, ReadyCall};
 use super::log::Log;
 use super::reference::CallHash;
@@ -24,15 +25,52 @@ use super::result::Answer;
 use event::payload::{Message, Retract, StreamEnd, StreamStart, Verdict, Warning};
 use event::{Event, Kind, Text};
 use retract::{cancelled, contradicted, taken_back};
-use schedule::{Schedule, StreamName};
-use std::collections::{HashMap, HashSet};
+use schedule::StreamName;
+use seen::{CallNames, SeenCalls};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
-use turn::{CallState, StopCause, Turn};
+use turn::{CallState, PlannedCall, StopCause, Turn};
 
 /// The plan. It takes events and the answers of calls that ran; take [`Plan::steps`] after each.
+/// Calls and turns are numbered as they come, and steps for several of them have that order, so that
+/// the same input gives the same steps.
 #[derive(Debug, Default)]
 pub struct Plan {
-    schedule: Schedule,
+    judge: Judge,
+    settings: Settings,
+    /// The log of earlier runs.
+    log: Log,
+    calls: BTreeMap<u64, PlannedCall>,
+    turns: BTreeMap<u64, Turn>,
+    /// The turn of a stream that waits for its message.
+    open: HashMap<StreamName, u64>,
+    /// The turn of a stream that waits for its `stream_end`.
+    ending: HashMap<StreamName, u64>,
+    /// How many calls the turns of a stream have started that were cut since its last message: they
+    /// count for its next turn.
+    carried: HashMap<StreamName, usize>,
+    /// The calls that were cancelled before they came, by stream (`None`: any) and id.
+    cancels: HashSet<(Option<StreamName>, Box<str>)>,
+    /// The calls by their names.
+    names: CallNames,
+    /// The calls that wait for a free place, and some that wait no more.
+    queue: VecDeque<u64>,
+    /// The call that a person is being asked about.
+    asked: Option<u64>,
+    /// The calls that wait for their questions.
+    questions: VecDeque<u64>,
+    /// What limits need to know of the log, the input and this run.
+    history: History,
+    /// The time, in milliseconds since 1970.
+    now: u64,
+    running: usize,
+    /// The calls of this run, with their answers.
+    seen: SeenCalls,
+    numbers: u64,
+    /// Why no further call starts: the end of a sentence.
+    stopped: Option<&'static str>,
+    steps: Vec<PlanStep>,
+    tally: Tally,
     /// The calls of the input itself, as far as it was read ahead.
     ahead: Log,
     /// Whether a line that is not an event has come since the last stream began: it may have been
@@ -50,15 +88,11 @@ impl Plan {
     pub fn new(judge: Judge, settings: Settings, log: Log) -> Self {
         let mut log = log;
         let history = std::mem::take(&mut log.history);
-        let schedule = Schedule {
+        Plan {
             judge,
             settings,
             log,
             history,
-            ..Schedule::default()
-        };
-        Plan {
-            schedule,
             ahead: Log::of_choice(settings.choice),
             ..Plan::default()
         }
@@ -66,12 +100,12 @@ impl Plan {
 
     /// Sets the time, in milliseconds since 1970, by which limits count.
     pub fn at(&mut self, now: u64) {
-        self.schedule.now = now;
+        self.now = now;
     }
 
     /// The next steps, in order. Each step is returned once.
     pub fn steps(&mut self) -> Vec<PlanStep> {
-        std::mem::take(&mut self.schedule.steps)
+        std::mem::take(&mut self.steps)
     }
 
     /// The calls that the steps which wait will stop.
@@ -83,24 +117,22 @@ impl Plan {
                 None
             }
         };
-        self.schedule.steps.iter().filter_map(stop).collect()
+        self.steps.iter().filter_map(stop).collect()
     }
 
     /// Whether no call runs, or waits for a free place or a person's answer.
     pub fn is_idle(&self) -> bool {
-        self.schedule.running == 0
-            && self.schedule.queue.is_empty()
-            && self.schedule.asked.is_none()
+        self.running == 0 && self.queue.is_empty() && self.asked.is_none()
     }
 
     /// The counts so far.
     pub fn tally(&self) -> Tally {
-        self.schedule.tally
+        self.tally
     }
 
     /// The approvals of calls that let no call start, each written as a person types it.
     pub fn unused_approvals(&self) -> Vec<String> {
-        let rules = &self.schedule.judge.rules;
+        let rules = &self.judge.rules;
         let mut all: Vec<_> = rules
             .approved
             .difference(&rules.denied)
@@ -113,50 +145,51 @@ impl Plan {
     /// Reads ahead: takes a line that [`Plan::event`] will get later. A call that the input itself
     /// answers is not run.
     pub fn foresee(&mut self, event: &Event<'_>) {
-        // One history takes what the log, the input and this run have.
-        std::mem::swap(&mut self.ahead.history, &mut self.schedule.history);
-        self.ahead.event(event);
-        std::mem::swap(&mut self.ahead.history, &mut self.schedule.history);
+        self.look_ahead(|ahead| ahead.event(event));
     }
 
     /// As [`Plan::foresee`], for a line that may be an event.
     pub fn foresee_line(&mut self, line: &str) {
-        std::mem::swap(&mut self.ahead.history, &mut self.schedule.history);
-        self.ahead.line(line);
-        std::mem::swap(&mut self.ahead.history, &mut self.schedule.history);
+        self.look_ahead(|ahead| ahead.line(line));
+    }
+
+    fn look_ahead(&mut self, look: impl FnOnce(&mut Log)) {
+        // One history takes what the log, the input and this run have.
+        std::mem::swap(&mut self.ahead.history, &mut self.history);
+        look(&mut self.ahead);
+        std::mem::swap(&mut self.ahead.history, &mut self.history);
     }
 
     /// Takes the next event.
     pub fn event(&mut self, event: &Event<'_>) {
         let stream = || event.stream().map(|s| Box::from(s.text()));
-        let schedule = &mut self.schedule;
-        let mine = event.choice() == schedule.settings.choice;
+        let mine = event.choice() == self.settings.choice;
         match event.kind() {
             Kind::StreamStart => {
                 let stream = stream();
-                schedule.cut(&stream);
-                schedule.ended(&stream);
+                self.cut(&stream);
+                self.ended(&stream);
                 // A line that is not an event does not name its stream: while others are open it
                 // may be one of theirs.
-                self.lost &= !(schedule.open.is_empty() && schedule.ending.is_empty());
-                let key = schedule.new_turn(stream.clone());
-                schedule.turn(key).begun = true;
+                self.lost &= !(self.open.is_empty() && self.ending.is_empty());
+                let key = self.new_turn(stream.clone());
+                self.turn(key).begun = true;
                 let id = StreamStart::read(event).id.filter(|id| !id.is_empty());
                 self.responses
                     .insert(stream.clone(), id.map(|id| id.str().into()));
                 self.is_superseded = true;
-                schedule.open.insert(stream, key);
+                self.open.insert(stream, key);
             }
             Kind::ContentDelta if mine => {
-                let turn = schedule
+                let turn = self
                     .open
                     .get(&stream())
-                    .and_then(|key| schedule.turns.get_mut(key));
+                    .and_then(|key| self.turns.get_mut(key));
                 turn.into_iter().for_each(|turn| turn.deltas = true);
             }
             Kind::ToolCallDelta if mine => {
-                let turn = schedule.open_turn(stream());
-                schedule.turn(turn).deltas = true;
+                let turn = self.open_turn(stream());
+                self.turn(turn).deltas = true;
             }
             Kind::Warning => {
                 let warning = Warning::read(event);
@@ -166,7 +199,7 @@ impl Plan {
             Kind::ToolCall if mine => self.tool_call(RequestedCall::of_event(event)),
             Kind::Retract if mine => {
                 let Retract { index, tool_id, .. } = Retract::read(event);
-                schedule.retract(&stream(), tool_id.map(Text::str).as_deref(), index);
+                self.retract(&stream(), tool_id.map(Text::str).as_deref(), index);
             }
             Kind::Message if mine => {
                 let message = Message::read(event);
@@ -182,31 +215,30 @@ impl Plan {
             }
             Kind::Error => {
                 let stream = stream();
-                schedule.tally.failed += u64::from(schedule.open.contains_key(&stream));
-                schedule.cut(&stream);
+                self.tally.failed += u64::from(self.open.contains_key(&stream));
+                self.cut(&stream);
             }
             Kind::StreamEnd => {
                 let stream = stream();
                 if StreamEnd::read(event).finish_reason.is_failure() {
-                    schedule.tally.failed += 1;
-                } else if let Some(key) = schedule.open.get(&stream) {
-                    schedule.tally.unconfirmed(&schedule.turns[key]);
+                    self.tally.failed += 1;
+                } else if let Some(key) = self.open.get(&stream) {
+                    self.tally.unconfirmed(&self.turns[key]);
                 }
-                schedule.tally.lost |= self.lost;
-                schedule.cut(&stream);
-                schedule.ended(&stream);
+                self.tally.lost |= self.lost;
+                self.cut(&stream);
+                self.ended(&stream);
             }
             _ => {}
         }
-        self.schedule.settle();
+        self.settle();
     }
 
     /// Takes the answer of the call that was started under `key`. Returns the answer that counts:
     /// another one, where the call was cancelled or taken back meanwhile.
     pub fn done(&mut self, key: u64, answer: Answer) -> Rc<Answer> {
-        let schedule = &mut self.schedule;
-        schedule.running -= 1;
-        let Some(planned) = schedule.calls.get(&key) else {
+        self.running -= 1;
+        let Some(planned) = self.calls.get(&key) else {
             return Rc::new(answer);
         };
         let (turn, stopped) = (planned.turn, planned.stopped);
@@ -217,17 +249,17 @@ impl Plan {
             None => answer,
         });
         if stopped == Some(StopCause::TakenBack) {
-            schedule.steps.push(PlanStep::Result {
+            self.steps.push(PlanStep::Result {
                 key,
                 call: Rc::clone(&planned.call),
                 answer: Rc::clone(&answer),
             });
-            schedule.calls.remove(&key);
+            self.calls.remove(&key);
         } else {
-            schedule.answer(key, Rc::clone(&answer));
-            schedule.release(turn);
+            self.answer(key, Rc::clone(&answer));
+            self.release(turn);
         }
-        schedule.settle();
+        self.settle();
         answer
     }
 
@@ -242,62 +274,61 @@ impl Plan {
                 let Retract { index, tool_id, .. } = Retract::read(&event);
                 let stream = event.stream().map(|s| Box::from(s.text()));
                 match tool_id {
-                    Some(id) => self.schedule.cancel_id(Some(stream), &id.str()),
-                    None => self.schedule.retract(&stream, None, index),
+                    Some(id) => self.cancel_id(Some(stream), &id.str()),
+                    None => self.retract(&stream, None, index),
                 }
             }
-            _ => self.schedule.cancel_id(None, line),
+            _ => self.cancel_id(None, line),
         }
-        self.schedule.settle();
+        self.settle();
     }
 
     /// Takes the answer to the question of a [`PlanStep::Ask`]. `shown` is the hash of the call as
     /// the person saw it.
     pub fn answered(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
-        self.schedule.answered(key, shown, answer);
-        self.schedule.settle();
+        self.take_answer(key, shown, answer);
+        self.settle();
     }
 
     /// Ends the input. A turn that is not complete was cut; the turn that the log ends in is
     /// continued.
     pub fn finish(&mut self) {
-        let schedule = &mut self.schedule;
-        schedule.tally.lost |= self.lost;
-        for stream in in_order(&schedule.open) {
-            let turn = &schedule.turns[&schedule.open[&stream]];
+        self.tally.lost |= self.lost;
+        for stream in in_order(&self.open) {
+            let turn = &self.turns[&self.open[&stream]];
             if turn.begun {
-                schedule.tally.failed += 1;
+                self.tally.failed += 1;
             } else {
-                schedule.tally.unconfirmed(turn);
+                self.tally.unconfirmed(turn);
             }
-            schedule.cut(&stream);
+            self.cut(&stream);
         }
-        in_order(&schedule.ending)
+        in_order(&self.ending)
             .iter()
-            .for_each(|stream| schedule.ended(stream));
+            .for_each(|stream| self.ended(stream));
         let logged = if self.is_superseded {
             &[]
         } else {
-            schedule.log.open_turn()
+            self.log.open_turn()
         };
         let calls: Vec<_> = logged
             .iter()
-            .filter(|call| !schedule.seen.contains(call))
+            .filter(|call| !self.seen.contains(call))
             .cloned()
             .collect();
         if !calls.is_empty() {
-            let turn = schedule.new_turn(calls[0].stream.clone());
+            let turn = self.new_turn(calls[0].stream.clone());
             for call in calls {
-                let logged = schedule.log.last(&call).cloned();
-                let key = schedule.add(turn, call, None);
+                let logged = self.log.last(&call).cloned();
+                let key = self.add(turn, call, None);
                 // Only the lines that the log lacks are written.
-                if let (Some(logged), Some(planned)) = (logged, schedule.calls.get_mut(&key)) {
+                if let (Some(logged), Some(planned)) = (logged, self.calls.get_mut(&key)) {
                     (planned.told, planned.sent) = (logged.answer.is_some(), logged.sent);
                 }
             }
-            schedule.committed(turn, None);
+            self.committed(turn, None);
         }
-        schedule.settle();
+        self.settle();
     }
 
     /// Starts no further call. Calls that run may finish; those that wait for a person stay
@@ -310,77 +341,68 @@ impl Plan {
     /// As [`Plan::stop`], for another reason: the end of the sentence that the model reads. The
     /// first reason stays.
     pub fn stop_because(&mut self, reason: &'static str) {
-        let schedule = &mut self.schedule;
-        schedule.stopped.get_or_insert(reason);
-        schedule.withdraw_all();
-        for key in std::mem::take(&mut schedule.queue) {
-            let queued = schedule
-                .calls
-                .get_mut(&key)
-                .filter(|planned| matches!(planned.state, CallState::Queued));
-            queued
-                .into_iter()
-                .for_each(|planned| planned.state = CallState::Waits);
+        self.stopped.get_or_insert(reason);
+        self.withdraw_all();
+        for key in std::mem::take(&mut self.queue) {
+            if let Some(CallState::Queued) = self.state(key) {
+                self.set(key, CallState::Waits);
+            }
         }
-        let turns: Vec<_> = schedule
+        let turns: Vec<_> = self
             .turns
             .iter()
             .filter(|(_, turn)| turn.committed)
             .map(|(key, _)| *key)
             .collect();
-        turns.into_iter().for_each(|turn| schedule.start(turn));
+        turns.into_iter().for_each(|turn| self.start(turn));
     }
 
     /// As [`Plan::stop`], and stops the calls that run.
     pub fn abort(&mut self) {
         self.stop();
         let runs = self
-            .schedule
             .calls
             .iter()
             .filter(|(_, planned)| matches!(planned.state, CallState::Runs));
-        self.schedule
-            .steps
+        self.steps
             .extend(runs.map(|(key, _)| PlanStep::Stop { key: *key }));
     }
 
     fn tool_call(&mut self, mut call: RequestedCall) {
         call.response = self.responses.get(&call.stream).cloned().flatten();
-        let schedule = &mut self.schedule;
-        let turn = schedule.open_turn(call.stream.clone());
-        let known = schedule
+        let turn = self.open_turn(call.stream.clone());
+        let known = self
             .names
             .latest(&call.stream, Some(&call.id), None)
-            .and_then(|key| schedule.calls.get(&key));
+            .and_then(|key| self.calls.get(&key));
         if known.is_some_and(|known| known.turn == turn) {
             return;
         }
-        schedule.turn(turn).retracted.remove(&call.id);
+        self.turn(turn).retracted.remove(&call.id);
         let ahead = self.ahead.take_first(&call);
-        let is_cancelled = schedule.was_cancelled(&call);
+        let is_cancelled = self.was_cancelled(&call);
         let (stream, id) = (call.stream.clone(), call.id.clone());
-        let key = schedule.add(turn, call, ahead);
+        let key = self.add(turn, call, ahead);
         if is_cancelled {
-            return schedule.retract(&stream, Some(&id), None);
+            return self.retract(&stream, Some(&id), None);
         }
-        if schedule.starts_early(key) && schedule.stopped.is_none() {
-            schedule.enqueue(key);
+        if self.starts_early(key) && self.stopped.is_none() {
+            self.enqueue(key);
         }
     }
 
     /// Takes the assistant's message, which commits the calls that it lists and drops the other
     /// calls of its stream.
     fn commit(&mut self, stream: &StreamName, calls: Vec<RequestedCall>) {
-        let schedule = &mut self.schedule;
         // A message after the commit point of its stream is another turn.
-        let turn = schedule
+        let turn = self
             .open
             .remove(stream)
-            .unwrap_or_else(|| schedule.new_turn(stream.clone()));
-        let before: Vec<_> = schedule.turns[&turn].calls().collect();
+            .unwrap_or_else(|| self.new_turn(stream.clone()));
+        let before: Vec<_> = self.turns[&turn].calls().collect();
         let known: HashMap<_, _> = before
             .iter()
-            .map(|key| (schedule.calls[key].call.id.clone(), *key))
+            .map(|key| (self.calls[key].call.id.clone(), *key))
             .collect();
         let mut order = Vec::with_capacity(calls.len());
         let mut listed: HashMap<Box<str>, u64> = HashMap::new();
@@ -388,7 +410,7 @@ impl Plan {
             call.response = self.responses.get(stream).cloned().flatten();
             // One id, one call. What names it twice must name it alike.
             if let Some(&key) = listed.get(&call.id).or_else(|| known.get(&call.id))
-                && let Some(planned) = schedule.calls.get_mut(&key)
+                && let Some(planned) = self.calls.get_mut(&key)
             {
                 let is_first = listed.insert(call.id.clone(), key).is_none();
                 if is_first && !std::mem::replace(&mut planned.foreseen, true) {
@@ -396,17 +418,17 @@ impl Plan {
                 }
                 order.extend(is_first.then_some(key));
                 if planned.call.is_contradicted_by(&call) {
-                    schedule.contradict(key);
+                    self.contradict(key);
                 }
                 continue;
             }
             let retracted =
-                schedule.turn(turn).retracted.contains(&call.id) || schedule.was_cancelled(&call);
+                self.turn(turn).retracted.contains(&call.id) || self.was_cancelled(&call);
             let ahead = self.ahead.take_first(&call);
             let id = call.id.clone();
-            let key = schedule.add(turn, call, ahead);
+            let key = self.add(turn, call, ahead);
             if retracted {
-                schedule.cancel(key);
+                self.cancel_call(key);
             }
             listed.insert(id, key);
             order.push(key);
@@ -415,8 +437,8 @@ impl Plan {
         before
             .into_iter()
             .filter(|key| !kept.contains(key))
-            .for_each(|key| schedule.drop_call(key));
-        schedule.committed(turn, Some(order));
+            .for_each(|key| self.drop_call(key));
+        self.committed(turn, Some(order));
     }
 }
 
@@ -491,16 +513,7 @@ pub enum PlanStep {
     },
     /// Ask a person whether this call may run, and pass the answer to [`super::Plan::answered`].
     /// There is one question at a time.
-    Ask {
-        /// The key of the call.
-        key: u64,
-        /// The call.
-        call: Rc<RequestedCall>,
-        /// What would run.
-        ready: Rc<ReadyCall>,
-        /// Why it needs a yes.
-        reason: Reason,
-    },
+    Ask(Question),
     /// Withdraw the question; no answer is expected any more.
     Withdraw {
         /// The key of the call.
@@ -538,6 +551,19 @@ pub enum PlanStep {
         /// Its answer.
         answer: Rc<Answer>,
     },
+}
+
+/// A question to a person.
+#[derive(Debug)]
+pub struct Question {
+    /// The key of the call.
+    pub key: u64,
+    /// The call.
+    pub call: Rc<RequestedCall>,
+    /// What would run.
+    pub ready: Rc<ReadyCall>,
+    /// Why it needs a yes.
+    pub reason: Reason,
 }
 
 /// The counts of a plan.

@@ -7,6 +7,7 @@ pub(crate) mod counts;
 use super::approval::ApprovalLevel;
 use super::argument::Arguments;
 use super::exec::Run;
+use super::judge::lets_through;
 use super::tools::Tools;
 use super::visible::visible_text;
 use condition::{Condition, Quantity};
@@ -144,8 +145,7 @@ impl Policy {
 
     /// Whether tools of that name may run.
     pub fn lets_through(&self, name: &str) -> bool {
-        !self.deny.iter().any(|glob| glob.matches(name))
-            && (self.allow.is_empty() || self.allow.iter().any(|glob| glob.matches(name)))
+        lets_through(&self.allow, &self.deny, name)
     }
 
     /// The rule that decides on a call, and its effect: a denial before a question before a

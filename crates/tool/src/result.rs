@@ -202,7 +202,7 @@ pub enum Ran {
 /// Why a call has no result of its tool. The call may have acted once the first byte of its request
 /// was sent, or the first process for its command was started: from then on no result reports that
 /// the call did not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     /// Why, for the model.
     pub why: String,

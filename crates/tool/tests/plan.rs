@@ -87,11 +87,10 @@ impl Run {
                     self.keys.push((call.id.to_string(), key));
                     format!("+{}", call.id)
                 }
-                PlanStep::Ask {
-                    key, call, ready, ..
-                } => {
-                    self.asked.push((call.id.to_string(), key, ready.hash));
-                    format!("?{}", call.id)
+                PlanStep::Ask(asked) => {
+                    let id = asked.call.id.to_string();
+                    self.asked.push((id, asked.key, asked.ready.hash));
+                    format!("?{}", asked.call.id)
                 }
                 PlanStep::Withdraw { key } => format!(
                     "-{}",

@@ -190,12 +190,10 @@ impl Run {
                         self.jobs
                     );
                 }
-                PlanStep::Ask {
-                    key,
-                    call,
-                    ready,
-                    reason,
-                } => self.asked.push((key, ready.hash, call, reason)),
+                PlanStep::Ask(asked) => {
+                    self.asked
+                        .push((asked.key, asked.ready.hash, asked.call, asked.reason));
+                }
                 PlanStep::Withdraw { key } => self.asked.retain(|a| a.0 != key),
                 PlanStep::Approval { .. } | PlanStep::Stop { .. } => {}
                 PlanStep::Result { call, answer, .. } => {

@@ -1,7 +1,7 @@
 //! The text of a question: everything that an answer binds to, with every character visible.
 
 use redact::Redactor;
-use tool::{Class, ReadyCall, Reason, RequestedCall, Work, pretty, visible_json};
+use tool::{Class, Question, Work, pretty, visible_json};
 
 /// How a terminal shows a question.
 #[derive(Clone, Copy, Debug)]
@@ -15,13 +15,8 @@ pub struct Style {
 /// What is shown of a call before the prompt: the tool, why it needs a yes, what will run, the
 /// whole arguments, and the hash. `redactor` takes the keys that the tools file holds out of what
 /// will run; the arguments are shown as they are, since the answer binds to them.
-pub fn details(
-    call: &RequestedCall,
-    ready: &ReadyCall,
-    reason: &Reason,
-    style: Style,
-    redactor: &Redactor,
-) -> String {
+pub fn details(question: &Question, style: Style, redactor: &Redactor) -> String {
+    let Question { call, ready, .. } = question;
     let [strong, plain] = if style.is_coloured {
         ["\x1b[1m", "\x1b[0m"]
     } else {
@@ -29,7 +24,7 @@ pub fn details(
     };
     let (name, class) = (json_text(&call.name), ready.class.name());
     let mut out = format!("\n{strong}tool-exec: may the tool {name} run?{plain} (class {class})\n");
-    labelled(&mut out, "why", &format!("{reason}"), style);
+    labelled(&mut out, "why", &question.reason.to_string(), style);
     let (label, work) = shown(&ready.work, redactor);
     labelled(&mut out, label, &work, style);
     let arguments = call
@@ -65,20 +60,20 @@ pub fn details(
 }
 
 /// The prompt after the details. Any answer but those that it names refuses the call.
-pub fn prompt(call: &RequestedCall, ready: &ReadyCall, reason: &Reason, style: Style) -> String {
-    let [danger, plain] = match ready.class {
+pub fn prompt(question: &Question, style: Style) -> String {
+    let [danger, plain] = match question.ready.class {
         Class::Danger if style.is_coloured => ["\x1b[1;31m", "\x1b[0m"],
         _ if style.is_coloured => ["\x1b[1m", "\x1b[0m"],
         _ => ["", ""],
     };
-    let always = if reason.allows_always() {
+    let always = if question.reason.allows_always() {
         "a: yes, always in this run; "
     } else {
         ""
     };
     format!(
         "{danger}Run {} once?{plain} y: yes; {always}else no [y/N] ",
-        json_text(&call.name)
+        json_text(&question.call.name)
     )
 }
 

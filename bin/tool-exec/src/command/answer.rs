@@ -4,7 +4,7 @@ use super::supervisor::Ended;
 use crate::call::Terms;
 use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tool::{Answer, CommandProgress, ProgressLines, Status};
+use tool::{Answer, CallStep, ProgressLines, Status};
 
 /// How much of the standard error of a command that failed the model gets to read, in bytes.
 const TAIL: usize = 8 * 1024;
@@ -148,7 +148,7 @@ pub struct Capture {
     /// Why it could not be read to its end.
     pub failure: Option<std::io::Error>,
     /// The latest report of how far it has come, until it is taken.
-    pub report: Option<CommandProgress>,
+    pub report: Option<CallStep>,
     /// Takes reports out, if it may hold some.
     reports: Option<ProgressLines>,
     max: usize,

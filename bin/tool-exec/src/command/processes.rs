@@ -1,6 +1,15 @@
 //! A process as `/proc/PID/stat` shows it.
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
+use std::time::Duration;
+
+/// How long killing may take before it is given up: a process in the middle of a device's work
+/// cannot be killed.
+pub const GIVE_UP: Duration = Duration::from_secs(2);
+/// How long to wait before killing again what was forked during the last round.
+pub const ROUND: Duration = Duration::from_millis(5);
+/// How many processes that could not be ended are listed.
+pub const LISTED: usize = 20;
 
 /// A process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

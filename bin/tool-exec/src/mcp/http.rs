@@ -4,6 +4,7 @@
 
 use api::Request;
 use client::{Body, Error, Guard, Network, PieceContent, TimeLimits};
+use futures::Stream;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -20,10 +21,8 @@ use std::io::{self, Cursor};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio_stream::Stream;
-use tokio_stream::wrappers::ReceiverStream;
-use tool::mcp::{Endpoint, fill};
+use tool::fill;
+use tool::mcp::Endpoint;
 
 /// The longest message, in bytes.
 const LONGEST: usize = 16 << 20;
@@ -82,15 +81,8 @@ pub fn connect(to: &Endpoint) -> Result<HttpTransport, String> {
     let is_local = client::Route::of(&to.url).is_local;
     let allowed = to.allow.clone();
     let guard = Guard::new(move |host, address| {
-        let port = address.port();
-        let is_allowed = |name: &str| {
-            allowed
-                .iter()
-                .any(|entry| *entry == format!("{name}:{port}"))
-        };
         (is_local && address.ip().is_loopback())
-            || is_allowed(host)
-            || is_allowed(&address.ip().to_string())
+            || allowed.allows(host, address.ip(), address.port())
     });
     let guard = if has_secret && to.url.starts_with("http:") {
         guard.only_loopback()
@@ -163,7 +155,7 @@ impl StreamableHttpClient for HttpClient {
         let response = self
             .send("POST", &uri, session.as_deref(), headers, text)
             .await?;
-        let session_id = header(&response, HEADER_SESSION_ID).map(str::to_owned);
+        let session_id = response.head.header("mcp-session-id").map(str::to_owned);
         match (response.head.status, kind(&response)) {
             (202 | 204, _) => Ok(StreamableHttpPostResponse::Accepted),
             (404, _) if session.is_some() => Err(Failure::SessionExpired),
@@ -179,7 +171,7 @@ impl StreamableHttpClient for HttpClient {
                 ))
             }
             (200..300, _) => Err(Failure::UnexpectedContentType(
-                header(&response, "content-type").map(str::to_owned),
+                response.head.header("content-type").map(str::to_owned),
             )),
             (status, JSON_MIME_TYPE) => {
                 let text = read(response.body, LONGEST).await?;
@@ -192,7 +184,7 @@ impl StreamableHttpClient for HttpClient {
                 }
             }
             (300..400, _) => {
-                let to = header(&response, "location").unwrap_or("nowhere");
+                let to = response.head.header("location").unwrap_or("nowhere");
                 let what = format!(
                     "it redirects to {to}, which is not followed; write that address if you trust it"
                 );
@@ -244,19 +236,11 @@ pub fn is_before_sending(error: &(dyn std::error::Error + Send + Sync + 'static)
     matches!(error.downcast_ref::<Failure>(), Some(Failure::Client(error)) if error.kind.is_before_sending())
 }
 
-/// A header of a response; `name` in any case.
-fn header<'r>(response: &'r client::Response, name: &str) -> Option<&'r str> {
-    response
-        .head
-        .headers
-        .iter()
-        .find(|(key, _)| key.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.as_str())
-}
-
 /// The kind of content, without its parameters, if it is one that the protocol has.
 fn kind(response: &client::Response) -> &'static str {
-    let kind = header(response, "content-type")
+    let kind = response
+        .head
+        .header("content-type")
         .and_then(|kind| kind.split(';').next())
         .unwrap_or_default()
         .trim();
@@ -296,46 +280,25 @@ fn refused(status: u16, text: &[u8]) -> Failure {
 
 // The event stream of an answer, as the transport of `rmcp` reads it.
 
-/// How many pieces of a body wait for the reader.
-const PIECES: usize = 4;
-
-/// A piece of a body.
-type Piece = io::Result<Cursor<Vec<u8>>>;
-
-/// The events of a body; one of more than `longest` bytes ends the stream with an error. The body
-/// is read while somebody reads the events.
-pub fn of_body(
-    body: Body,
-    longest: usize,
-) -> Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>> {
-    let (send, pieces) = mpsc::channel(PIECES);
-    tokio::spawn(forward(body, send, longest));
-    Box::pin(SseStream::from_bytes_stream(ReceiverStream::new(pieces)))
-}
-
-async fn forward(mut body: Body, to: mpsc::Sender<Piece>, longest: usize) {
-    let mut size = EventSize::default();
-    loop {
-        let piece = tokio::select! {
-            piece = body.next() => piece,
-            () = to.closed() => return,
-        };
-        let piece = match piece.what {
+/// The events of a body; one of more than `longest` bytes ends the stream with an error.
+fn of_body(body: Body, longest: usize) -> Events {
+    let from = Some((body, EventSize::default()));
+    let pieces = futures::stream::unfold(from, move |from| async move {
+        let (mut body, mut size) = from?;
+        let piece = match body.next().await.what {
             PieceContent::Bytes(bytes) if size.add(bytes) <= longest => {
-                Ok(Cursor::new(bytes.to_vec()))
+                return Some((Ok(Cursor::new(bytes.to_vec())), Some((body, size))));
             }
-            PieceContent::Bytes(_) => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("an event of more than {longest} bytes"),
-            )),
-            PieceContent::End => return,
-            PieceContent::Lost(error) => Err(io::Error::other(error)),
+            PieceContent::Bytes(_) => {
+                let what = format!("an event of more than {longest} bytes");
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            }
+            PieceContent::End => return None,
+            PieceContent::Lost(error) => io::Error::other(error),
         };
-        let is_last = piece.is_err();
-        if to.send(piece).await.is_err() || is_last {
-            return;
-        }
-    }
+        Some((Err(piece), None))
+    });
+    Box::pin(SseStream::from_bytes_stream(pieces))
 }
 
 /// How many bytes the event so far has. An event ends at an empty line.

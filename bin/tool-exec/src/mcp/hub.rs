@@ -12,7 +12,8 @@ use crate::command::program::HUB;
 use crate::command::supervisor;
 use crate::stream::since_1970;
 use anyhow::Context;
-use rustix::process::{Pid, Signal};
+use rustix::process;
+use rustix::process::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,9 +22,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use stdio::Status;
-use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::process::Command;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Runs a command with the servers of `pool`, which run already, and returns its status. The
 /// command finds the socket of the hub in its environment. Signals go on to it; the servers are
@@ -37,8 +38,8 @@ pub async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyhow::Resu
         .context("--hub needs a command: tool-exec --hub --tools FILE -- COMMAND")?;
     let socket = Socket::open()?;
     // Before the command runs: a signal that comes at once waits for it.
-    let signals =
-        [SIGTERM, SIGHUP, SIGINT, SIGQUIT].map(|signal| anyhow::Ok((signal, taken(signal)?)));
+    let signals = [SIGTERM, SIGHUP, SIGINT, SIGQUIT]
+        .map(|number| (number, signal(SignalKind::from_raw(number))));
     let mut child = Command::new(program)
         .args(arguments)
         .env(HUB, socket.path())
@@ -46,9 +47,8 @@ pub async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyhow::Resu
         .with_context(|| format!("{}: the command cannot be started", program.display()))?;
     let pid = child.id().unwrap_or_default();
     supervisor::spare(pid);
-    for taken in signals {
-        let (signal, stream): (i32, UnixStream) = taken?;
-        forward(signal, stream, pid)?;
+    for (number, taken) in signals {
+        forward(number, taken?, pid)?;
     }
     let ended = loop {
         tokio::select! {
@@ -70,28 +70,18 @@ pub async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyhow::Resu
     Ok(Status::Command(u8::try_from(code).unwrap_or(255)))
 }
 
-/// Takes a signal over: each one is a byte of the stream.
-fn taken(signal: i32) -> anyhow::Result<UnixStream> {
-    let (read, write) = std::os::unix::net::UnixStream::pair()?;
-    read.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(signal, write)?;
-    Ok(UnixStream::from_std(read)?)
-}
-
-/// Passes a signal, which comes as bytes of `read`, on to the process `to`, unless the terminal has
-/// sent it to both.
-fn forward(signal: i32, mut read: UnixStream, to: u32) -> anyhow::Result<()> {
+/// Passes a signal on to the process `to` whenever it comes, unless the terminal has sent it to both.
+fn forward(number: i32, mut taken: Signal, to: u32) -> anyhow::Result<()> {
     let to = i32::try_from(to)
         .ok()
         .and_then(Pid::from_raw)
         .context("the command has no number")?;
-    let name = Signal::from_named_raw(signal).context("no such signal")?;
+    let name = process::Signal::from_named_raw(number).context("no such signal")?;
     tokio::task::spawn_local(async move {
-        let mut one = [0];
-        while matches!(read.read(&mut one).await, Ok(1)) {
-            let is_typed = matches!(signal, SIGINT | SIGQUIT | SIGHUP) && is_in_foreground();
+        while taken.recv().await.is_some() {
+            let is_typed = matches!(number, SIGINT | SIGQUIT | SIGHUP) && is_in_foreground();
             if !is_typed {
-                let _ = rustix::process::kill_process(to, name); // it has ended
+                let _ = process::kill_process(to, name); // it has ended
             }
         }
     });
@@ -103,7 +93,7 @@ fn forward(signal: i32, mut read: UnixStream, to: u32) -> anyhow::Result<()> {
 fn is_in_foreground() -> bool {
     let terminal = std::fs::File::open(Path::new("/dev/tty")).ok();
     let group = terminal.and_then(|terminal| rustix::termios::tcgetpgrp(terminal).ok());
-    group == Some(rustix::process::getpgrp())
+    group == Some(process::getpgrp())
 }
 
 // The socket of a hub, in a folder that this user alone can enter.
@@ -191,7 +181,7 @@ impl Socket {
         match self.listener.accept().await {
             Ok((stream, _)) => {
                 let peer = stream.peer_cred().ok()?;
-                let is_ours = peer.uid() == rustix::process::geteuid().as_raw();
+                let is_ours = peer.uid() == process::geteuid().as_raw();
                 let is_beside = || {
                     peer.pid()
                         .is_some_and(|pid| namespaces(&pid.to_string()) == namespaces("self"))

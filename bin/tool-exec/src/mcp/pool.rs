@@ -6,6 +6,7 @@ use super::program::{Confines, ServerProcess};
 use super::session::Session;
 use super::stdio::Faults;
 use crate::command::scratch::HomeNames;
+use futures::future::join_all;
 use redact::Redactor;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -368,30 +369,4 @@ pub fn show(changes: &[Change]) {
 fn offered(server: &Server, mut tools: Vec<Definition>) -> Vec<Definition> {
     tools.retain(|tool| server.offers(&tool.tool));
     tools
-}
-
-/// Waits for all futures at once, and returns what they return, in their order.
-async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let mut all: Vec<_> = futures
-        .into_iter()
-        .map(|future| (Box::pin(future), None))
-        .collect();
-    std::future::poll_fn(|context| {
-        let mut is_ready = true;
-        for (future, done) in &mut all {
-            if done.is_none() {
-                match future.as_mut().poll(context) {
-                    std::task::Poll::Ready(value) => *done = Some(value),
-                    std::task::Poll::Pending => is_ready = false,
-                }
-            }
-        }
-        if is_ready {
-            std::task::Poll::Ready(())
-        } else {
-            std::task::Poll::Pending
-        }
-    })
-    .await;
-    all.into_iter().filter_map(|(_, done)| done).collect()
 }

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
-use tool::SandboxKind;
-use tool::mcp::{Program, fill};
+use tool::mcp::Program;
+use tool::{SandboxKind, fill};
 
 /// How much of the standard error of a server is kept, in bytes.
 const TAIL: usize = 4096;

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tool::mcp::Definition;
-use tool::{CallFailure, Ran};
+use tool::{CallFailure, CallStep, Ran};
 
 /// The most tools of one server.
 const MOST_TOOLS: usize = 1024;
@@ -48,7 +48,7 @@ pub struct Session {
 
 /// A call that a server has taken.
 pub struct OpenCall {
-    steps: mpsc::Receiver<Step>,
+    steps: mpsc::Receiver<CallStep>,
     handle: RequestHandle<RoleClient>,
     listener: Listener,
 }
@@ -56,7 +56,7 @@ pub struct OpenCall {
 /// What comes of a call.
 pub enum Outcome {
     /// It goes on.
-    Step(Step),
+    Step(CallStep),
     /// Its result as JSON, or why it failed, for the model.
     Done(Result<Value, CallFailure>),
 }
@@ -289,44 +289,23 @@ fn with_errors(what: String, errors: Option<String>) -> String {
 /// How much of what a server says about a step is shown, in bytes.
 const LONGEST: usize = 4096;
 
-/// How far a call has come.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    /// From 0 to 1, where the server says of how much.
-    pub progress: Option<f64>,
-    /// What it does now.
-    pub message: String,
-}
-
-impl Step {
-    /// A step with the beginning of a message.
-    fn new(progress: Option<f64>, mut message: String) -> Self {
-        let mut end = message.len().min(LONGEST);
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
-        message.truncate(end);
-        Step { progress, message }
-    }
-
-    /// Whether its message may be the beginning of a longer one. A character has at most four
-    /// bytes.
-    pub fn may_be_cut(&self) -> bool {
-        self.message.len() + 4 > LONGEST
-    }
+/// Whether the message of a step may be the beginning of a longer one. A character has at most four
+/// bytes.
+pub fn may_be_cut(message: &str) -> bool {
+    message.len() + 4 > LONGEST
 }
 
 /// What a server sends without being asked. It gets nothing in return: no roots, no samples of a
 /// model, no answers of a person.
 #[derive(Clone, Debug, Default)]
 pub struct Listener {
-    calls: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<Step>>>>,
+    calls: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<CallStep>>>>,
     changes: Arc<AtomicU64>,
 }
 
 impl Listener {
     /// The progress of the call with this token goes to `steps` from now on.
-    pub fn watch(&self, token: ProgressToken, steps: mpsc::Sender<Step>) {
+    pub fn watch(&self, token: ProgressToken, steps: mpsc::Sender<CallStep>) {
         self.calls
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -366,10 +345,10 @@ impl ClientHandler for Listener {
                 .total
                 .filter(|total| *total > 0.0)
                 .map(|total| (step.progress / total).clamp(0.0, 1.0));
-            let step = Step::new(
-                part.filter(|part| part.is_finite()),
-                step.message.unwrap_or_default(),
-            );
+            let step = CallStep {
+                progress: part.filter(|part| part.is_finite()),
+                message: event::cut(&step.message.unwrap_or_default(), LONGEST).to_owned(),
+            };
             // What a slow reader cannot take is left out: the next step says more.
             let _ = steps.try_send(step);
         }

@@ -110,7 +110,7 @@ impl Setup {
         let hub = if servers.list.is_empty() {
             None
         } else {
-            HubClient::find(&self.pool.hash())?
+            stream::block_on(HubClient::find(&self.pool.hash()))?
         };
         Ok(hub.map_or_else(|| Backend::Own(Rc::clone(&self.pool)), Backend::Hub))
     }
@@ -121,7 +121,7 @@ impl Setup {
     /// A server that does not start, and tools that are not as they were locked, which are shown.
     pub fn verify(&self, backend: &Backend) -> anyhow::Result<()> {
         if let Backend::Hub(hub) = backend {
-            let changes = hub.check()?;
+            let changes = stream::block_on(hub.check())?;
             changes
                 .iter()
                 .for_each(|line| ::stdio::message("tool-exec", line));

@@ -7,7 +7,7 @@ use rmcp::transport::Transport;
 use std::collections::HashSet;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// The longest message, in bytes. A longer one ends the session: it may be the answer to any call.
@@ -228,5 +228,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Ok(Some(std::mem::take(&mut self.line)));
             }
         }
+    }
+
+    /// Writes bytes to the stream that the lines come from.
+    ///
+    /// # Errors
+    /// When its other end is closed.
+    pub async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()>
+    where
+        R: AsyncWrite,
+    {
+        self.from.write_all(bytes).await
     }
 }

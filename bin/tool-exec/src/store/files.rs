@@ -6,7 +6,7 @@ use rustix::fs::{FileType, FlockOperation, OFlags, Stat, flock, fstat, stat};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -115,55 +115,42 @@ impl AppendedFile {
     /// it in messages. A last line without its line feed gets one if it is complete; a line that
     /// was cut goes into a `warning`, so that nothing that is appended becomes the rest of it.
     ///
+    /// Unless the caller `follows` links, no link in the place of the file is followed, which
+    /// somebody else may have put there. The names of open files (`/dev/fd/3`) are links of the
+    /// system and are followed.
+    ///
     /// # Errors
     /// When it cannot be opened, written or locked, when it is a link, or not an ordinary file:
     /// that could not be read again.
     pub fn open(
         path: &Path,
         what: &str,
+        follows: bool,
         locks: &mut Locks,
         options: &Filter,
     ) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let cannot = || format!("{name}: the {what} cannot be used, check the path");
-        let file = match open(path) {
-            Err(e) if e.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+        let follows = follows
+            || ["/dev/fd", "/dev/stdout", "/proc/self/fd"]
+                .iter()
+                .any(|folder| path.starts_with(folder));
+        // Without waiting for the other end of a pipe.
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        flags.set(OFlags::NOFOLLOW, !follows);
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(i32::try_from(flags.bits()).unwrap_or_default())
+            .open(path);
+        let file = match file {
+            Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
                 bail!("{name}: the {what} is a link, which is not followed; name the file itself")
             }
             file => file.with_context(cannot)?,
         };
-        AppendedFile::new(file, path, what, locks, options)
-    }
-
-    /// As [`AppendedFile::open`], for a path that leads to the file of standard output. It may be a
-    /// link: whoever opened standard output has followed it already.
-    ///
-    /// # Errors
-    /// When it cannot be opened, written or locked.
-    pub fn open_stdout(
-        path: &Path,
-        what: &str,
-        locks: &mut Locks,
-        options: &Filter,
-    ) -> anyhow::Result<Self> {
-        let cannot = || {
-            format!(
-                "{}: the {what} cannot be used, check the path",
-                path.display()
-            )
-        };
-        let file = open_with(path, OFlags::empty()).with_context(cannot)?;
-        AppendedFile::new(file, path, what, locks, options)
-    }
-
-    fn new(
-        file: File,
-        path: &Path,
-        what: &str,
-        locks: &mut Locks,
-        options: &Filter,
-    ) -> anyhow::Result<Self> {
-        let name = path.display().to_string();
         let Some(id) = FileId::of(&file) else {
             bail!(
                 "{name}: the {what} is not an ordinary file and could not be read after a crash, name another"
@@ -172,17 +159,11 @@ impl AppendedFile {
         locks.take(&file, path)?;
         let mut appended = AppendedFile {
             file,
-            name,
+            name: name.clone(),
             is_stdout: FileId::of(io::stdout()) == Some(id),
             id,
         };
-        let ended = appended.end_last_line(options);
-        ended.with_context(|| {
-            format!(
-                "{}: the {what} cannot be used, check the path",
-                appended.name
-            )
-        })?;
+        appended.end_last_line(options).with_context(cannot)?;
         Ok(appended)
     }
 
@@ -278,44 +259,14 @@ impl AppendedFile {
     }
 }
 
-/// Opens a file without following a link in its place, which somebody else may have put there, and
-/// without waiting for the other end of a pipe. The names of open files (`/dev/fd/3`) are links of
-/// the system and are followed.
-fn open(path: &Path) -> io::Result<File> {
-    let is_descriptor = ["/dev/fd", "/dev/stdout", "/proc/self/fd"]
-        .iter()
-        .any(|folder| path.starts_with(folder));
-    let nofollow = if is_descriptor {
-        OFlags::empty()
-    } else {
-        OFlags::NOFOLLOW
-    };
-    open_with(path, nofollow)
-}
-
-fn open_with(path: &Path, nofollow: OFlags) -> io::Result<File> {
-    let flags =
-        i32::try_from((nofollow | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
-    OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .custom_flags(flags)
-        .open(path)
-}
-
 // A file as lines.
 
-/// Hands `look` every line of `file` that is UTF-8: those of a file from its start, those of a pipe
-/// as they come.
+/// Hands `look` every line that is UTF-8.
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn lines(file: &File, mut look: impl FnMut(&str)) -> io::Result<()> {
-    let mut file = file;
-    let _ = file.seek(SeekFrom::Start(0)); // fails for a pipe
-    let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+pub fn lines(from: impl Read, mut look: impl FnMut(&str)) -> io::Result<()> {
+    let (mut reader, mut line) = (BufReader::new(from), Vec::new());
     while reader.read_until(b'\n', &mut line)? > 0 {
         if let Ok(line) = std::str::from_utf8(&line) {
             look(line.trim_end_matches(['\n', '\r']));

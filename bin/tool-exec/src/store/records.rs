@@ -6,9 +6,11 @@ use event::payload::{ToolResult, ToolUse};
 use event::{Payload, payload};
 use std::fs::File;
 use std::io;
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stdio::Filter;
+use tool::RequestedCall;
 
 /// The log and the journal of a run.
 #[derive(Debug, Default)]
@@ -17,8 +19,7 @@ pub struct Records {
     pub log: Option<Log>,
     /// Holds starts and results alone: each is on disk before anything else happens, so that no call
     /// runs twice after a crash.
-    journal: Option<AppendedFile>,
-    journal_failure: Option<String>,
+    journal: Option<Log>,
     /// Held until the run has ended.
     #[expect(dead_code, reason = "it is there to be dropped")]
     locks: Locks,
@@ -63,7 +64,7 @@ impl Records {
             .find(|(file, _)| is_stdout(file))
             .map(|(_, path)| path);
         let mut open = |path: Option<&Path>, what| {
-            path.map(|path| AppendedFile::open(path, what, &mut locks, &options))
+            path.map(|path| AppendedFile::open(path, what, false, &mut locks, &options))
                 .transpose()
         };
         let mut logs: Vec<_> = open(log, "log")?.into_iter().collect();
@@ -79,9 +80,9 @@ impl Records {
             if journal.as_ref().is_some_and(|journal| journal.is_stdout) {
                 logs.extend(journal.take());
             } else if let Some(path) = continued {
-                logs.push(AppendedFile::open_stdout(
-                    path, "log", &mut locks, &options,
-                )?);
+                // Whoever opened standard output has followed a link already.
+                let log = AppendedFile::open(path, "log", true, &mut locks, &options)?;
+                logs.push(log);
             }
         }
         journal = journal.filter(|journal| logs.iter().all(|log| log.id != journal.id));
@@ -89,9 +90,8 @@ impl Records {
         let paths = log.into_iter().chain(resume.iter().map(PathBuf::as_path));
         read(named.into_iter().chain(&resumed).zip(paths), history)?;
         Ok(Records {
-            log: Log::new(logs),
-            journal,
-            journal_failure: None,
+            log: Log::new("log", logs),
+            journal: Log::new("journal", journal.into_iter().collect()),
             locks,
         })
     }
@@ -125,43 +125,25 @@ impl Records {
 
     /// Records in the journal that a call starts; the log has the event by way of standard output.
     /// Returns whether the call may start.
-    pub fn start(&mut self, intent: ToolUse<'_>, stream: Option<&str>, choice: u32) -> bool {
-        self.failure().is_none() && self.journal(&intent.into(), stream, choice)
+    pub fn start(&self, intent: ToolUse<'_>, call: &RequestedCall) -> bool {
+        let journal = self.journal.as_ref();
+        self.failure().is_none()
+            && journal.is_none_or(|journal| journal.record(&intent.into(), call))
     }
 
     /// Records the result of a call. Returns whether it is in the log.
-    pub fn result(&mut self, result: ToolResult<'_>, stream: Option<&str>, choice: u32) -> bool {
+    pub fn result(&self, result: ToolResult<'_>, call: &RequestedCall) -> bool {
         let result = result.into();
-        self.journal(&result, stream, choice);
-        self.log
-            .as_ref()
-            .is_some_and(|log| log.record(&result, stream, choice).is_ok())
+        let record = |log: &Log| log.record(&result, call);
+        if let Some(journal) = &self.journal {
+            record(journal);
+        }
+        self.log.as_ref().is_some_and(record)
     }
 
     /// Why a file could not be written, as a message: then no call may start.
     pub fn failure(&self) -> Option<String> {
-        self.log
-            .as_ref()
-            .and_then(Log::failure)
-            .or_else(|| self.journal_failure.clone())
-    }
-
-    fn journal(&mut self, payload: &Payload<'_>, stream: Option<&str>, choice: u32) -> bool {
-        let Some(journal) = &mut self.journal else {
-            return true;
-        };
-        let line = line_of(payload, stream, choice);
-        let written = journal.append([&line[..]].into_iter());
-        let name = &journal.name;
-        match written.and_then(|()| journal.sync()) {
-            Ok(()) => true,
-            Err(e) => {
-                self.journal_failure = Some(format!(
-                    "{name}: the journal cannot be written ({e}), so no further call was started; free some space and continue from it"
-                ));
-                false
-            }
-        }
+        self.log.iter().chain(&self.journal).find_map(Log::failure)
     }
 }
 
@@ -178,6 +160,8 @@ fn read<'f>(
         }
         known.push(id);
         history.next_file();
+        let mut file = file;
+        let _ = file.seek(SeekFrom::Start(0)); // fails for a pipe
         lines(file, |line| history.line(line)).with_context(|| unreadable(path))?;
     }
     Ok(())
@@ -207,26 +191,21 @@ fn refuse_input(options: &Filter, written: impl Iterator<Item = FileId>) -> anyh
     Ok(())
 }
 
-/// An event as a line.
-fn line_of(payload: &Payload<'_>, stream: Option<&str>, choice: u32) -> Vec<u8> {
-    let mut line = Vec::new();
-    payload::line(&mut line, payload, stream, choice, None);
-    line.push(b'\n');
-    line
-}
-
 fn unreadable(path: &Path) -> String {
     format!("{}: the log cannot be read, check the path", path.display())
 }
 
-// The log: all that goes to standard output, in files that the next run continues from.
+// The log, all that goes to standard output, and the journal, in files that the next run continues
+// from.
 
-/// The log of a run, shared with the thread that writes standard output.
+/// A log or a journal, shared with the thread that writes standard output.
 #[derive(Clone, Debug)]
 pub struct Log(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
+    /// The word for it in messages.
+    what: &'static str,
     /// Almost always one. Two where `--log` names one and standard output goes to another one that
     /// an option names.
     files: Vec<AppendedFile>,
@@ -236,14 +215,14 @@ struct Inner {
 }
 
 impl Inner {
-    /// Appends to each file, also where another one fails.
-    fn append(&mut self, pieces: &[&[u8]], sync: bool) -> Result<(), ()> {
-        let mut is_written = Ok(());
+    /// Appends to each file, also where another one fails. Returns whether none has failed.
+    fn append(&mut self, pieces: &[&[u8]], sync: bool) -> bool {
+        let mut is_written = true;
         for file in &mut self.files {
             let written = file.append(pieces.iter().copied());
             if let Err(e) = written.and_then(|()| if sync { file.sync() } else { Ok(()) }) {
                 self.failure = Some((file.name.clone(), e));
-                is_written = Err(());
+                is_written = false;
             }
         }
         is_written
@@ -252,13 +231,13 @@ impl Inner {
 
 impl Log {
     /// The log in these files; `None` without any.
-    pub fn new(files: Vec<AppendedFile>) -> Option<Self> {
-        (!files.is_empty()).then(|| {
-            Log(Arc::new(Mutex::new(Inner {
-                files,
-                failure: None,
-            })))
-        })
+    fn new(what: &'static str, files: Vec<AppendedFile>) -> Option<Self> {
+        let inner = Inner {
+            what,
+            files,
+            failure: None,
+        };
+        (!inner.files.is_empty()).then(|| Log(Arc::new(Mutex::new(inner))))
     }
 
     /// Whether standard output is one of these files: then the log alone writes to it.
@@ -271,30 +250,34 @@ impl Log {
     pub fn append<'p>(&self, pieces: impl Iterator<Item = &'p [u8]>, sync: bool) {
         let mut inner = self.inner();
         if inner.failure.is_none() {
-            let _ = inner.append(&pieces.collect::<Vec<_>>(), sync); // the failure is kept
+            inner.append(&pieces.collect::<Vec<_>>(), sync);
         }
     }
 
-    /// Appends an event and waits until it is on disk. It is tried after an error too: the result
-    /// of a call that is known to have started is of use in every log.
-    ///
-    /// # Errors
-    /// As the disk gives them; [`Log::failure`] has them too.
-    pub fn record(
-        &self,
-        payload: &Payload<'_>,
-        stream: Option<&str>,
-        choice: u32,
-    ) -> Result<(), ()> {
-        let line = line_of(payload, stream, choice);
+    /// Appends an event of a call and waits until it is on disk. It is tried after an error too:
+    /// the result of a call that is known to have started is of use in every log. Returns whether
+    /// it is written; [`Log::failure`] has why not.
+    fn record(&self, payload: &Payload<'_>, call: &RequestedCall) -> bool {
+        let mut line = Vec::new();
+        payload::line(
+            &mut line,
+            payload,
+            call.stream.as_deref(),
+            call.choice,
+            None,
+        );
+        line.push(b'\n');
         self.inner().append(&[&line], true)
     }
 
-    /// The message for a log that could not be written, with what to do.
-    pub fn failure(&self) -> Option<String> {
-        self.inner().failure.as_ref().map(|(name, e)| {
-            format!("{name}: the log cannot be written ({e}), so no further call was started; free some space and continue from it")
-        })
+    /// The message for a file that could not be written, with what to do.
+    fn failure(&self) -> Option<String> {
+        let inner = self.inner();
+        let (name, e) = inner.failure.as_ref()?;
+        let what = inner.what;
+        Some(format!(
+            "{name}: the {what} cannot be written ({e}), so no further call was started; free some space and continue from it"
+        ))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

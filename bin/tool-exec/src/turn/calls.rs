@@ -7,15 +7,15 @@
 //! records the start, and hands the call to [`Runners`]. The answer comes back as a [`Report`]
 //! ([`Calls::take`]), goes into [`Plan::done`], and leaves by [`Calls::settle`] as `tool_result`.
 
-use crate::approve::{Asker, Question};
-use crate::call::{Handle, Progress, Report, Runners, Step, Waiting};
+use crate::approve::Asker;
+use crate::call::{Handle, Progress, ProgressReporter, Report, Runners};
 use crate::command::program;
 use crate::store::{Cache, Records};
 use crate::{approve, stream};
 use event::payload::{
     Approval, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,
 };
-use event::{Event, Json};
+use event::{Event, Json, Payload};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStringExt;
@@ -30,14 +30,6 @@ use tool::{
 
 /// Why a call does not start after the log or the journal has failed.
 const NO_RECORD: &str = "its start could not be recorded in the log";
-
-/// Progress that was taken and is not yet written.
-enum Held {
-    /// More output.
-    Output(Waiting),
-    /// How far it has come.
-    Step(Step),
-}
 
 /// What a run does with its calls, as it was asked for.
 pub struct CallOptions {
@@ -73,7 +65,7 @@ pub struct Calls {
     /// The results that are recorded and not written yet, by the keys of their calls.
     recorded: HashMap<u64, Recorded>,
     /// The progress that was reported while the output was written.
-    held: Vec<(Rc<RequestedCall>, Held)>,
+    held: Vec<(Rc<RequestedCall>, Progress)>,
     reports: mpsc::UnboundedSender<Report>,
     counts: Counts,
 }
@@ -145,19 +137,7 @@ impl Calls {
             for step in steps {
                 match step {
                     PlanStep::Start { key, call, ready } => self.begin(key, call, ready, out, t),
-                    PlanStep::Ask {
-                        key,
-                        call,
-                        ready,
-                        reason,
-                    } => {
-                        self.asker.ask(Question {
-                            key,
-                            call,
-                            ready,
-                            reason,
-                        });
-                    }
+                    PlanStep::Ask(question) => self.asker.ask(question),
                     PlanStep::Withdraw { key } => self.asker.withdraw(key),
                     PlanStep::Approval {
                         call,
@@ -185,14 +165,8 @@ impl Calls {
                     PlanStep::Message { call, answer } => {
                         let answer = self.shown(answer);
                         let message = tool::message(&call.id, &call.name, &answer);
-                        out.write(
-                            Message {
-                                message: Json::of(&message),
-                            },
-                            call.stream.as_deref(),
-                            call.choice,
-                            None,
-                        );
+                        let message = Json::of(&message);
+                        write(out, Message { message }, &call);
                     }
                 }
             }
@@ -232,7 +206,8 @@ impl Calls {
             summary,
             timestamp: self.now(),
         };
-        active.announce(|intent, stream, choice| out.write(intent, stream, choice, t));
+        let call = &active.call;
+        out.write(active.intent(), call.stream.as_deref(), call.choice, t);
         self.active.insert(key, active);
         self.announced.push(key);
     }
@@ -253,8 +228,7 @@ impl Calls {
             let Some(active) = self.active.get(&key) else {
                 continue;
             };
-            let records = &mut self.records;
-            if !active.announce(|intent, stream, choice| records.start(intent, stream, choice)) {
+            if !self.records.start(active.intent(), &active.call) {
                 is_refused = true;
                 self.plan.stop_because(NO_RECORD);
                 self.active.remove(&key);
@@ -273,7 +247,7 @@ impl Calls {
             let progress = self
                 .options
                 .progress
-                .then(|| Progress::new(key, reports.clone()));
+                .then(|| ProgressReporter::new(key, reports.clone()));
             tokio::task::spawn_local(async move {
                 let answer = runners.run(&call, &ready, &handle, progress).await;
                 // The receiver is gone when the command has failed.
@@ -298,15 +272,12 @@ impl Calls {
     /// waits for [`Calls::write_held`].
     pub fn take(&mut self, report: Report) {
         match report {
-            Report::Progress(key, waiting) => self.hold(key, Held::Output(waiting)),
-            Report::Step(key, step) => self.hold(key, Held::Step(step)),
+            Report::Progress(key, progress) => {
+                let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
+                self.held.extend(call.map(|call| (call, progress)));
+            }
             Report::Done(key, answer) => self.ended(key, answer),
         }
-    }
-
-    fn hold(&mut self, key: u64, held: Held) {
-        let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
-        self.held.extend(call.map(|call| (call, held)));
     }
 
     fn ended(&mut self, key: u64, answer: Answer) {
@@ -328,10 +299,7 @@ impl Calls {
             let (call, timestamp) = (&active.call, self.now());
             let summary = one_line(&answer.output);
             let result = answer.event(&call.id, &call.name, &summary, timestamp);
-            if self
-                .records
-                .result(result, call.stream.as_deref(), call.choice)
-            {
+            if self.records.result(result, call) {
                 self.recorded.insert(key, Recorded { answer, timestamp });
             }
             self.check_records();
@@ -349,15 +317,11 @@ impl Calls {
     pub fn write_held(&mut self, out: &mut LineWriter<'_>) {
         for (call, held) in self.held.drain(..) {
             let (progress, text) = match held {
-                Held::Output(waiting) => (None, waiting.take()),
-                Held::Step(step) => (
-                    step.progress,
-                    self.runners
-                        .outputs
-                        .redactor()
-                        .text(&step.message)
-                        .into_owned(),
-                ),
+                Progress::Output(waiting) => (None, waiting.take()),
+                Progress::Step(step, _) => {
+                    let redactor = self.runners.outputs.redactor();
+                    (step.progress, redactor.text(&step.message).into_owned())
+                }
             };
             let (tool_id, tool_name) = ((&*call.id).into(), (&*call.name).into());
             let piece = ToolProgress {
@@ -366,7 +330,7 @@ impl Calls {
                 progress,
                 text: (&text).into(),
             };
-            out.write(piece, call.stream.as_deref(), call.choice, None);
+            write(out, piece, &call);
         }
     }
 
@@ -483,7 +447,7 @@ impl Calls {
             source: source.name().into(),
             timestamp: self.now(),
         };
-        out.write(approval, call.stream.as_deref(), call.choice, None);
+        write(out, approval, call);
     }
 
     fn write_result(
@@ -504,7 +468,7 @@ impl Calls {
             }
             _ => {
                 let result = answer.event(&call.id, &call.name, &summary, self.now());
-                out.write(result, call.stream.as_deref(), call.choice, None);
+                write(out, result, call);
             }
         }
     }
@@ -581,22 +545,19 @@ pub struct ActiveCall {
 }
 
 impl ActiveCall {
-    /// Has `write` write the event that announces the call.
-    pub fn announce<T>(&self, write: impl FnOnce(ToolUse<'_>, Option<&str>, u32) -> T) -> T {
-        let RequestedCall {
-            id,
-            name,
-            stream,
-            choice,
-            ..
-        } = &*self.call;
-        let intent = ToolUse {
-            tool_name: (&**name).into(),
-            tool_id: (&**id).into(),
+    /// The event that announces the call.
+    fn intent(&self) -> ToolUse<'_> {
+        ToolUse {
+            tool_name: (&*self.call.name).into(),
+            tool_id: (&*self.call.id).into(),
             input_summary: (&self.summary).into(),
             timestamp: self.timestamp,
             ..ToolUse::default()
-        };
-        write(intent, stream.as_deref(), *choice)
+        }
     }
+}
+
+/// Writes an event about a call.
+fn write<'p>(out: &mut LineWriter<'_>, payload: impl Into<Payload<'p>>, call: &RequestedCall) {
+    out.write(payload, call.stream.as_deref(), call.choice, None);
 }

@@ -1,6 +1,7 @@
 //! A tool that runs a command: the members `command`, `env`, `cwd`, `limits` and `sandbox` of
 //! `exec`.
 
+use crate::approval::words;
 use crate::argv::Template;
 use crate::members::{BYTES, COUNT, Kind, Members, TEXT, TIME, strings};
 use serde::{Deserialize, Serialize};
@@ -109,35 +110,17 @@ fn is_variable(name: &str) -> bool {
 
 // What a command may reach: the member `sandbox` of `exec`.
 
-/// What confines a command, from the least to the most.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-pub enum SandboxKind {
-    /// Nothing.
-    #[default]
-    None,
-    /// Landlock: rules of the kernel about files, TCP and signals, and a network namespace.
-    Landlock,
-    /// bubblewrap: namespaces of its own for files, processes and the network.
-    Bwrap,
-}
-
-impl SandboxKind {
-    /// The kind of this name, as it is written in a tools file and after `--sandbox`.
-    pub fn of(name: &str) -> Option<Self> {
-        [SandboxKind::None, SandboxKind::Landlock, SandboxKind::Bwrap]
-            .into_iter()
-            .find(|kind| kind.name() == name)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            SandboxKind::None => "none",
-            SandboxKind::Landlock => "landlock",
-            SandboxKind::Bwrap => "bwrap",
-        }
+words! {
+    /// What confines a command, from the least to the most.
+    #[derive(Default, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    SandboxKind {
+        /// Nothing.
+        #[default]
+        None = "none",
+        /// Landlock: rules of the kernel about files, TCP and signals, and a network namespace.
+        Landlock = "landlock",
+        /// bubblewrap: namespaces of its own for files, processes and the network.
+        Bwrap = "bwrap",
     }
 }
 

@@ -3,6 +3,7 @@
 use super::definition::Definition;
 use crate::canonical::hex;
 use crate::visible::visible_text;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The version of the file's form.
@@ -22,6 +23,20 @@ pub struct LockedServer {
     pub name: String,
     /// Its tools, in the order in which the server listed them.
     pub tools: Vec<Definition>,
+}
+
+/// The file.
+#[derive(Deserialize)]
+struct LockForm {
+    version: u64,
+    /// In their order, each a [`ServerForm`].
+    servers: Map<String, Value>,
+}
+
+/// A server in the file: its tools, each a [`Definition`] with its digest.
+#[derive(Deserialize)]
+struct ServerForm {
+    tools: Vec<Value>,
 }
 
 /// Why a lock file cannot be used. The caller puts the name of the file before it.
@@ -44,33 +59,22 @@ impl Lock {
     /// See [`LockError`].
     pub fn read(text: &str) -> Result<Lock, LockError> {
         json::check(text).map_err(|e| LockError::Form(e.to_string()))?;
-        let form = |what: &str| LockError::Form(what.to_owned());
-        let root: Value = serde_json::from_str(text).map_err(|e| LockError::Form(e.to_string()))?;
-        if root.get("version").and_then(Value::as_u64) != Some(LOCK_VERSION) {
-            return Err(form("its version is not 1"));
+        let form = |e: serde_json::Error| LockError::Form(e.to_string());
+        let file: LockForm = serde_json::from_str(text).map_err(form)?;
+        if file.version != LOCK_VERSION {
+            return Err(LockError::Form("its version is not 1".to_owned()));
         }
-        let servers = root
-            .get("servers")
-            .and_then(Value::as_object)
-            .ok_or_else(|| form("it has no servers"))?;
         let mut lock = Lock::default();
-        for (name, server) in servers {
-            let tools = server
-                .get("tools")
-                .and_then(Value::as_array)
-                .ok_or_else(|| form("a server has no tools"))?;
-            let mut locked = LockedServer {
-                name: name.clone(),
-                tools: Vec::new(),
-            };
-            for tool in tools {
-                let definition = Definition::read(name, tool).map_err(LockError::Form)?;
-                if tool.get("sha256").and_then(Value::as_str) != Some(&hex(&definition.hash())) {
-                    return Err(LockError::Edited(name.clone(), definition.tool));
+        for (name, server) in file.servers {
+            let mut tools = Vec::new();
+            for tool in ServerForm::deserialize(server).map_err(form)?.tools {
+                let definition = Definition::read(&name, &tool).map_err(LockError::Form)?;
+                if tool["sha256"] != hex(&definition.hash()) {
+                    return Err(LockError::Edited(name, definition.tool));
                 }
-                locked.tools.push(definition);
+                tools.push(definition);
             }
-            lock.servers.push(locked);
+            lock.servers.push(LockedServer { name, tools });
         }
         Ok(lock)
     }
@@ -81,9 +85,7 @@ impl Lock {
         for server in &self.servers {
             let tool = |definition: &Definition| {
                 let mut tool = definition.to_json();
-                if let Some(members) = tool.as_object_mut() {
-                    members.insert("sha256".to_owned(), hex(&definition.hash()).into());
-                }
+                tool["sha256"] = hex(&definition.hash()).into();
                 tool
             };
             let tools: Vec<Value> = server.tools.iter().map(tool).collect();

@@ -1,9 +1,8 @@
 //! A person's part in the schedule: which calls need a yes, the questions, one after the other, and
 //! what an answer does.
 
-use super::PlanStep;
-use super::schedule::Schedule;
 use super::turn::CallState;
+use super::{Plan, PlanStep, Question};
 use crate::approval::{AnswerSource, Class, PersonAnswer, Reason};
 use crate::judge::{Consent, ReadyCall, denied, pending, too_many_questions};
 use crate::reference::CallHash;
@@ -11,14 +10,11 @@ use crate::result::{Answer, Status};
 use event::payload::Verdict;
 use std::rc::Rc;
 
-impl Schedule {
+impl Plan {
     /// Takes a call of a complete turn: queues it if it has the yes that it needs, answers it if it
     /// was refused, else asks a person, or leaves it pending where nobody can be asked.
     pub(crate) fn admit(&mut self, key: u64) {
         let Some(item) = self.calls.get(&key) else {
-            return;
-        };
-        let Some(ready) = item.ready.clone() else {
             return;
         };
         let (turn, started) = (item.turn, item.started);
@@ -29,41 +25,51 @@ impl Schedule {
         {
             return self.answer(key, Rc::new(Answer::new(Status::Denied, why)));
         }
-        match self.judge.consent(&item.call, &ready, started) {
+        if let Some(reason) = self.decide(key) {
+            let most = self.settings.max_questions;
+            let turn = self.turn(turn);
+            turn.questions += 1;
+            if turn.questions > most && !started {
+                self.answer(key, Rc::new(too_many_questions(most)));
+            } else if turn.questions > most || !self.settings.can_ask {
+                self.leave_pending(key, &reason);
+            } else {
+                self.set(key, CallState::Asked);
+                self.questions.push_back(key);
+            }
+        }
+    }
+
+    /// Whether a call has the yes that it needs; `None`: the call is answered, or gone.
+    fn consent(&self, key: u64) -> Option<Consent> {
+        let item = self.calls.get(&key)?;
+        Some(
+            self.judge
+                .consent(&item.call, item.ready.as_deref()?, item.started),
+        )
+    }
+
+    /// Does what is decided about a call without a person. Returns why a person must decide, if so.
+    fn decide(&mut self, key: u64) -> Option<Reason> {
+        match self.consent(key)? {
             Consent::NotNeeded => self.enqueue(key),
             Consent::Given(source) => self.approve(key, source),
             Consent::Refused(source, answer) => self.refuse(key, source, answer),
-            Consent::Ran(answer) => self.ran(key, answer),
-            Consent::Needed(reason) => {
-                let most = self.settings.max_questions;
-                let turn = self.turn(turn);
-                turn.questions += 1;
-                if turn.questions > most && !started {
-                    self.answer(key, Rc::new(too_many_questions(most)));
-                } else if turn.questions > most || !self.settings.can_ask {
-                    self.leave_pending(key, &reason);
-                } else {
-                    self.calls
-                        .entry(key)
-                        .and_modify(|item| item.state = CallState::Asked);
-                    self.questions.push_back(key);
-                }
+            Consent::Ran(answer) => {
+                self.approval(key, Verdict::Answered, AnswerSource::Option);
+                self.answer(key, Rc::new(answer));
             }
+            Consent::Needed(reason) => return Some(reason),
         }
+        None
     }
 
     /// Whether a call starts before the message that commits it: its class is `read`, and it needs
     /// nobody's yes.
     pub(crate) fn starts_early(&self, key: u64) -> bool {
-        self.calls.get(&key).is_some_and(|item| {
-            let ready = item
-                .ready
-                .as_ref()
-                .filter(|ready| ready.class == Class::Read);
-            ready.is_some_and(|ready| {
-                self.judge.consent(&item.call, ready, item.started) == Consent::NotNeeded
-            })
-        })
+        let ready = self.calls.get(&key).and_then(|item| item.ready.as_ref());
+        ready.is_some_and(|ready| ready.class == Class::Read)
+            && self.consent(key) == Some(Consent::NotNeeded)
     }
 
     /// Asks the next question, if none is open. A call that has got its yes meanwhile needs none.
@@ -71,40 +77,27 @@ impl Schedule {
         while self.asked.is_none()
             && let Some(key) = self.questions.pop_front()
         {
+            let reason = self.decide(key);
             let Some(item) = self.calls.get(&key) else {
                 continue;
             };
-            let Some(ready) = item.ready.clone() else {
-                continue;
-            };
-            let (call, turn) = (Rc::clone(&item.call), item.turn);
-            match self.judge.consent(&call, &ready, item.started) {
-                Consent::NotNeeded => self.enqueue(key),
-                Consent::Given(source) => self.approve(key, source),
-                Consent::Refused(source, answer) => {
-                    self.refuse(key, source, answer);
-                    self.release(turn);
-                }
-                Consent::Ran(answer) => {
-                    self.ran(key, answer);
-                    self.release(turn);
-                }
-                Consent::Needed(reason) => {
-                    self.asked = Some(key);
-                    self.steps.push(PlanStep::Ask {
-                        key,
-                        call,
-                        ready,
-                        reason,
-                    });
-                }
+            if let (Some(reason), Some(ready)) = (reason, item.ready.clone()) {
+                self.asked = Some(key);
+                self.steps.push(PlanStep::Ask(Question {
+                    key,
+                    call: Rc::clone(&item.call),
+                    ready,
+                    reason,
+                }));
+            } else {
+                self.release(item.turn);
             }
         }
     }
 
     /// Takes the answer to the question about the call `key`, which was shown with the hash
     /// `shown`. A call that is not the one that was shown is asked about again.
-    pub(crate) fn answered(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
+    pub(crate) fn take_answer(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
         if self.asked != Some(key) {
             return; // the question was withdrawn
         }
@@ -167,12 +160,6 @@ impl Schedule {
         self.answer(key, Rc::new(answer));
     }
 
-    /// Takes the result that a person gave for a call that had been started.
-    fn ran(&mut self, key: u64, answer: Answer) {
-        self.approval(key, Verdict::Answered, AnswerSource::Option);
-        self.answer(key, Rc::new(answer));
-    }
-
     /// Has the `approval` event written, and returns what it is about.
     fn approval(
         &mut self,
@@ -193,24 +180,22 @@ impl Schedule {
 
     /// Leaves a call pending for the reason that it has now.
     fn leave_unanswered(&mut self, key: u64) {
-        let Some(item) = self.calls.get(&key) else {
-            return;
-        };
-        let Some(ready) = item.ready.clone() else {
-            return;
-        };
-        match self.judge.consent(&item.call, &ready, item.started) {
-            Consent::Needed(reason) => self.leave_pending(key, &reason),
-            _ => self.leave_pending(key, &Reason::Class(ready.class)),
+        match (self.consent(key), self.calls.get(&key)) {
+            (Some(Consent::Needed(reason)), _) => self.leave_pending(key, &reason),
+            (Some(_), Some(item)) => {
+                let class = item.ready.as_ref().map(|ready| ready.class);
+                self.leave_pending(key, &Reason::Class(class.unwrap_or_default()));
+            }
+            _ => {}
         }
     }
 
     fn leave_pending(&mut self, key: u64, reason: &Reason) {
-        let Some(item) = self.calls.get(&key) else {
-            return;
-        };
-        let Some(ready) = &item.ready else { return };
-        let answer = pending(reason, &ready.reference(&item.call), &self.judge.rules);
-        self.answer(key, Rc::new(answer));
+        if let Some(item) = self.calls.get(&key)
+            && let Some(ready) = &item.ready
+        {
+            let answer = pending(reason, &ready.reference(&item.call), &self.judge.rules);
+            self.answer(key, Rc::new(answer));
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! Takes calls out of the schedule: calls that a `retract` names, that the message does not list,
 //! or whose turn failed.
 
-use super::PlanStep;
-use super::schedule::{Schedule, StreamName};
-use super::turn::{CallState, PlannedCall, StopCause, Turn};
+use super::schedule::StreamName;
+use super::turn::{CallState, StopCause, Turn};
+use super::{Plan, PlanStep};
 use crate::result::{Answer, Status};
 use std::rc::Rc;
 use std::time::Duration;
 
-impl Schedule {
+impl Plan {
     /// Takes back the call of this id or index. Before its message the call is dropped. After it
     /// the history lists the call and needs a result, so the call is cancelled and answered: this
     /// is how a user cancels one call (docs/ci.md).
@@ -25,13 +25,13 @@ impl Schedule {
             self.turn(turn).retracted.insert(id);
             self.drop_call(key);
         } else {
-            self.cancel(key);
+            self.cancel_call(key);
         }
         self.release(turn);
     }
 
     /// Cancels a call that its message lists. A call that is answered keeps its answer.
-    pub(crate) fn cancel(&mut self, key: u64) {
+    pub(crate) fn cancel_call(&mut self, key: u64) {
         let Some(item) = self.calls.get_mut(&key) else {
             return;
         };
@@ -68,13 +68,7 @@ impl Schedule {
 
     /// Answers a call that waits, in place of running it.
     fn answer_instead(&mut self, key: u64, answer: Answer) {
-        if matches!(
-            self.calls.get(&key),
-            Some(PlannedCall {
-                state: CallState::Asked,
-                ..
-            })
-        ) {
+        if let Some(CallState::Asked) = self.state(key) {
             self.withdraw(key);
         }
         self.answer(key, Rc::new(answer));
@@ -88,11 +82,13 @@ impl Schedule {
         };
         let calls: Vec<_> = self.turn(turn).calls().collect();
         calls.into_iter().for_each(|key| self.drop_call(key));
-        if let Some(Turn { admitted: 1.., .. }) = self.turns.get(&turn) {
-            self.carried
-                .insert(stream.clone(), self.turns[&turn].admitted);
+        if let Some(Turn {
+            admitted: admitted @ 1..,
+            ..
+        }) = self.turns.remove(&turn)
+        {
+            self.carried.insert(stream.clone(), admitted);
         }
-        self.turns.remove(&turn);
     }
 
     pub(crate) fn drop_call(&mut self, key: u64) {

@@ -1,62 +1,17 @@
 //! The calls of all turns: which of them wait, which run, and the next steps.
 
-use super::seen::{CallNames, SeenCalls};
 use super::turn::{CallState, PlannedCall, Turn};
-use super::{PlanStep, Settings, Tally};
+use super::{Plan, PlanStep};
 use crate::approval::Class;
 use crate::call::RequestedCall;
-use crate::history::History;
-use crate::judge::Judge;
-use crate::log::{Log, LoggedCall};
+use crate::log::LoggedCall;
 use crate::result::{Answer, Status};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 /// A stream's name, as JSON; `None` for the unnamed stream.
 pub(crate) type StreamName = Option<Box<str>>;
 
-/// The calls and turns of a plan. They are numbered as they come, and steps for several of them
-/// have that order, so that the same input gives the same steps.
-#[derive(Debug, Default)]
-pub(crate) struct Schedule {
-    pub(crate) judge: Judge,
-    pub(crate) settings: Settings,
-    /// The log of earlier runs.
-    pub(crate) log: Log,
-    pub(crate) calls: BTreeMap<u64, PlannedCall>,
-    pub(crate) turns: BTreeMap<u64, Turn>,
-    /// The turn of a stream that waits for its message.
-    pub(crate) open: HashMap<StreamName, u64>,
-    /// The turn of a stream that waits for its `stream_end`.
-    pub(crate) ending: HashMap<StreamName, u64>,
-    /// How many calls the turns of a stream have started that were cut since its last message: they
-    /// count for its next turn.
-    pub(crate) carried: HashMap<StreamName, usize>,
-    /// The calls that were cancelled before they came, by stream (`None`: any) and id.
-    pub(crate) cancels: HashSet<(Option<StreamName>, Box<str>)>,
-    /// The calls by their names.
-    pub(crate) names: CallNames,
-    /// The calls that wait for a free place, and some that wait no more.
-    pub(crate) queue: VecDeque<u64>,
-    /// The call that a person is being asked about.
-    pub(crate) asked: Option<u64>,
-    /// The calls that wait for their questions.
-    pub(crate) questions: VecDeque<u64>,
-    /// What limits need to know of the log, the input and this run.
-    pub(crate) history: History,
-    /// The time, in milliseconds since 1970.
-    pub(crate) now: u64,
-    pub(crate) running: usize,
-    /// The calls of this run, with their answers.
-    pub(crate) seen: SeenCalls,
-    pub(crate) numbers: u64,
-    /// Why no further call starts: the end of a sentence.
-    pub(crate) stopped: Option<&'static str>,
-    pub(crate) steps: Vec<PlanStep>,
-    pub(crate) tally: Tally,
-}
-
-impl Schedule {
+impl Plan {
     pub(crate) fn answer(&mut self, key: u64, answer: Rc<Answer>) {
         let Some(item) = self.calls.get_mut(&key) else {
             return;
@@ -71,10 +26,17 @@ impl Schedule {
     }
 
     pub(crate) fn enqueue(&mut self, key: u64) {
-        self.calls
-            .entry(key)
-            .and_modify(|item| item.state = CallState::Queued);
+        self.set(key, CallState::Queued);
         self.queue.push_back(key);
+    }
+
+    pub(crate) fn set(&mut self, key: u64, state: CallState) {
+        self.calls.entry(key).and_modify(|item| item.state = state);
+    }
+
+    /// The state of a call; `None`: it needs nothing more, or was taken out.
+    pub(crate) fn state(&self, key: u64) -> Option<&CallState> {
+        self.calls.get(&key).map(|item| &item.state)
     }
 
     pub(crate) fn release(&mut self, key: u64) {
@@ -179,7 +141,7 @@ impl Schedule {
 
 // The commit point of a turn: its calls start, or wait for a person.
 
-impl Schedule {
+impl Plan {
     /// Marks a turn as complete, in the order of its message if there is one, and starts its calls.
     pub(crate) fn committed(&mut self, key: u64, order: Option<Vec<u64>>) {
         let turn = self.turn(key);
@@ -199,7 +161,7 @@ impl Schedule {
     }
 
     /// Starts the calls of a turn that waited for the commit point, or cancels them after
-    /// [`crate::Plan::stop`].
+    /// [`Plan::stop`].
     pub(crate) fn start(&mut self, turn: u64) {
         let Some(calls) = self
             .turns
@@ -209,13 +171,7 @@ impl Schedule {
             return;
         };
         for key in calls {
-            if matches!(
-                self.calls.get(&key),
-                Some(PlannedCall {
-                    state: CallState::Waits,
-                    ..
-                })
-            ) {
+            if let Some(CallState::Waits) = self.state(key) {
                 if let Some(reason) = self.stopped {
                     let answer = Answer::new(
                         Status::Cancelled,
@@ -235,7 +191,7 @@ impl Schedule {
 // Takes calls into the schedule: what the log and the input have of a call already, and whether it
 // may run.
 
-impl Schedule {
+impl Plan {
     /// Takes a call into a turn, and answers it if it must not run. `past` is what the input itself
     /// has of the call further on. Returns the number of the call.
     pub(crate) fn add(
@@ -345,7 +301,7 @@ fn crowded(most: usize) -> Answer {
 // Cancels calls on a user's word, whatever stream they belong to, and whether they have come yet
 // or not.
 
-impl Schedule {
+impl Plan {
     /// Cancels the latest call of that id in `stream`; `None`: in every stream. Where none has come
     /// yet, the next one of that id is cancelled when it comes.
     pub(crate) fn cancel_id(&mut self, stream: Option<StreamName>, id: &str) {

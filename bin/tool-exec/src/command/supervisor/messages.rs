@@ -10,6 +10,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// This program, even when its file was replaced while it runs.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
 /// The first argument of a supervisor.
 pub const SUPERVISE: &str = "--supervise";
 

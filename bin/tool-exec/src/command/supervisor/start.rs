@@ -1,15 +1,16 @@
 //! Starts a command under a supervisor, from the event loop of `tool-exec`.
 
-use super::messages::{EndOrder, Ended, InForce, Job, Notice, PLAIN, SUPERVISE, read, to_bytes};
+use super::messages::{
+    EndOrder, Ended, InForce, Job, Notice, OWN_PROGRAM, PLAIN, SUPERVISE, read, to_bytes,
+};
 use super::wire;
 use super::wire::Frames;
 use crate::command::processes;
-use crate::command::processes::Process;
+use crate::command::processes::{GIVE_UP, LISTED, Process, ROUND};
 use crate::command::scratch::Scratch;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, waitpid};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -76,62 +77,34 @@ pub async fn start(job: &Job) -> Result<Running, StartError> {
     let feed = Sender::from_owned_fd(feed).map_err(failed)?;
     let out = Receiver::from_owned_fd(out).map_err(failed)?;
     let err = Receiver::from_owned_fd(err).map_err(failed)?;
-    let first = reserve::take()
-        .map_or_else(Supervisor::spawn, Ok)
-        .map_err(failed)?;
-    let (supervisor, in_force) = match attempt(first, job, files).await? {
-        (supervisor, Notice::Started(in_force)) => (supervisor, in_force),
-        (_, Notice::Unusable) => {
-            NAMESPACES_ARE_UNUSABLE.store(true, Ordering::Relaxed);
-            match attempt(Supervisor::spawn().map_err(failed)?, job, files).await? {
-                (supervisor, Notice::Started(in_force)) => (supervisor, in_force),
-                _ => return Err(StartError::Unknown),
+    let mut reserve = reserve::take();
+    for _ in 0..2 {
+        let mut supervisor = reserve
+            .take()
+            .map_or_else(Supervisor::spawn, Ok)
+            .map_err(failed)?;
+        match supervisor.begin(job, files).await? {
+            Some(in_force) => {
+                reserve::refill();
+                return Ok(Running {
+                    stdin: feed,
+                    stdout: out,
+                    stderr: err,
+                    in_force,
+                    supervisor,
+                });
             }
+            None => NAMESPACES_ARE_UNUSABLE.store(true, Ordering::Relaxed),
         }
-        _ => return Err(StartError::Unknown),
-    };
-    reserve::refill(Supervisor::spawn);
-    Ok(Running {
-        stdin: feed,
-        stdout: out,
-        stderr: err,
-        in_force,
-        supervisor,
-    })
+    }
+    Err(StartError::Unknown)
 }
 
 /// Has a supervisor wait for the next command from now on, so that a call does not wait for the
 /// start of its supervisor. It ends with this process.
 pub fn prepare() {
     reserve::keep();
-    reserve::refill(Supervisor::spawn);
-}
-
-/// Sends a supervisor its job, and returns its first notice, which is not [`Notice::NotStarted`].
-async fn attempt(
-    mut supervisor: Supervisor,
-    job: &Job,
-    files: [BorrowedFd<'_>; 3],
-) -> Result<(Supervisor, Notice), StartError> {
-    supervisor.home.clone_from(&job.home);
-    // Fails where it has ended: its notice, or the end of its socket, is still to be read.
-    let _ = supervisor.send(&wire::frame(&job.to_bytes()), &files).await;
-    // A command may have stopped its supervisor before that has reported the start.
-    let notice = tokio::time::timeout(START, supervisor.notice())
-        .await
-        .unwrap_or_default();
-    match notice {
-        Some(Notice::NotStarted(why)) => {
-            supervisor.tidy().await;
-            Err(StartError::NotStarted(why))
-        }
-        Some(Notice::Ended(_)) | Some(Notice::Exited(_)) => Err(StartError::Unknown),
-        Some(notice) => Ok((supervisor, notice)),
-        None => {
-            supervisor.end_orphans().await;
-            Err(StartError::Unknown)
-        }
-    }
+    reserve::refill();
 }
 
 /// The supervisor of one command.
@@ -153,7 +126,7 @@ impl Supervisor {
         let is_plain = NAMESPACES_ARE_UNUSABLE.load(Ordering::Relaxed);
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let mut command = Command::new(own_program());
+        let mut command = Command::new(OWN_PROGRAM);
         command
             .arg0("tool-exec")
             .arg(SUPERVISE)
@@ -174,6 +147,31 @@ impl Supervisor {
             home: PathBuf::new(),
             start,
         })
+    }
+
+    /// Hands the supervisor its job, and returns what is in force for the command that runs;
+    /// `None`: nothing ran, and a supervisor that tries no namespaces would do.
+    async fn begin(
+        &mut self,
+        job: &Job,
+        files: [BorrowedFd<'_>; 3],
+    ) -> Result<Option<InForce>, StartError> {
+        self.home.clone_from(&job.home);
+        // Fails where it has ended: its notice, or the end of its socket, is still to be read.
+        let _ = self.send(&wire::frame(&job.to_bytes()), &files).await;
+        // A command may have stopped its supervisor before that has reported the start.
+        let notice = tokio::time::timeout(START, self.notice()).await;
+        match notice.unwrap_or_default() {
+            Some(Notice::Started(in_force)) => return Ok(Some(in_force)),
+            Some(Notice::Unusable) => return Ok(None),
+            Some(Notice::NotStarted(why)) => {
+                self.tidy().await;
+                return Err(StartError::NotStarted(why));
+            }
+            Some(Notice::Ended(_) | Notice::Exited(_)) => {}
+            None => drop(self.end_orphans().await),
+        }
+        Err(StartError::Unknown)
     }
 
     async fn send(&mut self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> std::io::Result<()> {
@@ -292,11 +290,6 @@ async fn remove(home: PathBuf) {
     }
 }
 
-/// This program, even when its file was replaced while it runs.
-fn own_program() -> &'static OsStr {
-    OsStr::new("/proc/self/exe")
-}
-
 /// A supervisor that waits for a job.
 mod reserve {
     use super::Supervisor;
@@ -323,24 +316,17 @@ mod reserve {
         })
     }
 
-    /// Starts one with `spawn` if none is there.
-    pub fn refill(spawn: impl FnOnce() -> std::io::Result<Supervisor>) {
+    /// Starts one if none is there.
+    pub fn refill() {
         if IS_KEPT.get() && WAITING.with_borrow(Option::is_none) {
             // Without one the next call starts its own, and reports what is wrong.
-            WAITING.set(spawn().ok());
+            WAITING.set(Supervisor::spawn().ok());
         }
     }
 }
 
 // What a supervisor leaves behind that was killed from outside: it comes to `tool-exec`, which
 // ends it.
-
-/// How long killing may take before it is given up.
-const GIVE_UP: Duration = Duration::from_secs(2);
-/// How long to wait before the next round.
-const ROUND: Duration = Duration::from_millis(5);
-/// How many processes that could not be ended are listed.
-const LISTED: usize = 20;
 
 /// The children of this process that are not orphans.
 static SPARED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());

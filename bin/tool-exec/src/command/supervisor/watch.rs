@@ -2,30 +2,24 @@
 //! started.
 
 use super::isolation::Namespaces;
-use super::messages::{EndOrder, Ended, INIT, InForce, Job, LAUNCH, Notice};
+use super::messages::{EndOrder, Ended, INIT, InForce, Job, LAUNCH, Notice, OWN_PROGRAM};
 use super::wire::{ChildSignals, Frames};
 use super::{isolation, wire};
 use crate::command::confine::groups::{CallGroup, Controller};
 use crate::command::processes;
+use crate::command::processes::{GIVE_UP, LISTED, ROUND};
 use crate::command::scratch::Scratch;
 use nix::sys::signal::{Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+use serde::de::DeserializeOwned;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-
-/// How long killing may take before the supervisor gives up: a process in the middle of a device's
-/// work cannot be killed.
-const GIVE_UP: Duration = Duration::from_secs(2);
-/// How long to wait before killing again what was forked during the last round.
-const ROUND: Duration = Duration::from_millis(5);
-/// How many processes that could not be ended are listed.
-const LISTED: usize = 20;
 
 /// Runs the job that comes on standard input, and returns when nothing of it is left. `is_plain`:
 /// without namespaces.
@@ -73,7 +67,7 @@ fn begin(
     // The launch stage gets no file that this process was handed but its standard ones.
     close_fds::set_fds_cloexec(3, &[]);
     let (socket, theirs) = UnixStream::pair()?;
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(OWN_PROGRAM);
     command
         .arg0("tool-exec")
         .arg(LAUNCH)
@@ -157,6 +151,19 @@ struct Watch {
     is_timeout: bool,
 }
 
+/// Takes the messages that have come over a socket, and closes it where its other end is closed.
+fn hear<M: DeserializeOwned>(from: &mut Option<(UnixStream, Frames)>) -> Vec<M> {
+    let Some((socket, frames)) = from else {
+        return Vec::new();
+    };
+    let is_open = frames.read(socket);
+    let messages = frames.messages();
+    if !is_open {
+        *from = None;
+    }
+    messages
+}
+
 impl Watch {
     /// Waits until nothing is left, and returns how it ended.
     fn until_ended(&mut self) -> Notice {
@@ -233,38 +240,21 @@ impl Watch {
 
     /// Obeys the orders of `tool-exec`.
     fn hear_upstream(&mut self) {
-        let Some((socket, orders)) = &mut self.upstream else {
-            return;
-        };
-        let is_open = orders.read(socket);
-        let orders: Vec<EndOrder> = orders.messages();
-        if !is_open {
-            self.upstream = None;
-        }
         let now = Instant::now();
-        for order in orders {
-            self.end_at(if order == EndOrder::Kill {
-                now
-            } else {
-                now + self.grace
+        for order in hear(&mut self.upstream) {
+            self.end_at(match order {
+                EndOrder::Kill => now,
+                EndOrder::End => now + self.grace,
             });
         }
-        if !is_open {
+        if self.upstream.is_none() {
             self.end_at(now + self.grace);
         }
     }
 
     /// Reads the reports of the launch stage.
     fn hear_launch(&mut self) {
-        let Some((socket, notices)) = &mut self.launch else {
-            return;
-        };
-        let is_open = notices.read(socket);
-        let notices: Vec<Notice> = notices.messages();
-        if !is_open {
-            self.launch = None;
-        }
-        for notice in notices {
+        for notice in hear(&mut self.launch) {
             match notice {
                 Notice::Started(in_force) => {
                     let user_namespace = self.namespaces == Namespaces::UserAndPid;
@@ -289,7 +279,7 @@ impl Watch {
         }
         // A launch stage that becomes the command reports before that: its socket closes when it
         // has succeeded.
-        let runs = self.namespaces != Namespaces::None || !is_open;
+        let runs = self.namespaces != Namespaces::None || self.launch.is_none();
         if let (Some(in_force), true, None, false) =
             (self.started, runs, &self.refusal, self.is_reported)
         {

@@ -1,34 +1,36 @@
 //! What a hub and its clients say to each other over the socket: one JSON object a line, with one
-//! member that names the message.
+//! member that names the message. A client makes a connection for each request.
 //!
-//! A client begins with `{"hello":{"version":1,"servers":"DIGEST"}}`, where `DIGEST` is that of
+//! It begins with `{"hello":{"version":2,"servers":"DIGEST"}}`, where `DIGEST` is that of
 //! `mcpServers` in its tools file and of its `--sandbox`. The hub answers
-//! `{"welcome":{"version":1}}`, or `{"refused":{"why":"…"}}` and closes. Then, in any order:
+//! `{"welcome":{"version":2}}`, or `{"refused":{"why":"…"}}` and closes. Then the client may ask:
 //!
 //! | from the client | meaning |
 //! | --- | --- |
-//! | `{"call":{"id":1,"server":"s","tool":"t","definition":"DIGEST","arguments":{}}}` | call a tool; `id` is the client's, `definition` the digest of what was locked |
-//! | `{"cancel":{"id":1,"why":"…"}}` | cancels the call; the hub sends no answer to it |
+//! | `{"call":{"server":"s","tool":"t","definition":"DIGEST","arguments":{}}}` | call a tool; `definition` is the digest of what was locked |
 //! | `{"check":{}}` | compare the tools of all servers with the lock |
 //!
 //! | from the hub | meaning |
 //! | --- | --- |
-//! | `{"step":{"id":1,"progress":0.5,"message":"…"}}` | how far a call has come |
-//! | `{"result":{"id":1,"result":{}}}` | the `tools/call` result of a call |
-//! | `{"failed":{"id":1,"why":"…","ran":"no","blocked":false}}` | a call has no result; `ran`: whether its server may have acted on it, `no`, `maybe` or (the server has answered that it failed) `answered`; `blocked`: tools are not as they were locked |
+//! | `{"step":{"progress":0.5,"message":"…"}}` | how far the call has come |
+//! | `{"result":{}}` | the `tools/call` result of the call |
+//! | `{"failed":{"why":"…","ran":"no","blocked":false}}` | the call has no result; `ran`: whether its server may have acted on it, `no`, `maybe` or (the server has answered that it failed) `answered`; `blocked`: tools are not as they were locked |
 //! | `{"checked":{"changes":["…"]}}` | what differs from the lock, line by line |
 //!
-//! When a connection closes, the hub cancels the calls that it has open.
+//! When a client closes its connection, the hub cancels the call of it.
 
+use crate::mcp::stdio::Lines;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tool::Ran;
+use tokio::net::UnixStream;
+use tool::{CallFailure, CallStep};
 
 /// The version of these messages.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// The longest line, in bytes: a message of a server and what surrounds it, with room for escapes.
-pub const LONGEST: usize = 64 << 20;
+const LONGEST: usize = 64 << 20;
 
 /// From a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,14 +40,11 @@ pub enum Request {
     Hello { version: u64, servers: String },
     /// A call.
     Call {
-        id: u64,
         server: String,
         tool: String,
         definition: String,
         arguments: Map<String, Value>,
     },
-    /// Cancels a call.
-    Cancel { id: u64, why: String },
     /// Compare all tools with the lock.
     Check {},
 }
@@ -54,65 +53,79 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reply {
-    /// The client may go on.
+    /// The client may ask.
     Welcome { version: u64 },
     /// It may not.
     Refused { why: String },
-    /// How far a call has come.
-    Step {
-        id: u64,
-        progress: Option<f64>,
-        message: String,
-    },
-    /// The result of a call.
-    Result { id: u64, result: Value },
-    /// A call has no result; whether tools are not as they were locked.
+    /// How far the call has come.
+    Step(CallStep),
+    /// The result of the call.
+    Result(Value),
+    /// The call has no result; whether tools are not as they were locked.
     Failed {
-        id: u64,
-        why: String,
-        ran: Ran,
+        #[serde(flatten)]
+        failure: CallFailure,
         blocked: bool,
     },
     /// What differs from the lock.
     Checked { changes: Vec<String> },
 }
 
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Connection(Lines<UnixStream>);
+
+impl Connection {
+    /// The end that is this socket.
+    pub fn new(socket: UnixStream) -> Self {
+        Connection(Lines::new(socket, LONGEST))
+    }
+
+    /// Sends a message. Whoever drops the future before it is done has sent a part of a line, which
+    /// the other end does not take for a message.
+    ///
+    /// # Errors
+    /// When the other end is closed.
+    pub async fn send(&mut self, message: &impl Serialize) -> std::io::Result<()> {
+        self.0.write(&line(message)).await
+    }
+
+    /// The next message; `None`: the other end is closed, or sends something else. May be dropped
+    /// while it waits, and called again.
+    pub async fn next<M: DeserializeOwned>(&mut self) -> Option<M> {
+        let line = self.0.next().await.ok()??;
+        serde_json::from_slice(&line).ok()
+    }
+}
+
 /// A message as a line.
-pub fn line(message: &impl Serialize) -> Vec<u8> {
+fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
-/// Reads a line; `None` if it is not such a message.
-pub fn read<'l, M: Deserialize<'l>>(line: &'l [u8]) -> Option<M> {
-    serde_json::from_slice(line).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tool::Ran;
 
     #[test]
     fn messages_read_back_as_they_were_written() {
         let arguments: Map<String, Value> =
             serde_json::from_str(r#"{"n":23456789012345678901234,"t":"\n\u0000"}"#).unwrap();
         let (s, t) = ("a\nb".to_owned(), "c".to_owned());
+        let read = |line: &[u8]| serde_json::from_slice::<Request>(line).ok();
         for request in [
             Request::Hello {
                 version: 1,
                 servers: s.clone(),
             },
             Request::Call {
-                id: 7,
                 server: s.clone(),
                 tool: t.clone(),
                 definition: t.clone(),
                 arguments: arguments.clone(),
-            },
-            Request::Cancel {
-                id: 7,
-                why: s.clone(),
             },
             Request::Check {},
         ] {
@@ -120,44 +133,33 @@ mod tests {
             assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
             assert_eq!(read(&line), Some(request));
         }
+        let failed = |ran, blocked| Reply::Failed {
+            failure: CallFailure {
+                why: s.clone(),
+                ran,
+            },
+            blocked,
+        };
         for reply in [
             Reply::Welcome { version: 1 },
             Reply::Refused { why: s.clone() },
-            Reply::Step {
-                id: 1,
+            Reply::Step(CallStep {
                 progress: Some(0.5),
                 message: s.clone(),
-            },
-            Reply::Step {
-                id: 1,
+            }),
+            Reply::Step(CallStep {
                 progress: None,
                 message: t,
+            }),
+            Reply::Result(arguments.into()),
+            failed(Ran::No, true),
+            failed(Ran::Maybe, false),
+            failed(Ran::Answered, false),
+            Reply::Checked {
+                changes: vec![s.clone()],
             },
-            Reply::Result {
-                id: 2,
-                result: arguments.into(),
-            },
-            Reply::Failed {
-                id: 3,
-                why: s.clone(),
-                ran: Ran::No,
-                blocked: true,
-            },
-            Reply::Failed {
-                id: 3,
-                why: s.clone(),
-                ran: Ran::Maybe,
-                blocked: false,
-            },
-            Reply::Failed {
-                id: 3,
-                why: s.clone(),
-                ran: Ran::Answered,
-                blocked: false,
-            },
-            Reply::Checked { changes: vec![s] },
         ] {
-            assert_eq!(read(&line(&reply)), Some(reply));
+            assert_eq!(serde_json::from_slice(&line(&reply)).ok(), Some(reply));
         }
         for line in [
             "",
@@ -165,9 +167,9 @@ mod tests {
             "[]",
             r#"{"call":{}}"#,
             r#"{"hello":1}"#,
-            r#"{"check":{},"cancel":{}}"#,
+            r#"{"check":{},"hello":{}}"#,
         ] {
-            assert_eq!(read::<Request>(line.as_bytes()), None, "{line}");
+            assert_eq!(read(line.as_bytes()), None, "{line}");
         }
     }
 }
