@@ -8,7 +8,7 @@ use accumulate::Accumulate;
 use api::{Api, InboundRequest};
 use api::{Dropped, Encoder, Failure};
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
-use event::{Chain, Emitted, Event, Kind, Machine, Payload, Sink, SinkOf, Text, cut};
+use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Sink, SinkOf, Text, cut};
 use hyper::header::{HeaderName, HeaderValue};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
