@@ -104,14 +104,11 @@ pub struct GroupChecker {
 }
 
 impl Report {
-    /// The version of the format.
-    pub const VERSION: u32 = 1;
-
     /// The report of these counts.
     #[must_use]
     pub fn of(tally: &Tally) -> Self {
         Self {
-            version: Self::VERSION,
+            version: 1,
             unreadable: tally.unreadable,
             unlabelled: tally.unlabelled,
             streams: metrics::of_streams(&tally.streams),
@@ -122,12 +119,6 @@ impl Report {
             verdicts: Vec::new(),
             baseline: None,
         }
-    }
-
-    /// The checker of that name.
-    #[must_use]
-    pub fn checker(&self, name: &str) -> Option<&CheckerReport> {
-        self.checkers.iter().find(|checker| checker.name == name)
     }
 
     /// The groups of a dimension.

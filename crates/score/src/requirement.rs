@@ -7,7 +7,6 @@ use crate::report::{CheckerReport, Report};
 use crate::tally::Tally;
 use crate::verdict::Verdict;
 use std::collections::BTreeSet;
-use std::str::FromStr;
 
 /// A requirement: `[CHECKER:]METRIC[{GROUP=VALUE}] OP NUMBER`.
 ///
@@ -77,14 +76,6 @@ const OPERATORS: [(&str, Holds); 6] = [
     (">", f64::gt),
     ("<", f64::lt),
 ];
-
-impl FromStr for Requirement {
-    type Err = RequirementError;
-
-    fn from_str(text: &str) -> Result<Self, RequirementError> {
-        Self::parse(text)
-    }
-}
 
 impl Requirement {
     /// Reads a requirement.

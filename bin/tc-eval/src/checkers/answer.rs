@@ -104,7 +104,14 @@ mod tests {
     fn read(line: &str) -> Option<(Answer, Option<u64>, bool, String)> {
         let mut scanner = Scanner::default();
         let event = scanner.read(line).expect("an event");
-        DecisionLine::read(&event).map(|d| (d.answer.first, d.answer.event, d.is_revised, d.answer.reason))
+        DecisionLine::read(&event).map(|d| {
+            (
+                d.answer.first,
+                d.answer.event,
+                d.is_revised,
+                d.answer.reason,
+            )
+        })
     }
 
     #[test]

@@ -89,7 +89,10 @@ fn table(out: &mut String, sheet: &Sheet) {
             let _ = writeln!(out, "| --- |{rule}");
         }
     }
-    let _ = writeln!(out, "\n{}\n", sheet.caption);
+    out.push('\n');
+    if !sheet.caption.is_empty() {
+        let _ = writeln!(out, "{}\n", sheet.caption);
+    }
 }
 
 /// Text without meaning in Markdown and HTML, on one line: hidden characters are written out, and
