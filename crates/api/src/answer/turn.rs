@@ -2,8 +2,6 @@
 //! that a client could run after a cut.
 //!
 //! Each choice has a queue (`turn/choice.rs`) of what must wait for a call that began before it.
-//! `turn/held.rs` is a call in it, `turn/extras.rs` what the answer holds besides what the model
-//! wrote, and `turn/emitter.rs` the way out.
 
 mod choice;
 
