@@ -14,6 +14,11 @@ fn size(members: &Members) -> usize {
         .sum()
 }
 
+/// The members at one place.
+pub(crate) fn members_of(details: &BTreeMap<Place, Members>, place: Place) -> Members {
+    details.get(&place).cloned().unwrap_or_default()
+}
+
 /// The answer so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {

@@ -1,9 +1,7 @@
 //! Events into steps: calls one after the other, one finish reason that fits the content, nothing
 //! that a client could run after a cut.
 //!
-//! Each choice ([`ChoiceTurn`], in `turn/choice.rs`) has a queue of calls
-//! ([`HeldCall`](choice::HeldCall)) that wait for a call that began before them, and writes its
-//! steps by an [`Emitter`]. [`Extras`] collects what the answer holds besides what the model wrote.
+//! Each choice has a queue (`turn/choice.rs`) of what must wait for a call that began before it.
 
 mod choice;
 

@@ -2,7 +2,7 @@
 
 use crate::answer::details;
 use crate::answer::details::{Members, Place, merge};
-use crate::answer::draft::{Block, ChoiceDraft, Draft};
+use crate::answer::draft::{Block, ChoiceDraft, Draft, members_of};
 use crate::answer::failure::{ANTHROPIC, Failure};
 use crate::answer::step::{AnswerOptions, Usage};
 use crate::carried::carry;
@@ -48,29 +48,13 @@ pub(crate) fn whole(
         choice.provider_finish.as_deref(),
         has_refusal,
     );
-    let mut members = choice
-        .details
-        .get(&Place::Choice)
-        .cloned()
-        .unwrap_or_default();
-    merge(
-        &mut members,
-        choice
-            .details
-            .get(&Place::Message)
-            .cloned()
-            .unwrap_or_default(),
-        false,
-    );
-    merge(
-        &mut members,
-        draft
-            .details
-            .get(&Place::Answer)
-            .cloned()
-            .unwrap_or_default(),
-        false,
-    );
+    let mut members = members_of(&choice.details, Place::Choice);
+    for (details, place) in [
+        (&choice.details, Place::Message),
+        (&draft.details, Place::Answer),
+    ] {
+        merge(&mut members, members_of(details, place), false);
+    }
     ending(&mut o, reason, &members);
     if let Some(counts) = counts {
         usage(&mut o, counts, draft.details.get(&Place::Usage));

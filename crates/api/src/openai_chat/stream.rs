@@ -273,12 +273,19 @@ impl OpenaiChat {
             done: position.is_some(),
             ..ToolCallDelta::default()
         };
-        let mut provider = Provider::default();
-        if extra.or(specific).is_some() {
-            call.entries()
-                .for_each(|(key, value)| provider.member(&key, value));
-        }
-        let provider = provider.wrapped(turn.api);
+        let goes_back = |value: &Raw<'_>| value.is_object();
+        let provider = extra.filter(goes_back).or(specific.filter(goes_back));
+        let provider = provider.map(|_| {
+            event::object(|o| {
+                o.object(turn.api, |own| {
+                    for (key, value) in call.entries().filter(|(_, value)| goes_back(value)) {
+                        if matches!(&*key, "extra_content" | "provider_specific_fields") {
+                            own.minified(&key, value.text());
+                        }
+                    }
+                });
+            })
+        });
         delta.provider = provider.as_deref().map(Json::of);
         match custom {
             Some(custom) => self.custom(index, delta, custom, turn),
@@ -334,25 +341,6 @@ impl OpenaiChat {
         }
         delta.arguments = Some((&text).into());
         turn.call(index, &delta, None);
-    }
-}
-
-/// Members that must go back with a call, as `{"API":{…}}`.
-#[derive(Default)]
-struct Provider(String);
-
-impl Provider {
-    fn member(&mut self, key: &str, value: Raw<'_>) {
-        if matches!(key, "extra_content" | "provider_specific_fields") && value.is_object() {
-            let mut json = Vec::new();
-            event::minify(&mut json, value.text());
-            let comma = if self.0.is_empty() { "" } else { "," };
-            self.0 += &format!("{comma}\"{key}\":{}", String::from_utf8_lossy(&json));
-        }
-    }
-
-    fn wrapped(&self, api: &str) -> Option<String> {
-        (!self.0.is_empty()).then(|| format!("{{\"{api}\":{{{}}}}}", self.0))
     }
 }
 

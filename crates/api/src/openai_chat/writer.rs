@@ -1,12 +1,11 @@
 //! The stream and the whole answer of `/v1/chat/completions`.
 //!
 //! The format: <https://platform.openai.com/docs/api-reference/chat-streaming> and
-//! <https://platform.openai.com/docs/api-reference/chat/object>. [`Envelope`] is what all chunks
-//! share.
+//! <https://platform.openai.com/docs/api-reference/chat/object>.
 
 use crate::answer::details;
 use crate::answer::details::{Members, Place, merge};
-use crate::answer::draft::{Block, ChoiceDraft, Draft};
+use crate::answer::draft::{Block, ChoiceDraft, Draft, members_of};
 use crate::answer::step::{AnswerOptions, Step, Usage};
 use crate::answer::writer::{AnswerFormat, StreamWriter, openai_error};
 use event::payload::FinishReason;
@@ -196,11 +195,7 @@ impl StreamWriter for ChatStream {
 fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut envelope = Envelope::new(options, "chat.completion");
-    envelope.members = draft
-        .details
-        .get(&Place::Answer)
-        .cloned()
-        .unwrap_or_default();
+    envelope.members = members_of(&draft.details, Place::Answer);
     envelope.set_model(model);
     envelope.object(&mut out, |o| {
         o.array("choices", |list| {
@@ -240,11 +235,7 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &
 fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
     let [mut text, mut refusal, mut reasoning] = [const { String::new() }; 3];
     let mut has_calls = false;
-    let mut more = choice
-        .details
-        .get(&Place::Message)
-        .cloned()
-        .unwrap_or_default();
+    let mut more = members_of(&choice.details, Place::Message);
     for block in &choice.blocks {
         match block {
             Block::Text(more) => text.push_str(more),
