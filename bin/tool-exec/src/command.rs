@@ -14,8 +14,7 @@ use answer::{Capture, EndCause, answer};
 use confine::Sandboxes;
 use confine::groups::GroupLimits;
 use program::identity;
-use scratch::HomeNames;
-use std::cell::RefCell;
+use scratch::unused_name;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use supervisor::{Job, ProcessLimits, Running, StartError};
@@ -46,8 +45,6 @@ const PROCESSES: u64 = 1024;
 pub struct Commands {
     /// The folder of the tools file.
     folder: PathBuf,
-    /// Names for the homes of commands.
-    homes: RefCell<HomeNames>,
     /// What confines them.
     sandboxes: Sandboxes,
 }
@@ -57,7 +54,6 @@ impl Commands {
     pub fn new(tools: &Path, sandboxes: Sandboxes) -> Self {
         Commands {
             folder: folder_of(tools),
-            homes: RefCell::new(HomeNames::new()),
             sandboxes,
         }
     }
@@ -123,7 +119,7 @@ impl Commands {
         let program = program::find(name, &self.folder)?;
         let folder = self.cwd(command);
         program::check(&folder)?;
-        let home = self.homes.borrow_mut().next().ok_or("it has no home")?;
+        let home = unused_name();
         let confinement = self.sandboxes.of(command, name, &program, &folder);
         let mut environment = program::environment(&command.env, &home, task.arguments);
         environment.push(("TOOL_CALL_ID".into(), task.call.idempotency_key().into()));

@@ -4,7 +4,7 @@
 use super::approve::Terminal;
 use super::command::confine::groups::GroupLimits;
 use super::command::confine::{Confinement, Sandboxes, landlock_version};
-use super::command::scratch::HomeNames;
+use super::command::scratch::unused_name;
 use super::command::supervisor::{Containment, InForce, Job, ProcessLimits, StartError};
 use super::command::{program, supervisor};
 use super::stream;
@@ -53,9 +53,7 @@ async fn try_command() -> anyhow::Result<InForce> {
         program,
         environment: vec![],
         folder: "/".into(),
-        home: HomeNames::new()
-            .next()
-            .context("there is no folder for temporary files")?,
+        home: unused_name(),
         home_size: 1 << 20,
         limits: ProcessLimits::default(),
         together: GroupLimits {

@@ -107,19 +107,19 @@ fn cache_stats(args: &Args) -> anyhow::Result<Status> {
         .then(|| Cache::open(&folder, false))
         .transpose()?;
     let stats = cache.map(|cache| cache.stats()).unwrap_or_default();
-    let mut out = stdio::Output::new();
-    out.put(&serde_json::to_vec(&stats)?)?;
-    out.put(b"\n")?;
-    out.flush()?;
-    Ok(Status::Done)
+    print(&serde_json::to_string(&stats)?)
 }
 
 /// Prints the tools for a request.
 fn list(judge: &Judge) -> anyhow::Result<Status> {
-    let mut out = stdio::Output::new();
     // Servers describe some of the tools, and a terminal may be what this goes to.
     let list = judge.tools.list(|name| judge.lets_through(name));
-    out.put(event::safe_json(&list).as_bytes())?;
+    print(&event::safe_json(&list))
+}
+
+fn print(line: &str) -> anyhow::Result<Status> {
+    let mut out = stdio::Output::new();
+    out.put(line.as_bytes())?;
     out.put(b"\n")?;
     out.flush()?;
     Ok(Status::Done)

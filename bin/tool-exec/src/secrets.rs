@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use tool::mcp::{Link, Server, Servers};
+use tool::mcp::{Endpoint, Link, Program, Servers};
 use tool::{CALL_ID, HttpRun, Run, Tools, VariableError, fill};
 
 /// The redactor of everything that leaves this process: events, results, files and messages. It
@@ -17,7 +17,17 @@ use tool::{CALL_ID, HttpRun, Run, Tools, VariableError, fill};
 pub fn redactor(tools: &Tools, servers: &Servers) -> Redactor {
     let ours = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let variables = ours.chain(servers.list.iter().flat_map(of_program));
+    let programs = || {
+        servers.list.iter().filter_map(|server| match &server.link {
+            Link::Stdio(program) => Some(program),
+            Link::Http(_) => None,
+        })
+    };
+    let endpoints = servers.list.iter().filter_map(|server| match &server.link {
+        Link::Http(endpoint) => Some(endpoint),
+        Link::Stdio(_) => None,
+    });
+    let variables = ours.chain(programs().flat_map(of_program));
     let requests = || {
         tools
             .iter()
@@ -33,8 +43,8 @@ pub fn redactor(tools: &Tools, servers: &Servers) -> Redactor {
         requests()
             .flat_map(in_request)
             .chain(tools.iter().flat_map(in_command))
-            .chain(servers.list.iter().flat_map(in_endpoint))
-            .chain(servers.list.iter().flat_map(in_program)),
+            .chain(endpoints.flat_map(in_endpoint))
+            .chain(programs().flat_map(in_program)),
     )
 }
 
@@ -96,10 +106,7 @@ pub fn without(error: anyhow::Error, redactor: &Redactor) -> anyhow::Error {
 }
 
 /// The variables of the environment of a server of tools.
-fn of_program(server: &Server) -> Vec<(String, String)> {
-    let Link::Stdio(program) = &server.link else {
-        return Vec::new();
-    };
+fn of_program(program: &Program) -> Vec<(String, String)> {
     program
         .env
         .iter()
@@ -109,10 +116,7 @@ fn of_program(server: &Server) -> Vec<(String, String)> {
 
 /// The secrets that a server of tools is given in its environment: values that are filled from
 /// variables, the variables' own, and those in URLs.
-fn in_program(server: &Server) -> Vec<String> {
-    let Link::Stdio(program) = &server.link else {
-        return Vec::new();
-    };
+fn in_program(program: &Program) -> Vec<String> {
     let mut secrets = vec![];
     for (_, text) in &program.env {
         let sources = RefCell::new(vec![]);
@@ -135,10 +139,7 @@ fn in_program(server: &Server) -> Vec<String> {
 }
 
 /// The secrets in what an HTTP server of tools is sent.
-fn in_endpoint(server: &Server) -> Vec<String> {
-    let Link::Http(endpoint) = &server.link else {
-        return Vec::new();
-    };
+fn in_endpoint(endpoint: &Endpoint) -> Vec<String> {
     let mut secrets = secrets_in_url(&endpoint.url);
     for (name, value) in &endpoint.headers {
         if let Some((value, is_filled)) = filled(value) {

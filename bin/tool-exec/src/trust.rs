@@ -21,20 +21,13 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 /// What others could change, and what to do.
 pub fn tools_file(path: &Path, tools: &Tools) -> anyhow::Result<()> {
     file(path)?;
-    let folder = folder_of(path);
-    for tool in tools.iter() {
-        let Some(Run::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else {
-            continue;
-        };
-        if let Some(program) = command
-            .template
-            .program()
-            .filter(|program| program.contains('/'))
-        {
-            file(&folder.join(program))?;
-        }
-    }
-    Ok(())
+    let commands = tools
+        .iter()
+        .filter_map(|tool| match &tool.exec.as_ref()?.run {
+            Run::Command(command) => command.template.program(),
+            Run::Http(_) | Run::Mcp(_) => None,
+        });
+    programs(path, commands)
 }
 
 /// Checks the lock file, and the programs of servers of tools that the tools file names by a path.
@@ -43,18 +36,20 @@ pub fn tools_file(path: &Path, tools: &Tools) -> anyhow::Result<()> {
 /// What others could change, and what to do.
 pub fn servers(tools: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<()> {
     file(lock)?;
+    let commands = servers.list.iter().filter_map(|server| match &server.link {
+        Link::Stdio(program) => program.command.first().map(String::as_str),
+        Link::Http(_) => None,
+    });
+    programs(tools, commands)
+}
+
+/// Checks those of the programs of a tools file that are named by a path.
+fn programs<'p>(tools: &Path, mut names: impl Iterator<Item = &'p str>) -> anyhow::Result<()> {
     let folder = folder_of(tools);
-    for server in &servers.list {
-        if let Link::Stdio(program) = &server.link
-            && let Some(program) = program
-                .command
-                .first()
-                .filter(|program| program.contains('/'))
-        {
-            file(&folder.join(program))?;
-        }
-    }
-    Ok(())
+    names.try_for_each(|name| match name.contains('/') {
+        true => file(&folder.join(name)),
+        false => Ok(()),
+    })
 }
 
 /// Checks a file that says what may run, and every folder and link on the way to it, from the root
@@ -212,12 +207,12 @@ fn nobody() -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::scratch::{HomeNames, Scratch};
+    use crate::command::scratch::{Scratch, unused_name};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     #[test]
     fn what_others_can_write_is_not_trusted() {
-        let root = HomeNames::new().next().unwrap();
+        let root = unused_name();
         let _dir = Scratch::make(&root).unwrap();
         let (folder, path) = (root.join("d"), root.join("d/tools.json"));
         std::fs::create_dir(&folder).unwrap();
@@ -272,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_private_group_does_not_cover_an_access_control_list() {
-        let root = HomeNames::new().next().unwrap();
+        let root = unused_name();
         let _dir = Scratch::make(&root).unwrap();
         let path = root.join("tools.json");
         std::fs::write(&path, "[]").unwrap();
@@ -311,7 +306,7 @@ mod tests {
 
     #[test]
     fn every_folder_and_link_on_the_way_counts() {
-        let root = HomeNames::new().next().unwrap();
+        let root = unused_name();
         let _dir = Scratch::make(&root).unwrap();
         let place = |name: &str| root.join(name);
         let set = |name: &str, mode| {

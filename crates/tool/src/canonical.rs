@@ -11,13 +11,18 @@ pub type Hash = [u8; 32];
 /// strings escaped in one way. Numbers keep their digits: `1` and `1.0` differ. Keys must not
 /// repeat (see [`json::check`]).
 pub fn canonical(value: Raw<'_>) -> String {
-    text(value, Numbers::Digits)
+    text(value, Numbers::Digits, None)
+}
+
+/// As [`canonical`], for people: on several lines, two spaces deeper at each level.
+pub fn pretty(value: Raw<'_>) -> String {
+    text(value, Numbers::Digits, Some(0))
 }
 
 /// As [`canonical`], for what a tool is asked to do: numbers of one value have one text (see
 /// [`number_text`]), and a member that is `null` counts as missing.
 pub fn by_value(value: Raw<'_>) -> String {
-    text(value, Numbers::Value)
+    text(value, Numbers::Value, None)
 }
 
 /// What tells two numbers apart.
@@ -29,14 +34,15 @@ enum Numbers {
     Value,
 }
 
-fn text(value: Raw<'_>, numbers: Numbers) -> String {
+/// `depth` is how deep the lines are; `None`: all is on one line.
+fn text(value: Raw<'_>, numbers: Numbers, depth: Option<usize>) -> String {
     let mut out = Vec::with_capacity(value.text().len());
-    push(&mut out, value, numbers);
+    push(&mut out, value, numbers, depth);
     String::from_utf8(out).unwrap_or_default()
 }
 
 /// Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the recursion is bounded.
-fn push(out: &mut Vec<u8>, value: Raw<'_>, numbers: Numbers) {
+fn push(out: &mut Vec<u8>, value: Raw<'_>, numbers: Numbers, depth: Option<usize>) {
     if value.is_object() {
         let is_left_out = |member: Raw<'_>| numbers == Numbers::Value && member.is_null();
         let mut members: Vec<_> = value
@@ -44,25 +50,16 @@ fn push(out: &mut Vec<u8>, value: Raw<'_>, numbers: Numbers) {
             .filter(|(_, member)| !is_left_out(*member))
             .collect();
         members.sort_by(|a, b| a.0.cmp(&b.0));
-        out.push(b'{');
-        for (n, (key, member)) in members.into_iter().enumerate() {
-            if n > 0 {
-                out.push(b',');
-            }
+        block(out, b"{}", depth, members, |out, (key, member), depth| {
             push_string(out, &key);
-            out.push(b':');
-            push(out, member, numbers);
-        }
-        out.push(b'}');
+            out.extend_from_slice(if depth.is_some() { b": " } else { b":" });
+            push(out, member, numbers, depth);
+        });
     } else if value.is_array() {
-        out.push(b'[');
-        for (n, item) in value.items().enumerate() {
-            if n > 0 {
-                out.push(b',');
-            }
-            push(out, item, numbers);
-        }
-        out.push(b']');
+        let items = value.items().collect();
+        block(out, b"[]", depth, items, |out, item, depth| {
+            push(out, item, numbers, depth);
+        });
     } else if let Some(text) = value.str() {
         push_string(out, &text);
     } else if numbers == Numbers::Value && is_number(value) {
@@ -70,6 +67,34 @@ fn push(out: &mut Vec<u8>, value: Raw<'_>, numbers: Numbers) {
     } else {
         out.extend_from_slice(value.text().as_bytes());
     }
+}
+
+/// Writes the items between two marks.
+fn block<T>(
+    out: &mut Vec<u8>,
+    marks: &[u8; 2],
+    depth: Option<usize>,
+    items: Vec<T>,
+    mut write: impl FnMut(&mut Vec<u8>, T, Option<usize>),
+) {
+    let begin_line = |out: &mut Vec<u8>, depth: Option<usize>| {
+        if let Some(depth) = depth {
+            out.push(b'\n');
+            out.extend(b"  ".repeat(depth));
+        }
+    };
+    let inner = depth.map(|depth| depth + 1);
+    let outer = depth.filter(|_| !items.is_empty());
+    out.push(marks[0]);
+    for (n, item) in items.into_iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        begin_line(out, inner);
+        write(out, item, inner);
+    }
+    begin_line(out, outer);
+    out.push(marks[1]);
 }
 
 /// The digest of several texts, each with its length before it, so that no two lists of texts read
@@ -262,5 +287,17 @@ mod number_tests {
         for odd in ["1e999", "1e99999999999999999999"] {
             assert_eq!(number_text(odd), odd);
         }
+    }
+}
+
+#[cfg(test)]
+mod pretty_tests {
+    use super::*;
+
+    #[test]
+    fn every_member_has_a_line() {
+        let text = r#"{"a":[1.50,{}],"b":{"c":"x\ny","d":[]},"e":null}"#;
+        let want = "{\n  \"a\": [\n    1.50,\n    {}\n  ],\n  \"b\": {\n    \"c\": \"x\\ny\",\n    \"d\": []\n  },\n  \"e\": null\n}";
+        assert_eq!(pretty(Raw::parse(text).unwrap()), want);
     }
 }

@@ -29,7 +29,7 @@ pub use approval::{AnswerSource, ApprovalLevel, Class, PersonAnswer, Reason};
 pub use argument::{Arguments, MAX_ITEM, MAX_URL, Refusal, key as cache_key};
 pub use argv::Template;
 pub use call::RequestedCall;
-pub use canonical::{Hash, hex, sha256};
+pub use canonical::{Hash, hex, pretty, sha256};
 pub use event::Glob;
 pub use exec::{
     AllowedAddresses, CommandRun, Exec, HttpRequest, HttpRun, Limits, McpRun, Network, Run,
@@ -46,4 +46,4 @@ pub use reference::{
 pub use result::{Answer, CallFailure, Ran, Status, message, one_line, text};
 pub use tools::{FileError, Tool, Tools};
 pub use variables::{CALL_ID, MissingVariable, VariableError, VariableText, fill};
-pub use visible::{is_unclear, pretty, visible_json};
+pub use visible::{is_unclear, visible_json};

@@ -101,18 +101,13 @@ impl Policy {
         folder: &str,
     ) -> Result<(), PolicyError> {
         for rule in &self.rules {
-            let mut concerned = tools
+            let concerned: Vec<_> = tools
                 .iter()
                 .filter(|tool| rule.tool.matches(&tool.name))
-                .peekable();
-            if concerned.peek().is_none() {
-                continue;
-            }
-            let concerned: Vec<_> = concerned.collect();
-            if let Some((key, _)) = rule
-                .when
-                .iter()
-                .find(|(key, _)| !concerned.iter().any(|tool| tool.declares(key)))
+                .collect();
+            let is_missing = |key: &&String| !concerned.iter().any(|tool| tool.declares(key));
+            if !concerned.is_empty()
+                && let Some(key) = rule.when.keys().find(is_missing)
             {
                 let what = format!(
                     "no tool that the rule matches has an argument {}, check its name",

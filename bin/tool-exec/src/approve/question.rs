@@ -31,9 +31,7 @@ pub fn details(question: &Question, style: Style, redactor: &Redactor) -> String
         .arguments
         .as_ref()
         .ok()
-        .map(|arguments| arguments.canonical())
-        .unwrap_or_default();
-    let arguments = event::Raw::parse(&arguments)
+        .and_then(|arguments| event::Raw::parse(arguments.text()).ok())
         .map(pretty)
         .unwrap_or_default();
     let arguments = visible_json(&arguments);

@@ -10,6 +10,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A folder that is removed, with everything in it, when this value is dropped.
 #[derive(Debug)]
@@ -38,31 +39,12 @@ impl Drop for Scratch {
     }
 }
 
-/// Names for folders that nobody else uses, below the system's folder for temporary files.
-#[derive(Debug)]
-pub struct HomeNames {
-    prefix: String,
-    next: u64,
-}
-
-impl HomeNames {
-    /// Names for the folders of this run.
-    pub fn new() -> Self {
-        let now = since_1970();
-        HomeNames {
-            prefix: format!("tool-exec-{}-{:x}", std::process::id(), now.as_nanos()),
-            next: 0,
-        }
-    }
-}
-
-impl Iterator for HomeNames {
-    type Item = PathBuf;
-
-    fn next(&mut self) -> Option<PathBuf> {
-        self.next += 1;
-        Some(std::env::temp_dir().join(format!("{}-{}", self.prefix, self.next)))
-    }
+/// A name for a folder that nobody else uses, below the system's folder for temporary files.
+pub fn unused_name() -> PathBuf {
+    static NAMES: AtomicU64 = AtomicU64::new(1);
+    let (process, now) = (std::process::id(), since_1970().as_nanos());
+    let number = NAMES.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("tool-exec-{process}-{now:x}-{number}"))
 }
 
 // Removes a folder that a command has written.

@@ -5,10 +5,10 @@ use super::lock_file::LockFile;
 use super::program::{Confines, ServerProcess};
 use super::session::Session;
 use super::stdio::Faults;
-use crate::command::scratch::HomeNames;
+use crate::command::scratch::unused_name;
 use futures::future::join_all;
 use redact::Redactor;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -36,7 +36,6 @@ pub struct Pool {
     pub file: LockFile,
     /// The folder of the tools file.
     folder: PathBuf,
-    homes: RefCell<HomeNames>,
     confines: Confines,
     /// Takes the secrets of this process, and those that it gives to servers, out of what is shown.
     pub redactor: Redactor,
@@ -95,13 +94,11 @@ impl Pool {
             .iter()
             .map(|server| (server.name.clone(), tokio::sync::Mutex::default()))
             .collect();
-        let (homes, folder) = (RefCell::new(HomeNames::new()), folder.to_owned());
         Pool {
             servers,
             lock,
             file,
-            folder,
-            homes,
+            folder: folder.to_owned(),
             confines,
             redactor,
             slots,
@@ -328,7 +325,7 @@ impl Pool {
         let opening = async {
             let session = match &server.link {
                 Link::Stdio(program) => {
-                    let home = self.homes.borrow_mut().next().ok_or("it has no home")?;
+                    let home = unused_name();
                     let (process, transport) = ServerProcess::start(
                         program,
                         &self.folder,

@@ -184,7 +184,7 @@ fn millis(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::scratch::{HomeNames, Scratch};
+    use crate::command::scratch::{Scratch, unused_name};
 
     fn answer() -> Answer {
         Answer {
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_was_kept_comes_back_until_it_is_too_old() {
-        let path = HomeNames::new().next().unwrap();
+        let path = unused_name();
         let _dir = Scratch::make(&path).unwrap();
         let cache = Cache::open(&path.join("c"), false).unwrap();
         let life = Duration::from_secs(60);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_incomplete_or_whose_output_is_gone_does_not_count() {
-        let path = HomeNames::new().next().unwrap();
+        let path = unused_name();
         let _dir = Scratch::make(&path).unwrap();
         let cache = Cache::open(&path.join("c"), false).unwrap();
         cache.folder.write(&name(&[1; 32]), b"{\"made\":").unwrap();

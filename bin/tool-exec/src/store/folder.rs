@@ -199,12 +199,12 @@ fn is_own_file(meta: &rustix::fs::Stat) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::scratch::{HomeNames, Scratch};
+    use crate::command::scratch::{Scratch, unused_name};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn what_others_could_have_planted_is_refused() {
-        let path = HomeNames::new().next().unwrap();
+        let path = unused_name();
         let _dir = Scratch::make(&path).unwrap();
         let real = path.join("c");
         let folder = PrivateFolder::open(&real, false).unwrap();
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_write_that_fails_leaves_nothing() {
-        let path = HomeNames::new().next().unwrap();
+        let path = unused_name();
         let _dir = Scratch::make(&path).unwrap();
         let folder = PrivateFolder::open(&path, false).unwrap();
         std::fs::create_dir(path.join("taken")).unwrap();

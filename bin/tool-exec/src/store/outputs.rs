@@ -239,11 +239,11 @@ impl Spill {
 #[cfg(test)]
 mod spill_tests {
     use super::*;
-    use crate::command::scratch::{HomeNames, Scratch};
+    use crate::command::scratch::{Scratch, unused_name};
 
     #[test]
     fn an_output_is_kept_once_under_the_name_of_its_digest() {
-        let path = HomeNames::new().next().unwrap();
+        let path = unused_name();
         let _dir = Scratch::make(&path).unwrap();
         let spill = Spill::open(&path.join("a/outputs"), 1 << 20).unwrap();
         let kept = spill.keep(b"abc", "txt").unwrap();
@@ -271,7 +271,7 @@ mod spill_tests {
 
     #[test]
     fn the_oldest_outputs_make_room_for_new_ones() {
-        let path = HomeNames::new().next().unwrap();
+        let path = unused_name();
         let _dir = Scratch::make(&path).unwrap();
         let spill = Spill::open(&path.join("o"), 1000).unwrap();
         let all: Vec<PathBuf> = (0..30u8)

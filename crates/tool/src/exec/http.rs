@@ -411,18 +411,12 @@ impl AllowedAddress {
         let host = match (address.parse::<IpAddr>(), bits) {
             (Ok(address), bits) => {
                 let all = if address.is_ipv4() { 32 } else { 128 };
-                AllowedHost::Network(address, bits.unwrap_or(all)).in_range(all)?
+                AllowedHost::Network(address, bits.or(Some(all)).filter(|bits| *bits <= all)?)
             }
             (Err(_), None) if is_host_name(host) => AllowedHost::Name(host.to_ascii_lowercase()),
             _ => return None,
         };
         Some(AllowedAddress { host, port })
-    }
-}
-
-impl AllowedHost {
-    fn in_range(self, all: u32) -> Option<AllowedHost> {
-        matches!(&self, AllowedHost::Network(_, bits) if *bits <= all).then_some(self)
     }
 }
 

@@ -217,16 +217,11 @@ fn push_difference(out: &mut Vec<String>, old: &str, new: &str) {
         .zip(new[begin..].iter().rev())
         .take_while(|(a, b)| a == b)
         .count();
-    out.extend(
-        old[begin..old.len() - end]
-            .iter()
-            .map(|line| format!("    - {}", visible_text(line))),
-    );
-    out.extend(
-        new[begin..new.len() - end]
-            .iter()
-            .map(|line| format!("    + {}", visible_text(line))),
-    );
+    for (sign, lines) in [('-', old), ('+', new)] {
+        let differing = &lines[begin..lines.len() - end];
+        let line = |line: &&str| format!("    {sign} {}", visible_text(line));
+        out.extend(differing.iter().map(line));
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use super::Confinement;
 use crate::command::supervisor::map_user;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
-    PathBeneath, RestrictSelf, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    PathBeneath, RestrictSelf, RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetError, RulesetStatus, Scope,
 };
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
@@ -65,65 +66,58 @@ pub fn lacks(network: &Network) -> Option<String> {
 /// # Errors
 /// A rule that cannot be had, in words. None is left out.
 pub fn restrict(confinement: &Confinement, home: &Path) -> Result<(), String> {
-    let error = |e: landlock::RulesetError| format!("Landlock: {e}");
-    let mut rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    rules = rules
-        .handle_access(AccessFs::from_all(FILES))
-        .map_err(error)?;
+    let mut allowed = Vec::new();
+    for place in &confinement.read {
+        allowed.push(beneath(&place.real, AccessFs::from_read(MOST))?);
+    }
+    let written = confinement.write.iter().map(|place| place.real.as_path());
+    for path in written.chain([home, Path::new("/dev/null")]) {
+        allowed.push(beneath(path, AccessFs::from_all(MOST))?);
+    }
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let own = own_proc().iter().map(|path| beneath(Path::new(path), read));
+    allowed.extend(own.flatten());
+    let status = enforce(&confinement.network, allowed).map_err(|e| format!("Landlock: {e}"))?;
+    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+        return Err("Landlock: the rules did not come into force".to_owned());
+    }
+    Ok(())
+}
+
+/// Puts the rules into force: what is `allowed` of files, and what `network` allows.
+fn enforce(
+    network: &Network,
+    allowed: Vec<PathBeneath<OwnedFd>>,
+) -> Result<RestrictionStatus, RulesetError> {
     let tcp = AccessNet::BindTcp | AccessNet::ConnectTcp;
-    match confinement.network {
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(FILES))?;
+    match network {
         Network::On => {}
-        Network::NoTcp | Network::Ports(_) => rules = rules.handle_access(tcp).map_err(error)?,
+        Network::NoTcp | Network::Ports(_) => rules = rules.handle_access(tcp)?,
         // The network namespace has no way out; with this rule a connection fails as one that is
         // not allowed.
         Network::Off => {
             rules = rules
                 .set_compatibility(CompatLevel::BestEffort)
-                .handle_access(tcp)
-                .map_err(error)?
+                .handle_access(tcp)?;
         }
     }
-    // These hold where the kernel has them.
-    rules = rules.set_compatibility(CompatLevel::BestEffort);
-    rules = rules
-        .handle_access(AccessFs::from_all(MOST))
-        .map_err(error)?;
-    rules = rules
-        .scope(Scope::Signal | Scope::AbstractUnixSocket)
-        .map_err(error)?;
-    let mut rules = rules.create().map_err(error)?;
-    for place in &confinement.read {
-        rules = rules
-            .add_rule(beneath(&place.real, AccessFs::from_read(MOST))?)
-            .map_err(error)?;
-    }
-    for path in confinement
-        .write
-        .iter()
-        .map(|place| place.real.as_path())
-        .chain([home, Path::new("/dev/null")])
-    {
-        rules = rules
-            .add_rule(beneath(path, AccessFs::from_all(MOST))?)
-            .map_err(error)?;
-    }
-    for path in own_proc() {
-        if let Ok(rule) = beneath(Path::new(path), AccessFs::ReadFile | AccessFs::ReadDir) {
-            rules = rules.add_rule(rule).map_err(error)?;
-        }
-    }
-    if let Network::Ports(ports) = &confinement.network {
-        for port in ports {
-            rules = rules
-                .add_rule(NetPort::new(*port, AccessNet::ConnectTcp))
-                .map_err(error)?;
-        }
-    }
-    let status = rules.restrict_self().map_err(error)?;
-    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
-        return Err("Landlock: the rules did not come into force".to_owned());
-    }
-    Ok(())
+    let ports = match network {
+        Network::Ports(ports) => &ports[..],
+        _ => &[],
+    };
+    let connect = |port: &u16| Ok::<_, RulesetError>(NetPort::new(*port, AccessNet::ConnectTcp));
+    rules
+        // These hold where the kernel has them.
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(MOST))?
+        .scope(Scope::Signal | Scope::AbstractUnixSocket)?
+        .create()?
+        .add_rules(allowed.into_iter().map(Ok::<_, RulesetError>))?
+        .add_rules(ports.iter().map(connect))?
+        .restrict_self()
 }
 
 /// A rule that allows `access` to a file, or to a folder and all below it.

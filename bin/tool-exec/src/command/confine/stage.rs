@@ -1,10 +1,11 @@
-//! Tries a sandbox out: `tool-exec --confine …` confines itself and becomes a command.
+//! Tries a sandbox out: `tool-exec --confine CONFINEMENT HOME` confines itself and runs this program
+//! again.
 
 use super::{Confined, Confinement, enter, explain};
-use crate::command::scratch::{HomeNames, Scratch};
-use std::ffi::OsString;
+use crate::command::scratch::{Scratch, unused_name};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use tool::{Network, SandboxKind};
 
@@ -13,51 +14,24 @@ const FLAG: &str = "--confine";
 /// The status where nothing was started.
 const REFUSED: u8 = 126;
 
-/// The command line, without its program, that runs `program` with `argv` confined. The first of
-/// `argv` is the name that the program gets.
-pub fn arguments(
-    confinement: &Confinement,
-    home: &Path,
-    program: &Path,
-    argv: &[OsString],
-) -> Vec<OsString> {
-    let mut all: Vec<OsString> = vec![
-        FLAG.into(),
-        serde_json::to_string(confinement)
-            .unwrap_or_default()
-            .into(),
-        home.into(),
-        program.into(),
-    ];
-    all.extend_from_slice(argv);
-    all
-}
-
-/// Becomes a confined command if this process was started for that, and returns the status to end
-/// with if that fails; else `None`.
+/// Confines itself and prints its version if this process was started for that, and returns the
+/// status to end with if that fails; else `None`.
 pub fn run_if_asked() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     if args.next()? != FLAG {
         return None;
     }
-    let args: Vec<OsString> = args.collect();
-    let [confinement, home, program, argv @ ..] = &args[..] else {
+    let (confinement, home) = (args.next()?, PathBuf::from(args.next()?));
+    let confinement = serde_json::from_slice::<Confinement>(confinement.as_bytes());
+    let (Ok(confinement), Ok(own)) = (confinement, std::env::current_exe()) else {
         return Some(ExitCode::from(2));
     };
-    let confinement = confinement
-        .to_str()
-        .and_then(|text| serde_json::from_str(text).ok());
-    let Some(confinement): Option<Confinement> = confinement else {
-        return Some(ExitCode::from(2));
-    };
-    let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
-    let (program, home) = (Path::new(program), Path::new(home));
     let confined = Confined {
-        program,
-        argv,
-        home,
+        program: &own,
+        argv: &["tool-exec".into(), "--version".into()],
+        home: &home,
         room: 1 << 20,
-        cwd: &cwd,
+        cwd: Path::new("/"),
     };
     let why = match enter(&confinement, &confined) {
         Ok(mut command) => explain(&confinement, command.exec()).to_string(),
@@ -89,12 +63,13 @@ pub fn probe(confinement: &Confinement) -> Result<(), String> {
     let mut trial = confinement.clone();
     trial.write.clear();
     trial.read.push(super::Place::find(&own)?);
-    let home = HomeNames::new().next().ok_or("it has no home")?;
+    let home = unused_name();
     let _kept = Scratch::make(&home).map_err(|e| format!("{}: {e}", home.display()))?;
-    let argv = [own.clone().into_os_string(), "--version".into()];
     let mut command = Command::new(&own);
     command
-        .args(arguments(&trial, &home, &own, &argv))
+        .arg(FLAG)
+        .arg(serde_json::to_string(&trial).unwrap_or_default())
+        .arg(&home)
         .current_dir("/")
         .stdin(Stdio::null());
     let out = command.env_clear().output().map_err(|e| e.to_string())?;
