@@ -55,25 +55,21 @@ pub(crate) fn starts(mark: &str, text: &str) -> Match {
 
 /// The longest of the markers that `text` begins with; partial while a longer one may still come.
 pub(crate) fn find(marks: &[&str], text: &str) -> Match {
+    find_in(marks, text, false)
+}
+
+/// The same; `last`: no text follows.
+pub(crate) fn find_in(marks: &[&str], text: &str, last: bool) -> Match {
     let mut here = Match::No;
     for mark in marks {
         match (starts(mark, text), here) {
-            (Match::Partial, _) => return Match::Partial,
+            (Match::Partial, _) if !last => return Match::Partial,
             (Match::Full(length), Match::Full(longest)) if length <= longest => {}
             (found @ Match::Full(_), _) => here = found,
-            (Match::No, _) => {}
+            (Match::No | Match::Partial, _) => {}
         }
     }
     here
-}
-
-/// The same where no text follows.
-pub(crate) fn find_last(marks: &[&str], text: &str) -> Match {
-    let here = marks.iter().filter_map(|mark| match starts(mark, text) {
-        Match::Full(length) => Some(length),
-        _ => None,
-    });
-    here.max().map_or(Match::No, Match::Full)
 }
 
 /// How much white space a text begins with.
@@ -194,7 +190,7 @@ mod tests {
         assert_eq!(find(&["<a", "<ab>"], "<ab>"), Match::Full(4));
         assert_eq!(find(&["<ab>", "<a"], "<ac"), Match::Full(2));
         assert_eq!(find(&["<a", "<ab>"], "<a"), Match::Partial);
-        assert_eq!(find_last(&["<a", "<ab>"], "<a"), Match::Full(2));
+        assert_eq!(find_in(&["<a", "<ab>"], "<a", true), Match::Full(2));
         assert_eq!(find(&["</a>", "</a >"], "</a  >"), Match::Full(6));
         assert_eq!(find(&[], "<a"), Match::No);
     }

@@ -188,21 +188,18 @@ fn framing(row: &NotationRow<'_>, base: TextFraming) -> Result<TextFraming, Faul
         ("unless closed", ReasoningEnd::UnlessClosed),
         ("always", ReasoningEnd::Always),
     ];
+    let markers = |key: &str, base| Ok(row.list(key, marker)?.unwrap_or(base));
     Ok(TextFraming {
         reasoning: row.list("reasoning", pair)?.unwrap_or(base.reasoning),
         prefilled: opened.unwrap_or(base.prefilled),
         call_ends_reasoning: row
             .word("call_ends_reasoning", &ends)?
             .unwrap_or(base.call_ends_reasoning),
-        dropped: row.list("dropped", marker)?.unwrap_or(base.dropped),
-        dropped_first: row
-            .list("dropped_first", marker)?
-            .unwrap_or(base.dropped_first),
-        foreign: row.list("foreign", marker)?.unwrap_or(base.foreign),
-        foreign_lines: row
-            .list("foreign_lines", marker)?
-            .unwrap_or(base.foreign_lines),
-        tokens: row.list("tokens", marker)?.unwrap_or(base.tokens),
+        dropped: markers("dropped", base.dropped)?,
+        dropped_first: markers("dropped_first", base.dropped_first)?,
+        foreign: markers("foreign", base.foreign)?,
+        foreign_lines: markers("foreign_lines", base.foreign_lines)?,
+        tokens: markers("tokens", base.tokens)?,
         messages: row.flag("messages")?.unwrap_or(base.messages),
     })
 }

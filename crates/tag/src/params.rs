@@ -5,7 +5,7 @@ mod value;
 
 use crate::calls::{ArgumentsEnd, Context, FoundCalls, ReadStep, Why};
 use crate::dialect::{CallPart, ParamForm, Section, Style};
-use crate::mark::{Match, find, find_last, space, starts};
+use crate::mark::{Match, find, find_in, space, starts};
 use crate::params::head::ParamHead;
 pub(crate) use crate::params::head::element_name;
 use crate::params::value::{DATA, ParamValue, entity};
@@ -211,23 +211,9 @@ impl Params {
 // Tagged parameters, read as they stream in and emitted as one JSON object.
 
 impl Params {
-    /// Takes the next piece. After [`ReadStep::Done`] or [`ReadStep::Back`] the end of the call follows,
-    /// which is not taken.
-    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
-        self.read(text, false, context, calls)
-    }
-
-    /// Takes the rest of the text, which was not cut.
-    pub fn finish(
-        &mut self,
-        text: &str,
-        context: &Context<'_>,
-        calls: &mut FoundCalls,
-    ) -> ReadStep {
-        self.read(text, true, context, calls)
-    }
-
-    fn read(
+    /// Takes the next piece; `last`: no text follows, and the text was not cut. After
+    /// [`ReadStep::Done`] or [`ReadStep::Back`] the end of the call follows, which is not taken.
+    pub fn push(
         &mut self,
         text: &str,
         last: bool,
@@ -512,7 +498,7 @@ impl Outside {
     /// The marker at the beginning of `text` that closes the call or its section. `last`: no text
     /// follows.
     pub fn closer(&self, text: &str, last: bool) -> Match {
-        let find = if last { find_last } else { find };
+        let find = |marks, text| find_in(marks, text, last);
         let marks = self.behind.iter().filter_map(CallPart::marks);
         let parts = marks.map(|marks| find(marks, text));
         first(parts.chain(self.section.map(|section| find(section.close, text))))
@@ -674,7 +660,7 @@ mod tests {
         let (mut params, mut calls) = (Params::new(form, OUTSIDE, "f"), FoundCalls::default());
         let (mut from, mut step) = (0, ReadStep::More(0));
         for end in cuts.chain([text.len()]) {
-            step = params.push(&text[from..end], &context, &mut calls);
+            step = params.push(&text[from..end], false, &context, &mut calls);
             match step {
                 ReadStep::More(taken) => from += taken,
                 ReadStep::Done(taken) => {
@@ -685,7 +671,7 @@ mod tests {
             }
         }
         if let ReadStep::More(_) = step {
-            step = params.finish(&text[from..], &context, &mut calls);
+            step = params.push(&text[from..], true, &context, &mut calls);
             if let ReadStep::Done(taken) = step {
                 from += taken;
             }

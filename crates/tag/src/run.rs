@@ -12,7 +12,7 @@ use crate::dialect::{Form, KnownTool, first};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::free::Free;
-use crate::mark::{Match, find, find_last};
+use crate::mark::{Match, find_in};
 use crate::params::Params;
 use json::{Balance, ToolList};
 
@@ -161,10 +161,7 @@ impl Run {
 
     /// The longest of the markers that `text` begins with.
     fn find(&self, marks: &[&str], text: &str) -> Match {
-        match find(marks, text) {
-            Match::Partial if self.is_last => find_last(marks, text),
-            found => found,
-        }
+        find_in(marks, text, self.is_last)
     }
 
     /// Counts `at` further bytes of white space. If there are more than `most` in all, returns the

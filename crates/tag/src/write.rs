@@ -208,37 +208,32 @@ impl CallKeys {
     }
 
     fn object(&self, call: &PromptCall<'_>, n: usize) -> String {
-        let text = |text: &str| Value::from(text).to_string();
         let arguments = arguments(call);
+        let notation = match self.shape {
+            CallShape::PythonArray => ValueNotation::Python('\''),
+            _ => ValueNotation::Json,
+        };
+        let text = |text: &str| notation.string(text);
         let key = |keys: &[&str]| text(keys.first().unwrap_or(&""));
-        match self.shape {
-            CallShape::Single => format!("{{{}: {arguments}}}", text(call.name)),
+        let name = text(call.name);
+        let id = match call.id {
+            _ if !self.write_id => String::new(),
+            "" => format!("{}: \"{n}\", ", key(self.id)),
+            id => format!("{}: {}, ", key(self.id), text(id)),
+        };
+        let arguments = match self.shape {
+            CallShape::Single => return format!("{{{name}: {arguments}}}"),
             CallShape::PythonArray => {
-                let notation = ValueNotation::Python('\'');
-                let key = |keys: &[&str]| notation.string(keys.first().unwrap_or(&""));
                 let value = Raw::parse(arguments).ok();
-                format!(
-                    "{{{}: {}, {}: {}}}",
-                    key(self.name),
-                    notation.string(call.name),
-                    key(self.arguments),
-                    value.map_or_else(|| "None".to_owned(), |value| notation.write(value))
-                )
+                value.map_or_else(|| "None".to_owned(), |value| notation.write(value))
             }
-            CallShape::Object | CallShape::Array => {
-                let id = match call.id {
-                    _ if !self.write_id => String::new(),
-                    "" => format!("{}: \"{n}\", ", key(self.id)),
-                    id => format!("{}: {}, ", key(self.id), text(id)),
-                };
-                format!(
-                    "{{{id}{}: {}, {}: {arguments}}}",
-                    key(self.name),
-                    text(call.name),
-                    key(self.arguments)
-                )
-            }
-        }
+            CallShape::Object | CallShape::Array => arguments.to_owned(),
+        };
+        format!(
+            "{{{id}{}: {name}, {}: {arguments}}}",
+            key(self.name),
+            key(self.arguments)
+        )
     }
 }
 

@@ -80,47 +80,32 @@ fn is_attribute(tag: &str, at: usize, name: &str) -> bool {
 pub(super) fn all(look: &Look) -> Vec<LintMark> {
     let mut marks = LintMarks::default();
     for marker in look.markers() {
-        for target in &marker.meanings {
-            match target {
-                // These come with their dialects below.
-                MarkerMeaning::Form(_) | MarkerMeaning::Foreign(_) => {}
-                MarkerMeaning::Reasoning | MarkerMeaning::Answer => {
-                    marks.add(marker.text, After::Anything, None, REASONING)
-                }
-                MarkerMeaning::Message => marks.add(marker.text, After::Anything, None, CONTROL),
+        for meaning in &marker.meanings {
+            let what = match meaning {
+                MarkerMeaning::Reasoning | MarkerMeaning::Answer => REASONING,
+                MarkerMeaning::Message => CONTROL,
                 MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst
                     if marker.text.contains(['|', '｜']) =>
                 {
-                    marks.add(marker.text, After::Anything, None, CONTROL);
+                    CONTROL
                 }
-                MarkerMeaning::Dropped
-                | MarkerMeaning::DroppedFirst
-                | MarkerMeaning::DroppedWord => {}
-            }
+                // All others come with their dialects below.
+                _ => continue,
+            };
+            marks.add([&marker.text], After::Anything, None, what);
         }
     }
     // A model goes on with the turns and results that it expects, in the frame of any dialect that
     // it was trained on.
     for dialect in Dialect::all().iter().chain(look.dialects.iter().copied()) {
-        dialect
-            .framing
-            .tokens
-            .iter()
-            .for_each(|text| marks.add(text, After::Anything, None, CONTROL));
+        marks.add(dialect.framing.tokens, After::Anything, None, CONTROL);
         marks.results(dialect.prompt);
     }
-    THOUGHTS
-        .iter()
-        .for_each(|text| marks.add(text, After::Anything, None, REASONING));
+    marks.add(&THOUGHTS, After::Anything, None, REASONING);
     for dialect in &look.dialects {
-        for text in dialect
-            .framing
-            .dropped
-            .iter()
-            .chain(dialect.framing.dropped_first)
-        {
-            marks.add(text, After::Anything, Some(dialect.name), "");
-        }
+        let framing = dialect.framing;
+        let dropped = framing.dropped.iter().chain(framing.dropped_first);
+        marks.add(dropped, After::Anything, Some(dialect.name), "");
         for form in dialect.forms {
             marks.form(form, dialect.name);
         }
@@ -134,27 +119,28 @@ struct LintMarks {
 }
 
 impl LintMarks {
-    fn add(
+    fn add<'m>(
         &mut self,
-        text: &'static str,
+        texts: impl IntoIterator<Item = &'m &'static str>,
         after: After,
         dialect: Option<&'static str>,
         what: &'static str,
     ) {
-        let letters = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        // A marker of letters alone is a word, and one of a few bytes is found anywhere.
-        if text.contains('`') || (after == After::Anything && (letters || text.len() < 4)) {
-            return;
-        }
-        match self
-            .list
-            .iter_mut()
-            .find(|(t, a, _, _)| *t == text && *a == after)
-        {
-            Some((_, _, dialects, _)) => dialects.extend(dialect.filter(|d| !dialects.contains(d))),
-            None => self
-                .list
-                .push((text, after, dialect.into_iter().collect(), what)),
+        for text in texts {
+            let letters = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            // A marker of letters alone is a word, and one of a few bytes is found anywhere.
+            if text.contains('`') || (after == After::Anything && (letters || text.len() < 4)) {
+                continue;
+            }
+            let mut known = self.list.iter_mut();
+            match known.find(|(t, a, _, _)| t == text && *a == after) {
+                Some((_, _, dialects, _)) => {
+                    dialects.extend(dialect.filter(|d| !dialects.contains(d)))
+                }
+                None => self
+                    .list
+                    .push((text, after, dialect.into_iter().collect(), what)),
+            }
         }
     }
 
@@ -181,9 +167,9 @@ impl LintMarks {
                     rest[first..end].trim_start_matches('/'),
                 );
                 match (closed, PLAIN.contains(&name)) {
-                    (0, true) => self.add(mark, After::Attribute("name"), None, RESULT),
-                    (0, false) => self.add(mark, After::Tag, None, RESULT),
-                    (_, false) => self.add(mark, After::Anything, None, RESULT),
+                    (0, true) => self.add([&mark], After::Attribute("name"), None, RESULT),
+                    (0, false) => self.add([&mark], After::Tag, None, RESULT),
+                    (_, false) => self.add([&mark], After::Anything, None, RESULT),
                     (_, true) => {}
                 }
                 rest = &rest[end..];
@@ -199,11 +185,8 @@ impl LintMarks {
             return;
         }
         if let Some(section) = &form.section {
-            section
-                .open
-                .iter()
-                .chain(section.close)
-                .for_each(|text| self.add(text, After::Anything, name, ""));
+            let frame = section.open.iter().chain(section.close);
+            self.add(frame, After::Anything, name, "");
         }
         for (n, part) in form.call.iter().enumerate() {
             match part {
@@ -217,17 +200,10 @@ impl LintMarks {
                         _ if word && texts[0].contains(' ') => After::Colon,
                         _ => After::Anything,
                     };
-                    texts
-                        .iter()
-                        .for_each(|text| self.add(text, after, name, ""));
+                    self.add(*texts, after, name, "");
                 }
-                CallPart::Maybe { marks, .. } => marks
-                    .iter()
-                    .for_each(|text| self.add(text, After::Anything, name, "")),
-                CallPart::Tag(tag) => tag
-                    .open
-                    .iter()
-                    .for_each(|text| self.add(text, After::Attribute(tag.name), name, "")),
+                CallPart::Maybe { marks, .. } => self.add(*marks, After::Anything, name, ""),
+                CallPart::Tag(tag) => self.add(tag.open, After::Attribute(tag.name), name, ""),
                 _ => {}
             }
         }

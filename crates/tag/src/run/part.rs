@@ -80,7 +80,7 @@ impl Run {
         if let Engine::Params(params) = &mut self.engine
             && !cut
         {
-            match params.finish(&text[at..], &Run::context(self.form, tools), calls) {
+            match params.push(&text[at..], true, &Run::context(self.form, tools), calls) {
                 ReadStep::Back(n) => at -= n,
                 ReadStep::On(n) | ReadStep::More(n) | ReadStep::Whole(n) | ReadStep::Done(n) => {
                     at += n
@@ -207,7 +207,7 @@ impl Run {
         let step = match &mut self.engine {
             Engine::Envelope(envelope) => envelope.push(text, context, calls),
             Engine::Expression(expression) => expression.push(text, context, calls),
-            Engine::Params(params) => params.push(text, context, calls),
+            Engine::Params(params) => params.push(text, false, context, calls),
             Engine::Free(free) => free.push(text, &self.name, context, calls),
             Engine::Json(_) | Engine::None => return self.json_arguments(n, text, context, calls),
         };
