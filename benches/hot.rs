@@ -125,7 +125,7 @@ mod bodies {
         bencher
             .counter(BytesCount::new(body.len()))
             .bench_local(|| {
-                let mut decoder = api::sse::Decoder::default();
+                let mut decoder = api::sse::SseParser::default();
                 for piece in body.as_bytes().chunks(READ) {
                     decoder.push(piece, &mut |event| {
                         black_box(event);

@@ -1,9 +1,9 @@
 //! Two machines in one process write byte for byte what two commands in a pipe write: for every
 //! recorded body, and every text of the dialects, whole, cut off, and as a stream with a name.
 
-use accumulate::{Accumulate, Options};
+use accumulate::{Accumulate, AccumulateOptions};
 use api::{Api, End, Stream, StreamOptions};
-use detect::{Answers, CallFilter, Detect};
+use detect::{CallFilter, CheckerAnswers, Detect};
 use event::{Chain, Collect, Event, Machine, Scanner, quoted};
 use std::path::Path;
 use std::rc::Rc;
@@ -23,15 +23,15 @@ fn detect(first: &Event<'_>) -> Box<dyn Machine> {
     Box::new(Detect::new(
         "full".into(),
         checkers(first),
-        Answers::default(),
+        CheckerAnswers::default(),
         first,
     ))
 }
 
 fn accumulate(_: &Event<'_>) -> Box<dyn Machine> {
-    Box::new(Accumulate::new(Rc::new(Options {
+    Box::new(Accumulate::new(Rc::new(AccumulateOptions {
         partial: true,
-        ..Options::default()
+        ..AccumulateOptions::default()
     })))
 }
 

@@ -5,7 +5,7 @@
 use api::{Api, End, Stream, StreamOptions};
 use event::{Collect, Kind, Scanner};
 use std::rc::Rc;
-use tag::{Look, Options, Streams};
+use tag::{Look, Streams, TagOptions};
 use testkit::bodies;
 
 /// The text of all answers, the reasoning, and the pieces of calls.
@@ -83,11 +83,11 @@ fn no_recorded_stream_has_a_call_in_its_text() {
         stream.push(&bytes, &mut out);
         stream.finish(End::Eof, &mut out);
         for tools in [None, Some(Rc::clone(&tools))] {
-            let streams = Streams::new(Options {
+            let streams = Streams::new(TagOptions {
                 look: Some(Rc::clone(&look)),
                 always: true,
                 tools,
-                ..Options::default()
+                ..TagOptions::default()
             });
             let mut scanner = Scanner::default();
             let first = scanner.read(&out.lines[0]).expect("an event");

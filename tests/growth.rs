@@ -11,10 +11,10 @@ mod cost;
 #[path = "pipeline/units.rs"]
 mod units;
 
-use accumulate::{Accumulate, Options};
+use accumulate::{Accumulate, AccumulateOptions};
 use api::{Api, WholeResponse};
 use cost::{Cost, Count, judge, none_is_wrong, now};
-use detect::{Answers, CallFilter, Detect};
+use detect::{CallFilter, CheckerAnswers, Detect};
 use event::{Chain, Event, Machine, Scanner, quoted};
 use redact::Redactor;
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ fn run(machine: &mut dyn Machine, events: &Events) -> Cost {
 }
 
 /// Merges the deltas of the events, into one whole response where there are no options.
-fn merge(options: Option<&Rc<Options>>, events: &Events) -> Cost {
+fn merge(options: Option<&Rc<AccumulateOptions>>, events: &Events) -> Cost {
     if let Some(options) = options {
         return run(&mut Accumulate::new(Rc::clone(options)), events);
     }
@@ -205,12 +205,12 @@ fn arguments(text: &str) -> String {
 #[test]
 fn arguments_of_native_calls() {
     let markers: BTreeSet<String> = Dialect::all().iter().flat_map(units::markers).collect();
-    let partial = Options {
+    let partial = AccumulateOptions {
         keep_deltas: true,
         partial: true,
-        ..Options::default()
+        ..AccumulateOptions::default()
     };
-    let options = [Options::default(), partial].map(Rc::new);
+    let options = [AccumulateOptions::default(), partial].map(Rc::new);
     let [plain, partial] = options.each_ref().map(Some);
     let shape = None;
     let mut cases = Vec::new();
@@ -323,10 +323,10 @@ fn numbered(one: &str, other: &str, n: usize) -> Events {
 
 #[test]
 fn events_with_a_new_number_each() {
-    let options = Rc::new(Options {
+    let options = Rc::new(AccumulateOptions {
         keep_deltas: true,
         partial: true,
-        ..Options::default()
+        ..AccumulateOptions::default()
     });
     let streams = Streams::default();
     let mut wrong = Vec::new();
@@ -368,7 +368,7 @@ fn events_with_a_new_number_each() {
                         &mut Detect::new(
                             checker.into(),
                             checkers(&first),
-                            Answers::default(),
+                            CheckerAnswers::default(),
                             &first,
                         ),
                         &events,

@@ -6,7 +6,7 @@ mod cost;
 
 use cost::{Cost, judge, none_is_wrong, now};
 use event::Scanner;
-use tool::{Answer, Judge, Log, Order, Plan, PlanStep, Settings, Status, Tools};
+use tool::{Judge, Log, Order, Plan, PlanSettings, PlanStep, Status, ToolAnswer, Tools};
 
 const TOOLS: &str = r#"[{"name":"look","exec":{"command":["look"],"class":"read"}},{"name":"put","exec":{"command":["put"]}},
     {"name":"rm","exec":{"command":["rm"],"class":"danger"}}]"#;
@@ -22,7 +22,7 @@ enum Ends {
 }
 
 /// The time that the plan takes for these lines.
-fn run(lines: &[String], settings: Settings, ends: Ends) -> Cost {
+fn run(lines: &[String], settings: PlanSettings, ends: Ends) -> Cost {
     let judge = Judge {
         tools: Tools::read(TOOLS).expect("tools"),
         ..Judge::default()
@@ -46,7 +46,7 @@ fn run(lines: &[String], settings: Settings, ends: Ends) -> Cost {
             while ends == Ends::AtOnce
                 && let Some(key) = running.pop()
             {
-                plan.done(key, Answer::new(Status::Success, "x"));
+                plan.done(key, ToolAnswer::new(Status::Success, "x"));
             }
         }
     };
@@ -191,11 +191,11 @@ fn calls_of_every_kind() {
             (Ends::Late, Order::Call, usize::MAX),
             (Ends::Late, Order::Completion, usize::MAX),
         ] {
-            let settings = Settings {
+            let settings = PlanSettings {
                 jobs,
                 order,
                 max_calls: usize::MAX,
-                ..Settings::default()
+                ..PlanSettings::default()
             };
             judge(
                 || format!("calls {what}, {ends:?}, {order:?}, {jobs} jobs"),

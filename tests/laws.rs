@@ -4,9 +4,9 @@
 //! `growth.rs` and `growth_commands.rs`; a test of `pipes.rs` shows that memory does not grow with
 //! a stream that passes.
 
-use accumulate::{Accumulate, Options};
+use accumulate::{Accumulate, AccumulateOptions};
 use api::{Api, End, Stream, StreamOptions};
-use detect::{Answers, CallFilter, Detect};
+use detect::{CallFilter, CheckerAnswers, Detect};
 use event::{Collect, Event, Kind, Raw, Scanner};
 use proptest::prelude::*;
 use std::rc::Rc;
@@ -36,7 +36,10 @@ fn events(body: &Body) -> Vec<String> {
 }
 
 fn accumulate(lines: &[String]) -> Vec<String> {
-    Collect::run(&mut Accumulate::new(Rc::new(Options::default())), lines)
+    Collect::run(
+        &mut Accumulate::new(Rc::new(AccumulateOptions::default())),
+        lines,
+    )
 }
 
 fn detect(checker: &'static str, lines: &[String]) -> Vec<String> {
@@ -45,7 +48,12 @@ fn detect(checker: &'static str, lines: &[String]) -> Vec<String> {
     let mut scanner = Scanner::default();
     let first = scanner.read(&lines[0]).expect("an event");
     Collect::run(
-        &mut Detect::new(checker.into(), checkers(&first), Answers::default(), &first),
+        &mut Detect::new(
+            checker.into(),
+            checkers(&first),
+            CheckerAnswers::default(),
+            &first,
+        ),
         lines,
     )
 }

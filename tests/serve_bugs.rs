@@ -32,7 +32,7 @@ mod reading;
 #[path = "serve/responses.rs"]
 mod responses;
 
-use api::{Api, End, Form, Front, InboundRequest, RequestOptions, inbound, request};
+use api::{AnswerForm, Api, End, Front, InboundRequest, RequestOptions, inbound, request};
 use pipe::Asked;
 use serde_json::{Value, json};
 use std::fs;
@@ -84,7 +84,7 @@ fn run(case: &Path) -> Vec<String> {
             Front::Responses => "responses",
             Front::Messages => "messages",
         };
-        let ending = if asked.form == Form::Stream {
+        let ending = if asked.form == AnswerForm::Stream {
             "sse"
         } else {
             "json"

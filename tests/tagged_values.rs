@@ -62,7 +62,8 @@ fn runs(streams: &Streams, dialect: &str, pieces: &[&str], finish: Option<&str>)
     let mut scanner = Scanner::default();
     let mut parse = streams.begin(&scanner.read(&lines[0]).expect("an event"));
     let read = Collect::run(&mut parse, &lines);
-    let mut accumulate = accumulate::Accumulate::new(Rc::new(accumulate::Options::default()));
+    let mut accumulate =
+        accumulate::Accumulate::new(Rc::new(accumulate::AccumulateOptions::default()));
     let events = Collect::run(&mut accumulate, &read);
     let events = events
         .iter()
@@ -73,7 +74,7 @@ fn runs(streams: &Streams, dialect: &str, pieces: &[&str], finish: Option<&str>)
 
 #[test]
 fn a_call_never_runs_with_a_part_of_its_value() {
-    let streams = Streams::new(tag::Options::default());
+    let streams = Streams::new(tag::TagOptions::default());
     let (mut count, mut wrong) = (0, Vec::new());
     for dialect in Dialect::all()
         .iter()

@@ -11,7 +11,7 @@ use crate::read::{content, read};
 use crate::reading::{Ending, Reading};
 use crate::recorded::{Recorded, nothing, recorded};
 use crate::truth::truth;
-use api::{End, Form, Front};
+use api::{AnswerForm, End, Front};
 
 /// The streams that are cut at every byte, one for each API of a front; all others are cut at fewer
 /// places.
@@ -80,7 +80,7 @@ fn cut_at(
         "a finish reason",
     );
     rule(
-        asked.form == Form::Stream || answered.refused.is_some(),
+        asked.form == AnswerForm::Stream || answered.refused.is_some(),
         "a whole answer",
     );
     let whole = content(asked.front, complete);
@@ -110,7 +110,7 @@ fn a_call_is_finished_only_when_its_upstream_has_closed_it() {
     let at = text[..finish]
         .rfind("data:")
         .expect("the frame of the finish reason");
-    for asked in Asked::all().filter(|asked| asked.form == Form::Stream) {
+    for asked in Asked::all().filter(|asked| asked.form == AnswerForm::Stream) {
         let answered = answer(
             body.api,
             [&body.bytes[..at]],

@@ -5,7 +5,7 @@ use crate::read::{content, differences, read};
 use crate::reading::{Choice, Ending, Reading};
 use crate::recorded::{Recorded, nothing, recorded};
 use crate::truth::truth;
-use api::{Api, End, Form, Front};
+use api::{AnswerForm, Api, End, Front};
 use testkit::cut;
 
 fn whole(body: &Recorded, asked: &Asked) -> Answered {
@@ -42,7 +42,7 @@ fn a_stream_and_the_whole_answer_say_the_same() {
     let mut wrong = Vec::new();
     for body in recorded() {
         for front in Front::ALL {
-            let [mut stream, mut whole] = [Form::Stream, Form::Whole].map(|form| {
+            let [mut stream, mut whole] = [AnswerForm::Stream, AnswerForm::Whole].map(|form| {
                 let asked = Asked::new(front, form);
                 read(&asked, &whole(&body, &asked))
             });
@@ -181,7 +181,7 @@ fn every_piece_of_text_and_of_arguments_goes_out_as_it_comes() {
         ))
     };
     for front in Front::ALL {
-        let asked = Asked::new(front, Form::Stream);
+        let asked = Asked::new(front, AnswerForm::Stream);
         let mut body = chunk("{\"role\":\"assistant\",\"content\":\"\"}");
         let mut text = String::new();
         for piece in ["I ", "write ", "it."] {

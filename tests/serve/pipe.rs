@@ -2,7 +2,9 @@
 //! without sockets.
 
 use accumulate::Accumulate;
-use api::{AnswerOptions, Api, Encoder, End, Failure, Form, Front, Stream, StreamOptions, Words};
+use api::{
+    AnswerForm, AnswerOptions, Api, Encoder, End, FailedAnswer, Front, Stream, StreamOptions, Words,
+};
 use event::{Chain, Collect, Event, Machine, Payload, Scanner, Sink};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,7 +24,7 @@ thread_local! {
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub front: Front,
-    pub form: Form,
+    pub form: AnswerForm,
     /// The tools, in OpenAI's shape.
     pub tools: Option<String>,
     /// A dialect, or `auto`.
@@ -33,7 +35,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub fn new(front: Front, form: Form) -> Asked {
+    pub fn new(front: Front, form: AnswerForm) -> Asked {
         let options = AnswerOptions {
             id: "1f2e3d".to_owned(),
             model: "asked-model".to_owned(),
@@ -66,12 +68,12 @@ impl Asked {
                 let new = || Rc::new(tag::Look::new(&self.dialect).expect("dialects of the table"));
                 Rc::clone(looks.entry(self.dialect.clone()).or_insert_with(new))
             });
-            Rc::new(Streams::new(tag::Options {
+            Rc::new(Streams::new(tag::TagOptions {
                 look: Some(look),
                 always: true,
                 tools: Some(Rc::new(tools)),
                 prefill: self.prefill.clone(),
-                ..tag::Options::default()
+                ..tag::TagOptions::default()
             }))
         };
         STREAMS.with_borrow_mut(|streams| Rc::clone(streams.entry(key).or_insert_with(make)))
@@ -79,9 +81,9 @@ impl Asked {
 
     /// Every front in both forms.
     pub fn all() -> impl Iterator<Item = Asked> {
-        Front::ALL
-            .into_iter()
-            .flat_map(|front| [Form::Stream, Form::Whole].map(|form| Asked::new(front, form)))
+        Front::ALL.into_iter().flat_map(|front| {
+            [AnswerForm::Stream, AnswerForm::Whole].map(|form| Asked::new(front, form))
+        })
     }
 }
 
@@ -93,7 +95,7 @@ pub struct Answered {
     /// The status, where the answer is an error before anything of the model was sent.
     pub refused: Option<u16>,
     /// Why it failed.
-    pub failure: Option<Failure>,
+    pub failure: Option<FailedAnswer>,
 }
 
 impl Answered {
@@ -111,10 +113,10 @@ struct Pipe {
 }
 
 fn accumulate(_: &Event<'_>) -> Accumulate {
-    Accumulate::new(Rc::new(accumulate::Options {
+    Accumulate::new(Rc::new(accumulate::AccumulateOptions {
         live: true,
         emit_on: accumulate::EmitOn::Sealed,
-        ..accumulate::Options::default()
+        ..accumulate::AccumulateOptions::default()
     }))
 }
 
@@ -143,7 +145,7 @@ impl Pipe {
         );
     }
 
-    fn finish(mut self, front: Front, form: Form) -> Answered {
+    fn finish(mut self, front: Front, form: AnswerForm) -> Answered {
         let Pipe {
             chain,
             encoder,
@@ -158,7 +160,7 @@ impl Pipe {
         let failure = self.encoder.failure().cloned();
         let refused = failure
             .as_ref()
-            .filter(|_| form == Form::Whole || !self.encoder.has_begun());
+            .filter(|_| form == AnswerForm::Whole || !self.encoder.has_begun());
         match refused {
             Some(why) => Answered {
                 body: front.failure(why),
@@ -303,7 +305,7 @@ pub fn accumulated<S: AsRef<str>>(lines: &[S], asked: &Asked) -> Vec<String> {
     let first = scanner.read(lines[0].as_ref()).expect("an event");
     let tagged = Collect::run(&mut asked.streams().begin(&first), lines);
     Collect::run(
-        &mut Accumulate::new(Rc::new(accumulate::Options::default())),
+        &mut Accumulate::new(Rc::new(accumulate::AccumulateOptions::default())),
         &tagged,
     )
 }

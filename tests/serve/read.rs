@@ -4,7 +4,7 @@
 use crate::pipe::{Answered, Asked};
 use crate::reading::{Call, Choice, Ending, Finish, Reading, text};
 use crate::{chat, messages, responses};
-use api::{Form, Front};
+use api::{AnswerForm, Front};
 use serde_json::Value;
 
 /// Reads an answer; the sentence of an error in place of an answer is its ending.
@@ -14,12 +14,12 @@ pub fn read(asked: &Asked, answered: &Answered) -> Reading {
     }
     let body = &answered.body;
     match (asked.front, asked.form) {
-        (Front::Chat, Form::Stream) => chat::stream(body, asked.options.include_usage),
-        (Front::Chat, Form::Whole) => chat::whole(body),
-        (Front::Responses, Form::Stream) => responses::stream(body),
-        (Front::Responses, Form::Whole) => responses::whole(body),
-        (Front::Messages, Form::Stream) => messages::stream(body),
-        (Front::Messages, Form::Whole) => messages::whole(body),
+        (Front::Chat, AnswerForm::Stream) => chat::stream(body, asked.options.include_usage),
+        (Front::Chat, AnswerForm::Whole) => chat::whole(body),
+        (Front::Responses, AnswerForm::Stream) => responses::stream(body),
+        (Front::Responses, AnswerForm::Whole) => responses::whole(body),
+        (Front::Messages, AnswerForm::Stream) => messages::stream(body),
+        (Front::Messages, AnswerForm::Whole) => messages::whole(body),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Requests to a provider or a tape: a probe of the tools mode, a dry run, or the next turn.
 
 use crate::args::Args;
-use crate::host::{StdoutHost, Watch, runtime};
+use crate::host::{StdoutHost, StopWatch, runtime};
 use crate::input;
 use crate::output::{Messages, Out};
-use ::ask::{COMMAND, Provider, Session, Settings, ToolsModeChoice, TurnDraft, open_tape};
+use ::ask::{AskTurn, COMMAND, ReadyProvider, Settings, ToolsModeChoice, TurnDraft, open_tape};
 use anyhow::{Result, anyhow};
 use api::{RequestOptions, StreamOptions};
 use client::{Network, Recorder};
@@ -38,7 +38,7 @@ pub fn turn(args: Args) -> Result<Status> {
     let may_wait = opening.recorder.is_some() || opening.turn.check_model().is_err();
     let key = if may_wait { key } else { Ok(key?) };
     let asked = runtime()?.block_on(async {
-        let watch = Watch::new()?;
+        let watch = StopWatch::new()?;
         let mut out = opening.out();
         let network = if is_offline {
             None
@@ -78,7 +78,7 @@ pub fn turn(args: Args) -> Result<Status> {
 pub fn dry_run(args: Args) -> Result<Status> {
     let mut opening = Opening::new(args, false)?;
     let shown = runtime()?.block_on(async {
-        let watch = Watch::new()?;
+        let watch = StopWatch::new()?;
         let mut out = opening.out();
         opening.converse(&watch, &mut out, false)?;
         if watch.signal().is_none() {
@@ -117,7 +117,7 @@ pub fn probe(args: Args) -> Result<Status> {
     // Without a key the server may answer nevertheless.
     let _ = opening.take_key();
     let found = runtime()?.block_on(async {
-        let watch = Watch::new()?;
+        let watch = StopWatch::new()?;
         let mut out = opening.out();
         let network = if opening.recorder.is_some() {
             None
@@ -166,7 +166,7 @@ impl Opening {
         let settings = settings.with_environment()?;
         let recorder = tape.map(open_tape).transpose()?;
         let first = recorder.as_ref().and_then(Recorder::first);
-        let provider = Provider::new(settings, first, is_probe)?;
+        let provider = ReadyProvider::new(settings, first, is_probe)?;
         let tools = request.tools.as_deref().map(input::tools).transpose()?;
         let tools = tools.as_deref().map(ToolList::read).transpose()?;
         let options = RequestOptions {
@@ -223,7 +223,12 @@ impl Opening {
     /// Reads standard input, and takes what its `request` event asks for; returns the question as a
     /// chat message. A signal may have ended the reading. Lines of a log that are not events become
     /// warnings if `warns`.
-    fn converse(&mut self, watch: &Watch, out: &mut Out, warns: bool) -> Result<Option<String>> {
+    fn converse(
+        &mut self,
+        watch: &StopWatch,
+        out: &mut Out,
+        warns: bool,
+    ) -> Result<Option<String>> {
         let mut warn = |warning: &Warning| {
             if warns {
                 out.event(*warning);
@@ -261,7 +266,7 @@ impl Opening {
     async fn decide(
         &mut self,
         network: Option<&Network>,
-        watch: &Watch,
+        watch: &StopWatch,
         out: &mut Out,
     ) -> Result<bool> {
         if self.args.request.tools_mode.tools_mode != ToolsModeChoice::Auto
@@ -293,7 +298,7 @@ impl Opening {
         &self,
         network: Option<&Network>,
         may_tag: bool,
-        watch: &Watch,
+        watch: &StopWatch,
         out: &mut Out,
     ) -> Result<Status> {
         if self.is_enough() {
@@ -305,7 +310,7 @@ impl Opening {
             out.flush()?;
             return Ok(Status::Error);
         }
-        let session = Session {
+        let session = AskTurn {
             turn: &self.turn,
             host: &mut StdoutHost::new(watch, out, None),
             connection: self.args.connection,

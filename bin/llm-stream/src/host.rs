@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::time::Duration;
-use stdio::{Failure, Signals};
+use stdio::{Failure, StopSignals};
 use tokio::io::Interest;
 use tokio::net::{UnixStream, unix::pipe};
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ const PULSE: Duration = Duration::from_millis(100);
 /// Writes the events of one stream after the other. `t` counts from the first bytes of a stream
 /// with an event.
 pub struct StdoutHost<'o> {
-    watch: &'o Watch,
+    watch: &'o StopWatch,
     out: &'o mut Out,
     /// The name of the stream, as JSON.
     name: Option<&'o str>,
@@ -33,7 +33,7 @@ pub struct StdoutHost<'o> {
 
 impl<'o> StdoutHost<'o> {
     /// `name` (as JSON) is that of every stream that follows.
-    pub fn new(watch: &'o Watch, out: &'o mut Out, name: Option<&'o str>) -> StdoutHost<'o> {
+    pub fn new(watch: &'o StopWatch, out: &'o mut Out, name: Option<&'o str>) -> StdoutHost<'o> {
         StdoutHost {
             watch,
             out,
@@ -126,21 +126,21 @@ fn millis(time: Duration) -> String {
 
 /// Watches for signals, and for a reader of standard output that leaves, inside a runtime.
 #[derive(Debug)]
-pub struct Watch {
-    signals: Signals,
+pub struct StopWatch {
+    signals: StopSignals,
     wake: UnixStream,
     /// Never written to; an error on it means that the reader left. `None` when standard output is
     /// a file, which has no reader.
     stdout: Option<pipe::Sender>,
 }
 
-impl Watch {
+impl StopWatch {
     /// Takes over SIGINT and SIGTERM.
     ///
     /// # Errors
     /// [`Failure::Limit`] when the system has no more file descriptors.
-    pub fn new() -> Result<Watch, Failure> {
-        let signals = Signals::new()?;
+    pub fn new() -> Result<StopWatch, Failure> {
+        let signals = StopSignals::new()?;
         let wake = signals
             .as_fd()
             .try_clone_to_owned()
@@ -152,7 +152,7 @@ impl Watch {
             .try_clone_to_owned()
             .and_then(pipe::Sender::from_owned_fd_unchecked)
             .ok();
-        Ok(Watch {
+        Ok(StopWatch {
             signals,
             wake,
             stdout,
@@ -160,7 +160,7 @@ impl Watch {
     }
 
     /// The signals, for reading standard input before the runtime waits for anything.
-    pub fn signals(&self) -> &Signals {
+    pub fn signals(&self) -> &StopSignals {
         &self.signals
     }
 

@@ -10,7 +10,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
-use stdio::{BadLine, BadLines, Block, Filter, Input, Signals};
+use stdio::{BadLine, BadLines, Filter, Input, InputBlock, StopSignals};
 
 /// What standard input held.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl InputContent {
 /// cannot be sent whole; failures of standard input.
 pub fn read(
     options: &Filter,
-    signals: &Signals,
+    signals: &StopSignals,
     warn: &mut dyn FnMut(&Warning),
 ) -> Result<InputContent> {
     if std::io::stdin().is_terminal() {
@@ -57,10 +57,10 @@ pub fn read(
     let patience = Patience::new();
     while let Some(block) = input.block(Some(signals), &mut || Ok(()))? {
         match block {
-            Block::Lines(lines) => lines
+            InputBlock::Lines(lines) => lines
                 .split_inclusive(|b| *b == b'\n')
                 .for_each(|line| log.line(line, options.max_line)),
-            Block::TooLong(start, length) => log.bad(start, length, TOO_LONG),
+            InputBlock::TooLong(start, length) => log.bad(start, length, TOO_LONG),
         }
         if !log.has_object && log.text.len() > options.max_line {
             break; // too much to be sent, and it may never end

@@ -1,14 +1,14 @@
 //! `--replay`: recorded bodies and tapes as streams, one after the other.
 
 use crate::args::Args;
-use crate::host::{StdoutHost, Watch, runtime};
+use crate::host::{StdoutHost, StopWatch, runtime};
 use crate::input;
 use crate::output::{Messages, Out};
 use ::ask::{COMMAND, Host, ResponseEnd, ToolsModeChoice, dialect, dialects, end, write_events};
 use anyhow::{Context, Result, bail};
-use api::tape::{Exchange, Tape, is_tape};
+use api::tape::{Tape, TapeExchange, is_tape};
 use api::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
-use client::{Body, FileBody, Recording};
+use client::{Body, FileBody, RecordedAnswer};
 use json::ToolList;
 use redact::Redactor;
 use serde_json::Value;
@@ -55,7 +55,7 @@ pub fn replay(args: &Args) -> Result<Status> {
         let mut replay = ReplayRun {
             args,
             options,
-            watch: Watch::new()?,
+            watch: StopWatch::new()?,
             out: Out::new(no_time, messages),
             status: Status::Done,
         };
@@ -100,7 +100,7 @@ struct ReplayRun<'s> {
     args: &'s Args,
     /// The settings of every stream, whatever was recorded.
     options: StreamOptions,
-    watch: Watch,
+    watch: StopWatch,
     out: Out,
     status: Status,
 }
@@ -140,7 +140,7 @@ impl ReplayRun<'_> {
             let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else {
                 return Ok(());
             };
-            self.recorded(Recording::of_bytes(bytes.to_vec()))
+            self.recorded(RecordedAnswer::of_bytes(bytes.to_vec()))
         } else {
             Body::of_file(body)
         };
@@ -201,7 +201,7 @@ impl ReplayRun<'_> {
     }
 
     /// One exchange of a tape.
-    async fn exchange(&mut self, exchange: &Exchange, name: &str) -> Result<()> {
+    async fn exchange(&mut self, exchange: &TapeExchange, name: &str) -> Result<()> {
         let Some(api) = Api::from_name(&exchange.api).or(self.args.request.provider.api) else {
             bail!(
                 "line {} of the tape: the API \"{}\" is unknown, name it with --api",
@@ -226,7 +226,7 @@ impl ReplayRun<'_> {
             );
         }
         let mut stream = Stream::new(api, options);
-        let recording = Recording::of(exchange);
+        let recording = RecordedAnswer::of(exchange);
         match &exchange.head {
             Some(head) if !(200..300).contains(&head.status) => {
                 let mut host = StdoutHost::new(&self.watch, &mut self.out, Some(name));
@@ -243,7 +243,7 @@ impl ReplayRun<'_> {
         }
     }
 
-    fn recorded(&self, mut recording: Recording) -> Body {
+    fn recorded(&self, mut recording: RecordedAnswer) -> Body {
         self.args.replay.faults().apply(&mut recording);
         Body::of_recording(recording, self.args.replay.speed)
     }

@@ -5,7 +5,7 @@ use clap::{Parser, ValueEnum};
 use json::ToolList;
 use std::path::PathBuf;
 use std::rc::Rc;
-use tag::{Dialects, Look, Options};
+use tag::{Dialects, Look, TagOptions};
 
 /// Read the tool calls that a model wrote as text in a stream, and emit them as `tool_call_delta`
 /// events.
@@ -85,10 +85,10 @@ impl Args {
     ///
     /// # Errors
     /// A dialect that is not known, or a file of tools or dialects that cannot be read.
-    pub fn options(&self) -> anyhow::Result<Options> {
+    pub fn options(&self) -> anyhow::Result<TagOptions> {
         let dialects = self.dialects()?;
         let names = self.names(&dialects);
-        Ok(Options {
+        Ok(TagOptions {
             look: if names == "auto" {
                 None
             } else {

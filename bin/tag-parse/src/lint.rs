@@ -1,7 +1,7 @@
 //! `--lint`: what leaked into recorded text, one line a finding, as compilers write.
 
 use crate::args::Args;
-use stdio::{Block, Failure, Input, Output, Signals, Status};
+use stdio::{Failure, Input, InputBlock, Output, Status, StopSignals};
 use tag::lint::recorded::Recorded;
 use tag::lint::{Finding, Lint};
 
@@ -12,7 +12,7 @@ use tag::lint::{Finding, Lint};
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let lint = Lint::new(&args.look()?);
     let mut input = Input::open(&args.files, args.common.max_line)?;
-    let signals = Signals::new().ok();
+    let signals = StopSignals::new().ok();
     let mut report = LintReport {
         out: Output::new(),
         findings: 0,
@@ -25,9 +25,9 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let mut number = 0;
         while let Some(block) = input.block(signals.as_ref(), &mut || report.flush())? {
             let lines = match block {
-                Block::Lines(bytes) => bytes,
+                InputBlock::Lines(bytes) => bytes,
                 // Of a line that is too long the beginning is searched.
-                Block::TooLong(start, _) => start,
+                InputBlock::TooLong(start, _) => start,
             };
             for line in lines
                 .strip_suffix(b"\n")

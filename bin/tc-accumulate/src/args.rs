@@ -1,6 +1,6 @@
 //! The arguments of the command.
 
-use accumulate::{EmitOn, Options};
+use accumulate::{AccumulateOptions, EmitOn};
 use api::Api;
 use clap::{Parser, ValueEnum};
 use json::ToolList;
@@ -29,7 +29,7 @@ pub struct Args {
     /// What is repaired in arguments that are not valid JSON: nothing, or their syntax (every edit
     /// is listed; a text that was cut is never repaired)
     #[arg(long, value_enum, value_name = "WHAT", default_value = "syntax")]
-    pub repair: Repair,
+    pub repair: RepairLevel,
     /// Pass the deltas, too
     #[arg(long)]
     pub keep_deltas: bool,
@@ -69,7 +69,7 @@ pub enum Level {
 
 /// `--repair`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Repair {
+pub enum RepairLevel {
     None,
     Syntax,
 }
@@ -88,8 +88,8 @@ impl Args {
     ///
     /// # Errors
     /// When the tools file cannot be read.
-    pub fn options(&self) -> anyhow::Result<Options> {
-        Ok(Options {
+    pub fn options(&self) -> anyhow::Result<AccumulateOptions> {
+        Ok(AccumulateOptions {
             tools: self
                 .tools
                 .as_deref()
@@ -101,12 +101,12 @@ impl Args {
                 Level::Sealed => EmitOn::Sealed,
                 Level::Final => EmitOn::Final,
             },
-            no_repair: self.repair == Repair::None,
+            no_repair: self.repair == RepairLevel::None,
             keep_deltas: self.keep_deltas,
             max_kept: Some(self.max_kept()),
             no_message: self.api().is_some(),
             partial: self.partial,
-            ..Options::default()
+            ..AccumulateOptions::default()
         })
     }
 

@@ -13,14 +13,14 @@ use stdio::{RawLines, Status};
 
 /// The two commands; the streams of one that is missing go to standard output.
 #[derive(Clone, Debug)]
-pub struct Commands {
+pub struct BranchCommands {
     then: Option<Rc<str>>,
     or_else: Option<Rc<str>>,
     /// The status of the first command that failed.
     failed: Rc<Cell<Option<u8>>>,
 }
 
-impl Commands {
+impl BranchCommands {
     /// From the two options.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Commands {
                 );
             }
         }
-        Ok(Commands {
+        Ok(BranchCommands {
             then: then.map(Into::into),
             or_else: or_else.map(Into::into),
             failed: Rc::default(),
@@ -67,7 +67,7 @@ impl Commands {
 const SIGPIPE: i32 = 13;
 
 /// Where the lines of one stream go.
-enum Target {
+enum LineTarget {
     /// Undecided: they are kept.
     Undecided(Vec<u8>),
     Child(Child, Rc<str>),
@@ -77,8 +77,8 @@ enum Target {
 /// A [`Detect`] that keeps its stream until it has decided, and then pipes it on.
 pub struct Branch {
     detect: Detect,
-    commands: Commands,
-    target: Target,
+    commands: BranchCommands,
+    target: LineTarget,
     stream: Option<String>,
     no_time: bool,
     /// The lines for standard output.
@@ -87,11 +87,11 @@ pub struct Branch {
 
 impl Branch {
     /// Wraps the machine of one stream.
-    pub fn new(detect: Detect, commands: Commands, no_time: bool, lines: RawLines) -> Self {
+    pub fn new(detect: Detect, commands: BranchCommands, no_time: bool, lines: RawLines) -> Self {
         Branch {
             detect,
             commands,
-            target: Target::Undecided(Vec::new()),
+            target: LineTarget::Undecided(Vec::new()),
             stream: None,
             no_time,
             lines,
@@ -101,7 +101,7 @@ impl Branch {
     /// Keeps the lines of one event until the decision is made. Then chooses the target, and sends
     /// all lines there.
     fn send(&mut self, lines: &[u8]) {
-        if let Target::Undecided(kept) = &mut self.target {
+        if let LineTarget::Undecided(kept) = &mut self.target {
             kept.extend_from_slice(lines);
             if let Some(decided) = self.detect.decided() {
                 let kept = std::mem::take(kept);
@@ -113,20 +113,20 @@ impl Branch {
         }
     }
 
-    fn choose(&self, decided: bool) -> Target {
+    fn choose(&self, decided: bool) -> LineTarget {
         let Some(command) = (if decided {
             &self.commands.then
         } else {
             &self.commands.or_else
         }) else {
-            return Target::Stdout;
+            return LineTarget::Stdout;
         };
         match Command::new("sh")
             .args(["-c", command])
             .stdin(Stdio::piped())
             .spawn()
         {
-            Ok(child) => Target::Child(child, Rc::clone(command)),
+            Ok(child) => LineTarget::Child(child, Rc::clone(command)),
             Err(e) => {
                 self.commands
                     .failed
@@ -137,7 +137,7 @@ impl Branch {
                         "cannot start sh for '{command}': {e}, the stream goes to standard output"
                     ),
                 );
-                Target::Stdout
+                LineTarget::Stdout
             }
         }
     }
@@ -145,7 +145,7 @@ impl Branch {
     fn put(&mut self, lines: &[u8]) {
         match &mut self.target {
             // A command may stop reading before the end: that is not a failure.
-            Target::Child(child, _) => drop(
+            LineTarget::Child(child, _) => drop(
                 child
                     .stdin
                     .as_mut()
@@ -162,18 +162,18 @@ impl Branch {
     /// Ends the stream: closes the input of its command and waits for the command. Without a
     /// decision, the kept lines go to standard output.
     fn close(&mut self) {
-        if let Target::Undecided(kept) = &mut self.target {
+        if let LineTarget::Undecided(kept) = &mut self.target {
             let kept = std::mem::take(kept);
-            self.target = Target::Stdout;
+            self.target = LineTarget::Stdout;
             self.put(&kept);
         }
-        if let Target::Child(child, command) = &mut self.target {
+        if let LineTarget::Child(child, command) = &mut self.target {
             drop(child.stdin.take());
             match child.wait() {
                 Ok(status) => self.commands.ended(command, status),
                 Err(e) => stdio::message("tc-detect", &format!("waiting for '{command}': {e}")),
             }
-            self.target = Target::Stdout;
+            self.target = LineTarget::Stdout;
         }
     }
 }

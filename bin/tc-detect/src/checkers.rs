@@ -3,7 +3,7 @@
 use crate::learn::Learning;
 use anyhow::{Context, bail};
 use detect::{
-    CHECKERS, CallFilter, Checker, Checkers, Factory, Risk, Settings, StreamEnding, Verdict,
+    CHECKERS, CallFilter, Checker, CheckerSettings, Checkers, Factory, Risk, StreamEnding, Verdict,
 };
 use event::Event;
 use std::io::{ErrorKind, Write};
@@ -43,7 +43,7 @@ pub fn find(
     risk: Risk,
     learning: Option<&Learning>,
 ) -> anyhow::Result<Checkers> {
-    let usual = named(name, calls, &Settings { risk, table: None })?;
+    let usual = named(name, calls, &CheckerSettings { risk, table: None })?;
     let Some(learning) = learning else {
         return Ok(usual);
     };
@@ -54,10 +54,10 @@ pub fn find(
         bail!("--learn: counts calls of all tools, leave --name out");
     }
     let table = Some(Rc::new(learning.table()?));
-    Ok(learning.checkers(usual, named(name, calls, &Settings { risk, table })?))
+    Ok(learning.checkers(usual, named(name, calls, &CheckerSettings { risk, table })?))
 }
 
-fn named(name: &str, calls: &CallFilter, settings: &Settings) -> anyhow::Result<Checkers> {
+fn named(name: &str, calls: &CallFilter, settings: &CheckerSettings) -> anyhow::Result<Checkers> {
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {
             bail!(
@@ -65,7 +65,7 @@ fn named(name: &str, calls: &CallFilter, settings: &Settings) -> anyhow::Result<
             );
         }
         let command = command.to_owned();
-        let factory: Factory = Rc::new(move || Box::new(Command::start(&command)));
+        let factory: Factory = Rc::new(move || Box::new(CheckerCommand::start(&command)));
         return Ok(Rc::new(move |_| Rc::clone(&factory)));
     }
     detect::checkers_with(name, calls, settings).with_context(|| {
@@ -75,13 +75,13 @@ fn named(name: &str, calls: &CallFilter, settings: &Settings) -> anyhow::Result<
 }
 
 /// A running command. It decides by its exit status, and may end before the stream does.
-struct Command {
+struct CheckerCommand {
     text: String,
     child: Option<Child>,
     stdin: Option<ChildStdin>,
 }
 
-impl Command {
+impl CheckerCommand {
     /// Starts the command with `sh -c`. Where `sh` cannot start, that is reported on standard error
     /// and the stream stays undecided.
     fn start(text: &str) -> Self {
@@ -98,7 +98,7 @@ impl Command {
                 );
             })
             .ok();
-        Command {
+        CheckerCommand {
             text: text.to_owned(),
             stdin: child.as_mut().and_then(|child| child.stdin.take()),
             child,
@@ -132,7 +132,7 @@ impl Command {
     }
 }
 
-impl Checker for Command {
+impl Checker for CheckerCommand {
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
         let stdin = self.stdin.as_mut()?;
         match stdin
@@ -154,7 +154,7 @@ impl Checker for Command {
     }
 }
 
-impl Drop for Command {
+impl Drop for CheckerCommand {
     fn drop(&mut self) {
         self.stdin = None;
         if let Some(child) = &mut self.child {

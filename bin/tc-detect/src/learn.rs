@@ -1,7 +1,7 @@
 //! `--learn FILE`: the table of `auto` with the user's own streams, and the file that keeps them.
 
 use anyhow::{Context, Result, anyhow, bail};
-use detect::auto::{Observer, Table};
+use detect::auto::{AutoTable, Observer};
 use detect::{Checker, Checkers, Factory, StreamEnding, Verdict};
 use event::Event;
 use rustix::fs::{FlockOperation, flock};
@@ -24,7 +24,7 @@ pub struct Learning {
     path: PathBuf,
     /// Whether the input can hold live streams.
     is_live: bool,
-    added: Rc<RefCell<Table>>,
+    added: Rc<RefCell<AutoTable>>,
 }
 
 impl Learning {
@@ -43,8 +43,8 @@ impl Learning {
     ///
     /// # Errors
     /// When the file is not a regular one, cannot be read, is too long, or is not a table.
-    pub fn table(&self) -> Result<Table> {
-        let mut table = Table::built_in();
+    pub fn table(&self) -> Result<AutoTable> {
+        let mut table = AutoTable::built_in();
         let counts = read(&self.path).map_err(|e| anyhow!("--learn {e:#}"))?;
         if self.is_live {
             table.merge(&counts);
@@ -88,7 +88,7 @@ impl Learning {
     /// When the file cannot be read or written; then it is as it was.
     pub fn save(&self) -> Result<()> {
         let added = self.added.borrow();
-        if *added == Table::default() {
+        if *added == AutoTable::default() {
             return Ok(());
         }
         let path = followed(&self.path);
@@ -165,15 +165,15 @@ fn regular(path: &Path) -> Result<Option<Metadata>> {
 }
 
 /// Reads the counts of a file; one that does not exist has none.
-fn read(path: &Path) -> Result<Table> {
+fn read(path: &Path) -> Result<AutoTable> {
     if regular(path)?.is_none() {
-        return Ok(Table::default());
+        return Ok(AutoTable::default());
     }
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text));
     match read {
         // It was removed meanwhile.
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Table::default()),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(AutoTable::default()),
         // A part may end inside a character, so that its length is not known.
         Err(e)
             if e.kind() != ErrorKind::InvalidData
@@ -187,7 +187,7 @@ fn read(path: &Path) -> Result<Table> {
             path.display()
         ),
     }
-    Table::parse(&text).with_context(|| format!("{}: not a table of auto", path.display()))
+    AutoTable::parse(&text).with_context(|| format!("{}: not a table of auto", path.display()))
 }
 
 fn cannot_be_read(path: &Path) -> String {
@@ -199,7 +199,7 @@ struct Counted {
     checker: Box<dyn Checker>,
     /// `None` once the stream is counted.
     observer: Option<Observer>,
-    added: Rc<RefCell<Table>>,
+    added: Rc<RefCell<AutoTable>>,
 }
 
 impl Counted {

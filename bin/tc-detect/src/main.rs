@@ -3,7 +3,7 @@
 use api::{LOOKED_AT, RecordingForm, recognise};
 use args::Args;
 use branch::Branch;
-use detect::{Answers, Detect, StreamAnswer};
+use detect::{CheckerAnswers, Detect, StreamAnswer};
 use divert::Diversion;
 use event::{Demux, Event, Machine};
 use learn::Learning;
@@ -12,7 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
-use stdio::{Failure, Outcome, RawLines, Status};
+use stdio::{Failure, FilterEnd, RawLines, Status};
 
 mod args;
 mod branch;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 /// Asks the checker about every stream, writes its decisions where the user wants them, and returns
 /// the answer as the status.
 fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
-    let answers = Answers::default();
+    let answers = CheckerAnswers::default();
     let learning = args
         .learn
         .as_deref()
@@ -55,7 +55,7 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     let (filter, no_time) = (args.filter(), args.common.no_time);
     let mut failed = None;
     let (outcome, events) = if args.then.is_some() || args.or_else.is_some() {
-        let commands = branch::Commands::new(args.then, args.or_else)?;
+        let commands = branch::BranchCommands::new(args.then, args.or_else)?;
         let ends = commands.clone();
         let lines = RawLines::default();
         let to = lines.clone();
@@ -99,7 +99,7 @@ fn run<M: Machine>(
     filter: &stdio::Filter,
     lines: Option<&RawLines>,
     make: impl FnMut(&Event<'_>) -> M + 'static,
-) -> Result<(Outcome, u64), Failure> {
+) -> Result<(FilterEnd, u64), Failure> {
     let mut machines = Demux::new(make);
     let outcome = match lines {
         Some(lines) => stdio::filter_with_lines(filter, &mut machines, lines),
@@ -110,7 +110,7 @@ fn run<M: Machine>(
 
 /// Removes recordings from the operands, each with a message; they count as undecided. `false`: no
 /// input is left.
-fn leave_out_recordings(args: &mut Args, answers: &Answers) -> bool {
+fn leave_out_recordings(args: &mut Args, answers: &CheckerAnswers) -> bool {
     if args.files.is_empty() {
         args.files.push(PathBuf::from("-"));
     }

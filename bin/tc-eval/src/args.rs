@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand};
 )]
 pub struct Args {
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<EvalCommand>,
     #[command(flatten)]
     pub evaluate: crate::evaluate::Args,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub struct Args {
 
 /// What to do instead of evaluating checkers.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum EvalCommand {
     /// Propose the labels of recordings, to be confirmed by a person
     Label(crate::label::Args),
     /// Show where a checker decided on one stream: the event and the bytes of the recording

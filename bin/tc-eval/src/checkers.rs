@@ -10,7 +10,7 @@ pub use answer::GivenAnswer;
 
 use crate::evaluate::judge::Judges;
 use anyhow::{Result, bail};
-use command::Commands;
+use command::CheckerCommands;
 use decisions::Decisions;
 use detect::{CHECKERS, CallFilter};
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn patience(text: &str) -> Result<Duration, String> {
 }
 
 /// A checker by its name.
-pub enum Checker {
+pub enum NamedChecker {
     /// One of `detect`, which each thread makes for itself.
     BuiltIn,
     /// One outside of this process.
@@ -50,7 +50,7 @@ pub enum Checker {
 /// # Errors
 /// When a name is unknown (the message lists all names), a file of decisions cannot be opened, or
 /// its name is that of another checker.
-pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
+pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, NamedChecker)>> {
     let named = names
         .iter()
         .map(|name| Ok((name.clone(), find_one(name, args.checker_timeout)?)));
@@ -64,22 +64,24 @@ pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
             bail!("--decisions {named}: another checker has the name '{name}', choose another");
         }
         let decisions = Decisions::open(named)?;
-        found.push((name, Checker::Outside(Box::new(decisions))));
+        found.push((name, NamedChecker::Outside(Box::new(decisions))));
     }
     Ok(found)
 }
 
-fn find_one(name: &str, patience: Duration) -> Result<Checker> {
+fn find_one(name: &str, patience: Duration) -> Result<NamedChecker> {
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {
             bail!(
                 "--checker cmd: has no command, write one behind it, such as 'cmd:python3 mine.py'"
             );
         }
-        return Ok(Checker::Outside(Box::new(Commands::new(command, patience))));
+        return Ok(NamedChecker::Outside(Box::new(CheckerCommands::new(
+            command, patience,
+        ))));
     }
     if is_built_in(name) {
-        return Ok(Checker::BuiltIn);
+        return Ok(NamedChecker::BuiltIn);
     }
     let names: Vec<_> = CHECKERS.iter().map(|row| row.name).collect();
     bail!(

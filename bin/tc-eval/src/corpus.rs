@@ -16,7 +16,7 @@ const INDEX: &str = "index.ndjson";
 
 /// One recorded stream and its label.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct CorpusEntry {
     /// The index that names it, as the user typed it.
     pub corpus: Arc<str>,
     /// Its line in the index, from 1 on.
@@ -115,7 +115,7 @@ impl Entries {
         Ok(read > 0)
     }
 
-    fn entry(&self) -> Result<Entry> {
+    fn entry(&self) -> Result<CorpusEntry> {
         let label: Label = serde_json::from_slice(&self.buffer)
             .map_err(|e| anyhow!("not a label: {}; see tc-eval label --help", reason(&e)))?;
         if label.file.is_empty() {
@@ -125,7 +125,7 @@ impl Entries {
             bail!("the label has no id; write \"id\":\"NAME\"");
         }
         let path = self.folder.join(&label.file);
-        Ok(Entry {
+        Ok(CorpusEntry {
             corpus: Arc::clone(&self.name),
             line: self.line,
             label,
@@ -144,9 +144,9 @@ fn reason(e: &serde_json::Error) -> String {
 }
 
 impl Iterator for Entries {
-    type Item = Result<Entry>;
+    type Item = Result<CorpusEntry>;
 
-    fn next(&mut self) -> Option<Result<Entry>> {
+    fn next(&mut self) -> Option<Result<CorpusEntry>> {
         loop {
             if self.has_ended {
                 return None;

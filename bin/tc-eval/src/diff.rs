@@ -4,11 +4,11 @@ pub mod lines;
 mod mask;
 pub mod recording;
 
-use crate::read::{Form, RecordingArgs};
+use crate::read::{AnswerKind, RecordingArgs};
 use crate::recordings::unreadable;
 use anyhow::{Context, Result, bail};
 use mask::Mask;
-use score::difference::{Difference, Settings, differences};
+use score::difference::{DiffSettings, Difference, differences};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,8 @@ pub struct Args {
     #[arg(long = "mask", value_name = "REGEX")]
     pub masks: Vec<String>,
     /// How to write the differences
-    #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Form::Text)]
-    pub format: Form,
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t = AnswerKind::Text)]
+    pub format: AnswerKind,
     #[command(flatten)]
     pub recording: RecordingArgs,
 }
@@ -73,7 +73,7 @@ pub fn diff(args: &Args) -> Result<Status> {
     }
     let mask = Mask::new(&args.masks, args.ignore_ids, args.ignore_dates)?;
     let ignored = |text: &str| mask.ranges(text);
-    let settings = Settings {
+    let settings = DiffSettings {
         reasoning: args.reasoning,
         prompts: args.prompts,
         usage: args.usage,
@@ -110,11 +110,11 @@ fn write(args: &Args, found: &[Difference]) -> Result<()> {
     let names = [&args.a, &args.b].map(|path| path.to_string_lossy());
     let names = [&*names[0], &*names[1]];
     let text = match args.format {
-        Form::Text => {
+        AnswerKind::Text => {
             let lines = found.iter().map(|one| one.words(names) + "\n");
             lines.collect()
         }
-        Form::Json => {
+        AnswerKind::Json => {
             let entries = found.iter().map(|difference| entry(difference, names));
             let entries = entries.collect::<Result<Vec<Value>, _>>()?;
             let report = json!({"a": names[0], "b": names[1], "equal": found.is_empty(), "differences": entries});

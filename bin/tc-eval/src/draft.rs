@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 /// A file that is being written beside the one that it will replace. A full disk, a signal or a
 /// second writer leaves the old file whole; of two writers the last to finish wins.
 #[derive(Debug)]
-pub struct Draft {
+pub struct LabelDraft {
     file: BufWriter<File>,
     /// Where it is, and the name that it gets. `None` for what is not an ordinary file (a pipe,
     /// /dev/stdout), which is written to directly.
     rename: Option<(PathBuf, PathBuf)>,
 }
 
-impl Draft {
+impl LabelDraft {
     /// Begins a file that will be `path`. A symbolic link is followed; permissions of a file that
     /// is replaced are kept.
     ///
@@ -26,7 +26,7 @@ impl Draft {
         let existing = target.metadata().ok();
         if existing.as_ref().is_some_and(|meta| !meta.is_file()) {
             let file = BufWriter::new(OpenOptions::new().write(true).open(&target)?);
-            return Ok(Draft { file, rename: None });
+            return Ok(LabelDraft { file, rename: None });
         }
         let name = target
             .file_name()
@@ -41,7 +41,7 @@ impl Draft {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {}
                 Err(e) => return Err(e),
                 Ok(file) => {
-                    let this = Draft {
+                    let this = LabelDraft {
                         file: BufWriter::new(file),
                         rename: Some((draft, target)),
                     };
@@ -75,7 +75,7 @@ impl Draft {
 /// # Errors
 /// When the file cannot be written.
 pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let written = Draft::create(path).and_then(|mut draft| {
+    let written = LabelDraft::create(path).and_then(|mut draft| {
         draft.write_all(text.as_bytes())?;
         draft.finish()
     });
@@ -87,7 +87,7 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     })
 }
 
-impl Write for Draft {
+impl Write for LabelDraft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -97,7 +97,7 @@ impl Write for Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for LabelDraft {
     fn drop(&mut self) {
         if let Some((draft, _)) = &self.rename {
             // It fails where somebody else removed the file, which is as good.

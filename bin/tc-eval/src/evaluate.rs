@@ -17,11 +17,11 @@ use crate::checkers::find;
 use crate::split::Split;
 use anyhow::{Result, anyhow, bail};
 use baseline::Baseline;
-use detect::auto::Table;
-use feed::{Done, Feed, Job};
-use measure::{Meter, Plan};
+use detect::auto::AutoTable;
+use feed::{Done, Feed, FeedJob};
+use measure::{MeasurePlan, Meter};
 use only::Only;
-use progress::Progress;
+use progress::ProgressLine;
 use score::forms::counted;
 use score::{Partial, Report, Tally};
 use std::num::NonZeroUsize;
@@ -88,7 +88,7 @@ pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
     let (names, checkers) = find(&checkers(&args.checkers)?, &args.outside)?
         .into_iter()
         .unzip();
-    let plan = Plan {
+    let plan = MeasurePlan {
         checkers: names,
         splits: args.resplit.clone(),
         tag_parse: args.tag_parse,
@@ -97,7 +97,7 @@ pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
         max_line: common.max_line,
         table: args.table.as_deref().map(table).transpose()?,
     };
-    let mut run = Run::new(args, &plan)?;
+    let mut run = Evaluation::new(args, &plan)?;
     let mut feed = Feed::new(
         &args.corpora,
         args.root.as_deref(),
@@ -131,15 +131,15 @@ pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
 ///
 /// # Errors
 /// When the file cannot be read or is not a table.
-pub fn table(path: &Path) -> Result<Table> {
-    args::file(path, Table::parse)
+pub fn table(path: &Path) -> Result<AutoTable> {
+    args::file(path, AutoTable::parse)
 }
 
-fn measure(meter: &mut Result<Meter<'_>>, job: Job) -> Done {
+fn measure(meter: &mut Result<Meter<'_>>, job: FeedJob) -> Done {
     match (meter, job) {
-        (_, Job::Done(done)) => done,
-        (Err(e), Job::Stream(..)) => Done::Failed(anyhow!("{e:#}")),
-        (Ok(meter), Job::Stream(entry, judgings)) => match meter.measure(&entry, judgings) {
+        (_, FeedJob::Done(done)) => done,
+        (Err(e), FeedJob::Stream(..)) => Done::Failed(anyhow!("{e:#}")),
+        (Ok(meter), FeedJob::Stream(entry, judgings)) => match meter.measure(&entry, judgings) {
             Ok(measured) => Done::Measured(Box::new(measured)),
             Err(e) => Done::Unreadable(e.context(format!("{}, line {}", entry.corpus, entry.line))),
         },
@@ -147,20 +147,20 @@ fn measure(meter: &mut Result<Meter<'_>>, job: Job) -> Done {
 }
 
 /// What a run adds up, stream by stream.
-struct Run<'r> {
+struct Evaluation<'r> {
     args: &'r Args,
-    plan: &'r Plan,
+    plan: &'r MeasurePlan,
     counts: Partial,
     baseline: Baseline,
-    progress: Progress,
-    report: output::Output,
+    progress: ProgressLine,
+    report: output::ReportOutput,
     out: Output,
     unlabelled: u64,
     unreadable: u64,
 }
 
-impl<'r> Run<'r> {
-    fn new(args: &'r Args, plan: &'r Plan) -> Result<Self> {
+impl<'r> Evaluation<'r> {
+    fn new(args: &'r Args, plan: &'r MeasurePlan) -> Result<Self> {
         let corpora = match &args.root {
             Some(root) => vec![root.to_string_lossy().into_owned()],
             None => args
@@ -170,7 +170,7 @@ impl<'r> Run<'r> {
                 .collect(),
         };
         let has_report = !args.list && !args.partial;
-        Ok(Run {
+        Ok(Evaluation {
             args,
             plan,
             counts: Partial::new(
@@ -178,8 +178,8 @@ impl<'r> Run<'r> {
                 Tally::showing(&plan.checkers, args.baseline.show),
             ),
             baseline: Baseline::open(&args.baseline, &plan.checkers, &corpora)?,
-            progress: Progress::new(),
-            report: output::Output::open(
+            progress: ProgressLine::new(),
+            report: output::ReportOutput::open(
                 &args.output,
                 &plan.checkers,
                 args.baseline.baseline.is_some(),

@@ -6,11 +6,11 @@ mod json;
 mod places;
 mod words;
 
-use crate::checkers::{self, Checker};
-use crate::corpus::{Entry, entries};
+use crate::checkers::{self, NamedChecker};
+use crate::corpus::{CorpusEntry, entries};
 use crate::evaluate;
-use crate::evaluate::measure::{Judgings, Meter, Plan};
-use crate::read::{Form, RecordingArgs, each_event_of_file};
+use crate::evaluate::measure::{Judgings, MeasurePlan, Meter};
+use crate::read::{AnswerKind, RecordingArgs, each_event_of_file};
 use crate::recordings::unreadable;
 use anyhow::{Result, bail};
 use found::Explanation;
@@ -42,8 +42,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub table: Option<PathBuf>,
     /// How to write it
-    #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Form::Text)]
-    pub format: Form,
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t = AnswerKind::Text)]
+    pub format: AnswerKind,
     #[command(flatten)]
     pub recording: RecordingArgs,
     /// The checkers outside of this process.
@@ -67,7 +67,7 @@ pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
     };
     let named = evaluate::checkers(&args.checkers)?;
     let (names, judgings) = judgings(&named, &args.outside, &entry)?;
-    let plan = Plan {
+    let plan = MeasurePlan {
         checkers: names,
         splits: Vec::new(),
         tag_parse: args.tag_parse,
@@ -79,8 +79,8 @@ pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
     let measured = Meter::new(&plan)?.measure(&entry, judgings)?;
     let explanation = Explanation::new(&entry, &plan, &measured)?;
     let text = match args.format {
-        Form::Text => words::lines(&explanation),
-        Form::Json => format!(
+        AnswerKind::Text => words::lines(&explanation),
+        AnswerKind::Json => format!(
             "{}\n",
             event::safe_json(&json::object(&explanation).to_string())
         ),
@@ -90,7 +90,7 @@ pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
 }
 
 /// The stream of this id in a corpus.
-fn find(corpus: &Path, id: &str) -> Result<Entry> {
+fn find(corpus: &Path, id: &str) -> Result<CorpusEntry> {
     let mut similar = Vec::new();
     // A line that cannot be used may hold the stream that is looked for.
     let mut unusable = None;
@@ -123,7 +123,7 @@ fn find(corpus: &Path, id: &str) -> Result<Entry> {
 }
 
 /// A recording without a label.
-fn recording(args: &Args) -> Result<Entry> {
+fn recording(args: &Args) -> Result<CorpusEntry> {
     let path = &args.path;
     if path.is_dir() || is_index(path)? {
         bail!(
@@ -147,7 +147,7 @@ fn recording(args: &Args) -> Result<Entry> {
         dialect: args.recording.dialect.clone(),
         ..Label::default()
     };
-    Ok(Entry {
+    Ok(CorpusEntry {
         corpus: Arc::from(""),
         line: 0,
         label,
@@ -176,15 +176,15 @@ fn is_index(path: &Path) -> Result<bool> {
 fn judgings(
     named: &[String],
     outside: &checkers::Args,
-    entry: &Entry,
+    entry: &CorpusEntry,
 ) -> Result<(Vec<String>, Judgings)> {
     let mut names = Vec::new();
     let mut judges = Vec::new();
     for (name, checker) in checkers::find(named, outside)? {
         names.push(name);
         judges.push(match checker {
-            Checker::BuiltIn => None,
-            Checker::Outside(mut all) => all.judge(entry, 0)?,
+            NamedChecker::BuiltIn => None,
+            NamedChecker::Outside(mut all) => all.judge(entry, 0)?,
         });
     }
     Ok((names, vec![judges]))

@@ -7,7 +7,7 @@ mod test;
 
 use crate::draft;
 use anyhow::Result;
-use detect::auto::Table;
+use detect::auto::AutoTable;
 use folds::Folds;
 use std::path::PathBuf;
 use stdio::Status;
@@ -58,7 +58,7 @@ pub fn fit(args: &Args, common: &args::Common) -> Result<Status> {
         };
         return test.run(&args.corpora, common);
     }
-    let mut table = Table::default();
+    let mut table = AutoTable::default();
     streams::each(&args.corpora, |entry| {
         table.add(&streams::observe(&entry)?);
         Ok(())

@@ -5,12 +5,12 @@ mod index;
 mod seen;
 
 use crate::read::ReadSettings;
-use crate::recordings::{Candidate, candidates};
+use crate::recordings::{RecordingFile, candidates};
 use anyhow::{Context, Result, bail};
-use index::Index;
+use index::LabelIndex;
 use score::Label;
 use score::forms::counted;
-use seen::Seen;
+use seen::SeenCalls;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -84,7 +84,7 @@ pub fn label(args: &Args) -> Result<Status> {
 /// The labels that a run makes.
 struct Proposals {
     /// Where they go; `None` for standard output.
-    index: Option<Index>,
+    index: Option<LabelIndex>,
     /// The folder that paths begin at.
     folder: PathBuf,
     /// The lines of labels that the index has, by file and stream.
@@ -97,7 +97,7 @@ struct Proposals {
 
 impl Proposals {
     fn new(args: &Args) -> Result<Self> {
-        let index = args.output.as_deref().map(Index::open).transpose()?;
+        let index = args.output.as_deref().map(LabelIndex::open).transpose()?;
         let parent = args
             .output
             .as_deref()
@@ -114,7 +114,7 @@ impl Proposals {
         let (mut known, mut ids) = (BTreeMap::new(), BTreeSet::new());
         for (line, label) in index
             .as_ref()
-            .map(Index::labels)
+            .map(LabelIndex::labels)
             .transpose()?
             .unwrap_or_default()
         {
@@ -145,7 +145,7 @@ impl Proposals {
             ..ReadSettings::default()
         };
         let mut skipped = 0;
-        for Candidate { path, is_named } in candidates(&args.files)? {
+        for RecordingFile { path, is_named } in candidates(&args.files)? {
             match seen::read(&path, &settings, lint) {
                 Err(_) if !is_named => skipped += 1,
                 Err(e) => return Err(e),
@@ -155,7 +155,7 @@ impl Proposals {
         Ok(skipped)
     }
 
-    fn add(&mut self, path: &Path, streams: &[Seen]) -> Result<()> {
+    fn add(&mut self, path: &Path, streams: &[SeenCalls]) -> Result<()> {
         let file = relative(path, &self.folder)?;
         for seen in streams {
             if let Some((line, label)) = self.known.get(&(file.clone(), seen.part)) {
@@ -180,7 +180,7 @@ impl Proposals {
         Ok(())
     }
 
-    fn propose(&mut self, file: &str, seen: &Seen, has_parts: bool) -> Label {
+    fn propose(&mut self, file: &str, seen: &SeenCalls, has_parts: bool) -> Label {
         let stem = file
             .rsplit_once('.')
             .filter(|(stem, _)| !stem.is_empty() && !stem.ends_with('/'));
@@ -234,7 +234,7 @@ impl Proposals {
 }
 
 /// The members of a label whose recording was replaced.
-fn again(seen: &Seen) -> Result<Vec<(&'static str, Value)>> {
+fn again(seen: &SeenCalls) -> Result<Vec<(&'static str, Value)>> {
     Ok(vec![
         ("has_tool_call", Value::Null),
         ("proposed", Value::Bool(seen.has_call())),

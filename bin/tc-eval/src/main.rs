@@ -16,7 +16,7 @@ mod recordings;
 mod report_card;
 mod split;
 
-use args::{Args, Command};
+use args::{Args, EvalCommand};
 use std::process::ExitCode;
 use stdio::Status;
 
@@ -28,12 +28,12 @@ fn main() -> ExitCode {
 fn run(args: Args) -> anyhow::Result<Status> {
     match args.command {
         None => evaluate::evaluate(&args.evaluate, &args.common),
-        Some(Command::Label(args)) => label::label(&args),
-        Some(Command::Explain(options)) => explain::explain(&options, &args.common),
-        Some(Command::Diff(args)) => diff::diff(&args),
-        Some(Command::ReportCard(args)) => report_card::report_card(&args),
-        Some(Command::Merge(args)) => merge::merge(&args),
-        Some(Command::Fit(options)) => fit::fit(&options, &args.common),
+        Some(EvalCommand::Label(args)) => label::label(&args),
+        Some(EvalCommand::Explain(options)) => explain::explain(&options, &args.common),
+        Some(EvalCommand::Diff(args)) => diff::diff(&args),
+        Some(EvalCommand::ReportCard(args)) => report_card::report_card(&args),
+        Some(EvalCommand::Merge(args)) => merge::merge(&args),
+        Some(EvalCommand::Fit(options)) => fit::fit(&options, &args.common),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Joins the counts of several runs.
 
-use crate::evaluate::output::{self, Output};
+use crate::evaluate::output::{self, ReportOutput};
 use crate::recordings::unreadable;
 use anyhow::{Context as _, Result, bail};
 use score::forms::counted;
@@ -63,7 +63,7 @@ pub fn merge(args: &Args) -> Result<Status> {
     } else if total.tally.streams() == 0 {
         bail!("no stream was counted in {names}; name a corpus with labels");
     }
-    let output = Output::open(&args.output, total.tally.checkers(), false, true)?;
+    let output = ReportOutput::open(&args.output, total.tally.checkers(), false, true)?;
     let status = output.write(report, &mut stdio::Output::new())?;
     Ok(if unreadable > 0 {
         Status::Error

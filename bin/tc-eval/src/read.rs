@@ -5,7 +5,7 @@ mod log;
 mod settings;
 mod tape;
 
-pub use settings::{Form, Origin, ReadSettings, RecordingArgs, api};
+pub use settings::{AnswerKind, EventOrigin, ReadSettings, RecordingArgs, api};
 
 use crate::recordings::unreadable;
 use anyhow::{Context, Result, bail};

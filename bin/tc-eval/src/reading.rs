@@ -1,6 +1,6 @@
 //! The full reading of recorded streams: `tag-parse` and `tc-accumulate` in this process.
 
-use crate::read::{self, Origin, ReadSettings};
+use crate::read::{self, EventOrigin, ReadSettings};
 use accumulate::Accumulate;
 use anyhow::Result;
 use event::payload::StreamStart;
@@ -13,7 +13,7 @@ use tag::{Streams, Tag};
 /// Reads the streams of one recording to their calls. Deltas pass too.
 pub struct FullReading {
     tag: Streams,
-    options: Rc<accumulate::Options>,
+    options: Rc<accumulate::AccumulateOptions>,
     /// The open streams by their number.
     open: HashMap<u64, Box<dyn Machine>>,
 }
@@ -24,12 +24,12 @@ pub type TakeReading<'t> = dyn FnMut(&Event<'_>, bool) + 't;
 impl FullReading {
     /// A reading that takes calls out of the text of streams of tag mode.
     pub fn new() -> Self {
-        let options = Rc::new(accumulate::Options {
+        let options = Rc::new(accumulate::AccumulateOptions {
             keep_deltas: true,
-            ..accumulate::Options::default()
+            ..accumulate::AccumulateOptions::default()
         });
         FullReading {
-            tag: Streams::new(tag::Options::default()),
+            tag: Streams::new(tag::TagOptions::default()),
             options,
             open: HashMap::new(),
         }
@@ -57,7 +57,7 @@ impl FullReading {
 /// What is made of one stream of a recording.
 pub trait StreamReader: Default {
     /// Takes the next event as the recording has it.
-    fn push(&mut self, event: &Event<'_>, origin: Origin);
+    fn push(&mut self, event: &Event<'_>, origin: EventOrigin);
 
     /// Takes the next event of the full reading.
     fn read(&mut self, event: &Event<'_>);
@@ -91,7 +91,7 @@ pub fn streams<S: StreamReader>(
 /// `tools_mode`; a recorded body has none, and its calls are native.
 fn machine(
     tag: &Streams,
-    options: &Rc<accumulate::Options>,
+    options: &Rc<accumulate::AccumulateOptions>,
     first: &Event<'_>,
 ) -> Box<dyn Machine> {
     let mode = (first.kind() == Kind::StreamStart)
@@ -102,7 +102,7 @@ fn machine(
 }
 
 /// A machine that reads one stream to its calls, which `tag` takes out of the text.
-pub fn to_calls(tag: Option<Tag>, options: &Rc<accumulate::Options>) -> Box<dyn Machine> {
+pub fn to_calls(tag: Option<Tag>, options: &Rc<accumulate::AccumulateOptions>) -> Box<dyn Machine> {
     let options = Rc::clone(options);
     match tag {
         None => Box::new(Accumulate::new(options)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A file that may be a recording.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Candidate {
+pub struct RecordingFile {
     /// Where it is.
     pub path: PathBuf,
     /// Whether the user named it, and not the folder that holds it. Of a folder, files of other
@@ -20,13 +20,13 @@ pub struct Candidate {
 ///
 /// # Errors
 /// When a path does not exist, or a folder cannot be read.
-pub fn candidates(paths: &[PathBuf]) -> Result<Vec<Candidate>> {
+pub fn candidates(paths: &[PathBuf]) -> Result<Vec<RecordingFile>> {
     let mut out = Vec::new();
     for path in paths {
         if path.is_dir() {
             walk(path, &mut out)?;
         } else {
-            out.push(Candidate {
+            out.push(RecordingFile {
                 path: path.clone(),
                 is_named: true,
             });
@@ -60,7 +60,7 @@ pub fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> anyhow::Error {
     }
 }
 
-fn walk(folder: &Path, out: &mut Vec<Candidate>) -> Result<()> {
+fn walk(folder: &Path, out: &mut Vec<RecordingFile>) -> Result<()> {
     let unreadable = unreadable(folder);
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(&unreadable)? {
@@ -81,7 +81,7 @@ fn walk(folder: &Path, out: &mut Vec<Candidate>) -> Result<()> {
         if kind.is_dir() {
             walk(&path, out)?;
         } else if path.is_file() {
-            out.push(Candidate {
+            out.push(RecordingFile {
                 path,
                 is_named: false,
             });

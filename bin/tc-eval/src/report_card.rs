@@ -3,9 +3,9 @@
 mod frames;
 mod saved;
 
-use crate::read::{Origin, ReadSettings, api};
+use crate::read::{EventOrigin, ReadSettings, api};
 use crate::reading::{StreamReader, streams};
-use crate::recordings::{self, Candidate, candidates};
+use crate::recordings::{self, RecordingFile, candidates};
 use crate::{corpus, draft};
 use anyhow::Result;
 use api::{Api, LOOKED_AT, RecordingForm, tape::Tape};
@@ -23,7 +23,7 @@ use tag::lint::Lint;
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum CardForm {
     /// For people
     #[default]
     Text,
@@ -49,7 +49,7 @@ pub struct Args {
     pub api: Option<Api>,
     /// The form of the output
     #[arg(short, long, value_enum, default_value_t)]
-    pub format: Form,
+    pub format: CardForm,
     /// End with 1 when deviations differ from those of this saved card; counts may differ
     #[arg(long, value_name = "FILE")]
     pub expect: Option<PathBuf>,
@@ -88,14 +88,14 @@ pub fn report_card(args: &Args) -> Result<Status> {
         draft::write(path, &card_forms::json(&lines))?;
     }
     let mut out = match args.format {
-        Form::Text => card_forms::text(&lines),
-        Form::Json => card_forms::json(&lines),
-        Form::Markdown => card_forms::markdown(&lines),
+        CardForm::Text => card_forms::text(&lines),
+        CardForm::Json => card_forms::json(&lines),
+        CardForm::Markdown => card_forms::markdown(&lines),
     };
     let differences = expected
         .map(|expected| card_changes(&expected, &lines))
         .unwrap_or_default();
-    if args.expect.is_some() && args.format == Form::Text {
+    if args.expect.is_some() && args.format == CardForm::Text {
         // Of a card that is checked, what changed is all that matters.
         out = differences.iter().map(|line| format!("{line}\n")).collect();
     } else {
@@ -135,7 +135,7 @@ struct CardMaker {
 
 /// One stream while it is read.
 #[derive(Default)]
-struct OpenStream {
+struct CardStream {
     finder: DeviationFinder,
     key: GroupKey,
     /// The answer of choice 0 where calls are native, for markup that leaked into it.
@@ -160,7 +160,7 @@ impl CardMaker {
     }
 
     fn recordings(&mut self, path: &Path, api: Option<Api>) -> Result<()> {
-        for Candidate { path, is_named } in candidates(&[path.to_owned()])? {
+        for RecordingFile { path, is_named } in candidates(&[path.to_owned()])? {
             let settings = ReadSettings {
                 api,
                 ..ReadSettings::default()
@@ -181,7 +181,7 @@ impl CardMaker {
     ) -> Result<()> {
         let bytes = recordings::bytes(path)?;
         let mut notes = notes(&bytes, settings);
-        let streams = streams::<OpenStream>(path, &bytes, settings)?;
+        let streams = streams::<CardStream>(path, &bytes, settings)?;
         let is_alone = settings.part.is_none() && streams.len() == 1;
         for (part, stream) in streams {
             let notes = notes.remove(&part).unwrap_or_default();
@@ -194,7 +194,7 @@ impl CardMaker {
         &mut self,
         path: &Path,
         part: Option<u64>,
-        mut stream: OpenStream,
+        mut stream: CardStream,
         notes: DeviationFinder,
         label: Option<&Label>,
     ) {
@@ -229,8 +229,8 @@ impl CardMaker {
     }
 }
 
-impl StreamReader for OpenStream {
-    fn push(&mut self, event: &Event<'_>, origin: Origin) {
+impl StreamReader for CardStream {
+    fn push(&mut self, event: &Event<'_>, origin: EventOrigin) {
         self.place = DeviationPlace {
             event: self.place.event + 1,
             offset: origin.offset,

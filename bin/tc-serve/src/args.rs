@@ -184,7 +184,7 @@ fn log_target(typed: &str) -> Result<LogTarget, String> {
 
 /// The settings of the service.
 #[derive(Debug)]
-pub struct Settings {
+pub struct ServeSettings {
     /// The options that the user typed.
     pub args: Args,
     /// Where to listen.
@@ -212,7 +212,7 @@ impl Args {
     /// # Errors
     /// One line for options that contradict each other or that would let strangers in, and for
     /// files that cannot be read.
-    pub fn settings(self) -> Result<Settings> {
+    pub fn settings(self) -> Result<ServeSettings> {
         let words = &self.command.command;
         let has_command = !words.is_empty();
         if has_command && words.iter().all(|word| word.trim().is_empty()) {
@@ -243,7 +243,7 @@ impl Args {
                 self.service.listen
             );
         }
-        Ok(Settings {
+        Ok(ServeSettings {
             listen,
             keys: match &access.key_file {
                 Some(path) => Keys::read(path)?,

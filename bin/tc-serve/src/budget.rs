@@ -12,7 +12,7 @@ pub const MEMORY: &str =
 
 /// The memory budget of the service. All clones share one count.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<BudgetState>);
+pub struct MemoryBudget(Arc<BudgetState>);
 
 #[derive(Debug)]
 struct BudgetState {
@@ -25,17 +25,17 @@ struct BudgetState {
 /// are free again.
 #[derive(Debug)]
 pub struct Share {
-    budget: Budget,
+    budget: MemoryBudget,
     bytes: usize,
 }
 
 /// A share changes in blocks of this size, so that most events do not touch the common count.
 const BLOCK: usize = 4 << 10;
 
-impl Budget {
+impl MemoryBudget {
     /// A budget of `most` bytes.
-    pub fn new(most: usize) -> Budget {
-        Budget(Arc::new(BudgetState {
+    pub fn new(most: usize) -> MemoryBudget {
+        MemoryBudget(Arc::new(BudgetState {
             most,
             kept: AtomicUsize::new(0),
         }))
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn shares_add_up_and_give_back() {
-        let budget = Budget::new(10 * BLOCK);
+        let budget = MemoryBudget::new(10 * BLOCK);
         let (mut one, mut other) = (budget.share(), budget.share());
         assert!(one.keep(6 * BLOCK) && other.keep(4 * BLOCK));
         assert!(!other.keep(4 * BLOCK + 1), "it is full");

@@ -5,11 +5,11 @@
 mod output;
 mod running;
 
-use crate::args::Settings;
+use crate::args::ServeSettings;
 use crate::budget::FULL_MS;
 use crate::log::Notices;
-use crate::pipe::{Asked, Pipe};
-use crate::places::Places;
+use crate::pipe::{ClientRequest, Pipe};
+use crate::places::AnswerSlots;
 use anyhow::{Result, bail};
 use output::{CommandOutput, RequestLog};
 use running::RunningCommand;
@@ -25,9 +25,9 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// How a command answers requests.
 #[derive(Debug)]
-pub struct Command {
+pub struct AnsweringCommand {
     words: Vec<String>,
-    places: Places,
+    places: AnswerSlots,
     grace: Duration,
     timeout: Duration,
     max_output: usize,
@@ -45,13 +45,13 @@ enum OutputEnd {
     Ended(Option<ExitStatus>),
 }
 
-impl Command {
+impl AnsweringCommand {
     /// Prepares the command; `None` without one. `notices` gets what a command writes to its
     /// standard error.
     ///
     /// # Errors
     /// One line for a program that does not exist.
-    pub fn new(settings: &Settings, notices: &Notices) -> Result<Option<Command>> {
+    pub fn new(settings: &ServeSettings, notices: &Notices) -> Result<Option<AnsweringCommand>> {
         let args = &settings.args;
         let words = &args.command.command;
         if words.is_empty() {
@@ -61,9 +61,9 @@ impl Command {
         // What this process was started with, such as a lock of the caller's, is not the command's.
         close_fds::set_fds_cloexec(3, &[]);
         let processes = usize::try_from(args.command.processes)?;
-        Ok(Some(Command {
+        Ok(Some(AnsweringCommand {
             words: words.clone(),
-            places: Places::new(processes, args.limits.queue),
+            places: AnswerSlots::new(processes, args.limits.queue),
             grace: args.service.grace,
             timeout: args.upstream.connection.timeout.unwrap_or(TIMEOUT),
             max_output: args.command.max_output,
@@ -73,7 +73,7 @@ impl Command {
     }
 
     /// See [`crate::source::Source::run`].
-    pub async fn run(&self, asked: Asked, pipe: &Pipe) {
+    pub async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
         let full = Some(FULL_MS);
         let Some(place) = self.places.take(asked.key).await else {
             let message = "all commands are taken, try again";
@@ -96,7 +96,7 @@ impl Command {
         let mut output = CommandOutput::new(log.clone());
         // The request, and the log.
         let lines = asked.request.lines(asked.api, self.model.as_deref());
-        let Asked {
+        let ClientRequest {
             share: _share,
             request,
             ..

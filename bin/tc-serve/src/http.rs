@@ -12,13 +12,13 @@ pub use service::Service;
 
 use crate::life::ConnectionPhase;
 use crate::log::AccessLine;
-use crate::route::Route;
+use crate::route::Endpoint;
 use crate::upstream::Upstream;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use questions::asks_upstream;
-use response::{Exchange, Refusal, ResponseBody, whole};
+use response::{Refusal, RequestRecord, ResponseBody, whole};
 use service::Admitted;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ impl Service {
             line.key = key.map(|key| keys.name(key));
             (key, !keys.hashes.is_empty())
         };
-        let mut exchange = Exchange::new(phase, self.log.clone(), line);
+        let mut exchange = RequestRecord::new(phase, self.log.clone(), line);
         let front = route.front_of_errors(request.uri().path(), request.headers());
         let origin = pass.as_ref().ok().and_then(|pass| pass.origin.clone());
         let answered = match pass {
@@ -88,13 +88,13 @@ impl Service {
     }
 
     /// What a request is for, and the provider's path where it is passed.
-    fn route(&self, uri: &Uri) -> (Route, Option<String>) {
-        match Route::of(uri.path()) {
-            Route::Health if asks_upstream(uri.query()) => (Route::UpstreamHealth, None),
-            Route::Unknown if self.source.upstream().is_some_and(Upstream::passes) => {
+    fn route(&self, uri: &Uri) -> (Endpoint, Option<String>) {
+        match Endpoint::of(uri.path()) {
+            Endpoint::Health if asks_upstream(uri.query()) => (Endpoint::UpstreamHealth, None),
+            Endpoint::Unknown if self.source.upstream().is_some_and(Upstream::passes) => {
                 let found = self.passed.find(uri.path());
-                found.map_or((Route::Unknown, None), |(path, forms)| {
-                    (Route::Pass(forms), Some(path))
+                found.map_or((Endpoint::Unknown, None), |(path, forms)| {
+                    (Endpoint::Pass(forms), Some(path))
                 })
             }
             route => (route, None),
@@ -105,23 +105,23 @@ impl Service {
         self: &Rc<Self>,
         request: Request<Incoming>,
         admitted: &Admitted,
-        exchange: &mut Exchange,
+        exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let (allowed, method) = (admitted.route.methods(), request.method());
         if !allowed.contains(method) {
             let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
             return Err(match admitted.route {
-                Route::Unknown => Refusal::not_found(request.uri().path()),
+                Endpoint::Unknown => Refusal::not_found(request.uri().path()),
                 _ => Refusal::method(method, &allowed.join(", ")),
             });
         }
         match admitted.route {
-            Route::Root => Ok(text(
+            Endpoint::Root => Ok(text(
                 "tc-serve: POST /v1/chat/completions, /v1/responses or /v1/messages\n",
             )),
-            Route::Health => Ok(text("ok\n")),
-            Route::Models => self.models(request.headers(), None).await,
-            Route::Model => {
+            Endpoint::Health => Ok(text("ok\n")),
+            Endpoint::Models => self.models(request.headers(), None).await,
+            Endpoint::Model => {
                 let path = request.uri().path();
                 let name = path
                     .rsplit_once("/models/")
@@ -129,14 +129,14 @@ impl Service {
                     .to_owned();
                 self.models(request.headers(), Some(&name)).await
             }
-            Route::Answer(_) | Route::Events => self.turn(request, admitted, exchange).await,
-            Route::CountTokens => self.count_tokens(request, admitted).await,
-            Route::UpstreamHealth => Ok(self.health().await),
-            Route::Pass(_) => {
+            Endpoint::Answer(_) | Endpoint::Events => self.turn(request, admitted, exchange).await,
+            Endpoint::CountTokens => self.count_tokens(request, admitted).await,
+            Endpoint::UpstreamHealth => Ok(self.health().await),
+            Endpoint::Pass(_) => {
                 let path = admitted.passed.as_deref().unwrap_or_default();
                 self.pass(request, admitted, path, exchange).await
             }
-            Route::Unknown => Err(Refusal::not_found(request.uri().path())),
+            Endpoint::Unknown => Err(Refusal::not_found(request.uri().path())),
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// The end of the service. All clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Ending(Rc<EndingState>);
+pub struct ServiceEnd(Rc<EndingState>);
 
 #[derive(Debug, Default)]
 struct EndingState {
@@ -19,7 +19,7 @@ struct EndingState {
     changed: Notify,
 }
 
-impl Ending {
+impl ServiceEnd {
     /// No request is accepted from now on.
     pub fn begin(&self) {
         self.0.has_begun.set(true);
@@ -32,12 +32,12 @@ impl Ending {
         self.0.changed.notify_waiters();
     }
 
-    /// Waits for [`Ending::begin`].
+    /// Waits for [`ServiceEnd::begin`].
     pub async fn begun(&self) {
         self.until(|state| state.has_begun.get()).await;
     }
 
-    /// Waits for [`Ending::cut`].
+    /// Waits for [`ServiceEnd::cut`].
     pub async fn is_cut(&self) {
         self.until(|state| state.is_cut.get()).await;
     }

@@ -116,7 +116,7 @@ pub struct Notices {
 
 /// One notice.
 #[derive(Clone, Copy, Debug)]
-pub enum Notice<'n> {
+pub enum LogLine<'n> {
     /// The service listens: its address, the key that was made for this run, and how clients are
     /// set up.
     Start {
@@ -137,7 +137,7 @@ pub enum Notice<'n> {
 
 impl Notices {
     /// Writes `notice`.
-    pub fn write(&self, notice: Notice<'_>) {
+    pub fn write(&self, notice: LogLine<'_>) {
         self.lines.write(|_, out| {
             if self.is_events {
                 notice.event(out)
@@ -154,7 +154,7 @@ impl Notices {
 
     /// Writes a warning that is about no request.
     pub fn warn(&self, code: &str, message: &str) {
-        self.write(Notice::Warning {
+        self.write(LogLine::Warning {
             code,
             message,
             request: None,
@@ -162,18 +162,18 @@ impl Notices {
     }
 }
 
-impl Notice<'_> {
+impl LogLine<'_> {
     /// An event on one line.
     fn event(self, out: &mut Vec<u8>) {
         let mut line = Object::open(out);
         match self {
-            Notice::Start { address, key, .. } => {
+            LogLine::Start { address, key, .. } => {
                 line.str("type", "start")
                     .str("source", SOURCE)
                     .str("address", address)
                     .maybe_str("key", key);
             }
-            Notice::Warning {
+            LogLine::Warning {
                 code,
                 message,
                 request,
@@ -184,7 +184,7 @@ impl Notice<'_> {
                     .str("message", message);
                 line.maybe_str("id", request);
             }
-            Notice::Command { request, text } => {
+            LogLine::Command { request, text } => {
                 line.str("type", "stderr")
                     .str("source", "command")
                     .str("id", request)
@@ -198,11 +198,11 @@ impl Notice<'_> {
     /// Lines for people, in which no control character is raw.
     fn text(self, out: &mut Vec<u8>) {
         let (text, request) = match self {
-            Notice::Start { text, .. } => return out.extend_from_slice(text.as_bytes()),
-            Notice::Warning {
+            LogLine::Start { text, .. } => return out.extend_from_slice(text.as_bytes()),
+            LogLine::Warning {
                 message, request, ..
             } => (message, request),
-            Notice::Command { request, text } => (text, Some(request)),
+            LogLine::Command { request, text } => (text, Some(request)),
         };
         out.extend_from_slice(SOURCE.as_bytes());
         if let Some(request) = request {

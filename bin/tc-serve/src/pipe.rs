@@ -1,12 +1,12 @@
 //! One request, and the machines that make its answer: events of a source → calls found in its text
 //! → merged calls → the bytes of the answer.
 
-use crate::budget::{Budget, FULL_MS, MEMORY, Share};
+use crate::budget::{FULL_MS, MEMORY, MemoryBudget, Share};
 use crate::places::KeyPlace;
 use crate::turns::Turns;
 use accumulate::Accumulate;
 use api::{Api, InboundRequest};
-use api::{Dropped, Encoder, Failure};
+use api::{Dropped, Encoder, FailedAnswer};
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
 use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Sink, SinkOf, Text, cut};
 use hyper::header::{HeaderName, HeaderValue};
@@ -17,7 +17,7 @@ use std::task::Poll;
 
 /// What a client asks for.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ClientRequest {
     /// The share of the memory budget (`--max-memory`) that the conversation uses.
     pub share: Share,
     /// The client's key.
@@ -70,11 +70,11 @@ pub struct PipeSettings {
     /// How text is searched for calls.
     pub streams: Rc<tag::Streams>,
     /// How deltas are merged.
-    pub accumulate: Rc<accumulate::Options>,
+    pub accumulate: Rc<accumulate::AccumulateOptions>,
     /// How many bytes of one answer may be in memory; an answer that needs more fails.
     pub most: usize,
     /// The memory budget that all requests and answers share.
-    pub budget: Budget,
+    pub budget: MemoryBudget,
 }
 
 /// What is searched for in the text of an answer.
@@ -116,7 +116,7 @@ type Family = Rc<Cell<Option<&'static tag::Dialect>>>;
 struct PipeEnd {
     /// Makes one answer of the turns of a command.
     turns: Option<Turns>,
-    output: Output,
+    output: PipeOutput,
     bytes: Vec<u8>,
     counts: PipeCounts,
     /// What was left out, and how often.
@@ -133,7 +133,7 @@ pub struct PipeCounts {
 }
 
 /// The form in which the pipe writes events.
-pub enum Output {
+pub enum PipeOutput {
     /// An answer in the shape of the API that the client speaks.
     Answer(Box<Encoder>),
     /// The events themselves.
@@ -147,11 +147,11 @@ impl Pipe {
         mut settings: PipeSettings,
         search: TextSearch,
         turns: Option<Turns>,
-        output: Output,
+        output: PipeOutput,
     ) -> Pipe {
         // The encoder makes the answer of deltas. The `message` event, for which all text must stay
         // in memory, is made only for a client that reads the events themselves.
-        if matches!(output, Output::Answer(_)) {
+        if matches!(output, PipeOutput::Answer(_)) {
             Rc::make_mut(&mut settings.accumulate).no_message = true;
         }
         let family = Family::default();
@@ -221,7 +221,7 @@ impl Pipe {
 
     /// Sets the id that the provider, which speaks `api`, gave to the answer.
     pub fn set_id(&self, api: &str, id: &str) {
-        if let Output::Answer(encoder) = &mut self.0.borrow_mut().end.output {
+        if let PipeOutput::Answer(encoder) = &mut self.0.borrow_mut().end.output {
             encoder.set_id(api, id);
         }
     }
@@ -256,8 +256,8 @@ impl Pipe {
     pub fn is_done(&self) -> bool {
         let state = self.0.borrow();
         match &state.end.output {
-            Output::Answer(encoder) => encoder.is_done(),
-            Output::Events(_) => state.is_over,
+            PipeOutput::Answer(encoder) => encoder.is_done(),
+            PipeOutput::Events(_) => state.is_over,
         }
     }
 
@@ -265,16 +265,16 @@ impl Pipe {
     /// attempt is allowed.
     pub fn has_begun(&self) -> bool {
         match &self.0.borrow().end.output {
-            Output::Answer(encoder) => encoder.has_begun(),
-            Output::Events(events) => events.has_content,
+            PipeOutput::Answer(encoder) => encoder.has_begun(),
+            PipeOutput::Events(events) => events.has_content,
         }
     }
 
     /// Why the answer failed, if it did.
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn failure(&self) -> Option<FailedAnswer> {
         match &self.0.borrow().end.output {
-            Output::Answer(encoder) => encoder.failure().cloned(),
-            Output::Events(events) => events.failure.clone(),
+            PipeOutput::Answer(encoder) => encoder.failure().cloned(),
+            PipeOutput::Events(events) => events.failure.clone(),
         }
     }
 
@@ -288,8 +288,8 @@ impl Pipe {
     pub fn notes(&self) -> Vec<String> {
         let PipeEnd { output, notes, .. } = &self.0.borrow().end;
         let dropped = match output {
-            Output::Answer(encoder) => encoder.dropped(),
-            Output::Events(_) => Dropped::default(),
+            PipeOutput::Answer(encoder) => encoder.dropped(),
+            PipeOutput::Events(_) => Dropped::default(),
         };
         let note = |what: &str, count: u64| {
             if count == 1 {
@@ -308,7 +308,7 @@ impl Pipe {
     /// show in the stream.
     pub fn begin(&self) {
         let end = &mut self.0.borrow_mut().end;
-        if let Output::Answer(encoder) = &mut end.output {
+        if let PipeOutput::Answer(encoder) = &mut end.output {
             encoder.begin(&mut end.bytes);
         }
     }
@@ -324,7 +324,7 @@ impl Pipe {
         for (_, mut machine) in machines.drain() {
             machine.finish(&mut end.after(None));
         }
-        if let Output::Answer(encoder) = &mut end.output {
+        if let PipeOutput::Answer(encoder) = &mut end.output {
             if let Some(turns) = &mut end.turns {
                 turns.finish(&mut |event| encoder.push(event, &mut end.bytes));
             }
@@ -357,9 +357,11 @@ impl Pipe {
     pub fn keep_alive(&self) {
         let PipeEnd { output, bytes, .. } = &mut self.0.borrow_mut().end;
         match output {
-            Output::Answer(encoder) => encoder.keep_alive(bytes),
-            Output::Events(lines) if lines.is_sse => bytes.extend_from_slice(b": keep-alive\n\n"),
-            Output::Events(_) => bytes.push(b'\n'),
+            PipeOutput::Answer(encoder) => encoder.keep_alive(bytes),
+            PipeOutput::Events(lines) if lines.is_sse => {
+                bytes.extend_from_slice(b": keep-alive\n\n")
+            }
+            PipeOutput::Events(_) => bytes.push(b'\n'),
         }
     }
 }
@@ -384,8 +386,8 @@ impl PipeState {
     /// Counts the memory that the answer uses, and ends the answer as failed if that is too much.
     fn count(&mut self) {
         let output = match &self.end.output {
-            Output::Answer(encoder) => encoder.kept(),
-            Output::Events(_) => 0,
+            PipeOutput::Answer(encoder) => encoder.kept(),
+            PipeOutput::Events(_) => 0,
         };
         let turns = self.end.turns.as_ref().map_or(0, Turns::kept);
         let kept = self.machines.kept() + turns + output + self.of_source;
@@ -509,11 +511,11 @@ impl PipeEnd {
             _ => {}
         }
         match (&mut self.output, &mut self.turns) {
-            (Output::Answer(encoder), Some(turns)) => {
+            (PipeOutput::Answer(encoder), Some(turns)) => {
                 turns.push(event, &mut |event| encoder.push(event, &mut self.bytes))
             }
-            (Output::Answer(encoder), None) => encoder.push(event, &mut self.bytes),
-            (Output::Events(lines), _) => lines.push(event, &mut self.bytes),
+            (PipeOutput::Answer(encoder), None) => encoder.push(event, &mut self.bytes),
+            (PipeOutput::Events(lines), _) => lines.push(event, &mut self.bytes),
         }
     }
 
@@ -541,7 +543,7 @@ pub struct EventLines {
     /// The name of the API of the upstream.
     api: String,
     /// Why the answer failed, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<FailedAnswer>,
     /// Whether an event with content was written.
     pub has_content: bool,
 }
@@ -561,7 +563,7 @@ impl EventLines {
             Kind::Error => {
                 let error = Error::read(event);
                 self.failure
-                    .get_or_insert_with(|| Failure::of_event(&error, &self.api));
+                    .get_or_insert_with(|| FailedAnswer::of_event(&error, &self.api));
             }
             Kind::StreamStart => {
                 self.api = StreamStart::read(event)
@@ -585,27 +587,27 @@ impl EventLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::{AnswerOptions, Form, Front};
+    use api::{AnswerForm, AnswerOptions, Front};
     use event::Scanner;
 
     fn after(lines: &[&str]) -> String {
-        let streams = Rc::new(tag::Streams::new(tag::Options {
+        let streams = Rc::new(tag::Streams::new(tag::TagOptions {
             always: true,
-            ..tag::Options::default()
+            ..tag::TagOptions::default()
         }));
-        let budget = Budget::new(usize::MAX);
+        let budget = MemoryBudget::new(usize::MAX);
         let settings = PipeSettings {
             streams,
             accumulate: Rc::default(),
             most: usize::MAX,
             budget,
         };
-        let encoder = Encoder::new(Front::Chat, Form::Stream, AnswerOptions::default());
+        let encoder = Encoder::new(Front::Chat, AnswerForm::Stream, AnswerOptions::default());
         let pipe = Pipe::new(
             settings,
             TextSearch::Calls,
             None,
-            Output::Answer(Box::new(encoder)),
+            PipeOutput::Answer(Box::new(encoder)),
         );
         let mut scanner = Scanner::default();
         for line in lines {

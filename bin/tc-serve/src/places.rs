@@ -9,7 +9,7 @@ pub type KeyPlace = Option<usize>;
 
 /// Places for answers, and a queue before them. All clones are the same.
 #[derive(Clone, Debug)]
-pub struct Places(Arc<PlacesState>);
+pub struct AnswerSlots(Arc<PlacesState>);
 
 #[derive(Debug)]
 struct PlacesState {
@@ -26,21 +26,21 @@ struct WaitingLine {
     free: usize,
     /// The keys whose requests wait, in the order in which they get the next places: each gets one
     /// in turn, so that a key with many requests delays another key by one.
-    keys: VecDeque<(KeyPlace, VecDeque<oneshot::Sender<Place>>)>,
+    keys: VecDeque<(KeyPlace, VecDeque<oneshot::Sender<AnswerSlot>>)>,
 }
 
 /// A place, which the next request gets when this is dropped.
 #[derive(Debug)]
-pub struct Place(Arc<PlacesState>);
+pub struct AnswerSlot(Arc<PlacesState>);
 
-impl Places {
+impl AnswerSlots {
     /// `places` answers at once, and at most `queue` requests of each key that wait.
-    pub fn new(places: usize, queue: usize) -> Places {
+    pub fn new(places: usize, queue: usize) -> AnswerSlots {
         let line = Mutex::new(WaitingLine {
             free: places,
             keys: VecDeque::new(),
         });
-        Places(Arc::new(PlacesState {
+        AnswerSlots(Arc::new(PlacesState {
             places,
             queue,
             line,
@@ -50,16 +50,16 @@ impl Places {
 
     /// Takes a place for a request with `key`, and waits for one if that is necessary; first come,
     /// first served among those of one key. `None` when too many of the key wait already.
-    pub async fn take(&self, key: KeyPlace) -> Option<Place> {
+    pub async fn take(&self, key: KeyPlace) -> Option<AnswerSlot> {
         let place = {
             let line = &mut *self.0.line();
             if line.free > 0 {
                 line.free -= 1;
-                return Some(Place(Arc::clone(&self.0)));
+                return Some(AnswerSlot(Arc::clone(&self.0)));
             }
             line.join(key, self.0.queue)?
         };
-        let mut waiting = Waiting {
+        let mut waiting = QueuedRequest {
             places: &self.0,
             key,
             place,
@@ -88,7 +88,7 @@ impl PlacesState {
 
 impl WaitingLine {
     /// Lets a request wait; `None` where `queue` of its key wait.
-    fn join(&mut self, key: KeyPlace, queue: usize) -> Option<oneshot::Receiver<Place>> {
+    fn join(&mut self, key: KeyPlace, queue: usize) -> Option<oneshot::Receiver<AnswerSlot>> {
         let at = self.keys.iter().position(|(other, _)| *other == key);
         if at.map_or(0, |at| self.keys[at].1.len()) >= queue {
             return None;
@@ -102,7 +102,7 @@ impl WaitingLine {
     }
 
     /// Removes the next request from the line, and returns it.
-    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
+    fn next(&mut self) -> Option<oneshot::Sender<AnswerSlot>> {
         let (key, mut waiting) = self.keys.pop_front()?;
         let next = waiting.pop_front();
         if !waiting.is_empty() {
@@ -122,7 +122,7 @@ impl WaitingLine {
     }
 }
 
-impl Drop for Place {
+impl Drop for AnswerSlot {
     fn drop(&mut self) {
         let next = {
             let line = &mut *self.0.line();
@@ -133,20 +133,20 @@ impl Drop for Place {
         match next {
             // A place that its client does not take any more is dropped here, and so goes to the
             // one after it.
-            Some(next) => drop(next.send(Place(Arc::clone(&self.0)))),
+            Some(next) => drop(next.send(AnswerSlot(Arc::clone(&self.0)))),
             None => self.0.freed.notify_waiters(),
         }
     }
 }
 
 /// One request in the queue; a client that leaves leaves it, too.
-struct Waiting<'q> {
+struct QueuedRequest<'q> {
     places: &'q PlacesState,
     key: KeyPlace,
-    place: oneshot::Receiver<Place>,
+    place: oneshot::Receiver<AnswerSlot>,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
         self.place.close();
         self.places.line().leave(self.key);
@@ -160,15 +160,15 @@ mod tests {
     use std::pin::Pin;
     use std::task::{Context, Poll, Waker};
 
-    type Taking<'p> = Pin<Box<dyn Future<Output = Option<Place>> + 'p>>;
+    type Taking<'p> = Pin<Box<dyn Future<Output = Option<AnswerSlot>> + 'p>>;
 
-    fn poll(taking: &mut Taking<'_>) -> Poll<Option<Place>> {
+    fn poll(taking: &mut Taking<'_>) -> Poll<Option<AnswerSlot>> {
         taking
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    fn waits<'p>(places: &'p Places, key: usize) -> Taking<'p> {
+    fn waits<'p>(places: &'p AnswerSlots, key: usize) -> Taking<'p> {
         let mut taking: Taking<'p> = Box::pin(places.take(Some(key)));
         assert!(poll(&mut taking).is_pending());
         taking
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn keys_take_turns_and_requests_of_one_key_stay_in_order() {
-        let places = Places::new(1, 9);
+        let places = AnswerSlots::new(1, 9);
         let Poll::Ready(Some(mut held)) = poll(&mut (Box::pin(places.take(Some(0))) as Taking<'_>))
         else {
             panic!("a place is free")
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn each_key_has_its_queue_and_who_leaves_frees_it() {
-        let places = Places::new(1, 1);
+        let places = AnswerSlots::new(1, 1);
         let Poll::Ready(held) = poll(&mut (Box::pin(places.take(None)) as Taking<'_>)) else {
             panic!("a place is free")
         };

@@ -6,7 +6,7 @@ use hyper::{HeaderMap, Method};
 
 /// What a path is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum Endpoint {
     /// `/`
     Root,
     /// `/health`
@@ -30,29 +30,29 @@ pub enum Route {
     Unknown,
 }
 
-impl Route {
+impl Endpoint {
     /// What `path` is for. The prefix `/v1` may be missing, or be there twice: people give a base
     /// URL with and without it.
-    pub fn of(path: &str) -> Route {
+    pub fn of(path: &str) -> Endpoint {
         let rest = unversioned(path);
         match rest {
-            "" => Route::Root,
-            "/health" => Route::Health,
-            "/models" => Route::Models,
-            "/events" => Route::Events,
-            "/messages/count_tokens" => Route::CountTokens,
+            "" => Endpoint::Root,
+            "/health" => Endpoint::Health,
+            "/models" => Endpoint::Models,
+            "/events" => Endpoint::Events,
+            "/messages/count_tokens" => Endpoint::CountTokens,
             _ if rest
                 .strip_prefix("/models/")
                 .is_some_and(|name| !name.is_empty()) =>
             {
-                Route::Model
+                Endpoint::Model
             }
             _ => {
                 let path = |front: Front| front.path().strip_prefix("/v1").unwrap_or(front.path());
                 Front::ALL
                     .into_iter()
                     .find(|front| path(*front) == rest)
-                    .map_or(Route::Unknown, Route::Answer)
+                    .map_or(Endpoint::Unknown, Endpoint::Answer)
             }
         }
     }
@@ -60,8 +60,8 @@ impl Route {
     /// The API that a client of this path speaks.
     pub fn front(self) -> Option<Front> {
         match self {
-            Route::Answer(front) => Some(front),
-            Route::CountTokens => Some(Front::Messages),
+            Endpoint::Answer(front) => Some(front),
+            Endpoint::CountTokens => Some(Front::Messages),
             _ => None,
         }
     }
@@ -88,20 +88,23 @@ impl Route {
     /// The methods that it has.
     pub fn methods(self) -> &'static [Method] {
         match self {
-            Route::Root | Route::Health | Route::UpstreamHealth | Route::Models | Route::Model => {
-                &[Method::GET, Method::HEAD]
-            }
-            Route::Pass(true) => &[Method::GET, Method::POST],
-            Route::Answer(_) | Route::Events | Route::CountTokens | Route::Pass(false) => {
-                &[Method::POST]
-            }
-            Route::Unknown => &[],
+            Endpoint::Root
+            | Endpoint::Health
+            | Endpoint::UpstreamHealth
+            | Endpoint::Models
+            | Endpoint::Model => &[Method::GET, Method::HEAD],
+            Endpoint::Pass(true) => &[Method::GET, Method::POST],
+            Endpoint::Answer(_)
+            | Endpoint::Events
+            | Endpoint::CountTokens
+            | Endpoint::Pass(false) => &[Method::POST],
+            Endpoint::Unknown => &[],
         }
     }
 
     /// Whether a client has to send a key.
     pub fn needs_key(self) -> bool {
-        !matches!(self, Route::Root | Route::Health)
+        !matches!(self, Endpoint::Root | Endpoint::Health)
     }
 }
 
@@ -149,7 +152,7 @@ impl PassedPaths {
                     "--pass {path}: not a path, write it as /api/tags or, with all below it, as /api/*"
                 );
             }
-            if Route::of(fixed) != Route::Unknown && path != "/*" {
+            if Endpoint::of(fixed) != Endpoint::Unknown && path != "/*" {
                 bail!("--pass {path}: tc-serve answers this path itself, name another");
             }
             paths.push((path.clone(), true));
@@ -189,21 +192,21 @@ mod tests {
     #[test]
     fn paths_with_and_without_their_version() {
         for (path, route) in [
-            ("/", Route::Root),
-            ("", Route::Root),
-            ("/v1/chat/completions", Route::Answer(Front::Chat)),
-            ("/chat/completions", Route::Answer(Front::Chat)),
-            ("/v1/v1/messages", Route::Answer(Front::Messages)),
-            ("/v1/responses/", Route::Answer(Front::Responses)),
-            ("/v1/messages/count_tokens", Route::CountTokens),
-            ("/v1/models", Route::Models),
-            ("/v1/models/org/name", Route::Model),
-            ("/v1/models/", Route::Models),
-            ("/v1", Route::Unknown),
-            ("/v1x/models", Route::Unknown),
-            ("/v1/messages/batches", Route::Unknown),
+            ("/", Endpoint::Root),
+            ("", Endpoint::Root),
+            ("/v1/chat/completions", Endpoint::Answer(Front::Chat)),
+            ("/chat/completions", Endpoint::Answer(Front::Chat)),
+            ("/v1/v1/messages", Endpoint::Answer(Front::Messages)),
+            ("/v1/responses/", Endpoint::Answer(Front::Responses)),
+            ("/v1/messages/count_tokens", Endpoint::CountTokens),
+            ("/v1/models", Endpoint::Models),
+            ("/v1/models/org/name", Endpoint::Model),
+            ("/v1/models/", Endpoint::Models),
+            ("/v1", Endpoint::Unknown),
+            ("/v1x/models", Endpoint::Unknown),
+            ("/v1/messages/batches", Endpoint::Unknown),
         ] {
-            assert_eq!(Route::of(path), route, "{path}");
+            assert_eq!(Endpoint::of(path), route, "{path}");
         }
     }
 
@@ -220,7 +223,7 @@ mod tests {
             ("/v1/messagesx", None),
             ("/v1/models/x", None),
         ] {
-            let route = Route::of(path);
+            let route = Endpoint::of(path);
             assert_eq!(
                 route.front_of_errors(path, &HeaderMap::new()),
                 front,

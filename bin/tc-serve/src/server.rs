@@ -4,11 +4,11 @@ mod connection;
 mod listener;
 mod timed;
 
-use crate::args::{Listen, Settings};
-use crate::command::Command;
+use crate::args::{Listen, ServeSettings};
+use crate::command::AnsweringCommand;
 use crate::http::Service;
-use crate::life::Ending;
-use crate::log::{self, Notice, Notices};
+use crate::life::ServiceEnd;
+use crate::log::{self, LogLine, Notices};
 use crate::source::Source;
 use crate::upstream::Upstream;
 use anyhow::Result;
@@ -17,7 +17,7 @@ use listener::Listener;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
-use stdio::{Failure, Signals, Status};
+use stdio::{Failure, Status, StopSignals};
 use tokio::io::{AsyncReadExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::task::LocalSet;
@@ -26,7 +26,7 @@ use tokio::task::LocalSet;
 ///
 /// # Errors
 /// One line for an address that cannot be listened on, and for options of the source.
-pub fn serve(settings: &Settings) -> Result<Status> {
+pub fn serve(settings: &ServeSettings) -> Result<Status> {
     listener::raise_descriptor_limit();
     stdio::check_descriptors(16)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -39,17 +39,17 @@ pub fn serve(settings: &Settings) -> Result<Status> {
     Ok(Status::Signal(signal))
 }
 
-async fn run(settings: &Settings) -> Result<i32> {
-    let signals = Signals::new()?;
+async fn run(settings: &ServeSettings) -> Result<i32> {
+    let signals = StopSignals::new()?;
     let args = &settings.args;
     let grace = args.service.grace;
     let (log, notices) = log::open(args.service.log.as_ref())?;
-    let source = match Command::new(settings, &notices)? {
+    let source = match AnsweringCommand::new(settings, &notices)? {
         Some(command) => Source::Command(command),
         None => Source::Upstream(Box::new(Upstream::new(args, &notices)?)),
     };
     let listener = Listener::bind(&settings.listen)?;
-    let ending = Ending::default();
+    let ending = ServiceEnd::default();
     let service = Rc::new(Service::new(settings, source, log.clone(), ending.clone())?);
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
@@ -103,7 +103,7 @@ async fn read_keys(service: &Service, hangups: Option<UnixStream>, notices: &Not
 const UNWATCHED: &str = "signals cannot be watched";
 
 /// Waits for a signal.
-async fn signalled(signals: &Signals) -> Result<i32, Failure> {
+async fn signalled(signals: &StopSignals) -> Result<i32, Failure> {
     use std::os::fd::AsFd as _;
     let limit = Failure::limit(UNWATCHED);
     let wake = signals.as_fd().try_clone_to_owned().map_err(&limit)?;
@@ -120,9 +120,9 @@ async fn signalled(signals: &Signals) -> Result<i32, Failure> {
 ///
 /// # Errors
 /// Failures of standard output.
-fn print(settings: &Settings, address: &str, notices: &Notices) -> Result<()> {
+fn print(settings: &ServeSettings, address: &str, notices: &Notices) -> Result<()> {
     let (key, text) = (settings.keys.made.as_deref(), text(settings, address));
-    notices.write(Notice::Start {
+    notices.write(LogLine::Start {
         address,
         key,
         text: &text,
@@ -135,7 +135,7 @@ fn print(settings: &Settings, address: &str, notices: &Notices) -> Result<()> {
     Ok(())
 }
 
-fn text(settings: &Settings, address: &str) -> String {
+fn text(settings: &ServeSettings, address: &str) -> String {
     let made = settings.keys.made.as_deref();
     let has_keys = !settings.keys.hashes.is_empty();
     let key = made.unwrap_or(if has_keys { "YOUR-KEY" } else { "none" });

@@ -1,10 +1,10 @@
 //! Where the events of an answer come from: a provider, or a command.
 
-use crate::command::Command;
-use crate::pipe::{Asked, Pipe};
+use crate::command::AnsweringCommand;
+use crate::pipe::{ClientRequest, Pipe};
 use crate::turns::Turns;
 use crate::upstream::Upstream;
-use api::Failure;
+use api::FailedAnswer;
 use api::{Api, InboundError, InboundRequest, ListedModel};
 
 /// Where the events of an answer come from.
@@ -13,14 +13,14 @@ pub enum Source {
     /// A provider, which this process asks.
     Upstream(Box<Upstream>),
     /// A command, which is started for each request.
-    Command(Command),
+    Command(AnsweringCommand),
 }
 
 impl Source {
     /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces. A
     /// failure becomes an `error` event, see [`Pipe::fail`]. The future is dropped when the client
     /// has left, and must then close everything that it has opened.
-    pub async fn run(&self, asked: Asked, pipe: &Pipe) {
+    pub async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
         match self {
             Source::Upstream(upstream) => upstream.run(asked, pipe).await,
             Source::Command(command) => command.run(asked, pipe).await,
@@ -40,7 +40,7 @@ impl Source {
     ///
     /// # Errors
     /// Why a provider does not give its list.
-    pub async fn models(&self) -> Result<Vec<ListedModel>, Failure> {
+    pub async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
         match self {
             Source::Upstream(upstream) => upstream.models().await,
             Source::Command(command) => Ok(vec![command.model().into()]),

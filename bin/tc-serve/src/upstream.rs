@@ -7,16 +7,16 @@ mod host;
 
 use crate::args::{Args, UpstreamArgs};
 use crate::log::Notices;
-use crate::pipe::{Asked, Pipe};
+use crate::pipe::{ClientRequest, Pipe};
 use anyhow::{Result, bail};
-use api::Failure;
+use api::FailedAnswer;
 use api::{
-    Api, ListedModel, Request, RequestOptions, Server, ServerKind, StreamOptions, Target,
-    error_message, host_of, listed_models, models_request, passed_request, plain_url,
+    Api, ListedModel, Request, RequestOptions, ServerKind, ServerReport, StreamOptions,
+    TargetServer, error_message, host_of, listed_models, models_request, passed_request, plain_url,
     server_questions,
 };
 use ask::{
-    ConnectionArgs, Host, Playlist, Provider, SERVICE, Session, Settings, ToolsForm,
+    AskTurn, ConnectionArgs, Host, Playlist, ReadyProvider, SERVICE, Settings, ToolsForm,
     ToolsModeChoice, TurnDraft, open_tape, sentence,
 };
 use by_model::ByModel;
@@ -41,9 +41,9 @@ const REPLAY: &str = "replay";
 /// How a provider is asked.
 #[derive(Debug)]
 pub struct Upstream {
-    provider: Arc<Provider>,
+    provider: Arc<ReadyProvider>,
     /// The provider with the key that its file had last.
-    renewed: RefCell<Option<Arc<Provider>>>,
+    renewed: RefCell<Option<Arc<ReadyProvider>>>,
     /// `None` if every answer is recorded.
     network: Option<Network>,
     /// A tape in use. Then nobody is asked what only changes an answer, because a replay must give
@@ -95,7 +95,7 @@ impl Upstream {
         let tape = if is_replay { None } else { replay.tape()? };
         let recorder = tape.map(open_tape).transpose()?;
         let mut provider =
-            Provider::new(settings, recorder.as_ref().and_then(Recorder::first), false)?;
+            ReadyProvider::new(settings, recorder.as_ref().and_then(Recorder::first), false)?;
         let is_offline = is_replay || recorder.as_ref().is_some_and(Recorder::is_offline);
         let mut network = None;
         if !is_offline {
@@ -135,7 +135,7 @@ impl Upstream {
         if !self.has_key_file() {
             return Ok(());
         }
-        let mut provider = Provider::clone(&self.provider);
+        let mut provider = ReadyProvider::clone(&self.provider);
         provider.take_key()?;
         if let Some(recorder) = &self.recorder {
             recorder.borrow_mut().set_redactor(provider.redactor());
@@ -150,7 +150,7 @@ impl Upstream {
     }
 
     /// See [`crate::source::Source::run`].
-    pub async fn run(&self, asked: Asked, pipe: &Pipe) {
+    pub async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
         if let Err(error) = self.ask(asked, pipe).await {
             // What is wrong with the address was found at the start, so this is about what the
             // client sent.
@@ -159,7 +159,7 @@ impl Upstream {
         }
     }
 
-    async fn ask(&self, mut asked: Asked, pipe: &Pipe) -> Result<()> {
+    async fn ask(&self, mut asked: ClientRequest, pipe: &Pipe) -> Result<()> {
         let host = &mut PipeHost(pipe);
         let connection = self.connection(asked.retries);
         let (mut turn, may_tag) = self.turn(&mut asked, host)?;
@@ -167,7 +167,7 @@ impl Upstream {
         if turn.has_tools() && self.provider.dialects.of_model(turn.model()).is_none() {
             pipe.set_family(self.server_of(turn.model()).await.family);
         }
-        let session = Session {
+        let session = AskTurn {
             turn: &turn,
             host,
             connection,
@@ -215,7 +215,11 @@ impl Upstream {
 
     /// The turn that a request asks for, and whether its tools mode is still to be decided. It
     /// takes the conversation, which may be large.
-    fn turn(&self, asked: &mut Asked, host: &mut PipeHost<'_>) -> Result<(TurnDraft, bool)> {
+    fn turn(
+        &self,
+        asked: &mut ClientRequest,
+        host: &mut PipeHost<'_>,
+    ) -> Result<(TurnDraft, bool)> {
         let inbound = &mut asked.request;
         let is_same_api = asked.api == self.provider.api;
         let mut model = inbound.model.clone().filter(|model| !model.is_empty());
@@ -224,7 +228,7 @@ impl Upstream {
         } else if model.is_none() && self.provider.model().is_none() && self.recorder.is_none() {
             bail!("model: the request names none; name one, or start tc-serve with --model");
         }
-        let target = Target {
+        let target = TargetServer {
             api: self.provider.api,
             url: &self.provider.route.url,
             model: self
@@ -305,7 +309,7 @@ impl Upstream {
     ///
     /// # Errors
     /// Why the provider does not give its list. A provider that has none gives an empty one.
-    pub async fn models(&self) -> Result<Vec<ListedModel>, Failure> {
+    pub async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
         if let Some(model) = self.provider.model() {
             return Ok(vec![model.into()]);
         }
@@ -351,7 +355,7 @@ const ERROR: usize = 1 << 20;
 
 impl Upstream {
     /// The provider with the key that counts now.
-    fn current(&self) -> Arc<Provider> {
+    fn current(&self) -> Arc<ReadyProvider> {
         Arc::clone(self.renewed.borrow().as_ref().unwrap_or(&self.provider))
     }
 
@@ -361,7 +365,7 @@ impl Upstream {
     /// # Errors
     /// Why the list could not be had. With a status of [`lacks`] the provider has answered, and has
     /// no such list.
-    async fn list(&self) -> Result<String, Failure> {
+    async fn list(&self) -> Result<String, FailedAnswer> {
         let request = models_request(self.provider.api, &self.current().options);
         self.fetch(request, Bytes::new(), MODELS).await
     }
@@ -370,7 +374,7 @@ impl Upstream {
     ///
     /// # Errors
     /// Why it does not.
-    pub async fn check(&self) -> Result<(), Failure> {
+    pub async fn check(&self) -> Result<(), FailedAnswer> {
         if self.network.is_none() {
             return Ok(());
         }
@@ -429,7 +433,12 @@ impl Upstream {
     }
 
     /// Sends a request with these bytes as its body, and returns the body of a success.
-    async fn fetch(&self, request: Request, bytes: Bytes, most: usize) -> Result<String, Failure> {
+    async fn fetch(
+        &self,
+        request: Request,
+        bytes: Bytes,
+        most: usize,
+    ) -> Result<String, FailedAnswer> {
         let fetched = async {
             let Response { head, mut body } =
                 self.send(request, bytes, TimeLimits::default()).await?;
@@ -455,7 +464,7 @@ impl Upstream {
         request: Request,
         bytes: Bytes,
         limits: TimeLimits,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, FailedAnswer> {
         let Some(network) = &self.network else {
             return Err(self.failure(502, "no_provider", "every answer is recorded"));
         };
@@ -481,7 +490,7 @@ impl Upstream {
         query: Option<&str>,
         headers: &[(String, String)],
         bytes: Bytes,
-    ) -> Result<(Head, Passed), Failure> {
+    ) -> Result<(Head, Passed), FailedAnswer> {
         let provider = self.current();
         let request = passed_request(
             provider.api,
@@ -526,13 +535,13 @@ impl Upstream {
     }
 
     /// The failure of a request without an answer, in words for a client.
-    pub fn lost(&self, error: &Error) -> Failure {
+    pub fn lost(&self, error: &Error) -> FailedAnswer {
         self.failed(error, Some(&host_of(&self.provider.route.url)))
     }
 
     /// The same in words for whoever started the service, or for a client who reads the name of the
     /// `server`.
-    fn failed(&self, error: &Error, server: Option<&str>) -> Failure {
+    fn failed(&self, error: &Error, server: Option<&str>) -> FailedAnswer {
         let (status, code) = if error.is_timeout() {
             (504, TIMEOUT)
         } else {
@@ -542,12 +551,12 @@ impl Upstream {
     }
 
     /// A failure whose message has no secret of the provider.
-    fn failure(&self, status: u16, code: &str, message: &str) -> Failure {
-        Failure {
+    fn failure(&self, status: u16, code: &str, message: &str) -> FailedAnswer {
+        FailedAnswer {
             status,
             code: code.to_owned(),
             message: self.redacted(message),
-            ..Failure::default()
+            ..FailedAnswer::default()
         }
     }
 
@@ -556,14 +565,14 @@ impl Upstream {
         self.current().redactor().text(text).into_owned()
     }
 
-    fn refused(&self, head: &Head, body: &str) -> Failure {
+    fn refused(&self, head: &Head, body: &str) -> FailedAnswer {
         let (status, code) = match head.status {
             status @ (401 | 403) => (status, KEY_REFUSED),
             status @ 400.. => (status, "upstream_failed"),
             _ => (502, "upstream_failed"),
         };
         let wait = retry_after(head, SystemTime::now());
-        Failure {
+        FailedAnswer {
             retry_after_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
             ..self.failure(status, code, &error_message(head.status, body.as_bytes()))
         }
@@ -589,7 +598,7 @@ const KEY_REFUSED: &str = "upstream_key_refused";
 const TIMEOUT: &str = "upstream_timeout";
 
 /// Whether a provider has no such path.
-fn lacks(failure: &Failure) -> bool {
+fn lacks(failure: &FailedAnswer) -> bool {
     matches!(failure.status, 404 | 405 | 501)
 }
 
@@ -630,12 +639,12 @@ struct KnownServer {
 impl Upstream {
     /// The tokens of a request of Anthropic's API, which `body` is: the count of a provider of the
     /// same API, or that of a llama.cpp server. `None` where nobody counts, or not in time.
-    pub async fn count_tokens(&self, asked: Asked, body: &Bytes) -> Option<u64> {
+    pub async fn count_tokens(&self, asked: ClientRequest, body: &Bytes) -> Option<u64> {
         let counted = self.counted(asked, body);
         tokio::time::timeout(QUESTION_TIME, counted).await.ok()?
     }
 
-    async fn counted(&self, mut asked: Asked, body: &Bytes) -> Option<u64> {
+    async fn counted(&self, mut asked: ClientRequest, body: &Bytes) -> Option<u64> {
         self.network.as_ref().filter(|_| self.recorder.is_none())?;
         let provider = &self.provider;
         let model = provider
@@ -703,9 +712,9 @@ impl Upstream {
         known
     }
 
-    async fn ask_server(&self, model: &str) -> Server {
+    async fn ask_server(&self, model: &str) -> ServerReport {
         let (Some(network), None) = (&self.network, &self.recorder) else {
-            return Server::default();
+            return ServerReport::default();
         };
         let provider = self.current();
         let is_near = provider.route.is_local || provider.route.url.starts_with("http:");
@@ -724,7 +733,7 @@ impl Upstream {
                 return server;
             }
         }
-        Server::default()
+        ServerReport::default()
     }
 }
 

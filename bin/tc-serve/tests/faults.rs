@@ -6,7 +6,7 @@
 mod service;
 
 use accumulate::Accumulate;
-use api::{AnswerOptions, Encoder, Form, Front};
+use api::{AnswerForm, AnswerOptions, Encoder, Front};
 use api::{Api, End, Stream, StreamOptions};
 use event::payload::Payload;
 use event::{Chain, Event, Machine, Sink};
@@ -75,10 +75,10 @@ impl Sink for Pipe {
         let event = Event::of(payload, None, choice, None);
         let streams = &self.streams;
         let machine = self.machine.get_or_insert_with(|| {
-            let options = Rc::new(accumulate::Options {
+            let options = Rc::new(accumulate::AccumulateOptions {
                 live: true,
                 emit_on: accumulate::EmitOn::Sealed,
-                ..accumulate::Options::default()
+                ..accumulate::AccumulateOptions::default()
             });
             Box::new(Chain::new(streams.begin(&event), move |_: &Event<'_>| {
                 Accumulate::new(Rc::clone(&options))
@@ -92,15 +92,15 @@ impl Sink for Pipe {
 }
 
 /// The answer of `front` to `bytes`, which end in this way; and whether it failed.
-fn answered(api: Api, bytes: &[u8], end: &End, front: Front, form: Form) -> (String, bool) {
+fn answered(api: Api, bytes: &[u8], end: &End, front: Front, form: AnswerForm) -> (String, bool) {
     let options = AnswerOptions {
         id: "x".into(),
         model: "m".into(),
         ..AnswerOptions::default()
     };
-    let streams = tag::Streams::new(tag::Options {
+    let streams = tag::Streams::new(tag::TagOptions {
         always: true,
-        ..tag::Options::default()
+        ..tag::TagOptions::default()
     });
     let mut pipe = Pipe {
         machine: None,
@@ -175,7 +175,7 @@ fn a_reset_at_any_byte_is_an_error_on_every_front() {
         let body = body(file);
         let complete = complete(&body, mark);
         for front in Front::ALL {
-            let (whole, failed) = answered(api, &body, &End::Eof, front, Form::Stream);
+            let (whole, failed) = answered(api, &body, &End::Eof, front, AnswerForm::Stream);
             assert!(
                 !failed && ends_well(front, &whole),
                 "{file} {front:?}: the stream itself is whole: {whole}"
@@ -186,7 +186,7 @@ fn a_reset_at_any_byte_is_an_error_on_every_front() {
                 "{file} {front:?}: no call: {whole}"
             );
             for at in 0..complete {
-                let (text, failed) = answered(api, &body[..at], &reset, front, Form::Stream);
+                let (text, failed) = answered(api, &body[..at], &reset, front, AnswerForm::Stream);
                 assert!(
                     failed && !ends_well(front, &text),
                     "{file} {front:?} at byte {at}: {text}"
@@ -200,7 +200,7 @@ fn a_reset_at_any_byte_is_an_error_on_every_front() {
                 if at % 5 > 0 {
                     continue; // a whole answer is written at the end alone
                 }
-                let (text, failed) = answered(api, &body[..at], &reset, front, Form::Whole);
+                let (text, failed) = answered(api, &body[..at], &reset, front, AnswerForm::Whole);
                 assert!(
                     failed && text.is_empty(),
                     "{file} {front:?} at byte {at}: a whole answer: {text}"

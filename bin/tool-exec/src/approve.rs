@@ -4,7 +4,7 @@
 mod question;
 mod terminal;
 
-pub use terminal::Terminal;
+pub use terminal::QuestionTerminal;
 
 use super::args::Args;
 use nix::unistd::{Uid, User};
@@ -151,7 +151,7 @@ async fn put(
     redactor: &Redactor,
     disturbed: &Notify,
 ) -> std::io::Result<PersonAnswer> {
-    let Some(terminal) = Terminal::open() else {
+    let Some(terminal) = QuestionTerminal::open() else {
         return Ok(PersonAnswer::Nothing);
     };
     tokio::time::sleep(LEAD).await;

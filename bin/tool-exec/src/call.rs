@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
-use tool::{Answer, CallStep, ReadyCall, RequestedCall, Run, Status, Work};
+use tool::{CallStep, ReadyCall, RequestedCall, RunnerKind, Status, ToolAnswer, Work};
 
 /// What runs the calls of one tools file.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Terms<'a> {
 
 impl Terms<'_> {
     /// See [`Outputs::readable`].
-    pub fn readable(&self, bytes: &[u8]) -> Answer {
+    pub fn readable(&self, bytes: &[u8]) -> ToolAnswer {
         self.outputs.readable(bytes, self.max_result)
     }
 }
@@ -83,9 +83,9 @@ impl Runners {
         ready: &ReadyCall,
         handle: &Handle,
         progress: Option<ProgressReporter>,
-    ) -> Answer {
+    ) -> ToolAnswer {
         let (Some(exec), Ok(arguments)) = (&ready.tool.exec, &call.arguments) else {
-            return Answer::new(Status::Error, "The call has nothing to run.");
+            return ToolAnswer::new(Status::Error, "The call has nothing to run.");
         };
         let task = Task {
             call,
@@ -101,17 +101,17 @@ impl Runners {
         };
         let start = Instant::now();
         let answer = match (&exec.run, &ready.work) {
-            (Run::Command(command), Work::Command(argv)) => {
+            (RunnerKind::Command(command), Work::Command(argv)) => {
                 self.commands.run(&task, command, argv).await
             }
-            (Run::Http(http), Work::Http(request)) => {
+            (RunnerKind::Http(http), Work::Http(request)) => {
                 http::run(&task, &self.sender, http, request).await
             }
-            (Run::Mcp(_), Work::Mcp(tool)) => mcp::run(&task, &self.backend, tool).await,
-            _ => Answer::new(Status::Error, "The call is not of its tool."),
+            (RunnerKind::Mcp(_), Work::Mcp(tool)) => mcp::run(&task, &self.backend, tool).await,
+            _ => ToolAnswer::new(Status::Error, "The call is not of its tool."),
         };
         let output = self.outputs.redactor().text(&answer.output).into_owned();
-        Answer {
+        ToolAnswer {
             output,
             duration: Some(start.elapsed()),
             return_directly: exec.return_directly,
@@ -132,7 +132,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Ends the call, at once or after a grace; [`Report::Done`] still comes. A second call
+    /// Ends the call, at once or after a grace; [`CallReport::Done`] still comes. A second call
     /// may leave out the grace.
     pub fn stop(&self, at_once: bool) {
         self.at_once.set(at_once);
@@ -158,16 +158,16 @@ const MOST_STEPS: usize = 64;
 
 /// What a running call reports, under the key that the plan gave it.
 #[derive(Debug)]
-pub enum Report {
+pub enum CallReport {
     /// It goes on.
-    Progress(u64, Progress),
+    Progress(u64, CallProgress),
     /// Its answer: the call has ended.
-    Done(u64, Answer),
+    Done(u64, ToolAnswer),
 }
 
 /// What a running call has to show.
 #[derive(Debug)]
-pub enum Progress {
+pub enum CallProgress {
     /// More output: all pieces that were not removed yet, as one text.
     Output(Rc<RefCell<String>>),
     /// How far the call has come. The references to the second value count the steps that wait.
@@ -185,7 +185,7 @@ pub enum Progress {
 #[derive(Clone, Debug)]
 pub struct ProgressReporter {
     key: u64,
-    reports: mpsc::UnboundedSender<Report>,
+    reports: mpsc::UnboundedSender<CallReport>,
     waiting: Rc<RefCell<String>>,
     /// Counts the steps that wait.
     steps: Rc<()>,
@@ -193,7 +193,7 @@ pub struct ProgressReporter {
 
 impl ProgressReporter {
     /// Reports the progress of the call that the plan gave `key`.
-    pub fn new(key: u64, reports: mpsc::UnboundedSender<Report>) -> Self {
+    pub fn new(key: u64, reports: mpsc::UnboundedSender<CallReport>) -> Self {
         ProgressReporter {
             key,
             reports,
@@ -209,7 +209,7 @@ impl ProgressReporter {
             return;
         }
         if waiting.is_empty() {
-            self.report(Progress::Output(Rc::clone(&self.waiting)));
+            self.report(CallProgress::Output(Rc::clone(&self.waiting)));
         }
         waiting.push_str(text);
     }
@@ -218,13 +218,13 @@ impl ProgressReporter {
     /// written, this one is left out: the next replaces it.
     pub fn step(&self, step: CallStep) {
         if Rc::strong_count(&self.steps) <= MOST_STEPS {
-            self.report(Progress::Step(step, Rc::clone(&self.steps)));
+            self.report(CallProgress::Step(step, Rc::clone(&self.steps)));
         }
     }
 
-    fn report(&self, progress: Progress) {
+    fn report(&self, progress: CallProgress) {
         // Nobody listens when the run has failed.
-        let _ = self.reports.send(Report::Progress(self.key, progress));
+        let _ = self.reports.send(CallReport::Progress(self.key, progress));
     }
 }
 
@@ -261,7 +261,7 @@ mod report_tests {
         let (send, mut reports) = mpsc::unbounded_channel();
         let progress = ProgressReporter::new(7, send);
         let mut next = || match reports.try_recv() {
-            Ok(Report::Progress(7, Progress::Output(waiting))) => waiting.take(),
+            Ok(CallReport::Progress(7, CallProgress::Output(waiting))) => waiting.take(),
             _ => "nothing".to_owned(),
         };
         progress.text("a");

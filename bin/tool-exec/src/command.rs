@@ -17,10 +17,10 @@ use program::identity;
 use scratch::unused_name;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use supervisor::{Job, ProcessLimits, Running, StartError};
+use supervisor::{Job, ProcessLimits, RunningCommand, StartError};
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
-use tool::{Answer, CallFailure, CommandRun, Limits, Status};
+use tool::{CallFailure, CommandLimits, CommandRun, Status, ToolAnswer};
 
 /// How long a command may take to end by itself after SIGTERM, before it is killed. With the
 /// killing that is less than a second.
@@ -78,7 +78,7 @@ impl Commands {
     }
 
     /// Runs the command line `argv` of a tool to its end and returns its answer.
-    pub async fn run(&self, task: &Task<'_>, command: &CommandRun, argv: &[String]) -> Answer {
+    pub async fn run(&self, task: &Task<'_>, command: &CommandRun, argv: &[String]) -> ToolAnswer {
         let not_started = |why: &str| {
             CallFailure::not_run(format!("The command could not be started: {why}."))
                 .answer(Status::Error)
@@ -145,7 +145,7 @@ impl Commands {
 }
 
 /// The limits of each process of a command that may take `timeout`, and whose tool has `given`.
-fn process_limits(timeout: Duration, given: Limits) -> ProcessLimits {
+fn process_limits(timeout: Duration, given: CommandLimits) -> ProcessLimits {
     let cores =
         std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     // All cores at once for as long as the call may take: a process that outlives the timeout
@@ -162,8 +162,8 @@ fn process_limits(timeout: Duration, given: Limits) -> ProcessLimits {
 }
 
 /// Feeds and reads a command until it has ended.
-async fn attend(task: &Task<'_>, running: Running) -> Answer {
-    let Running {
+async fn attend(task: &Task<'_>, running: RunningCommand) -> ToolAnswer {
+    let RunningCommand {
         mut stdin,
         stdout,
         stderr,

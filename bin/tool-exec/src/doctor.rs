@@ -1,7 +1,7 @@
 //! `--doctor`: the limits and sandboxes that are in force on this machine for the commands of this
 //! user, found by trials.
 
-use super::approve::Terminal;
+use super::approve::QuestionTerminal;
 use super::command::confine::groups::GroupLimits;
 use super::command::confine::{Confinement, Sandboxes, landlock_version};
 use super::command::scratch::unused_name;
@@ -155,7 +155,7 @@ fn lines(
         ("bwrap", bwrap_line(bwrap)),
         (
             "terminal",
-            yes(Terminal::is_there(), "there: approvals are asked on it", "none: calls that need approval are pending"),
+            yes(QuestionTerminal::is_there(), "there: approvals are asked on it", "none: calls that need approval are pending"),
         ),
         (
             "MCP hub",

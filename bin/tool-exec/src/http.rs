@@ -10,7 +10,7 @@ use client::{Body, Error, ErrorKind, Head, PieceContent, TimeLimits};
 use sender::SendError;
 use std::time::Duration;
 use tokio::time::Instant;
-use tool::{Answer, CallFailure, HttpRequest, HttpRun, Ran, Status};
+use tool::{CallFailure, HttpRequest, HttpRun, MayHaveRun, Status, ToolAnswer};
 
 /// Sends the request of a call, reads the answer and returns it. A call that is ended early closes
 /// its connection.
@@ -19,7 +19,7 @@ pub async fn run(
     sender: &Sender,
     http: &HttpRun,
     request: &HttpRequest,
-) -> Answer {
+) -> ToolAnswer {
     let id = task.call.idempotency_key();
     let exchange = async {
         let timeout = task.terms.timeout;
@@ -112,7 +112,7 @@ const TAIL: usize = 8 * 1024;
 const LONGEST: usize = 500;
 
 /// The answer where none came, under this time-out.
-fn no_answer(error: &SendError, timeout: Duration) -> Answer {
+fn no_answer(error: &SendError, timeout: Duration) -> ToolAnswer {
     let (status, failure) = match error {
         SendError::Variable(error) => {
             let text = format!("The request was not sent: {error}. Go on without this tool.");
@@ -155,7 +155,7 @@ fn limit(head: &Head, max: usize) -> usize {
 }
 
 /// The answer from what came.
-fn answer(head: &Head, received: &Received, terms: &Terms<'_>) -> Answer {
+fn answer(head: &Head, received: &Received, terms: &Terms<'_>) -> ToolAnswer {
     let seen = received.seen;
     let whole = received.whole();
     let answer = terms.readable(if received.is_whole() {
@@ -198,9 +198,9 @@ fn answer(head: &Head, received: &Received, terms: &Terms<'_>) -> Answer {
     let is_answered = matches!(head.status, 200..300 | 400..500) && received.lost.is_none();
     let told = |(status, why)| {
         let ran = if is_answered {
-            Ran::Answered
+            MayHaveRun::Answered
         } else {
-            Ran::Maybe
+            MayHaveRun::Maybe
         };
         (status, CallFailure { why, ran }.answer(status).output)
     };
@@ -216,7 +216,7 @@ fn answer(head: &Head, received: &Received, terms: &Terms<'_>) -> Answer {
             (status, format!("{text}\nbody:\n{}{cut}", body.trim_end()))
         }
     };
-    Answer {
+    ToolAnswer {
         status,
         output,
         output_bytes: seen,

@@ -19,12 +19,12 @@ use super::call::{Task, Terms};
 use answer::{answer, of_text};
 use hub::{HubCall, HubClient};
 use pool::Pool;
-use session::{OpenCall, Outcome, Session};
+use session::{CallOutcome, McpSession, SessionCall};
 use std::rc::Rc;
-use tool::{Answer, CallFailure, CallStep, McpRun, Status};
+use tool::{CallFailure, CallStep, McpRun, Status, ToolAnswer};
 
 /// Calls a tool of a server and returns the answer.
-pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> Answer {
+pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> ToolAnswer {
     let Task { handle, terms, .. } = task;
     let timeout = terms.timeout;
     let failed = |failed: CallFailure| {
@@ -33,7 +33,7 @@ pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> Answer {
     };
     let not_sent = |why: String| failed(CallFailure::not_run(why));
     let unsent = || {
-        Answer::new(
+        ToolAnswer::new(
             Status::Cancelled,
             "The call was stopped before it was sent to its server.",
         )
@@ -57,7 +57,7 @@ pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> Answer {
         () = handle.stop.notified() => return unsent(),
         taken = backend.call(tool, task.arguments) => taken,
         () = &mut deadline => {
-            return Answer::new(Status::Timeout, late + " the call was not sent to it.");
+            return ToolAnswer::new(Status::Timeout, late + " the call was not sent to it.");
         }
     };
     let mut call = match taken {
@@ -78,10 +78,10 @@ pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> Answer {
                 return CallFailure::may_have_run(text).answer(Status::Cancelled);
             }
             outcome = call.next() => match outcome {
-                Outcome::Step(step) => if let Some(progress) = &task.progress {
+                CallOutcome::Step(step) => if let Some(progress) = &task.progress {
                     progress.step(settled(step, terms));
                 },
-                Outcome::Done(result) => {
+                CallOutcome::Done(result) => {
                     let read = |result| answer(&result, terms).map_err(CallFailure::may_have_run);
                     return result.and_then(read).unwrap_or_else(failed);
                 }
@@ -113,7 +113,7 @@ pub enum Backend {
 /// A call that a server has taken.
 pub enum TakenCall {
     /// By a server of this process.
-    Own(Rc<Session>, Box<OpenCall>),
+    Own(Rc<McpSession>, Box<SessionCall>),
     /// By a server of a hub.
     Hub(HubCall),
 }
@@ -164,7 +164,7 @@ impl Backend {
 
 impl TakenCall {
     /// Waits for the next news of the call. May be dropped while it waits, and called again.
-    pub async fn next(&mut self) -> Outcome {
+    pub async fn next(&mut self) -> CallOutcome {
         match self {
             TakenCall::Own(session, call) => session.next(call).await,
             TakenCall::Hub(call) => call.next().await,

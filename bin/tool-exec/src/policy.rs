@@ -8,7 +8,7 @@ use anyhow::Context;
 use std::collections::HashSet;
 use std::path::Path;
 use std::rc::Rc;
-use tool::{ApprovalLevel, Glob, Judge, Policy, Rules, Settings, Tools};
+use tool::{ApprovalLevel, Glob, Judge, PlanSettings, Policy, Rules, Tools};
 
 /// Reads the policy for these tools; without one, an empty policy.
 ///
@@ -39,14 +39,14 @@ pub fn level(permissions: &Permissions, policy: &Policy) -> ApprovalLevel {
 }
 
 /// The settings under a policy, which lowers numbers and never raises them.
-pub fn narrowed(settings: Settings, policy: &Policy) -> Settings {
+pub fn narrowed(settings: PlanSettings, policy: &Policy) -> PlanSettings {
     let lower = |here: usize, there: Option<usize>| there.map_or(here, |there| here.min(there));
     // 0 turns the guard off.
     let repeats = [settings.max_repeats, policy.max_repeats.unwrap_or(0)]
         .into_iter()
         .filter(|most| *most > 0)
         .min();
-    Settings {
+    PlanSettings {
         max_calls: lower(settings.max_calls, policy.max_calls),
         max_questions: lower(settings.max_questions, policy.max_questions),
         max_repeats: repeats.unwrap_or(0),

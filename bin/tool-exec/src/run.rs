@@ -1,6 +1,6 @@
 //! A run: the calls of the input run, or what would run is shown.
 
-use super::approve::{Asker, Terminal};
+use super::approve::{Asker, QuestionTerminal};
 use super::args::Args;
 use super::call::Runners;
 use super::command::confine::sandboxes::{ProtectedFile, standard_files};
@@ -10,8 +10,8 @@ use super::command::{Commands, folder_of, raise_limits, supervisor};
 use super::http::Sender;
 use super::mcp::{Backend, Confines, LockFile};
 use super::store::{Cache, Outputs, Records, Spill};
-use super::stream::{Cancels, Signals, Writer};
-use super::turn::{CallOptions, Calls, Session, dry};
+use super::stream::{Cancels, OutputThread, SignalsSeen};
+use super::turn::{CallOptions, Calls, ToolSession, dry};
 use super::{approve, policy, secrets, stream};
 use anyhow::Context;
 use redact::Redactor;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use stdio::{LineReader, Status};
 use tokio::sync::mpsc;
-use tool::{Judge, Log, Plan, Settings, Tool, Tools};
+use tool::{Judge, Log, Plan, PlanSettings, Tool, Tools};
 
 /// Shows what would run, or runs it; `redactor` takes the secrets out of all that it writes.
 ///
@@ -107,15 +107,15 @@ pub fn run(
     };
     let log = records.log.clone();
     let (calls, reports) = Calls::new(plan, runners, (cache, records), asker, options);
-    let session = Session {
+    let session = ToolSession {
         reader: LineReader::new(&filter),
-        out: Writer::new(log)?,
+        out: OutputThread::new(log)?,
         calls,
         reports,
         answers,
         read_ahead,
         cancels: Cancels::of(args.cancel_on.as_deref())?,
-        signals: Signals::take()?,
+        signals: SignalsSeen::take()?,
         at_once,
     };
     stream::block_on(async {
@@ -147,7 +147,7 @@ fn cache(args: &Args, judge: &Judge) -> anyhow::Result<Option<Cache>> {
 }
 
 /// The settings of the plan.
-fn settings(args: &Args) -> Settings {
+fn settings(args: &Args) -> PlanSettings {
     // In a dry run no call waits for another one.
     let jobs = if args.dry_run || args.list_pending {
         usize::MAX
@@ -155,8 +155,8 @@ fn settings(args: &Args) -> Settings {
         args.jobs
     };
     // What only looks asks nobody.
-    let can_ask = !args.dry_run && !args.list_pending && Terminal::is_there();
-    Settings {
+    let can_ask = !args.dry_run && !args.list_pending && QuestionTerminal::is_there();
+    PlanSettings {
         jobs,
         order: args.order,
         choice: args.choice,

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use tool::mcp::{Endpoint, Link, Program, Servers};
-use tool::{CALL_ID, HttpRun, Run, Tools, VariableError, fill};
+use tool::mcp::{Endpoint, Program, ServerLink, Servers};
+use tool::{CALL_ID, HttpRun, RunnerKind, Tools, VariableError, fill};
 
 /// The redactor of everything that leaves this process: events, results, files and messages. It
 /// knows the variables that have the name of a credential or that a tool sends in a header or a
@@ -19,21 +19,21 @@ pub fn redactor(tools: &Tools, servers: &Servers) -> Redactor {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let programs = || {
         servers.list.iter().filter_map(|server| match &server.link {
-            Link::Stdio(program) => Some(program),
-            Link::Http(_) => None,
+            ServerLink::Stdio(program) => Some(program),
+            ServerLink::Http(_) => None,
         })
     };
     let endpoints = servers.list.iter().filter_map(|server| match &server.link {
-        Link::Http(endpoint) => Some(endpoint),
-        Link::Stdio(_) => None,
+        ServerLink::Http(endpoint) => Some(endpoint),
+        ServerLink::Stdio(_) => None,
     });
     let variables = ours.chain(programs().flat_map(of_program));
     let requests = || {
         tools
             .iter()
             .filter_map(|tool| match &tool.exec.as_ref()?.run {
-                Run::Http(http) => Some(http),
-                Run::Command(_) | Run::Mcp(_) => None,
+                RunnerKind::Http(http) => Some(http),
+                RunnerKind::Command(_) | RunnerKind::Mcp(_) => None,
             })
     };
     let named: HashSet<&str> = requests().flat_map(HttpRun::variables).collect();
@@ -84,7 +84,7 @@ fn in_header(name: &str, value: &str, is_filled: bool) -> Vec<String> {
 /// The secrets in URLs among the variables that a command is given. Other values may be settings:
 /// they count by their names alone.
 fn in_command(tool: &Rc<tool::Tool>) -> Vec<String> {
-    let Some(Run::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else {
+    let Some(RunnerKind::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else {
         return Vec::new();
     };
     command
@@ -161,7 +161,7 @@ pub fn missing(tools: &Tools) -> Vec<(String, String)> {
             .or((name == CALL_ID).then(|| name.into()))
     };
     let missing = |tool: &tool::Tool| match &tool.exec.as_ref()?.run {
-        Run::Http(http) => http
+        RunnerKind::Http(http) => http
             .query
             .iter()
             .chain(&http.headers)
@@ -169,7 +169,7 @@ pub fn missing(tools: &Tools) -> Vec<(String, String)> {
                 Err(VariableError::Missing(name)) => Some((tool.name.clone(), name)),
                 _ => None,
             }),
-        Run::Command(_) | Run::Mcp(_) => None,
+        RunnerKind::Command(_) | RunnerKind::Mcp(_) => None,
     };
     tools.iter().filter_map(|tool| missing(tool)).collect()
 }

@@ -10,4 +10,4 @@ mod records;
 pub use cache::Cache;
 pub use files::{Locks, lines};
 pub use outputs::{Outputs, Spill};
-pub use records::{Log, Records};
+pub use records::{CallLog, Records};

@@ -5,7 +5,7 @@ mod cancels;
 mod output;
 
 pub use cancels::Cancels;
-pub use output::Writer;
+pub use output::OutputThread;
 
 use crate::store::lines;
 use std::fs::File;
@@ -103,13 +103,13 @@ const BUSY: Duration = Duration::from_secs(2);
 
 /// The signals that have come; each clone sees all that its original has not seen.
 #[derive(Clone, Debug)]
-pub struct Signals {
+pub struct SignalsSeen {
     /// How many have come, and the latest.
     received: watch::Receiver<(u32, i32)>,
     seen: u32,
 }
 
-impl Signals {
+impl SignalsSeen {
     /// Takes over both signals. Some time after the second one the process ends, even in the middle
     /// of its work: the runtime sees a signal only where it waits, and the validation of arguments
     /// computes for seconds at worst. Supervisors end what still runs.
@@ -132,7 +132,7 @@ impl Signals {
                 end();
             }
         })?;
-        Ok(Signals { received, seen: 0 })
+        Ok(SignalsSeen { received, seen: 0 })
     }
 
     /// Waits for the next signal and returns its number.

@@ -5,8 +5,8 @@ use super::command::folder_of;
 use anyhow::{Context, bail};
 use rustix::fs::{FileType, Stat, lstat, stat};
 use std::path::{Path, PathBuf};
-use tool::mcp::{Link, Servers};
-use tool::{Run, Tools};
+use tool::mcp::{ServerLink, Servers};
+use tool::{RunnerKind, Tools};
 
 /// The mode bit of a folder in which a user can replace only own files, such as /tmp.
 const STICKY: u32 = 0o1000;
@@ -24,8 +24,8 @@ pub fn tools_file(path: &Path, tools: &Tools) -> anyhow::Result<()> {
     let commands = tools
         .iter()
         .filter_map(|tool| match &tool.exec.as_ref()?.run {
-            Run::Command(command) => command.template.program(),
-            Run::Http(_) | Run::Mcp(_) => None,
+            RunnerKind::Command(command) => command.template.program(),
+            RunnerKind::Http(_) | RunnerKind::Mcp(_) => None,
         });
     programs(path, commands)
 }
@@ -37,8 +37,8 @@ pub fn tools_file(path: &Path, tools: &Tools) -> anyhow::Result<()> {
 pub fn servers(tools: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<()> {
     file(lock)?;
     let commands = servers.list.iter().filter_map(|server| match &server.link {
-        Link::Stdio(program) => program.command.first().map(String::as_str),
-        Link::Http(_) => None,
+        ServerLink::Stdio(program) => program.command.first().map(String::as_str),
+        ServerLink::Http(_) => None,
     });
     programs(tools, commands)
 }
@@ -207,13 +207,13 @@ fn nobody() -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::scratch::{Scratch, unused_name};
+    use crate::command::scratch::{ScratchFolder, unused_name};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     #[test]
     fn what_others_can_write_is_not_trusted() {
         let root = unused_name();
-        let _dir = Scratch::make(&root).unwrap();
+        let _dir = ScratchFolder::make(&root).unwrap();
         let (folder, path) = (root.join("d"), root.join("d/tools.json"));
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(&path, "[]").unwrap();
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_private_group_does_not_cover_an_access_control_list() {
         let root = unused_name();
-        let _dir = Scratch::make(&root).unwrap();
+        let _dir = ScratchFolder::make(&root).unwrap();
         let path = root.join("tools.json");
         std::fs::write(&path, "[]").unwrap();
         chown(&path, None, Some(rustix::process::geteuid().as_raw())).unwrap();
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn every_folder_and_link_on_the_way_counts() {
         let root = unused_name();
-        let _dir = Scratch::make(&root).unwrap();
+        let _dir = ScratchFolder::make(&root).unwrap();
         let place = |name: &str| root.join(name);
         let set = |name: &str, mode| {
             std::fs::set_permissions(place(name), PermissionsExt::from_mode(mode)).unwrap()

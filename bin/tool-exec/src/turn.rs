@@ -5,4 +5,4 @@ pub mod dry;
 mod session;
 
 pub use calls::{CallOptions, Calls};
-pub use session::Session;
+pub use session::ToolSession;

@@ -3,7 +3,7 @@
 
 use event::payload::Commit;
 use event::{Surrogates, Text};
-use json::{LiveArguments, Scanner};
+use json::{JsonScanner, LiveArguments};
 use std::collections::HashSet;
 
 /// No provider accepts a tool's name of this length. Longer names are neither joined nor copied to
@@ -123,7 +123,7 @@ pub(crate) struct OpenCall {
 #[derive(Debug)]
 struct Fragments {
     text: String,
-    scanner: Scanner,
+    scanner: JsonScanner,
     half: Surrogates,
     /// Where the last fragment begins in `text`.
     last: usize,
@@ -140,7 +140,7 @@ impl Default for Fragments {
     fn default() -> Self {
         Fragments {
             text: String::new(),
-            scanner: Scanner::default(),
+            scanner: JsonScanner::default(),
             half: Surrogates::default(),
             last: 0,
             count: 0,
@@ -399,7 +399,7 @@ impl Fragments {
         if !self.scanner.is_valid() && may_repeat {
             // Appended it is not valid JSON, and each fragment so far repeats the one before: it is
             // the text so far.
-            let mut other = Scanner::default();
+            let mut other = JsonScanner::default();
             let used = other.push(&self.text[start..]);
             if other.is_valid() {
                 self.text.drain(..start);
@@ -486,7 +486,7 @@ impl Fragments {
         if !self.are_cumulative || self.count < 2 {
             return;
         }
-        let mut other = Scanner::default();
+        let mut other = JsonScanner::default();
         other.push(&self.text[self.last..]);
         if other.is_balanced() {
             self.text.drain(..self.last);

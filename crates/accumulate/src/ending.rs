@@ -1,7 +1,7 @@
 //! The end of a stream: the last calls, retractions, and the message.
 
 use crate::call::Emission;
-use crate::judge::Refusal;
+use crate::judge::CallRefusal;
 use crate::message::AssistantMessage;
 use crate::options::EmitOn;
 use crate::stream::OpenStream;
@@ -49,7 +49,7 @@ impl OpenStream {
             let is_named = !call.name.is_empty() || !call.is_blank();
             let is_complete = whole && (call.is_closed() || call.is_blank()) || balanced;
             let refusal =
-                (is_named && !is_complete).then(|| Refusal::incomplete(call, reason.name()));
+                (is_named && !is_complete).then(|| CallRefusal::incomplete(call, reason.name()));
             self.emit(at, i, commit, refusal, out);
         }
         let choice = &mut self.choices[at];

@@ -7,7 +7,7 @@ use json::{Repair, Shape, ToolList};
 
 /// What arguments are judged by.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules<'a> {
+pub(crate) struct ArgumentRules<'a> {
     /// Whether arguments that are not valid JSON are repaired (`--repair syntax`).
     pub repair: bool,
     /// The tools whose schemas bind the arguments, if any are known.
@@ -23,26 +23,26 @@ pub(crate) struct Repairs(pub Vec<Repair>);
 
 /// Why a call must not run.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct CallRefusal {
     /// `incomplete`, `invalid_json`, `schema` or `no_name`.
     pub code: &'static str,
     /// A sentence that a model or a person can act on.
     pub message: String,
 }
 
-impl Refusal {
-    fn new<T>(code: &'static str, message: String) -> Result<T, Refusal> {
-        Err(Refusal { code, message })
+impl CallRefusal {
+    fn new<T>(code: &'static str, message: String) -> Result<T, CallRefusal> {
+        Err(CallRefusal { code, message })
     }
 
     /// Of a call whose text was cut, even if the text is valid JSON by chance.
-    pub fn incomplete(call: &OpenCall, why: &str) -> Refusal {
+    pub fn incomplete(call: &OpenCall, why: &str) -> CallRefusal {
         let name = if call.name.is_empty() {
             "a call"
         } else {
             &call.name
         };
-        Refusal {
+        CallRefusal {
             code: "incomplete",
             message: format!(
                 "the arguments of {name} were cut off ({why}), so it was not run; call it again"
@@ -55,11 +55,11 @@ impl Refusal {
 ///
 /// # Errors
 /// Why it must not run.
-pub(crate) fn judge(call: &OpenCall, rules: Rules<'_>) -> Result<Judged, Refusal> {
+pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged, CallRefusal> {
     let (name, text) = (&*call.name, call.text());
     if name.is_empty() {
         let message = "the call came without a name, so no tool can be run";
-        return Refusal::new("no_name", message.to_owned());
+        return CallRefusal::new("no_name", message.to_owned());
     }
     let (object, repairs) = match text.trim_ascii() {
         // Providers write empty arguments in these ways.
@@ -75,7 +75,7 @@ pub(crate) fn judge(call: &OpenCall, rules: Rules<'_>) -> Result<Judged, Refusal
                         Err(e) => e.to_string(),
                     };
                     let message = format!("the arguments of {name} are not a JSON object: {wrong}");
-                    return Refusal::new("invalid_json", message);
+                    return CallRefusal::new("invalid_json", message);
                 }
             },
         },
@@ -92,7 +92,7 @@ pub(crate) fn judge(call: &OpenCall, rules: Rules<'_>) -> Result<Judged, Refusal
             Some(mended) => Ok((minified(&mended.text), Repairs(mended.repairs))),
             None => {
                 let message = format!("the arguments of {name} do not fit its schema: {e}");
-                Refusal::new("schema", message)
+                CallRefusal::new("schema", message)
             }
         };
     }

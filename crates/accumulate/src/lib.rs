@@ -8,7 +8,7 @@
 //! differently is mended in `api`, or is a case of the routing rule.
 //!
 //! A call goes through `open → balanced → sealed → final`; it is emitted at the level that
-//! [`Options::emit_on`] names, and never when its text was cut.
+//! [`AccumulateOptions::emit_on`] names, and never when its text was cut.
 
 mod before;
 mod call;
@@ -22,4 +22,4 @@ mod route;
 mod stream;
 
 pub use machine::Accumulate;
-pub use options::{EmitOn, Options};
+pub use options::{AccumulateOptions, EmitOn};

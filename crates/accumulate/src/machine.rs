@@ -1,6 +1,6 @@
 //! The machine of `tc-accumulate`: each event to the part of the stream that takes it.
 
-use crate::options::Options;
+use crate::options::AccumulateOptions;
 use crate::stream::{OpenStream, SOURCE};
 use event::payload::{
     ContentDelta, FinishReason, Message, RefusalDelta, StreamEnd, Thinking, Warning,
@@ -16,7 +16,7 @@ pub struct Accumulate {
 
 impl Accumulate {
     /// A machine for one stream.
-    pub fn new(options: Rc<Options>) -> Self {
+    pub fn new(options: Rc<AccumulateOptions>) -> Self {
         Accumulate {
             stream: OpenStream::new(options),
         }

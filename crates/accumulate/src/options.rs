@@ -18,7 +18,7 @@ pub enum EmitOn {
 
 /// What is asked of a [`crate::Accumulate`].
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct AccumulateOptions {
     /// The tools that arguments are validated against. Without them the stream's own `tools` are
     /// used.
     pub tools: Option<Rc<ToolList>>,

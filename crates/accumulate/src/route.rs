@@ -21,7 +21,7 @@ pub(crate) struct Oddity {
 
 /// What routing needs of the stream besides its deltas.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct RouteContext<'a> {
     /// The seed of the ids that are made for calls without an id.
     pub seed: Seed,
     pub choice: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Origin<'a> {
     pub tools: Option<&'a ToolList>,
 }
 
-impl Origin<'_> {
+impl RouteContext<'_> {
     fn knows(self, name: &str) -> bool {
         self.tools.is_some_and(|tools| tools.knows(name))
     }
@@ -64,7 +64,7 @@ impl OpenCalls {
     pub fn take(
         &mut self,
         delta: &ToolCallDelta<'_>,
-        origin: Origin<'_>,
+        origin: RouteContext<'_>,
         oddities: &mut Vec<Oddity>,
     ) -> Option<usize> {
         // Rule 3, ahead of the others: nearly all deltas have neither an id nor a name.
@@ -105,7 +105,7 @@ impl OpenCalls {
     fn place(
         &mut self,
         delta: &ToolCallDelta<'_>,
-        origin: Origin<'_>,
+        origin: RouteContext<'_>,
         oddities: &mut Vec<Oddity>,
     ) -> Option<usize> {
         let name = delta.tool_name.map(Text::str);
@@ -142,7 +142,7 @@ impl OpenCalls {
         &mut self,
         at: usize,
         text: &str,
-        origin: Origin<'_>,
+        origin: RouteContext<'_>,
         oddities: &mut Vec<Oddity>,
     ) -> usize {
         oddities.push(Oddity {
@@ -177,7 +177,7 @@ impl OpenCalls {
         &mut self,
         delta: &ToolCallDelta<'_>,
         name: Option<&str>,
-        origin: Origin<'_>,
+        origin: RouteContext<'_>,
         oddities: &mut Vec<Oddity>,
     ) -> Option<usize> {
         let name = name.filter(|n| !n.is_empty());
@@ -312,13 +312,18 @@ impl OpenCalls {
         }
     }
 
-    fn begin_bound(&mut self, index: Option<i64>, id: Option<&str>, origin: Origin<'_>) -> usize {
+    fn begin_bound(
+        &mut self,
+        index: Option<i64>,
+        id: Option<&str>,
+        origin: RouteContext<'_>,
+    ) -> usize {
         let at = self.begin(id, origin);
         self.bind(index, at);
         at
     }
 
-    fn begin(&mut self, id: Option<&str>, origin: Origin<'_>) -> usize {
+    fn begin(&mut self, id: Option<&str>, origin: RouteContext<'_>) -> usize {
         let at = self.list.len();
         if let Some(before) = self.latest {
             self.list[before].is_followed = true;

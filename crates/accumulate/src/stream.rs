@@ -4,10 +4,10 @@
 use crate::before::EarlierOutput;
 use crate::call::{Emission, OpenCall};
 use crate::id::Seed;
-use crate::judge::{self, Refusal, Repairs, Rules};
+use crate::judge::{self, ArgumentRules, CallRefusal, Repairs};
 use crate::message::AnswerDraft;
-use crate::options::{EmitOn, Options};
-use crate::route::{Oddity, OpenCalls, Origin};
+use crate::options::{AccumulateOptions, EmitOn};
+use crate::route::{Oddity, OpenCalls, RouteContext};
 use event::payload::{
     self, Commit, Retract, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
 };
@@ -40,7 +40,7 @@ pub(crate) struct OpenChoice {
 /// One stream while its deltas are merged.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
-    pub options: Rc<Options>,
+    pub options: Rc<AccumulateOptions>,
     tools: Option<Rc<ToolList>>,
     seed: Seed,
     pub started: bool,
@@ -57,7 +57,7 @@ pub(crate) struct OpenStream {
 }
 
 impl OpenStream {
-    pub fn new(options: Rc<Options>) -> Self {
+    pub fn new(options: Rc<AccumulateOptions>) -> Self {
         let tools = options.tools.clone();
         OpenStream {
             options,
@@ -150,7 +150,7 @@ impl OpenStream {
         let delta = ToolCallDelta::read(event);
         let number = event.choice();
         let at = self.choice(number);
-        let origin = Origin {
+        let origin = RouteContext {
             seed: self.seed,
             choice: number,
             taken: &self.options.taken_ids,
@@ -239,10 +239,10 @@ impl OpenStream {
         at: usize,
         i: usize,
         commit: Commit,
-        refusal: Option<Refusal>,
+        refusal: Option<CallRefusal>,
         out: &mut dyn Sink,
     ) {
-        let rules = Rules {
+        let rules = ArgumentRules {
             repair: !self.options.no_repair,
             tools: self.tools.as_deref(),
         };

@@ -4,7 +4,7 @@
 
 use event::{Collect, Kind, Scanner, quoted};
 use std::rc::Rc;
-use toolpipe_accumulate::{Accumulate, Options};
+use toolpipe_accumulate::{Accumulate, AccumulateOptions};
 
 const START: &str = r#"{"type":"stream_start","v":1,"id":"r1"}"#;
 const STOP: &str = r#"{"type":"stream_end","finish_reason":"stop"}"#;
@@ -34,7 +34,10 @@ fn outcome(fragments: &[&str], label: &str) -> Vec<String> {
     lines.push(STOP.to_owned());
     let mut out = Vec::new();
     let mut scanner = Scanner::default();
-    for line in Collect::run(&mut Accumulate::new(Rc::new(Options::default())), lines) {
+    for line in Collect::run(
+        &mut Accumulate::new(Rc::new(AccumulateOptions::default())),
+        lines,
+    ) {
         let event = scanner.read(&line).unwrap();
         let code = event.get_str("code").unwrap_or_default().into_owned();
         match event.kind() {
@@ -177,7 +180,10 @@ fn a_pair_of_surrogates_may_be_cut_where_another_call_begins() {
         delta(r#"\ude00\"}"#),
         STOP.to_owned(),
     ];
-    let out = Collect::run(&mut Accumulate::new(Rc::new(Options::default())), lines);
+    let out = Collect::run(
+        &mut Accumulate::new(Rc::new(AccumulateOptions::default())),
+        lines,
+    );
     assert!(
         out.iter()
             .any(|l| l.contains("\"arguments\":{\"a\":\"😀\"}")),
@@ -192,7 +198,7 @@ fn a_retract_takes_back_what_followed_the_arguments_too() {
         let retract = format!(r#"{{"type":"retract",{label},"reason":"unparsed"}}"#);
         let again = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"{\"b\":1}"}"#;
         let out = Collect::run(
-            &mut Accumulate::new(Rc::new(Options::default())),
+            &mut Accumulate::new(Rc::new(AccumulateOptions::default())),
             [START, two, &retract, again, STOP],
         );
         let message = out.iter().find(|l| l.contains("\"message\":{")).unwrap();

@@ -4,7 +4,7 @@
 
 use event::{Kind, Machine, Payload, Scanner, Sink};
 use std::rc::Rc;
-use toolpipe_accumulate::{Accumulate, Options};
+use toolpipe_accumulate::{Accumulate, AccumulateOptions};
 
 const MOST: usize = 100_000;
 
@@ -33,7 +33,11 @@ impl Sink for Written {
 
 /// Runs a machine over `line` of each number below `count`, and returns what it wrote and the most
 /// that it kept.
-fn run(options: Options, count: usize, line: impl Fn(usize) -> String) -> (Written, usize) {
+fn run(
+    options: AccumulateOptions,
+    count: usize,
+    line: impl Fn(usize) -> String,
+) -> (Written, usize) {
     let (mut machine, mut scanner, mut out) = (
         Accumulate::new(Rc::new(options)),
         Scanner::default(),
@@ -92,12 +96,12 @@ fn whatever_a_stream_is_made_of_is_counted_and_ends_at_the_limit() {
         &warnings,
     ];
     for line in all {
-        let (free, kept) = run(Options::default(), 10_000, line);
+        let (free, kept) = run(AccumulateOptions::default(), 10_000, line);
         assert!(free.lost == 0 && kept > MOST, "{}: {kept}", line(1));
         let (bound, kept) = run(
-            Options {
+            AccumulateOptions {
                 max_kept: Some(MOST),
-                ..Options::default()
+                ..AccumulateOptions::default()
             },
             10_000,
             line,
@@ -123,9 +127,9 @@ fn calls_before_and_behind_the_limit_are_withdrawn() {
     }
     };
     let (out, _) = run(
-        Options {
+        AccumulateOptions {
             max_kept: Some(MOST),
-            ..Options::default()
+            ..AccumulateOptions::default()
         },
         201,
         line,
@@ -140,9 +144,9 @@ fn calls_before_and_behind_the_limit_are_withdrawn() {
 fn without_a_message_no_text_is_kept() {
     let text = |n: usize| format!(r#"{{"type":"content_delta","text":"{n:0>999}"}}"#);
     let (out, kept) = run(
-        Options {
+        AccumulateOptions {
             no_message: true,
-            ..Options::default()
+            ..AccumulateOptions::default()
         },
         1000,
         text,

@@ -5,11 +5,11 @@
 
 use event::{Collect, Kind, Scanner, quoted};
 use std::rc::Rc;
-use toolpipe_accumulate::{Accumulate, EmitOn, Options};
+use toolpipe_accumulate::{Accumulate, AccumulateOptions, EmitOn};
 
 /// What a stream of these deltas gives: calls, retracts and warnings in order, and the calls of the
 /// message.
-fn outcome(deltas: &[&str], options: &Options) -> Vec<String> {
+fn outcome(deltas: &[&str], options: &AccumulateOptions) -> Vec<String> {
     let mut lines = vec![r#"{"type":"stream_start","v":1,"id":"r1"}"#.to_owned()];
     lines.extend(
         deltas
@@ -69,7 +69,7 @@ fn outcome(deltas: &[&str], options: &Options) -> Vec<String> {
 }
 
 fn told(deltas: &[&str]) -> Vec<String> {
-    outcome(deltas, &Options::default())
+    outcome(deltas, &AccumulateOptions::default())
 }
 
 #[test]
@@ -129,13 +129,13 @@ fn an_id_that_a_partial_reading_showed_stays() {
         r#""index":0,"tool_id":"c","arguments":"1}""#,
     ];
     for options in [
-        Options {
+        AccumulateOptions {
             partial: true,
-            ..Options::default()
+            ..AccumulateOptions::default()
         },
-        Options {
+        AccumulateOptions {
             live: true,
-            ..Options::default()
+            ..AccumulateOptions::default()
         },
     ] {
         let told = with_one_made_id(outcome(&deltas, &options));
@@ -176,9 +176,9 @@ fn arguments_behind_the_end_of_their_call_do_not_vanish() {
         let closed = format!(r#"{first}"arguments":{},"done":true"#, quoted(arguments));
         let late = format!(r#""index":0,"arguments":{}"#, quoted(more));
         for emit_on in [EmitOn::Balanced, EmitOn::Sealed, EmitOn::Final] {
-            let options = Options {
+            let options = AccumulateOptions {
                 emit_on,
-                ..Options::default()
+                ..AccumulateOptions::default()
             };
             let mut told = with_one_made_id(outcome(&[&closed, second, &late], &options));
             let listed = if is == "invalid_json" { "{}" } else { is };
@@ -309,7 +309,7 @@ fn half_a_surrogate_pair_at_the_end_is_not_lost() {
             .map(|text| format!(r#"{{"type":"{kind}","text":"{text}"}}"#));
         let end = r#"{"type":"stream_end","finish_reason":"stop"}"#.to_owned();
         let out = Collect::run(
-            &mut Accumulate::new(Rc::new(Options::default())),
+            &mut Accumulate::new(Rc::new(AccumulateOptions::default())),
             texts.chain([end]),
         );
         out.into_iter()
@@ -403,7 +403,11 @@ fn a_type_that_json_schema_does_not_have_is_a_warning_and_refuses_nothing() {
             ),
             r#"{"type":"stream_end","finish_reason":"tool_calls"}"#.to_owned(),
         ];
-        Collect::run(&mut Accumulate::new(Rc::new(Options::default())), &lines).join("\n")
+        Collect::run(
+            &mut Accumulate::new(Rc::new(AccumulateOptions::default())),
+            &lines,
+        )
+        .join("\n")
     };
     let read = run(r#""{\"a\":1}""#);
     assert!(

@@ -8,7 +8,7 @@ use event::{Collect, Json, Kind, Scanner, Text, quoted};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::rc::Rc;
-use toolpipe_accumulate::{Accumulate, EmitOn, Options};
+use toolpipe_accumulate::{Accumulate, AccumulateOptions, EmitOn};
 
 const TOOLS: &str = r#"[{"name":"f","parameters":{"type":"object","properties":{"list":{"type":"array"},"a":{}}}}]"#;
 
@@ -42,10 +42,10 @@ fn calls(fragments: &[&str], end: &str, emit_on: EmitOn) -> HashMap<String, Call
     lines.push(format!(
         r#"{{"type":"stream_end","finish_reason":"{end}"}}"#
     ));
-    let options = Options {
+    let options = AccumulateOptions {
         live: true,
         emit_on,
-        ..Options::default()
+        ..AccumulateOptions::default()
     };
     let out = Collect::run(&mut Accumulate::new(Rc::new(options)), lines);
     let mut calls: HashMap<String, Call> = HashMap::new();
@@ -73,7 +73,7 @@ fn calls(fragments: &[&str], end: &str, emit_on: EmitOn) -> HashMap<String, Call
                 let more = delta.arguments.unwrap().str().into_owned();
                 assert!(!more.is_empty());
                 call.sent.push_str(&more);
-                let mut json = json::Scanner::default();
+                let mut json = json::JsonScanner::default();
                 assert_eq!(json.push(&call.sent), call.sent.len());
                 assert!(json.is_valid(), "{} begins no JSON: {out:?}", call.sent);
                 assert!(!json.is_whole(), "{} could run: {out:?}", call.sent);
@@ -260,9 +260,9 @@ fn a_call_of_the_text_has_no_live_deltas_and_a_retract_names_the_call() {
         r#"{"type":"retract","index":7,"reason":"unparsed"}"#,
         r#"{"type":"tool_call_delta","index":7,"tool_id":"c","tool_name":"f","arguments":"{\"a\":"}"#,
     ];
-    let options = Options {
+    let options = AccumulateOptions {
         live: true,
-        ..Options::default()
+        ..AccumulateOptions::default()
     };
     let out = Collect::run(&mut Accumulate::new(Rc::new(options)), lines);
     let mut scanner = Scanner::default();

@@ -15,15 +15,15 @@ use std::borrow::Cow;
 
 /// One question to a server. A failed answer decides nothing.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ProbeQuestion {
     /// What to send.
     pub request: Request,
     model: String,
-    kind: Kind,
+    kind: ProbeKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProbeKind {
     /// The list of models that every server of OpenAI's API has; some add capabilities.
     Models,
     /// llama.cpp
@@ -37,9 +37,9 @@ enum Kind {
     Show,
 }
 
-/// The answer to a [`Question`].
+/// The answer to a [`ProbeQuestion`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ProbeAnswer {
     /// Whether the model supports native calls, and the member that decided it.
     Tells(bool, String),
     /// Undecided: the next question follows.
@@ -51,7 +51,7 @@ pub enum Answer {
 /// The questions, in order, until one decides. `local` means that the server is on this machine or
 /// in its network, so that it may be one that people run themselves. Nothing at a provider's own
 /// address, where its models are known to call natively.
-pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Question> {
+pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<ProbeQuestion> {
     let provider = api.provider();
     let base = options.base_url.as_deref().unwrap_or(provider.base_url);
     let bare = base.split('?').next().unwrap_or(base);
@@ -61,7 +61,7 @@ pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Questio
     };
     let whole = url(bare, &path);
     let own = host(base) == host(provider.base_url);
-    let question = |kind, method, url: String, body: String| Question {
+    let question = |kind, method, url: String, body: String| ProbeQuestion {
         request: Request {
             method,
             url,
@@ -74,7 +74,7 @@ pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Questio
     let get = |kind, url: String| question(kind, "GET", url, String::new());
     let show = |root: &str| {
         question(
-            Kind::Show,
+            ProbeKind::Show,
             "POST",
             format!("{root}/api/show"),
             json!({"model": options.model}).to_string(),
@@ -86,15 +86,15 @@ pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Questio
     match (api, versioned) {
         (Api::Ollama, _) => vec![show(whole.strip_suffix("/api/chat").unwrap_or(&whole))],
         (_, Some(versioned)) if !own => {
-            let mut questions = vec![get(Kind::Models, format!("{versioned}/models"))];
+            let mut questions = vec![get(ProbeKind::Models, format!("{versioned}/models"))];
             if local {
                 let root = ["/api/v0", "/v1"]
                     .iter()
                     .find_map(|v| versioned.strip_suffix(v))
                     .unwrap_or(versioned);
-                questions.push(get(Kind::Props, format!("{root}/props")));
-                questions.push(get(Kind::Studio, format!("{root}/api/v0/models")));
-                questions.push(get(Kind::Version, format!("{root}/api/version")));
+                questions.push(get(ProbeKind::Props, format!("{root}/props")));
+                questions.push(get(ProbeKind::Studio, format!("{root}/api/v0/models")));
+                questions.push(get(ProbeKind::Version, format!("{root}/api/version")));
                 questions.push(show(root));
             }
             questions
@@ -117,7 +117,7 @@ pub enum ServerKind {
 
 /// What a server reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerReport {
     /// What it is.
     pub kind: ServerKind,
     /// The chat template of the model; that for requests with tools, if it has two.
@@ -126,20 +126,25 @@ pub struct Server {
 
 /// The questions, in order, until one decides what the server is: those of [`questions`] that are
 /// for servers which people run themselves.
-pub fn server_questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Question> {
+pub fn server_questions(api: Api, options: &RequestOptions, local: bool) -> Vec<ProbeQuestion> {
     let mut all = questions(api, options, local);
-    all.retain(|question| matches!(question.kind, Kind::Props | Kind::Version | Kind::Show));
+    all.retain(|question| {
+        matches!(
+            question.kind,
+            ProbeKind::Props | ProbeKind::Version | ProbeKind::Show
+        )
+    });
     all
 }
 
-impl Question {
+impl ProbeQuestion {
     /// What the server is by its answer to one of [`server_questions`], of which `body` is that of
     /// a success. `None`: the next question follows.
     ///
     /// Sources (2026-11):
     /// <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md> (`GET /props`),
     /// <https://github.com/ollama/ollama/blob/main/docs/api.md#show-model-information>.
-    pub fn server(&self, body: Option<&str>) -> Option<Server> {
+    pub fn server(&self, body: Option<&str>) -> Option<ServerReport> {
         let body = body.and_then(|body| Raw::parse(body).ok());
         let text = |key: &str| {
             body?
@@ -148,55 +153,55 @@ impl Question {
                 .map(Cow::into_owned)
         };
         match self.kind {
-            Kind::Props => {
+            ProbeKind::Props => {
                 let template = text("chat_template_tool_use").or_else(|| text("chat_template"));
                 let is_llama =
                     template.is_some() || body?.get("default_generation_settings").is_some();
-                is_llama.then_some(Server {
+                is_llama.then_some(ServerReport {
                     kind: ServerKind::LlamaCpp,
                     template,
                 })
             }
-            Kind::Version => text("version").is_none().then(Server::default),
-            Kind::Show => {
+            ProbeKind::Version => text("version").is_none().then(ServerReport::default),
+            ProbeKind::Show => {
                 let kind = if body.is_some() {
                     ServerKind::Ollama
                 } else {
                     ServerKind::Unknown
                 };
-                Some(Server {
+                Some(ServerReport {
                     kind,
                     template: text("template"),
                 })
             }
-            Kind::Models | Kind::Studio => None,
+            ProbeKind::Models | ProbeKind::Studio => None,
         }
     }
 
     /// What the server answers: the body of a success, `None` for anything else.
-    pub fn answer(&self, body: Option<&str>) -> Answer {
+    pub fn answer(&self, body: Option<&str>) -> ProbeAnswer {
         let body = body.and_then(|body| Raw::parse(body).ok());
         match body.and_then(|body| self.read(body)) {
-            Some((native, what)) => Answer::Tells(
+            Some((native, what)) => ProbeAnswer::Tells(
                 native,
                 format!("{what} of {}", plain_url(&self.request.url)),
             ),
-            None if self.kind == Kind::Version
+            None if self.kind == ProbeKind::Version
                 && body.is_none_or(|v| v.get_str("version").is_none()) =>
             {
-                Answer::Over
+                ProbeAnswer::Over
             }
-            None => Answer::Nothing,
+            None => ProbeAnswer::Nothing,
         }
     }
 
     fn read(&self, body: Raw<'_>) -> Option<(bool, &'static str)> {
         Some(match self.kind {
-            Kind::Models => listed(self.entry(body)?)?,
-            Kind::Props => template(body)?,
-            Kind::Studio => (self.studio(body)?, "capabilities"),
-            Kind::Version => return None,
-            Kind::Show => (has(body.get("capabilities")?, "tools")?, "capabilities"),
+            ProbeKind::Models => listed(self.entry(body)?)?,
+            ProbeKind::Props => template(body)?,
+            ProbeKind::Studio => (self.studio(body)?, "capabilities"),
+            ProbeKind::Version => return None,
+            ProbeKind::Show => (has(body.get("capabilities")?, "tools")?, "capabilities"),
         })
     }
 
@@ -324,7 +329,7 @@ pub fn plain_url(url: &str) -> String {
 mod tests {
     use super::*;
 
-    fn asked(api: Api, base: Option<&str>, model: &str) -> Vec<Question> {
+    fn asked(api: Api, base: Option<&str>, model: &str) -> Vec<ProbeQuestion> {
         let options = RequestOptions {
             model: model.to_owned(),
             base_url: base.map(str::to_owned),
@@ -469,7 +474,7 @@ mod tests {
             (4, r#"{"template":"old"}"#, None),
         ] {
             let native = match all[at].answer(Some(body)) {
-                Answer::Tells(native, what) => {
+                ProbeAnswer::Tells(native, what) => {
                     assert!(what.ends_with(&all[at].request.url), "{what}");
                     Some(native)
                 }
@@ -479,11 +484,11 @@ mod tests {
         }
         assert_eq!(
             all[3].answer(Some(r#"{"version":"0.13.5"}"#)),
-            Answer::Nothing
+            ProbeAnswer::Nothing
         );
-        assert_eq!(all[0].answer(None), Answer::Nothing);
+        assert_eq!(all[0].answer(None), ProbeAnswer::Nothing);
         for body in [None, Some("<html>"), Some("{}")] {
-            assert_eq!(all[3].answer(body), Answer::Over);
+            assert_eq!(all[3].answer(body), ProbeAnswer::Over);
         }
     }
 
@@ -508,7 +513,7 @@ mod tests {
             ]
         );
         let of = |kind, template: Option<&str>| {
-            Some(Server {
+            Some(ServerReport {
                 kind,
                 template: template.map(str::to_owned),
             })

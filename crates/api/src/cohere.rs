@@ -3,11 +3,11 @@
 //! Citations are dropped.
 
 use crate::conversation::Message;
-use crate::failure::Failure;
+use crate::failure::StreamFailure;
 use crate::members::Put;
 use crate::openai_chat::request::{ChatRow, chat_body, content, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::turn::{Decoder, ReasoningField, Turn};
+use crate::turn::{Decoder, EventWriter, ReasoningField};
 use event::payload::{FinishReason, SessionStats, ToolCallDelta};
 use event::{Raw, Text};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ pub(crate) struct Cohere {
 }
 
 impl Decoder for Cohere {
-    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>) {
         let kind = data.get_str("type");
         let message = data.at(&["delta", "message"]);
         match (kind.as_deref().or(name).unwrap_or_default(), message) {
@@ -60,7 +60,7 @@ impl Decoder for Cohere {
         body.get("type").is_none() && body.get("message").is_some_and(Raw::is_object)
     }
 
-    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
+    fn whole(&mut self, body: Raw<'_>, turn: &mut EventWriter<'_>) {
         turn.id(body.get("id"));
         turn.choice(0);
         if let Some(message) = body.get("message") {
@@ -74,7 +74,7 @@ impl Decoder for Cohere {
         self.end(body, turn);
     }
 
-    fn finish(&mut self, turn: &mut Turn<'_>) {
+    fn finish(&mut self, turn: &mut EventWriter<'_>) {
         self.reasoning.close(turn);
     }
 }
@@ -82,7 +82,7 @@ impl Decoder for Cohere {
 impl Cohere {
     /// The plan and the content of a message or of a delta, where the content is one part or a list
     /// of parts.
-    fn message(&mut self, message: Raw<'_>, turn: &mut Turn<'_>) {
+    fn message(&mut self, message: Raw<'_>, turn: &mut EventWriter<'_>) {
         if let Some(plan) = message.get("tool_plan") {
             self.reasoning.piece("tool_plan", plan, turn);
         }
@@ -113,7 +113,7 @@ impl Cohere {
         }
     }
 
-    fn call(&mut self, index: Option<i64>, call: Raw<'_>, done: bool, turn: &mut Turn<'_>) {
+    fn call(&mut self, index: Option<i64>, call: Raw<'_>, done: bool, turn: &mut EventWriter<'_>) {
         self.reasoning.close(turn);
         let function = call.get("function");
         let delta = ToolCallDelta {
@@ -128,7 +128,7 @@ impl Cohere {
 
     /// The end of a message: why, and the counts. Tokens are what the model saw; billed units are
     /// fewer.
-    fn end(&mut self, delta: Raw<'_>, turn: &mut Turn<'_>) {
+    fn end(&mut self, delta: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.reasoning.close(turn);
         if let Some(usage) = delta.get("usage") {
             let n = |key: &str| {
@@ -144,7 +144,7 @@ impl Cohere {
             });
         }
         if let Some(error) = delta.get("error").filter(|e| e.is_str() || e.is_object()) {
-            let mut failure = Failure::of(error, None);
+            let mut failure = StreamFailure::of(error, None);
             if let Some(code) = delta.get_str("error_type") {
                 failure.code = code.to_lowercase();
             }

@@ -37,7 +37,7 @@ pub(crate) struct RanCall {
 
 /// The turn of a stream that is being read.
 #[derive(Debug, Default)]
-struct OpenTurn {
+struct StreamTurn {
     /// The calls that were started or answered before the assistant's message.
     early: Vec<RanCall>,
     /// The place of the assistant's message, if it has come.
@@ -111,13 +111,13 @@ impl Conversation {
     fn line<'l>(
         &mut self,
         line: &'l str,
-        turns: &mut HashMap<Option<&'l str>, OpenTurn>,
+        turns: &mut HashMap<Option<&'l str>, StreamTurn>,
     ) -> Result<(), String> {
         let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
         let turn = turns.entry(event.get("stream").map(Raw::text)).or_default();
         if event.get("choice").and_then(Raw::i64).unwrap_or(0) == 0 {
             match event.get_str("type").as_deref() {
-                Some("stream_start") => *turn = OpenTurn::default(),
+                Some("stream_start") => *turn = StreamTurn::default(),
                 Some(kind @ ("tool_use" | "tool_result")) => {
                     let ran = match turn.message {
                         Some(message) => &mut self.messages[message].ran,

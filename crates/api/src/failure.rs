@@ -8,18 +8,18 @@ use redact::Redactor;
 /// The message in the body of a response whose HTTP status is an error, in a sentence that names
 /// the status.
 pub fn error_message(status: u16, body: &[u8]) -> String {
-    Failure::of_body(status, &String::from_utf8_lossy(body)).message
+    StreamFailure::of_body(status, &String::from_utf8_lossy(body)).message
 }
 
 /// Whether the answer with this HTTP status and body reports a conversation longer than the model's
 /// context.
 pub fn is_context_overflow(status: u16, body: &[u8]) -> bool {
-    Failure::of_body(status, &String::from_utf8_lossy(body)).is_overflow()
+    StreamFailure::of_body(status, &String::from_utf8_lossy(body)).is_overflow()
 }
 
 /// Why a stream failed: the fields of an `error` event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct StreamFailure {
     /// A word to match on.
     pub code: String,
     /// A sentence for people.
@@ -59,13 +59,13 @@ impl Default for Words {
     }
 }
 
-impl Failure {
+impl StreamFailure {
     pub(crate) fn new(code: &str, message: impl Into<String>, retryable: bool) -> Self {
-        Failure {
+        StreamFailure {
             code: code.to_owned(),
             message: message.into(),
             retryable,
-            ..Failure::default()
+            ..StreamFailure::default()
         }
     }
 
@@ -84,7 +84,7 @@ impl Failure {
     }
 
     /// This failure with a remedy, where there is one. `native`: the request had tools.
-    pub(crate) fn advised(mut self, native: bool, words: &Words) -> Failure {
+    pub(crate) fn advised(mut self, native: bool, words: &Words) -> StreamFailure {
         if self.is_overflow() {
             self.code = "context_overflow".to_owned();
             self.retryable = false;
@@ -96,9 +96,9 @@ impl Failure {
     }
 
     /// This failure without credentials: a server may repeat the key that it received.
-    pub(crate) fn redacted(self, redactor: &Redactor) -> Failure {
+    pub(crate) fn redacted(self, redactor: &Redactor) -> StreamFailure {
         let text = |text: String| redactor.text(&text).into_owned();
-        Failure {
+        StreamFailure {
             code: text(self.code),
             message: text(self.message),
             retryable: self.retryable,
@@ -130,7 +130,7 @@ impl Failure {
     /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`,
     /// `{"error":"…"}`, `{"type":"error",…}`, `{"object":"error",…}`, or any object in a
     /// server-sent event of the name `error`. `None` without one.
-    pub(crate) fn of_frame(frame: Raw<'_>, name: Option<&str>) -> Option<Failure> {
+    pub(crate) fn of_frame(frame: Raw<'_>, name: Option<&str>) -> Option<StreamFailure> {
         let [error, object, kind] = frame.fields(["error", "object", "type"]);
         let named = name == Some("error")
             || [object, kind]
@@ -144,7 +144,7 @@ impl Failure {
     }
 
     /// The error of a body that came with the HTTP status `status`, whatever its shape is.
-    pub(crate) fn of_body(status: u16, body: &str) -> Failure {
+    pub(crate) fn of_body(status: u16, body: &str) -> StreamFailure {
         let parsed = Raw::parse(body).ok();
         let inner = parsed.and_then(|v| {
             if v.is_array() {
@@ -158,9 +158,9 @@ impl Failure {
                 v.get("error").filter(|e| says_something(*e)).unwrap_or(v),
                 Some(status),
             ),
-            None => Failure {
+            None => StreamFailure {
                 message: sentence(body),
-                ..Failure::default()
+                ..StreamFailure::default()
             },
         };
         failure.message = format!(
@@ -178,14 +178,14 @@ impl Failure {
     }
 
     /// Reads an error object, or a string that is the message.
-    pub(crate) fn of(error: Raw<'_>, status: Option<u16>) -> Failure {
+    pub(crate) fn of(error: Raw<'_>, status: Option<u16>) -> StreamFailure {
         let provider = Some(minified(error));
         if let Some(message) = error.str() {
-            return Failure {
+            return StreamFailure {
                 code: "provider_error".into(),
                 message: message.into_owned(),
                 provider,
-                ..Failure::default()
+                ..StreamFailure::default()
             };
         }
         let number = ["code", "status", "http_status", "status_code"]
@@ -225,7 +225,7 @@ impl Failure {
         let message = message
             .filter(|m| !m.is_empty())
             .unwrap_or_else(|| UNNAMED.to_owned());
-        Failure {
+        StreamFailure {
             code,
             message,
             retryable,

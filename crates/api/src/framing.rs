@@ -31,7 +31,7 @@ enum BodyForm {
     /// Undecided; the bytes so far, but for white space that changes nothing, and how many came
     /// before them.
     Start(Vec<u8>, usize),
-    Sse(crate::sse::Decoder),
+    Sse(crate::sse::SseParser),
     Json(Values),
     /// A compressed body, and the frames in it.
     Gzip(Box<(Gzip, Framing)>),
@@ -186,12 +186,12 @@ fn damaged(result: Result<(), std::io::Error>, on: &mut dyn FnMut(Frame<'_>)) {
 
 /// The form of a body of server-sent events.
 fn events(limit: usize) -> BodyForm {
-    BodyForm::Sse(crate::sse::Decoder::limited(limit).of_json())
+    BodyForm::Sse(crate::sse::SseParser::limited(limit).of_json())
 }
 
 /// Gives a server-sent event. JSON without `data:` is given as a body of JSON would be: it may be a
 /// whole response, or several lines.
-fn event(event: crate::sse::Event<'_>, on: &mut dyn FnMut(Frame<'_>)) {
+fn event(event: crate::sse::SseFrame<'_>, on: &mut dyn FnMut(Frame<'_>)) {
     if event.is_bare {
         let mut values = Values::limited(usize::MAX);
         values.push(event.data.as_bytes(), on);

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use crate::inbound::body::inbound_size;
 pub use crate::inbound::lines::request_event;
-pub use crate::inbound::parameters::Target;
+pub use crate::inbound::parameters::TargetServer;
 pub use crate::inbound::request::{InboundError, InboundRequest, Reference, ReferenceKind};
 pub use crate::inbound::tools::NamespacedTool;
 

@@ -36,19 +36,19 @@ mod turn;
 mod verbatim;
 
 pub use crate::answer::details::REPEATED;
-pub use crate::answer::encoder::{Encoder, Form, Front};
-pub use crate::answer::failure::Failure;
+pub use crate::answer::encoder::{AnswerForm, Encoder, Front};
+pub use crate::answer::failure::FailedAnswer;
 pub use crate::answer::response::WholeResponse;
 pub use crate::answer::step::{AnswerOptions, Dropped};
 pub use crate::api::Api;
 pub use crate::capability::{
-    Answer, Question, Server, ServerKind, capability_key, host_of, plain_url, questions,
-    server_questions,
+    ProbeAnswer, ProbeQuestion, ServerKind, ServerReport, capability_key, host_of, plain_url,
+    questions, server_questions,
 };
 pub use crate::conversation::{Conversation, Message, PastBlock, PastCall, Problem};
 pub use crate::failure::{Words, error_message, is_context_overflow};
 pub use crate::inbound::{
-    InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, Target,
+    InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, TargetServer,
     forwarded_headers, inbound, inbound_size, request_event,
 };
 pub use crate::models::{ListedModel, listed_models, models_request};

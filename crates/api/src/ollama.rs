@@ -9,7 +9,7 @@ use crate::members::{GetText, Put};
 use crate::openai_chat;
 use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, put_calls, role};
 use crate::provider::{KeyRule, Provider};
-use crate::turn::{Decoder, ReasoningField, Turn};
+use crate::turn::{Decoder, EventWriter, ReasoningField};
 use event::payload::{SessionStats, ToolCallDelta};
 use event::{Raw, Text};
 use serde_json::{Map, Value, json};
@@ -37,7 +37,7 @@ pub(crate) struct Ollama {
 }
 
 impl Decoder for Ollama {
-    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>) {
         turn.model(data.get("model"));
         turn.id(data.get("created_at")); // Responses have no id.
         if let Some(list) = data.get("logprobs").filter(|list| list.is_array()) {
@@ -69,13 +69,13 @@ impl Decoder for Ollama {
         }
     }
 
-    fn finish(&mut self, turn: &mut Turn<'_>) {
+    fn finish(&mut self, turn: &mut EventWriter<'_>) {
         self.thinking.close(turn);
     }
 }
 
 impl Ollama {
-    fn message(&mut self, message: Raw<'_>, turn: &mut Turn<'_>) {
+    fn message(&mut self, message: Raw<'_>, turn: &mut EventWriter<'_>) {
         turn.choice(0);
         let calls = || message.list("tool_calls");
         turn.with_call = calls().next().is_some();
@@ -102,7 +102,7 @@ impl Ollama {
         }
     }
 
-    fn text(&mut self, text: Raw<'_>, turn: &mut Turn<'_>) {
+    fn text(&mut self, text: Raw<'_>, turn: &mut EventWriter<'_>) {
         if text.text() != "\"\"" {
             self.thinking.close(turn);
             turn.text(0, text);

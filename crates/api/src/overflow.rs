@@ -83,7 +83,7 @@ fn reports(text: &str, later: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::failure::{Failure, Words};
+    use crate::failure::{StreamFailure, Words};
 
     /// HTTP statuses and bodies, as they were seen.
     const OVERFLOWS: [(u16, &str); 42] = [
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn the_forms_in_use() {
         for (status, body) in OVERFLOWS {
-            let failure = Failure::of_body(status, body).advised(false, &Words::default());
+            let failure = StreamFailure::of_body(status, body).advised(false, &Words::default());
             assert_eq!(
                 (failure.code.as_str(), failure.retryable),
                 ("context_overflow", false),
@@ -331,7 +331,7 @@ mod tests {
             ),
             (401, r#"{"error":{"message":"Incorrect API key"}}"#),
         ] {
-            let failure = Failure::of_body(status, body).advised(true, &Words::default());
+            let failure = StreamFailure::of_body(status, body).advised(true, &Words::default());
             assert_eq!(failure.code, format!("http_{status}"), "{body}");
         }
     }

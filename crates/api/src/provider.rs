@@ -1,7 +1,7 @@
 //! The columns of the table of provider APIs.
 
 use crate::answer::writer::AnswerFormat;
-use crate::request::options::{Body, RequestError, RequestOptions};
+use crate::request::options::{BodyBuilder, RequestError, RequestOptions};
 use crate::turn::Decoder;
 
 /// How a key goes into the headers.
@@ -38,7 +38,7 @@ pub(crate) struct Provider {
     /// The rules of its stream.
     pub decoder: fn() -> Box<dyn Decoder>,
     /// The builder of its requests.
-    pub body: Body,
+    pub body: BodyBuilder,
     /// How its answers are written, for its clients.
     pub answers: Option<&'static AnswerFormat>,
 }

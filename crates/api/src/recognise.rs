@@ -1,7 +1,7 @@
 //! Recognises the API of a body.
 
 use crate::Api;
-use crate::failure::{Failure, Words, sentence};
+use crate::failure::{StreamFailure, Words, sentence};
 use crate::framing::{Frame, Framing};
 use crate::tape::is_tape;
 use event::payload::{Error, Message};
@@ -109,7 +109,12 @@ fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
 /// Why a body of `api` gave no event, judged from its first frame: an error without a common
 /// envelope (Cohere's, FastAPI's), or a frame of another API. `None` if the frame is of this API,
 /// so that the body was cut.
-pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str, words: &Words) -> Option<Failure> {
+pub(crate) fn mismatch(
+    api: Api,
+    name: Option<&str>,
+    text: &str,
+    words: &Words,
+) -> Option<StreamFailure> {
     let data = Raw::parse(text).ok()?;
     match by_frame(name, data) {
         Some(other)
@@ -128,13 +133,13 @@ pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str, words: &Words) 
                 words.other_api,
                 other.name()
             );
-            Some(Failure::new("wrong_api", message, false))
+            Some(StreamFailure::new("wrong_api", message, false))
         }
         None if ["message", "detail"]
             .iter()
             .any(|key| data.get(key).is_some_and(|v| v.is_str() || v.is_array())) =>
         {
-            Some(Failure::of(data, None))
+            Some(StreamFailure::of(data, None))
         }
         None => {
             let message = format!(
@@ -142,7 +147,7 @@ pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str, words: &Words) 
                 api.name(),
                 sentence(text)
             );
-            Some(Failure::new("not_a_stream", message, false))
+            Some(StreamFailure::new("not_a_stream", message, false))
         }
     }
 }

@@ -21,7 +21,7 @@ pub use crate::request::options::{RequestError, RequestOptions};
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// `POST`, or `GET` for a [`crate::Question`].
+    /// `POST`, or `GET` for a [`crate::ProbeQuestion`].
     pub method: &'static str,
     /// Absolute, with its query.
     pub url: String,

@@ -2,23 +2,23 @@
 //! 9.2](https://html.spec.whatwg.org/multipage/server-sent-events.html)). In this file an event is
 //! one of the specification: a frame, in the words of the glossary.
 //!
-//! What it is: [`Decoder`] takes the bytes of a body in any pieces and gives [`Event`]s. What it is
+//! What it is: [`SseParser`] takes the bytes of a body in any pieces and gives [`SseFrame`]s. What it is
 //! not: it opens nothing and reconnects nothing, so it drops the fields `id` and `retry`, and does
 //! not read the data.
 //!
-//! [`Decoder::of_json`] reads beyond the specification what servers and recordings make of streams
+//! [`SseParser::of_json`] reads beyond the specification what servers and recordings make of streams
 //! whose data is JSON.
 
 use memchr::memchr2;
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event<'a> {
+pub struct SseFrame<'a> {
     /// The `event` field; `None` where the event has none (a browser calls it `message` then).
     pub name: Option<&'a str>,
     /// The `data` lines, joined by line feeds.
     pub data: &'a str,
-    /// The lines had no `data:`. Only [`Decoder::of_json`] gives such events.
+    /// The lines had no `data:`. Only [`SseParser::of_json`] gives such events.
     pub is_bare: bool,
 }
 
@@ -27,7 +27,7 @@ pub struct Event<'a> {
 /// Bytes that are not UTF-8 become U+FFFD, as the specification's decoder has it. Comments and
 /// unknown fields are dropped.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct SseParser {
     /// The first line has ended, so that a byte order mark is text from here on.
     begun: bool,
     /// The line that has begun and not ended.
@@ -44,7 +44,7 @@ pub struct Decoder {
     size: usize,
     limit: Option<usize>,
     is_full: bool,
-    /// Whether the data is JSON, see [`Decoder::of_json`].
+    /// Whether the data is JSON, see [`SseParser::of_json`].
     is_json: bool,
     /// Whether the data is of lines without `data:`.
     is_bare: bool,
@@ -52,13 +52,13 @@ pub struct Decoder {
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-impl Decoder {
+impl SseParser {
     /// A decoder that takes events of at most `limit` bytes, comments and line ends among them; see
-    /// [`Decoder::is_full`].
-    pub fn limited(limit: usize) -> Decoder {
-        Decoder {
+    /// [`SseParser::is_full`].
+    pub fn limited(limit: usize) -> SseParser {
+        SseParser {
             limit: Some(limit),
-            ..Decoder::default()
+            ..SseParser::default()
         }
     }
 
@@ -72,8 +72,8 @@ impl Decoder {
     /// - **The field `error`**, as llama.cpp wrote it before September 2025. It is an event of that
     ///   name.
     #[must_use]
-    pub fn of_json(self) -> Decoder {
-        Decoder {
+    pub fn of_json(self) -> SseParser {
+        SseParser {
             is_json: true,
             ..self
         }
@@ -90,7 +90,7 @@ impl Decoder {
     }
 
     /// Takes the next bytes of the body; calls `on` for each event that they complete.
-    pub fn push(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(Event<'_>)) {
+    pub fn push(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(SseFrame<'_>)) {
         if self.is_full {
             return;
         }
@@ -141,7 +141,7 @@ impl Decoder {
     /// The body ended. The specification drops an event whose blank line is missing; several
     /// providers leave out the last one, so it is given here, with its last line as far as it came,
     /// and the caller judges from the data whether it is complete.
-    pub fn finish(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+    pub fn finish(&mut self, on: &mut dyn FnMut(SseFrame<'_>)) {
         if self.is_full {
             return;
         }
@@ -154,7 +154,12 @@ impl Decoder {
     }
 
     /// A line that does not lie in the bytes at hand.
-    fn whole_line(&mut self, line: &[u8], only: &mut Option<&[u8]>, on: &mut dyn FnMut(Event<'_>)) {
+    fn whole_line(
+        &mut self,
+        line: &[u8],
+        only: &mut Option<&[u8]>,
+        on: &mut dyn FnMut(SseFrame<'_>),
+    ) {
         self.keep(only.take());
         let mut only = None;
         self.line(line, &mut only, on);
@@ -168,7 +173,7 @@ impl Decoder {
         &mut self,
         mut line: &'b [u8],
         only: &mut Option<&'b [u8]>,
-        on: &mut dyn FnMut(Event<'_>),
+        on: &mut dyn FnMut(SseFrame<'_>),
     ) {
         if !std::mem::replace(&mut self.begun, true) {
             line = line.strip_prefix(MARK).unwrap_or(line);
@@ -200,7 +205,7 @@ impl Decoder {
         &mut self,
         line: &'b [u8],
         only: &mut Option<&'b [u8]>,
-        on: &mut dyn FnMut(Event<'_>),
+        on: &mut dyn FnMut(SseFrame<'_>),
     ) {
         if let Some(value) = line.strip_prefix(b"error:") {
             self.end_before(line, only, on);
@@ -216,7 +221,12 @@ impl Decoder {
     }
 
     /// Ends the event at hand, and begins one with `line`.
-    fn end_before(&mut self, line: &[u8], only: &mut Option<&[u8]>, on: &mut dyn FnMut(Event<'_>)) {
+    fn end_before(
+        &mut self,
+        line: &[u8],
+        only: &mut Option<&[u8]>,
+        on: &mut dyn FnMut(SseFrame<'_>),
+    ) {
         self.dispatch(only.take(), on);
         self.size = line.len() + 1;
     }
@@ -260,12 +270,12 @@ impl Decoder {
     }
 
     #[inline]
-    fn dispatch(&mut self, only: Option<&[u8]>, on: &mut dyn FnMut(Event<'_>)) {
+    fn dispatch(&mut self, only: Option<&[u8]>, on: &mut dyn FnMut(SseFrame<'_>)) {
         if self.has_data {
             let name = self.has_name.then_some(self.name.as_str());
             let is_bare = self.is_bare;
             match only.map(std::str::from_utf8) {
-                Some(Ok(data)) => on(Event {
+                Some(Ok(data)) => on(SseFrame {
                     name,
                     data,
                     is_bare,
@@ -273,7 +283,7 @@ impl Decoder {
                 _ => {
                     only.into_iter()
                         .for_each(|value| push_lossy(&mut self.data, value));
-                    on(Event {
+                    on(SseFrame {
                         name,
                         data: &self.data,
                         is_bare,
@@ -305,8 +315,8 @@ mod tests {
 
     fn events(pieces: &[&[u8]]) -> Vec<String> {
         let mut out = Vec::new();
-        let mut decoder = Decoder::default();
-        let mut on = |e: Event<'_>| out.push(format!("{}|{}", e.name.unwrap_or("-"), e.data));
+        let mut decoder = SseParser::default();
+        let mut on = |e: SseFrame<'_>| out.push(format!("{}|{}", e.name.unwrap_or("-"), e.data));
         for piece in pieces {
             decoder.push(piece, &mut on);
         }
@@ -368,7 +378,7 @@ mod tests {
     #[test]
     fn an_event_is_given_as_soon_as_its_blank_line_has_begun() {
         let mut seen = 0;
-        let mut decoder = Decoder::default();
+        let mut decoder = SseParser::default();
         decoder.push(b"data: a\r\n\r", &mut |_| seen += 1);
         assert_eq!(seen, 1);
     }
@@ -378,7 +388,7 @@ mod tests {
         let body = b"data: 12\n\n: c\ndata: 1\n\nevent: x\ndata: 1234567890\n\ndata: 3\n\n";
         let read = |limit: usize, step: usize| {
             let mut out = Vec::new();
-            let mut decoder = Decoder::limited(limit);
+            let mut decoder = SseParser::limited(limit);
             for piece in body.chunks(step) {
                 decoder.push(piece, &mut |e| out.push(e.data.to_owned()));
             }
@@ -440,8 +450,8 @@ mod tests {
                 let body = body.replace('\n', line_end).into_bytes();
                 for at in 0..body.len() {
                     let mut out = Vec::new();
-                    let mut decoder = Decoder::default().of_json();
-                    let mut on = |e: Event<'_>| {
+                    let mut decoder = SseParser::default().of_json();
+                    let mut on = |e: SseFrame<'_>| {
                         let name = e.name.unwrap_or(if e.is_bare { "bare" } else { "-" });
                         out.push(format!("{name}|{}", e.data));
                     };

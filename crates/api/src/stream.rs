@@ -1,10 +1,10 @@
 //! One response of a provider, from bytes to events.
 
 use crate::Api;
-use crate::failure::Failure;
+use crate::failure::StreamFailure;
 use crate::framing::{Frame, Framing};
 use crate::recognise::mismatch;
-use crate::turn::{Decoder, Turn, TurnState};
+use crate::turn::{Decoder, EventWriter, TurnState};
 use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Stream {
             turn,
         } = self;
         if !turn.ended {
-            let turn = &mut Turn { state: turn, out };
+            let turn = &mut EventWriter { state: turn, out };
             framing.push(bytes, &mut |frame| reader.frame(frame, turn));
         }
     }
@@ -89,7 +89,7 @@ impl Stream {
         out: &mut dyn Sink,
     ) {
         let body = String::from_utf8_lossy(body);
-        let mut failure = Failure::of_body(status, &self.turn.redacted(&body));
+        let mut failure = StreamFailure::of_body(status, &self.turn.redacted(&body));
         if let Some(server) = self.server() {
             failure.for_client(server);
         } else if let Some(advice) = advice {
@@ -108,7 +108,7 @@ impl Stream {
         if turn.ended {
             return;
         }
-        let turn = &mut Turn { state: turn, out };
+        let turn = &mut EventWriter { state: turn, out };
         framing.finish(&mut |frame| {
             // A frame that a lost connection cut is not an error of the provider's text.
             if end == End::Eof || frame.is_whole() {
@@ -161,12 +161,12 @@ impl Stream {
 
     /// Ends the stream with an error of the caller's, such as a refused connection.
     pub fn error(&mut self, code: &str, message: &str, retryable: bool, out: &mut dyn Sink) {
-        self.fail(&Failure::new(code, message, retryable), out);
+        self.fail(&StreamFailure::new(code, message, retryable), out);
     }
 
-    fn fail(&mut self, failure: &Failure, out: &mut dyn Sink) {
+    fn fail(&mut self, failure: &StreamFailure, out: &mut dyn Sink) {
         if !self.turn.ended {
-            let turn = &mut Turn {
+            let turn = &mut EventWriter {
                 state: &mut self.turn,
                 out,
             };
@@ -184,7 +184,7 @@ fn is_done(data: &str) -> bool {
 }
 
 impl Reader {
-    fn frame(&mut self, frame: Frame<'_>, turn: &mut Turn<'_>) {
+    fn frame(&mut self, frame: Frame<'_>, turn: &mut EventWriter<'_>) {
         if turn.ended {
             return;
         }
@@ -212,7 +212,7 @@ impl Reader {
             // An event of this name is an error whatever its text is.
             Err(_) if name == Some("error") => {
                 let message = crate::failure::sentence(text);
-                return turn.error(&Failure::new("provider_error", message, false));
+                return turn.error(&StreamFailure::new("provider_error", message, false));
             }
             Err(why) => {
                 return turn.warning(
@@ -227,7 +227,7 @@ impl Reader {
             self.first = Some((name.map(str::to_owned), text.to_owned()));
         }
         turn.with_call = false;
-        if let Some(failure) = Failure::of_frame(data, name) {
+        if let Some(failure) = StreamFailure::of_frame(data, name) {
             turn.error(&failure);
         } else if matches!(frame, Frame::Value(_)) && self.decoder.is_whole(data) {
             self.decoder.whole(data, turn);
@@ -240,14 +240,14 @@ impl Reader {
     }
 
     /// `data: [DONE]`, which every API that speaks in server-sent events may end with.
-    fn done(&mut self, turn: &mut Turn<'_>) {
+    fn done(&mut self, turn: &mut EventWriter<'_>) {
         if turn.has_choice() {
             turn.marked = true;
         }
         self.end(&End::Eof, turn);
     }
 
-    fn foreign(&mut self, text: &str, html: bool, turn: &mut Turn<'_>) {
+    fn foreign(&mut self, text: &str, html: bool, turn: &mut EventWriter<'_>) {
         let what = if html {
             "an HTML page"
         } else {
@@ -255,27 +255,27 @@ impl Reader {
         };
         let said = crate::failure::sentence(&turn.redacted(text));
         let message = format!("the provider answered with {what}: {said}");
-        turn.error(&Failure::new("not_a_stream", message, false));
+        turn.error(&StreamFailure::new("not_a_stream", message, false));
         self.end(&End::Eof, turn);
     }
 
-    fn damaged(&mut self, why: &str, turn: &mut Turn<'_>) {
+    fn damaged(&mut self, why: &str, turn: &mut EventWriter<'_>) {
         let message = format!("the body is compressed with gzip, and is damaged or was cut: {why}");
-        turn.error(&Failure::new("bad_gzip", message, false));
+        turn.error(&StreamFailure::new("bad_gzip", message, false));
         self.end(&End::Eof, turn);
     }
 
-    fn too_long(&mut self, turn: &mut Turn<'_>) {
+    fn too_long(&mut self, turn: &mut EventWriter<'_>) {
         let option = turn.options.words.max_frame;
         let message = format!(
             "the provider sent more than {} bytes without the end of an event or of a JSON value; raise {option} if that is right",
             self.max_frame
         );
-        turn.error(&Failure::new("frame_too_long", message, false));
+        turn.error(&StreamFailure::new("frame_too_long", message, false));
         self.end(&End::Eof, turn);
     }
 
-    fn end(&mut self, end: &End, turn: &mut Turn<'_>) {
+    fn end(&mut self, end: &End, turn: &mut EventWriter<'_>) {
         self.decoder.finish(turn);
         turn.flush();
         let whole = turn.marked || turn.is_whole();
@@ -296,16 +296,16 @@ impl Reader {
                         Some(server) => format!("{server}: {what}"),
                         None => what.to_owned(),
                     };
-                    turn.error(&Failure::new("disconnected", what, true));
+                    turn.error(&StreamFailure::new("disconnected", what, true));
                     Some(FinishReason::Cut)
                 }
             },
             End::Reset(why) => {
-                turn.error(&Failure::new("disconnected", why, true));
+                turn.error(&StreamFailure::new("disconnected", why, true));
                 Some(FinishReason::Cut)
             }
             End::Timeout(why) => {
-                turn.error(&Failure::new("timeout", why, true));
+                turn.error(&StreamFailure::new("timeout", why, true));
                 Some(FinishReason::Cut)
             }
             End::Cancelled => Some(FinishReason::Cancelled),
@@ -314,7 +314,7 @@ impl Reader {
     }
 
     /// Why a body that ended gave no event at all, if it was not cut.
-    fn nothing(&self, turn: &TurnState) -> Option<Failure> {
+    fn nothing(&self, turn: &TurnState) -> Option<StreamFailure> {
         let (name, text) = self.first.as_ref().filter(|_| !turn.started)?;
         mismatch(
             self.api,

@@ -11,11 +11,13 @@
 //! [0.120,"end","eof"]
 //! ```
 //!
-//! Times are seconds since the line before. A tape holds no credential: [`Exchange::redact`] takes
+//! Times are seconds since the line before. A tape holds no credential: [`TapeExchange::redact`] takes
 //! them out before it is written, and [`Tape::read`] refuses a tape that holds the shape of one.
 
 mod format;
 mod lookup;
 
-pub use crate::tape::format::{Ending, Exchange, Head, Read, Request, Tape, TapeError, is_tape};
+pub use crate::tape::format::{
+    Head, RecordedRequest, Tape, TapeEnding, TapeError, TapeExchange, TapeRead, is_tape,
+};
 pub use crate::tape::lookup::{Canonical, Miss};

@@ -1,6 +1,6 @@
 //! What all decoders share: the stream that they write.
 
-use crate::failure::{Failure, Words};
+use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
@@ -98,14 +98,14 @@ impl TurnState {
 }
 
 /// A stream while it takes a piece of the body: what it keeps, and where its events go.
-pub(crate) struct Turn<'t> {
+pub(crate) struct EventWriter<'t> {
     /// What the stream keeps.
     pub state: &'t mut TurnState,
     /// Takes the events.
     pub out: &'t mut dyn Sink,
 }
 
-impl Deref for Turn<'_> {
+impl Deref for EventWriter<'_> {
     type Target = TurnState;
 
     fn deref(&self) -> &TurnState {
@@ -113,13 +113,13 @@ impl Deref for Turn<'_> {
     }
 }
 
-impl DerefMut for Turn<'_> {
+impl DerefMut for EventWriter<'_> {
     fn deref_mut(&mut self) -> &mut TurnState {
         self.state
     }
 }
 
-impl Turn<'_> {
+impl EventWriter<'_> {
     /// Takes the members of `object` whose names are not among `read`, at a place of [`Details`].
     /// Those without content are left out.
     pub(crate) fn details(
@@ -409,7 +409,7 @@ impl Turn<'_> {
 
     /// Writes an `error`: the stream has failed, and its end will have the reason `error`. What
     /// follows is still written. The same error again is dropped.
-    pub(crate) fn error(&mut self, failure: &Failure) {
+    pub(crate) fn error(&mut self, failure: &StreamFailure) {
         let native = self.options.tools_mode.as_deref() == Some("native");
         let failure = failure
             .clone()
@@ -508,7 +508,7 @@ impl Turn<'_> {
                 .filter(|(reason, _)| *reason == FinishReason::Error)
         });
         if let (Some((_, word)), None) = (failed, &self.error) {
-            let failure = Failure::new(
+            let failure = StreamFailure::new(
                 "provider_error",
                 format!("the provider ended the answer with \"{word}\""),
                 true,
@@ -525,7 +525,7 @@ impl Turn<'_> {
             && word.as_deref() == Some("model_context_window_exceeded")
         {
             // Z.ai ends an empty answer like this where the prompt alone is too long.
-            self.error(&Failure::new(
+            self.error(&StreamFailure::new(
                 "context_overflow",
                 "the prompt is longer than the model's context",
                 false,
@@ -638,7 +638,7 @@ impl Turn<'_> {
     }
 }
 
-/// The rules of one API: turns its frames into calls of [`Turn`].
+/// The rules of one API: turns its frames into calls of [`EventWriter`].
 ///
 /// A decoder never fails a stream. It drops what it does not recognise; what is wrong becomes a
 /// `warning` or an `error`. Error objects `{"error":…}` at the top of a frame are taken before it
@@ -647,7 +647,7 @@ pub(crate) trait Decoder {
     /// The next frame: the data of a server-sent event (`name` is its `event` field), or a JSON
     /// value of a body that is a sequence of values. When it was the provider's end mark the
     /// decoder sets [`TurnState::marked`].
-    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>);
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>);
 
     /// Whether this JSON value is a whole response of the endpoint without streaming, not a frame.
     /// `false` also where frames have the shape of the whole response.
@@ -657,13 +657,13 @@ pub(crate) trait Decoder {
 
     /// A whole response of the endpoint without streaming, as the same events. The end of the body
     /// follows.
-    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
+    fn whole(&mut self, body: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.frame(None, body, turn);
     }
 
     /// The stream ends, with an end mark or without: closes what the decoder keeps open.
     /// `stream_end` follows.
-    fn finish(&mut self, _turn: &mut Turn<'_>) {}
+    fn finish(&mut self, _turn: &mut EventWriter<'_>) {}
 }
 
 /// Fields of `stream_start` that the provider does not send, and limits.
@@ -723,7 +723,7 @@ pub(crate) struct ReasoningField(&'static str);
 impl ReasoningField {
     /// Writes a piece of reasoning that came in the member `name`. A block in another member is
     /// closed first.
-    pub(crate) fn piece(&mut self, name: &'static str, text: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn piece(&mut self, name: &'static str, text: Raw<'_>, turn: &mut EventWriter<'_>) {
         if !text.is_str() || text.text() == "\"\"" {
             return;
         }
@@ -735,7 +735,7 @@ impl ReasoningField {
     }
 
     /// Something else begins, or the answer has ended: writes where the block must go back to.
-    pub(crate) fn close(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn close(&mut self, turn: &mut EventWriter<'_>) {
         let name = std::mem::take(&mut self.0);
         if !name.is_empty() {
             turn.goes_back(0, "field", &event::quoted(name));

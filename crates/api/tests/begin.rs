@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use event::Scanner;
-use toolpipe_api::{AnswerOptions, Encoder, Failure, Form, Front};
+use toolpipe_api::{AnswerForm, AnswerOptions, Encoder, FailedAnswer, Front};
 
 const START: &str = r#"{"type":"stream_start","v":1,"model":"m"}"#;
 const TEXT: &str = r#"{"type":"content_delta","text":"Hi"}"#;
@@ -16,7 +16,7 @@ fn push(encoder: &mut Encoder, event: &str, out: &mut Vec<u8>) {
 #[test]
 fn an_error_before_the_first_content_is_the_status_and_writes_nothing() {
     for front in Front::ALL {
-        for form in [Form::Stream, Form::Whole] {
+        for form in [AnswerForm::Stream, AnswerForm::Whole] {
             let (mut encoder, mut out) = (
                 Encoder::new(front, form, AnswerOptions::default()),
                 Vec::new(),
@@ -40,7 +40,7 @@ fn an_error_before_the_first_content_is_the_status_and_writes_nothing() {
 fn an_error_behind_a_sign_of_life_goes_into_the_stream() {
     for front in Front::ALL {
         let (mut encoder, mut out) = (
-            Encoder::new(front, Form::Stream, AnswerOptions::default()),
+            Encoder::new(front, AnswerForm::Stream, AnswerOptions::default()),
             Vec::new(),
         );
         encoder.keep_alive(&mut out);
@@ -67,13 +67,13 @@ fn an_error_behind_a_sign_of_life_goes_into_the_stream() {
 fn a_server_may_end_an_answer_at_any_time_and_only_once() {
     for front in Front::ALL {
         let (mut encoder, mut out) = (
-            Encoder::new(front, Form::Stream, AnswerOptions::default()),
+            Encoder::new(front, AnswerForm::Stream, AnswerOptions::default()),
             Vec::new(),
         );
         push(&mut encoder, TEXT, &mut out);
-        encoder.fail(Failure::new("unavailable", "going down"), &mut out);
+        encoder.fail(FailedAnswer::new("unavailable", "going down"), &mut out);
         let length = out.len();
-        encoder.fail(Failure::new("timeout", "again"), &mut out);
+        encoder.fail(FailedAnswer::new("timeout", "again"), &mut out);
         encoder.keep_alive(&mut out);
         push(&mut encoder, TEXT, &mut out);
         encoder.finish(&mut out);
@@ -95,7 +95,7 @@ fn a_server_may_end_an_answer_at_any_time_and_only_once() {
 fn a_whole_answer_writes_nothing_before_its_end() {
     for front in Front::ALL {
         let (mut encoder, mut out) = (
-            Encoder::new(front, Form::Whole, AnswerOptions::default()),
+            Encoder::new(front, AnswerForm::Whole, AnswerOptions::default()),
             Vec::new(),
         );
         encoder.begin(&mut out);

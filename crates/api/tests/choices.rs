@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use event::{Raw, Scanner};
-use toolpipe_api::{AnswerOptions, Encoder, Form, Front};
+use toolpipe_api::{AnswerForm, AnswerOptions, Encoder, Front};
 
 /// Two choices of one upstream, of which the second begins first and has a call that is cut.
 const EVENTS: [&str; 5] = [
@@ -14,7 +14,7 @@ const EVENTS: [&str; 5] = [
     r#"{"type":"stream_end","finish_reason":"stop"}"#,
 ];
 
-fn answer(front: Front, form: Form, choices: Option<u32>) -> String {
+fn answer(front: Front, form: AnswerForm, choices: Option<u32>) -> String {
     let mut encoder = Encoder::new(
         front,
         form,
@@ -39,7 +39,7 @@ fn answer(front: Front, form: Form, choices: Option<u32>) -> String {
 #[test]
 fn a_choice_that_the_client_did_not_ask_for_is_dropped() {
     for front in Front::ALL {
-        for form in [Form::Stream, Form::Whole] {
+        for form in [AnswerForm::Stream, AnswerForm::Whole] {
             let text = answer(front, form, Some(1));
             assert!(
                 text.contains("one") && !text.contains("two") && !text.contains("c1"),
@@ -47,7 +47,7 @@ fn a_choice_that_the_client_did_not_ask_for_is_dropped() {
             );
         }
     }
-    let text = answer(Front::Chat, Form::Whole, Some(1));
+    let text = answer(Front::Chat, AnswerForm::Whole, Some(1));
     assert_eq!(
         Raw::parse(&text)
             .unwrap()
@@ -62,7 +62,7 @@ fn a_choice_that_the_client_did_not_ask_for_is_dropped() {
 
 #[test]
 fn choices_begin_in_order() {
-    let text = answer(Front::Chat, Form::Stream, Some(2));
+    let text = answer(Front::Chat, AnswerForm::Stream, Some(2));
     let first = text.lines().next().unwrap();
     assert!(first.contains(r#""index":0"#), "{first}");
     assert!(text.contains("two"), "{text}");

@@ -7,14 +7,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use accumulate::{Accumulate, EmitOn, Options};
+use accumulate::{Accumulate, AccumulateOptions, EmitOn};
 use event::{Collect, Raw, Scanner};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use toolpipe_api::{
-    AnswerOptions, Api, Encoder, End, Form, Front, NamespacedTool, RequestOptions, Stream,
+    AnswerForm, AnswerOptions, Api, Encoder, End, Front, NamespacedTool, RequestOptions, Stream,
     StreamOptions, inbound, request,
 };
 
@@ -78,7 +78,7 @@ fn options(folder: &Path) -> AnswerOptions {
 }
 
 /// The answer of a front, or the body of its error if it failed before its first byte.
-fn answer(front: Front, form: Form, options: AnswerOptions, events: &str) -> String {
+fn answer(front: Front, form: AnswerForm, options: AnswerOptions, events: &str) -> String {
     let mut encoder = Encoder::new(front, form, options);
     let mut scanner = Scanner::default();
     let mut out = Vec::new();
@@ -171,19 +171,19 @@ impl Meaning {
 }
 
 /// Reads an answer with the decoder of its API.
-fn read(api: Api, form: Form, answer: &str, emit_on: EmitOn) -> Meaning {
+fn read(api: Api, form: AnswerForm, answer: &str, emit_on: EmitOn) -> Meaning {
     let mut stream = Stream::new(api, StreamOptions::default());
     let mut events = Collect::default();
-    if form == Form::Whole {
+    if form == AnswerForm::Whole {
         stream.whole(answer.as_bytes(), &mut events);
     } else {
         stream.push(answer.as_bytes(), &mut events);
         stream.finish(End::Eof, &mut events);
     }
     let merged = Collect::run(
-        &mut Accumulate::new(Rc::new(Options {
+        &mut Accumulate::new(Rc::new(AccumulateOptions {
             emit_on,
-            ..Options::default()
+            ..AccumulateOptions::default()
         })),
         &events.lines,
     );
@@ -201,7 +201,7 @@ fn every_case_has_its_bytes_and_reads_back() {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
         for (front, api, stem) in FRONTS {
-            for (form, extension) in [(Form::Stream, "sse"), (Form::Whole, "json")] {
+            for (form, extension) in [(AnswerForm::Stream, "sse"), (AnswerForm::Whole, "json")] {
                 let file = folder.join(format!("{stem}.{extension}"));
                 let got = answer(front, form, options(&folder), &events);
                 if std::env::var_os("UPDATE").is_some() {
@@ -252,7 +252,7 @@ fn a_connection_that_is_lost_anywhere_never_looks_finished() {
             for (front, api, _) in FRONTS {
                 let got = answer(
                     front,
-                    Form::Stream,
+                    AnswerForm::Stream,
                     options(&folder),
                     &lost_after(&events, count),
                 );
@@ -283,7 +283,10 @@ fn a_connection_that_is_lost_anywhere_never_looks_finished() {
                     .filter(|line| line.contains(r#""commit":"#))
                     .count();
                 assert!(
-                    read(api, Form::Stream, &got, EmitOn::Sealed).calls.len() <= whole,
+                    read(api, AnswerForm::Stream, &got, EmitOn::Sealed)
+                        .calls
+                        .len()
+                        <= whole,
                     "{place}"
                 );
             }
@@ -307,7 +310,7 @@ fn next_request(front: Front, upstream: Api, case: &str) -> String {
         id: "0001".repeat(8),
         ..options(&folder)
     };
-    let got = answer(front, Form::Whole, options, &events);
+    let got = answer(front, AnswerForm::Whole, options, &events);
     let got = Raw::parse(&got).unwrap();
     let (api, body) = match front {
         Front::Messages => {

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toolpipe_api::{Api, InboundRequest, Target, inbound};
+use toolpipe_api::{Api, InboundRequest, TargetServer, inbound};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/requests")
@@ -105,12 +105,12 @@ fn mapped(from: Api, params: &serde_json::Map<String, serde_json::Value>) -> Str
         Api::Gemini => "gemini-3-pro",
         _ => "m",
     };
-    let own = Api::ALL.map(|api| Target {
+    let own = Api::ALL.map(|api| TargetServer {
         api,
         url: api.base_url(),
         model: models(api),
     });
-    let other = Target {
+    let other = TargetServer {
         api: Api::OpenaiChat,
         url: "http://localhost:8080/v1",
         model: "m",

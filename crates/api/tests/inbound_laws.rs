@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use toolpipe_api::{
-    Api, Conversation, InboundError, RequestOptions, Target, inbound, request, request_event,
+    Api, Conversation, InboundError, RequestOptions, TargetServer, inbound, request, request_event,
 };
 
 const APIS: [Api; 3] = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic];
@@ -46,7 +46,7 @@ fn options(request: &toolpipe_api::InboundRequest, from: Api, to: Api) -> Reques
         params: request
             .parameters_for(
                 from,
-                &Target {
+                &TargetServer {
                     api: to,
                     url: to.base_url(),
                     model: "m",

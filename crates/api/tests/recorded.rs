@@ -5,12 +5,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use accumulate::{Accumulate, Options};
+use accumulate::{Accumulate, AccumulateOptions};
 use event::{Chain, Collect, Event, Raw, Scanner};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use toolpipe_api::{AnswerOptions, Api, Encoder, End, Form, Front, Stream, StreamOptions};
+use toolpipe_api::{AnswerForm, AnswerOptions, Api, Encoder, End, Front, Stream, StreamOptions};
 
 /// The events of a body.
 fn events(api: Api, body: &[u8]) -> Vec<String> {
@@ -104,7 +104,7 @@ impl Meaning {
 }
 
 /// An answer, and whether it failed before its first byte.
-fn answer(front: Front, form: Form, events: &[String]) -> (String, bool) {
+fn answer(front: Front, form: AnswerForm, events: &[String]) -> (String, bool) {
     let options = AnswerOptions {
         id: "1".into(),
         model: "m".into(),
@@ -126,19 +126,19 @@ fn answer(front: Front, form: Form, events: &[String]) -> (String, bool) {
 }
 
 fn accumulate(live: bool) -> Accumulate {
-    Accumulate::new(Rc::new(Options {
+    Accumulate::new(Rc::new(AccumulateOptions {
         live,
-        ..Options::default()
+        ..AccumulateOptions::default()
     }))
 }
 
 /// What is wrong with the answers of one recording.
 fn check(name: &str, body: &[u8], api: Api, wrong: &mut Vec<String>) {
     let raw = events(api, body);
-    let tag = tag::Streams::new(tag::Options {
+    let tag = tag::Streams::new(tag::TagOptions {
         always: true,
         needs_tools: true,
-        ..tag::Options::default()
+        ..tag::TagOptions::default()
     });
     let first = raw.first().cloned().unwrap_or_default();
     let mut scanner = Scanner::default();
@@ -155,7 +155,7 @@ fn check(name: &str, body: &[u8], api: Api, wrong: &mut Vec<String>) {
         (Front::Messages, Api::Anthropic),
     ] {
         let mut forms = Vec::new();
-        for form in [Form::Stream, Form::Whole] {
+        for form in [AnswerForm::Stream, AnswerForm::Whole] {
             let (bytes, has_failed) = answer(front, form, &merged);
             let got = if has_failed || bytes.is_empty() {
                 Meaning {
@@ -188,7 +188,7 @@ fn check(name: &str, body: &[u8], api: Api, wrong: &mut Vec<String>) {
                 want.refusal.clear();
                 want.text.clone_from(&want.both);
             }
-            if want.has_retract && form == Form::Stream && got.end == "error" {
+            if want.has_retract && form == AnswerForm::Stream && got.end == "error" {
                 // A stream cannot take back what was sent.
                 forms.clear();
                 continue;

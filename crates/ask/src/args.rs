@@ -3,7 +3,7 @@
 use super::form::ToolsModeChoice;
 use api::Api;
 use clap::ValueEnum;
-use client::{Resplit, Speed, Stall};
+use client::{BodySplit, Speed, Stall};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -134,7 +134,7 @@ pub struct ReplayArgs {
     pub speed: Speed,
     /// Split the body into reads of N bytes, or of random lengths
     #[arg(long, value_name = "N|random:SEED", value_parser = resplit)]
-    pub resplit: Option<Resplit>,
+    pub resplit: Option<BodySplit>,
     /// End the body before this byte, as if the server had closed it
     #[arg(long, value_name = "BYTE")]
     pub cut_at: Option<usize>,
@@ -184,14 +184,14 @@ fn speed(text: &str) -> Result<Speed, String> {
     }
 }
 
-fn resplit(text: &str) -> Result<Resplit, String> {
+fn resplit(text: &str) -> Result<BodySplit, String> {
     match text.strip_prefix("random:") {
         Some(seed) => seed
             .parse()
-            .map(Resplit::Random)
+            .map(BodySplit::Random)
             .map_err(|_| "the seed is not a whole number".to_owned()),
         None => match text.parse() {
-            Ok(n) if n > 0 => Ok(Resplit::Every(n)),
+            Ok(n) if n > 0 => Ok(BodySplit::Every(n)),
             _ => Err("not a number of bytes or random:SEED".to_owned()),
         },
     }
@@ -224,7 +224,7 @@ mod tests {
     fn values_are_read_or_refused_with_a_remedy() {
         assert_eq!(speed("2.5"), Ok(Speed::Times(2.5)));
         assert!(speed("0").is_err() && speed("nan").is_err() && speed("inf").is_err());
-        assert_eq!(resplit("random:7"), Ok(Resplit::Random(7)));
+        assert_eq!(resplit("random:7"), Ok(BodySplit::Random(7)));
         assert!(resplit("0").is_err());
         assert_eq!(
             stall("5:20"),

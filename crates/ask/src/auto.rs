@@ -9,7 +9,7 @@ use super::host::{Host, Note};
 use super::trouble::sentence;
 use super::turn::TurnDraft;
 use anyhow::{Result, anyhow, bail};
-use api::{Answer, capability_key, plain_url, questions};
+use api::{ProbeAnswer, capability_key, plain_url, questions};
 use capabilities::{Capabilities, Capability, LearnedFrom, LearnedMode};
 use client::{Network, Recorder};
 use event::Glob;
@@ -256,9 +256,9 @@ impl TurnDraft {
                     Ok(Err(_)) | Err(_) => return Ok(None),
                 };
             let (is_native, detail) = match question.answer(body.as_deref()) {
-                Answer::Tells(is_native, detail) => (is_native, detail),
-                Answer::Nothing => continue,
-                Answer::Over => break,
+                ProbeAnswer::Tells(is_native, detail) => (is_native, detail),
+                ProbeAnswer::Nothing => continue,
+                ProbeAnswer::Over => break,
             };
             let listed = Capability {
                 mode: if is_native {

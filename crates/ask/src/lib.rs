@@ -2,8 +2,8 @@
 //! provider, the request that is made of them and a conversation, and its attempts.
 //!
 //! What it is: the options of the command line ([`ProviderArgs`] and its neighbours), the settings
-//! that are made of them and of the environment, [`Provider`], which holds what is the same for
-//! every turn, [`TurnDraft`], which becomes requests, and [`Session`], which sends them until an
+//! that are made of them and of the environment, [`ReadyProvider`], which holds what is the same for
+//! every turn, [`TurnDraft`], which becomes requests, and [`AskTurn`], which sends them until an
 //! answer begins. What it is not: it reads no standard input, writes no standard output, and prints
 //! nothing. Where events go, and what ends a turn from outside, is the [`Host`] of each command.
 
@@ -27,9 +27,9 @@ pub use auto::FormDecision;
 pub use form::{RequestForm, ToolsForm, ToolsModeChoice, dialect, dialect_named, dialects};
 pub use host::{Host, Note};
 pub use playlist::{PlayedAnswer, Playlist};
-pub use provider::Provider;
+pub use provider::ReadyProvider;
 pub use response::{ResponseEnd, write_events};
-pub use session::{Session, SessionEnd};
+pub use session::{AskTurn, SessionEnd};
 pub use settings::{Settings, TapeSettings, open_tape};
 pub use trouble::{end, sentence};
 pub use turn::TurnDraft;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use api::tape::{Head, Tape, is_tape};
 use api::{Api, recognise};
-use client::{Faults, Recording};
+use client::{RecordedAnswer, ReplayFaults};
 use std::cell::Cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct PlayedAnswer {
     /// Its status and headers; those of a success for a body without them.
     pub head: Head,
     /// Its body.
-    pub recording: Recording,
+    pub recording: RecordedAnswer,
 }
 
 impl Playlist {
@@ -35,7 +35,7 @@ impl Playlist {
     ///
     /// # Errors
     /// One line that names the file: one that cannot be read, or whose API is unknown.
-    pub fn open(files: &[PathBuf], api: Option<Api>, faults: &Faults) -> Result<Playlist> {
+    pub fn open(files: &[PathBuf], api: Option<Api>, faults: &ReplayFaults) -> Result<Playlist> {
         let mut answers = vec![];
         for path in files {
             let bytes = if path == Path::new("-") {
@@ -100,7 +100,7 @@ fn read(
             status: 200,
             ..Head::default()
         };
-        let recording = Recording::of_bytes(bytes.to_vec());
+        let recording = RecordedAnswer::of_bytes(bytes.to_vec());
         answers.push(PlayedAnswer {
             api,
             model: String::new(),
@@ -119,7 +119,7 @@ fn read(
             let (path, line, name) = (path.display(), exchange.line, &exchange.api);
             bail!("{path}, line {line}: the API \"{name}\" is unknown, name it with --api");
         };
-        let (head, recording) = (head(exchange.head.as_ref()), Recording::of(exchange));
+        let (head, recording) = (head(exchange.head.as_ref()), RecordedAnswer::of(exchange));
         answers.push(PlayedAnswer {
             api,
             model: exchange.model.clone(),

@@ -13,7 +13,7 @@ use tag::{Dialect, Dialects};
 
 /// A provider, ready to be asked. It is prepared once, and any number of turns share it.
 #[derive(Clone, Debug)]
-pub struct Provider {
+pub struct ReadyProvider {
     /// The API that is spoken.
     pub api: Api,
     /// Where requests go.
@@ -33,7 +33,7 @@ pub struct Provider {
     redactor: Redactor,
 }
 
-impl Provider {
+impl ReadyProvider {
     /// Puts the options together. `recorded` is the API and the model of a tape. `is_probe` claims
     /// that no turn follows.
     ///
@@ -43,7 +43,7 @@ impl Provider {
         settings: Settings,
         recorded: Option<(Api, String)>,
         is_probe: bool,
-    ) -> Result<Provider> {
+    ) -> Result<ReadyProvider> {
         let dialects = dialects(settings.tools.dialect_file.as_deref())?;
         let dialect = dialect(&dialects, &settings.tools, is_probe)?;
         let args = &settings.provider;
@@ -72,7 +72,7 @@ impl Provider {
                 .collect(),
             ..RequestOptions::default()
         };
-        let mut provider = Provider {
+        let mut provider = ReadyProvider {
             api,
             route,
             dialects,

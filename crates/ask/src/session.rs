@@ -10,11 +10,11 @@ use super::trouble;
 use super::trouble::end;
 use super::turn::TurnDraft;
 use anyhow::{Context, Result};
-use api::tape::{Exchange, Head};
+use api::tape::{Head, TapeExchange};
 use api::{End, Request, Stream};
 use client::{
-    AttemptPolicy, Attempts, Body, Error, Network, NextAttempt, PieceContent, Recorder, Recording,
-    Response, Speed, TimeLimits, Trouble, Wait,
+    AttemptPolicy, AttemptTrouble, Attempts, Body, Error, Network, NextAttempt, PieceContent,
+    RecordedAnswer, Recorder, Response, Speed, TimeLimits, Wait,
 };
 use event::payload::Warning;
 use std::cell::RefCell;
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 const ERROR_BODY: usize = 1 << 20;
 
 /// One turn and all it needs.
-pub struct Session<'a, H> {
+pub struct AskTurn<'a, H> {
     /// What to ask.
     pub turn: &'a TurnDraft,
     /// Where the events go.
@@ -43,7 +43,7 @@ pub struct Session<'a, H> {
     /// Whether the tools go into the prompt if the provider refuses them.
     pub may_tag: bool,
     /// What a tape is to keep of this turn: empty at first.
-    pub recorded: Vec<Exchange>,
+    pub recorded: Vec<TapeExchange>,
 }
 
 /// How a session ended.
@@ -52,7 +52,7 @@ pub struct SessionEnd<S> {
     /// What stopped it from outside.
     pub stop: Option<S>,
     /// What a tape is to keep: see [`Recorder::save`].
-    pub recorded: Vec<Exchange>,
+    pub recorded: Vec<TapeExchange>,
     /// The provider's words, if it refused tools and then answered with the tools in the prompt.
     pub refusal: Option<String>,
 }
@@ -61,10 +61,10 @@ pub struct SessionEnd<S> {
 enum AttemptEnd<S> {
     Ended,
     Stopped(S),
-    Failed(Trouble),
+    Failed(AttemptTrouble),
 }
 
-impl<H: Host> Session<'_, H> {
+impl<H: Host> AskTurn<'_, H> {
     /// Asks until a part of an answer is written or no further attempt is allowed, and writes the
     /// events. A turn that gives up writes its trouble into the stream and returns no error.
     ///
@@ -179,7 +179,7 @@ impl<H: Host> Session<'_, H> {
 
     /// Reports a wait before it begins. A long wait becomes a warning in the stream and a message
     /// to the person. A short wait, or the message of one that a replay shortens, is a detail.
-    fn announce(&mut self, trouble: &Trouble, wait: &Wait) {
+    fn announce(&mut self, trouble: &AttemptTrouble, wait: &Wait) {
         let message = format!(
             "{}; asking again {}",
             trouble::message(trouble),
@@ -228,14 +228,14 @@ impl<H: Host> Session<'_, H> {
             match answer {
                 Ok(Some(exchange)) => {
                     self.host.note(Note::Detail("the tape answers"));
-                    let mut body = Body::of_recording(Recording::of(&exchange), self.speed);
+                    let mut body = Body::of_recording(RecordedAnswer::of(&exchange), self.speed);
                     return Ok(self
                         .answer(head(exchange.head.as_ref()), &mut body, stream)
                         .await?
                         .0);
                 }
                 Ok(None) => {}
-                Err(miss) => return Ok(AttemptEnd::Failed(Trouble::Miss(miss))),
+                Err(miss) => return Ok(AttemptEnd::Failed(AttemptTrouble::Miss(miss))),
             }
             let is_secret = |name: &str| provider.is_secret(name);
             recording = Some(recorder.borrow().begin(
@@ -267,7 +267,7 @@ impl<H: Host> Session<'_, H> {
             Ok(response) => response,
             Err((error, recorded)) => {
                 self.keep(recorded);
-                return Ok(AttemptEnd::Failed(Trouble::Lost(error)));
+                return Ok(AttemptEnd::Failed(AttemptTrouble::Lost(error)));
             }
         };
         let (attempt, lost) = self.answer(head, &mut body, stream).await?;
@@ -300,14 +300,17 @@ impl<H: Host> Session<'_, H> {
                         .redactor()
                         .text(&String::from_utf8_lossy(&bytes))
                         .into_owned();
-                    return Ok((AttemptEnd::Failed(Trouble::Refused(head, text)), lost));
+                    return Ok((
+                        AttemptEnd::Failed(AttemptTrouble::Refused(head, text)),
+                        lost,
+                    ));
                 }
             }
         };
         Ok(match end {
             ResponseEnd::Ended(lost) => (AttemptEnd::Ended, lost),
             ResponseEnd::Lost(error) => (
-                AttemptEnd::Failed(Trouble::Lost(error.clone())),
+                AttemptEnd::Failed(AttemptTrouble::Lost(error.clone())),
                 Some(error),
             ),
             ResponseEnd::Stopped(stop) => {
@@ -345,7 +348,7 @@ impl<H: Host> Session<'_, H> {
         }
     }
 
-    fn keep(&mut self, exchange: Option<Box<Exchange>>) {
+    fn keep(&mut self, exchange: Option<Box<TapeExchange>>) {
         self.recorded.extend(exchange.map(|exchange| *exchange));
     }
 }

@@ -4,7 +4,7 @@ use super::args::{AutoArgs, ConnectionArgs, ProviderArgs, ReplayArgs, TapeModeAr
 use anyhow::{Result, anyhow, bail};
 use api::Api;
 use clap::ValueEnum;
-use client::{Faults, Recorder, RecorderError, TapeMode};
+use client::{Recorder, RecorderError, ReplayFaults, TapeMode};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -79,7 +79,7 @@ pub fn open_tape((path, mode): TapeSettings) -> Result<Recorder> {
 
 impl ReplayArgs {
     /// What goes wrong in a replay.
-    pub fn faults(&self) -> Faults {
+    pub fn faults(&self) -> ReplayFaults {
         let ReplayArgs {
             resplit,
             cut_at,
@@ -88,7 +88,7 @@ impl ReplayArgs {
             dup_at,
             ..
         } = *self;
-        Faults {
+        ReplayFaults {
             resplit,
             cut_at,
             stall_at,

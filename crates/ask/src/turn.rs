@@ -1,11 +1,11 @@
 //! What a turn asks: the conversation, the tools and the options, before anything is sent.
 
 use super::form::{RequestForm, ToolsForm, ToolsModeChoice};
-use super::provider::Provider;
+use super::provider::ReadyProvider;
 use anyhow::{Result, bail};
 use api::{
     Api, Conversation, InboundRequest, Request, RequestError, RequestOptions, StreamOptions,
-    Target, request,
+    TargetServer, request,
 };
 use redact::Redactor;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tag::Dialect;
 #[derive(Debug)]
 pub struct TurnDraft {
     /// Who is asked.
-    pub provider: Arc<Provider>,
+    pub provider: Arc<ReadyProvider>,
     /// What is asked for beside the conversation.
     pub options: RequestOptions,
     /// The form of the first request.
@@ -31,7 +31,7 @@ impl TurnDraft {
     /// take the place of those of the same name. Without an id in `stream` that of an answer which
     /// has none is made of the request.
     pub fn new(
-        provider: Arc<Provider>,
+        provider: Arc<ReadyProvider>,
         mut options: RequestOptions,
         mut stream: StreamOptions,
     ) -> TurnDraft {
@@ -115,7 +115,7 @@ impl TurnDraft {
         if options.tool_choice.is_none() && has_tools {
             options.tool_choice = request.tool_choice.clone().filter(is_usable);
         }
-        let target = Target {
+        let target = TargetServer {
             api: self.provider.api,
             url: &self.provider.route.url,
             model: &options.model,
@@ -158,7 +158,7 @@ impl TurnDraft {
     /// Reads the key from its source. Only a request that is really sent needs the key.
     ///
     /// # Errors
-    /// See [`Provider::take_key`].
+    /// See [`ReadyProvider::take_key`].
     pub fn take_key(&mut self) -> Result<()> {
         let provider = Arc::make_mut(&mut self.provider);
         provider.take_key()?;

@@ -2,8 +2,8 @@
 //! way.
 
 use crate::guard::start_thread;
-use crate::{Error, ErrorKind, Recording, Speed, TimeLimits};
-use api::tape::{Ending, Exchange, Head, Read};
+use crate::{Error, ErrorKind, RecordedAnswer, Speed, TimeLimits};
+use api::tape::{Head, TapeEnding, TapeExchange, TapeRead};
 use bytes::Bytes;
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ impl Body {
     }
 
     /// A recorded body, whose request is sent now.
-    pub fn of_recording(recording: Recording, speed: Speed) -> Body {
+    pub fn of_recording(recording: RecordedAnswer, speed: Speed) -> Body {
         Body(BodyOrigin::Recorded(RecordedBody::new(recording, speed)))
     }
 
@@ -67,7 +67,7 @@ impl Body {
 
     /// The recording that was begun with the request, if there was one. The body was lost by
     /// `error` or had its own end.
-    pub fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
+    pub fn recorded(self, error: Option<&Error>) -> Option<Box<TapeExchange>> {
         match self.0 {
             BodyOrigin::Live(body) => body.recorded(error),
             BodyOrigin::File(_) | BodyOrigin::Recorded(_) => None,
@@ -98,7 +98,7 @@ pub enum PieceContent<'a> {
 /// A recorded body in memory, played at a chosen speed.
 #[derive(Debug)]
 struct RecordedBody {
-    recording: Recording,
+    recording: RecordedAnswer,
     speed: Speed,
     begin: Instant,
     next: usize,
@@ -110,7 +110,7 @@ struct RecordedBody {
 
 impl RecordedBody {
     /// A body whose request is sent now.
-    fn new(recording: Recording, speed: Speed) -> RecordedBody {
+    fn new(recording: RecordedAnswer, speed: Speed) -> RecordedBody {
         RecordedBody {
             recording,
             speed,
@@ -166,7 +166,7 @@ pub(crate) struct LiveBody {
     piece: Bytes,
     /// When the chunk came.
     at: Duration,
-    recording: Option<Box<Exchange>>,
+    recording: Option<Box<TapeExchange>>,
     /// The time of the last line of the recording.
     last: Duration,
     /// When the end came, or was decided.
@@ -182,10 +182,10 @@ impl LiveBody {
         sent: Instant,
         limits: TimeLimits,
         head: &Head,
-        recording: Option<Box<Exchange>>,
+        recording: Option<Box<TapeExchange>>,
     ) -> LiveBody {
         let recording = recording.map(|exchange| {
-            Box::new(Exchange {
+            Box::new(TapeExchange {
                 head: Some(head.clone()),
                 ..*exchange
             })
@@ -214,12 +214,12 @@ impl LiveBody {
         let what = match came.and_then(|chunk| chunk.map_err(|e| Error::from(&e))) {
             Ok(Some(bytes)) => {
                 if let Some(exchange) = &mut self.recording {
-                    exchange.reads.push(Read {
+                    exchange.reads.push(TapeRead {
                         after: at.saturating_sub(self.last),
                         bytes: bytes.to_vec(),
                     });
                     self.last = at;
-                    self.kept += bytes.len() + size_of::<Read>();
+                    self.kept += bytes.len() + size_of::<TapeRead>();
                 }
                 (self.chunk, self.at) = (bytes, at);
                 return self.next_piece();
@@ -243,7 +243,7 @@ impl LiveBody {
         *self.ended.insert(elapsed(self.sent))
     }
 
-    fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
+    fn recorded(self, error: Option<&Error>) -> Option<Box<TapeExchange>> {
         let after = self
             .ended
             .unwrap_or_else(|| elapsed(self.sent))
@@ -251,7 +251,7 @@ impl LiveBody {
         if self.ended.is_none() && error.is_none() {
             tokio::spawn(skip_rest(self.response));
         }
-        Some(Box::new(Exchange {
+        Some(Box::new(TapeExchange {
             end: Some((after, ending(error))),
             ..*self.recording?
         }))
@@ -281,11 +281,11 @@ async fn skip_rest(mut response: reqwest::Response) {
 }
 
 /// How an answer ended, as a tape has it.
-pub(crate) fn ending(error: Option<&Error>) -> Ending {
+pub(crate) fn ending(error: Option<&Error>) -> TapeEnding {
     match error {
-        None => Ending::Eof,
-        Some(error) if error.is_timeout() => Ending::Timeout,
-        Some(_) => Ending::Reset,
+        None => TapeEnding::Eof,
+        Some(error) if error.is_timeout() => TapeEnding::Timeout,
+        Some(_) => TapeEnding::Reset,
     }
 }
 

@@ -48,7 +48,7 @@ pub enum ErrorKind {
     RecordedLoss,
     /// The answer stopped for too long when this was recorded.
     RecordedSilence,
-    /// [`crate::Faults::error_at`] broke the connection.
+    /// [`crate::ReplayFaults::error_at`] broke the connection.
     Injected,
     /// A file with a body cannot be read.
     File,

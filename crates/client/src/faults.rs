@@ -4,13 +4,13 @@
 //! Offsets count the bytes of the body as it was recorded.
 
 use crate::{Error, ErrorKind};
-use api::tape::{Ending, Exchange};
+use api::tape::{TapeEnding, TapeExchange};
 use std::ops::Range;
 use std::time::Duration;
 
 /// An answer as it was recorded.
 #[derive(Clone, Debug, Default)]
-pub struct Recording {
+pub struct RecordedAnswer {
     /// The reads of the body, in order.
     pub reads: Vec<TimedRead>,
     /// When it ended, since the request was sent; `None` in a raw body, which has no times.
@@ -39,10 +39,10 @@ pub enum Speed {
     Times(f64),
 }
 
-impl Recording {
+impl RecordedAnswer {
     /// The answer of an exchange on a tape. An exchange without an end was cut there, and ends as
     /// if the server had closed it.
-    pub fn of(exchange: &Exchange) -> Recording {
+    pub fn of(exchange: &TapeExchange) -> RecordedAnswer {
         let mut at = exchange
             .head
             .as_ref()
@@ -57,19 +57,19 @@ impl Recording {
                 ..TimedRead::default()
             });
         }
-        let (after, ending) = exchange.end.unwrap_or((Duration::ZERO, Ending::Eof));
+        let (after, ending) = exchange.end.unwrap_or((Duration::ZERO, TapeEnding::Eof));
         let error = match ending {
-            Ending::Eof => None,
-            Ending::Reset => Some(Error::new(
+            TapeEnding::Eof => None,
+            TapeEnding::Reset => Some(Error::new(
                 ErrorKind::RecordedLoss,
                 "the connection was lost when this was recorded",
             )),
-            Ending::Timeout => Some(Error::new(
+            TapeEnding::Timeout => Some(Error::new(
                 ErrorKind::RecordedSilence,
                 "the answer stopped for too long when this was recorded",
             )),
         };
-        Recording {
+        RecordedAnswer {
             reads,
             ended: Some(at + after),
             error,
@@ -77,20 +77,20 @@ impl Recording {
     }
 
     /// A raw body without times.
-    pub fn of_bytes(bytes: Vec<u8>) -> Recording {
-        Recording {
+    pub fn of_bytes(bytes: Vec<u8>) -> RecordedAnswer {
+        RecordedAnswer {
             reads: vec![TimedRead {
                 bytes,
                 ..TimedRead::default()
             }],
-            ..Recording::default()
+            ..RecordedAnswer::default()
         }
     }
 }
 
 /// How a body is split into reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resplit {
+pub enum BodySplit {
     /// This many bytes each.
     Every(usize),
     /// 1 to 64 bytes each, by a random number generator with this seed.
@@ -108,9 +108,9 @@ pub struct Stall {
 
 /// What goes wrong in a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
+pub struct ReplayFaults {
     /// Other reads of the same bytes.
-    pub resplit: Option<Resplit>,
+    pub resplit: Option<BodySplit>,
     /// The body ends before this byte, as if the server had closed it.
     pub cut_at: Option<usize>,
     /// A silence.
@@ -121,14 +121,14 @@ pub struct Faults {
     pub dup_at: Option<usize>,
 }
 
-impl Faults {
+impl ReplayFaults {
     /// Whether there is any fault. If there is one, the whole body must be in memory.
     pub fn any(&self) -> bool {
-        *self != Faults::default()
+        *self != ReplayFaults::default()
     }
 
     /// Puts the faults into a recording.
-    pub fn apply(&self, recording: &mut Recording) {
+    pub fn apply(&self, recording: &mut RecordedAnswer) {
         let reads = &mut recording.reads;
         let body: Vec<u8> = reads.iter().flat_map(|r| &r.bytes).copied().collect();
         let last = self.cut_at.into_iter().chain(self.error_at).min();
@@ -206,14 +206,14 @@ fn unit(body: &[u8], at: usize) -> Range<usize> {
 
 /// The same bytes in other reads. The time of a read is that of its last byte; a stall stays where
 /// it is.
-fn cut(reads: &[TimedRead], resplit: Resplit) -> Vec<TimedRead> {
+fn cut(reads: &[TimedRead], resplit: BodySplit) -> Vec<TimedRead> {
     let mut state = match resplit {
-        Resplit::Random(seed) => seed,
-        Resplit::Every(_) => 0,
+        BodySplit::Random(seed) => seed,
+        BodySplit::Every(_) => 0,
     };
     let mut length = || match resplit {
-        Resplit::Every(n) => n,
-        Resplit::Random(_) => (splitmix(&mut state) % 64) as usize + 1,
+        BodySplit::Every(n) => n,
+        BodySplit::Random(_) => (splitmix(&mut state) % 64) as usize + 1,
     };
     let mut out: Vec<TimedRead> = vec![];
     let mut room = 0;
@@ -268,10 +268,10 @@ mod tests {
             .collect()
     }
 
-    fn after(faults: Faults, texts: &[&str]) -> (Vec<(String, u128, u128)>, Option<Error>) {
-        let mut recording = Recording {
+    fn after(faults: ReplayFaults, texts: &[&str]) -> (Vec<(String, u128, u128)>, Option<Error>) {
+        let mut recording = RecordedAnswer {
             reads: reads(texts),
-            ..Recording::default()
+            ..RecordedAnswer::default()
         };
         faults.apply(&mut recording);
         let show = |r: &TimedRead| {
@@ -284,7 +284,7 @@ mod tests {
         (recording.reads.iter().map(show).collect(), recording.error)
     }
 
-    fn texts(faults: Faults, of: &[&str]) -> Vec<String> {
+    fn texts(faults: ReplayFaults, of: &[&str]) -> Vec<String> {
         after(faults, of)
             .0
             .into_iter()
@@ -294,18 +294,18 @@ mod tests {
 
     #[test]
     fn reads_are_cut_anew_and_keep_their_times() {
-        let every = |n| Faults {
-            resplit: Some(Resplit::Every(n)),
-            ..Faults::default()
+        let every = |n| ReplayFaults {
+            resplit: Some(BodySplit::Every(n)),
+            ..ReplayFaults::default()
         };
         assert_eq!(texts(every(1), &["ab", "c"]), ["a", "b", "c"]);
         assert_eq!(
             after(every(2), &["a", "bc", "d"]).0,
             [("ab".into(), 1, 0), ("cd".into(), 2, 0)]
         );
-        let random = |seed| Faults {
-            resplit: Some(Resplit::Random(seed)),
-            ..Faults::default()
+        let random = |seed| ReplayFaults {
+            resplit: Some(BodySplit::Random(seed)),
+            ..ReplayFaults::default()
         };
         let body = "x".repeat(1000);
         let first = texts(random(1), &[&body]);
@@ -316,15 +316,15 @@ mod tests {
 
     #[test]
     fn the_body_ends_or_breaks_or_halts_at_a_byte() {
-        let faults = Faults {
+        let faults = ReplayFaults {
             cut_at: Some(3),
-            ..Faults::default()
+            ..ReplayFaults::default()
         };
         assert_eq!(texts(faults, &["ab", "cd", "e"]), ["ab", "c"]);
-        let faults = Faults {
+        let faults = ReplayFaults {
             error_at: Some(2),
             cut_at: Some(4),
-            ..Faults::default()
+            ..ReplayFaults::default()
         };
         let (reads, end) = after(faults, &["ab", "cd"]);
         assert_eq!(reads.len(), 1);
@@ -336,18 +336,18 @@ mod tests {
             at: 1,
             time: Duration::from_millis(9),
         });
-        let faults = Faults {
+        let faults = ReplayFaults {
             stall_at: stall,
-            ..Faults::default()
+            ..ReplayFaults::default()
         };
         assert_eq!(
             after(faults, &["abc"]).0,
             [("a".into(), 0, 0), ("bc".into(), 0, 9)]
         );
-        let faults = Faults {
+        let faults = ReplayFaults {
             stall_at: stall,
-            resplit: Some(Resplit::Every(2)),
-            ..Faults::default()
+            resplit: Some(BodySplit::Every(2)),
+            ..ReplayFaults::default()
         };
         assert_eq!(
             after(faults, &["abc", "d"]).0,
@@ -357,9 +357,9 @@ mod tests {
 
     #[test]
     fn an_event_or_a_line_comes_twice() {
-        let dup = |at| Faults {
+        let dup = |at| ReplayFaults {
             dup_at: Some(at),
-            ..Faults::default()
+            ..ReplayFaults::default()
         };
         assert_eq!(texts(dup(4), &["a\n\nb\n\nc"]).concat(), "a\n\nb\n\nb\n\nc");
         assert_eq!(
@@ -368,7 +368,7 @@ mod tests {
         );
         assert_eq!(texts(dup(3), &["a\nb\nc"]).concat(), "a\nb\nb\nc");
         assert_eq!(texts(dup(99), &["a\n"]).concat(), "a\n");
-        let faults = Faults {
+        let faults = ReplayFaults {
             cut_at: Some(2),
             ..dup(1)
         };

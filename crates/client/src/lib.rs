@@ -4,8 +4,8 @@
 //! answer as a [`Body`] that is read piece by piece; [`TimeLimits`] on how long that may take;
 //! [`Route`], which finds out whether a server is on this machine and a secret may go there;
 //! [`Guard`], which addresses may be connected to at all; [`RequestHeader`], a header whose value
-//! may be secret; [`Attempts`], which decide what follows from a [`Trouble`], and after which
-//! [`Wait`]; [`Recorder`], a tape in use; [`Recording`] and [`Faults`], an answer played again and
+//! may be secret; [`Attempts`], which decide what follows from a [`AttemptTrouble`], and after which
+//! [`Wait`]; [`Recorder`], a tape in use; [`RecordedAnswer`] and [`ReplayFaults`], an answer played again and
 //! what goes wrong in it. All settings are values, and all errors are types: [`Error`] names what
 //! happened, and the caller adds which of its options helps.
 //!
@@ -31,12 +31,12 @@ mod route;
 pub use api::{Request, tape::Head};
 pub use body::{Body, BodyPiece, FileBody, PieceContent};
 pub use error::{Error, ErrorKind};
-pub use faults::{Faults, Recording, Resplit, Speed, Stall, TimedRead};
+pub use faults::{BodySplit, RecordedAnswer, ReplayFaults, Speed, Stall, TimedRead};
 pub use guard::Guard;
 pub use header::{HeaderError, RequestHeader};
 pub use limits::TimeLimits;
 pub use network::{Network, NetworkError, Proxy, Response};
 pub use recorder::{Recorder, RecorderError, TapeMode};
 pub use redirect::{RedirectError, follow, redirect};
-pub use retry::{AttemptPolicy, Attempts, NextAttempt, Trouble, Wait, retry_after};
+pub use retry::{AttemptPolicy, AttemptTrouble, Attempts, NextAttempt, Wait, retry_after};
 pub use route::{AddressError, Route, secrets_in_url, with_path_of};

@@ -4,7 +4,7 @@ use crate::body::{Body, LiveBody, elapsed, ending};
 use crate::guard::{ForbiddenAddress, Guard, Resolver};
 use crate::{Error, Route, TimeLimits};
 use api::Request;
-use api::tape::{Exchange, Head};
+use api::tape::{Head, TapeExchange};
 use bytes::Bytes;
 use reqwest::Url;
 use std::net::SocketAddr;
@@ -138,8 +138,8 @@ impl Network {
         &self,
         request: Request,
         limits: TimeLimits,
-        recording: Option<Box<Exchange>>,
-    ) -> Result<Response, (Error, Option<Box<Exchange>>)> {
+        recording: Option<Box<TapeExchange>>,
+    ) -> Result<Response, (Error, Option<Box<TapeExchange>>)> {
         let sent = Instant::now();
         if let Err(error) = self.check_server(&request) {
             return Err((error, recording));
@@ -151,7 +151,7 @@ impl Network {
                 let end = Some((elapsed(sent), ending(Some(&error))));
                 return Err((
                     error,
-                    recording.map(|exchange| Box::new(Exchange { end, ..*exchange })),
+                    recording.map(|exchange| Box::new(TapeExchange { end, ..*exchange })),
                 ));
             }
         };
@@ -241,7 +241,7 @@ fn begun(
     response: reqwest::Response,
     sent: Instant,
     limits: TimeLimits,
-    recording: Option<Box<Exchange>>,
+    recording: Option<Box<TapeExchange>>,
 ) -> Response {
     let text =
         |v: &reqwest::header::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();

@@ -1,6 +1,6 @@
 //! A tape in use: answers from it, and recordings onto it.
 
-use api::tape::{self, Canonical, Exchange, Miss, Tape, TapeError};
+use api::tape::{self, Canonical, Miss, Tape, TapeError, TapeExchange};
 use api::{Api, Request};
 use redact::{Redactor, is_secret_header};
 use std::fs::OpenOptions;
@@ -86,7 +86,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`Miss`] if the answer is not recorded and every answer comes from the tape.
-    pub fn answer(&mut self, model: &str, request: &Request) -> Result<Option<Exchange>, Miss> {
+    pub fn answer(&mut self, model: &str, request: &Request) -> Result<Option<TapeExchange>, Miss> {
         if self.mode == TapeMode::Record {
             return Ok(None);
         }
@@ -115,15 +115,15 @@ impl Recorder {
         model: &str,
         request: &Request,
         is_secret: impl Fn(&str) -> bool,
-    ) -> Box<Exchange> {
+    ) -> Box<TapeExchange> {
         let hidden = request
             .headers
             .iter()
             .filter(|(name, _)| is_secret_header(name) || is_secret(name));
-        Box::new(Exchange {
+        Box::new(TapeExchange {
             api: api.name().to_owned(),
             model: model.to_owned(),
-            request: tape::Request {
+            request: tape::RecordedRequest {
                 method: request.method.to_owned(),
                 url: request.url.clone(),
                 body: serde_json::from_str(&request.body).unwrap_or_default(),
@@ -132,7 +132,7 @@ impl Recorder {
             redactions: hidden
                 .map(|(name, _)| format!("request.headers.{name}"))
                 .collect(),
-            ..Exchange::default()
+            ..TapeExchange::default()
         })
     }
 
@@ -142,7 +142,11 @@ impl Recorder {
     ///
     /// # Errors
     /// [`RecorderError::Write`].
-    pub fn save(&mut self, recorded: Vec<Exchange>, is_good: bool) -> Result<(), RecorderError> {
+    pub fn save(
+        &mut self,
+        recorded: Vec<TapeExchange>,
+        is_good: bool,
+    ) -> Result<(), RecorderError> {
         if recorded.is_empty() || (self.mode == TapeMode::Auto && !is_good) {
             return Ok(());
         }

@@ -73,7 +73,7 @@ impl Attempts {
     }
 
     /// Decides what follows from `trouble`. `fits` claims of a wait that there is time for it.
-    pub fn after(&mut self, trouble: &Trouble, fits: impl Fn(&Wait) -> bool) -> NextAttempt {
+    pub fn after(&mut self, trouble: &AttemptTrouble, fits: impl Fn(&Wait) -> bool) -> NextAttempt {
         if let Some(words) = trouble
             .refuses_tools()
             .filter(|_| self.policy.may_tag && !self.is_tagged)
@@ -108,7 +108,7 @@ impl Attempts {
 
 /// Why an attempt failed before anything of its answer was used.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum AttemptTrouble {
     /// The connection was lost before the first event.
     Lost(Error),
     /// The answer's status is not a success; its body follows, without secrets.
@@ -117,7 +117,7 @@ pub enum Trouble {
     Miss(Miss),
 }
 
-impl Trouble {
+impl AttemptTrouble {
     /// The wait before the request is sent again after attempt `attempt` (from 1); `None` if
     /// another attempt would fail in the same way.
     pub fn wait(&self, attempt: u32) -> Option<Wait> {
@@ -130,8 +130,8 @@ impl Trouble {
             )
         };
         match self {
-            Trouble::Lost(_) => Some(wait(None)),
-            Trouble::Refused(head, body)
+            AttemptTrouble::Lost(_) => Some(wait(None)),
+            AttemptTrouble::Refused(head, body)
                 if may_retry(head.status) && !is_context_overflow(head.status, body.as_bytes()) =>
             {
                 Some(wait(Some(head)))
@@ -142,7 +142,7 @@ impl Trouble {
 
     /// Whether the connection was lost, and not by a time that passed.
     pub fn is_lost_connection(&self) -> bool {
-        matches!(self, Trouble::Lost(error) if !error.is_timeout())
+        matches!(self, AttemptTrouble::Lost(error) if !error.is_timeout())
     }
 
     /// Whether the same request may succeed later.
@@ -153,15 +153,17 @@ impl Trouble {
     /// A sentence about what went wrong.
     pub fn message(&self) -> Cow<'_, str> {
         match self {
-            Trouble::Lost(error) => Cow::Owned(error.to_string()),
-            Trouble::Refused(head, body) => Cow::Owned(error_message(head.status, body.as_bytes())),
-            Trouble::Miss(miss) => Cow::Owned(miss.to_string()),
+            AttemptTrouble::Lost(error) => Cow::Owned(error.to_string()),
+            AttemptTrouble::Refused(head, body) => {
+                Cow::Owned(error_message(head.status, body.as_bytes()))
+            }
+            AttemptTrouble::Miss(miss) => Cow::Owned(miss.to_string()),
         }
     }
 
     /// The provider's message if it refuses tools, else `None`.
     pub fn refuses_tools(&self) -> Option<String> {
-        let Trouble::Refused(head, body) = self else {
+        let AttemptTrouble::Refused(head, body) = self else {
             return None;
         };
         refuses_tools(head.status, body)
@@ -170,7 +172,7 @@ impl Trouble {
     /// Whether the provider seems to refuse streaming, by its status and the words of its body. If
     /// so, the same request without streaming may succeed.
     pub fn refuses_streaming(&self) -> bool {
-        let Trouble::Refused(head, body) = self else {
+        let AttemptTrouble::Refused(head, body) = self else {
             return false;
         };
         match head.status {
@@ -369,12 +371,12 @@ fn chance() -> f64 {
 mod tests {
     use super::*;
 
-    fn refused(status: u16, headers: &[(&str, &str)], body: &str) -> Trouble {
+    fn refused(status: u16, headers: &[(&str, &str)], body: &str) -> AttemptTrouble {
         let headers = headers
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        Trouble::Refused(
+        AttemptTrouble::Refused(
             Head {
                 status,
                 headers,
@@ -385,7 +387,10 @@ mod tests {
     }
 
     /// A word for each decision, and the numbers after it.
-    fn decisions(policy: AttemptPolicy, troubles: &[Trouble]) -> Vec<(String, u32, u32, u32)> {
+    fn decisions(
+        policy: AttemptPolicy,
+        troubles: &[AttemptTrouble],
+    ) -> Vec<(String, u32, u32, u32)> {
         let mut attempts = Attempts::new(policy);
         let mut told = vec![];
         for trouble in troubles {
@@ -453,7 +458,7 @@ mod tests {
             may_tag: true,
         };
         let lost = || {
-            Trouble::Lost(Error::new(
+            AttemptTrouble::Lost(Error::new(
                 crate::ErrorKind::RecordedLoss,
                 "the connection was lost when this was recorded",
             ))
@@ -461,7 +466,7 @@ mod tests {
         for (trouble, first) in [
             (lost(), "again within 0.5 s"),
             (
-                Trouble::Lost(crate::Error::idle(std::time::Duration::from_secs(1))),
+                AttemptTrouble::Lost(crate::Error::idle(std::time::Duration::from_secs(1))),
                 "give up false",
             ),
             (refused(429, &[("retry-after", "1")], ""), "give up false"),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-use api::tape::Ending;
+use api::tape::TapeEnding;
 use api::{Api, Request};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -232,7 +232,7 @@ fn an_answer_is_recorded_without_secrets_and_so_is_a_failure() {
         let recorded = recorded.unwrap();
         assert_eq!(
             (error.kind, recorded.end.unwrap().1),
-            (ErrorKind::Refused, Ending::Reset)
+            (ErrorKind::Refused, TapeEnding::Reset)
         );
         vec![answered, *recorded]
     });

@@ -8,11 +8,11 @@
 //! for the counts. `docs/evaluation.md` explains the model.
 
 use crate::checker::{CallFilter, Meaning, StreamEnding};
-use crate::text_calls::{Found, TextCalls};
+use crate::text_calls::{ChoicePart, TextCalls};
 use event::payload::FinishReason;
 use event::{Event, Kind};
 use origin::OfferedTools;
-use tag::{Options, Streams, Tag};
+use tag::{Streams, Tag, TagOptions};
 
 mod limits;
 mod origin;
@@ -20,20 +20,20 @@ mod signs;
 mod table;
 mod words;
 
-pub(crate) use limits::Limits;
-pub(crate) use origin::Origin;
+pub(crate) use limits::AutoLimits;
+pub(crate) use origin::StreamOrigin;
 pub(crate) use signs::Signs;
-pub use table::{Observation, Table, TableError};
+pub use table::{AutoTable, Observation, TableError};
 pub(crate) use words::Sign;
 
 /// Reads choice 0 of a stream up to its first call, which may be an event or in the text.
 pub struct Observer {
     text: TextCalls,
-    seen: Seen,
+    seen: SeenSigns,
 }
 
-struct Seen {
-    origin: Origin,
+struct SeenSigns {
+    origin: StreamOrigin,
     calls: CallFilter,
     signs: Signs,
     has_call: bool,
@@ -50,11 +50,11 @@ impl std::fmt::Debug for Observer {
 impl Observer {
     /// An observer of the stream that `first` begins; [`Observer::push`] must get `first` too.
     pub fn new(first: &Event<'_>) -> Self {
-        let (origin, calls) = (Origin::read(first), CallFilter::default());
+        let (origin, calls) = (StreamOrigin::read(first), CallFilter::default());
         let text = TextCalls::new(Texts::default().begin(&origin, first), calls.clone());
         Observer {
             text,
-            seen: Seen {
+            seen: SeenSigns {
                 origin,
                 calls,
                 signs: Signs::default(),
@@ -89,9 +89,9 @@ impl Observer {
     }
 }
 
-impl Seen {
-    fn take(&mut self, found: Found<'_, '_>) {
-        let Seen {
+impl SeenSigns {
+    fn take(&mut self, found: ChoicePart<'_, '_>) {
+        let SeenSigns {
             origin,
             calls,
             signs,
@@ -99,10 +99,10 @@ impl Seen {
         } = self;
         match found {
             _ if *has_call => {}
-            Found::Call(_) => *has_call = true,
-            Found::Text(text) => drop(signs.push(text, &origin.tools, None)),
-            Found::Event(event) if event.kind() == Kind::ServerItem => signs.item(),
-            Found::Event(event) => match calls.meaning(event) {
+            ChoicePart::Call(_) => *has_call = true,
+            ChoicePart::Text(text) => drop(signs.push(text, &origin.tools, None)),
+            ChoicePart::Event(event) if event.kind() == Kind::ServerItem => signs.item(),
+            ChoicePart::Event(event) => match calls.meaning(event) {
                 Meaning::Call(_) => *has_call = true,
                 Meaning::Text(text) => drop(signs.push(&text, &origin.tools, None)),
                 Meaning::OtherCall | Meaning::Nothing => {}
@@ -118,10 +118,10 @@ pub(crate) struct Texts(Streams);
 impl Default for Texts {
     fn default() -> Self {
         // Text that may still be reasoning is not held back: a no would have to wait for it.
-        Texts(Streams::new(Options {
+        Texts(Streams::new(TagOptions {
             always: true,
             eager: true,
-            ..Options::default()
+            ..TagOptions::default()
         }))
     }
 }
@@ -129,7 +129,7 @@ impl Default for Texts {
 impl Texts {
     /// The parser of the stream that `first` begins and that has this origin. `None` where the
     /// request had no tools: then text is never a call.
-    pub fn begin(&self, origin: &Origin, first: &Event<'_>) -> Option<Tag> {
+    pub fn begin(&self, origin: &StreamOrigin, first: &Event<'_>) -> Option<Tag> {
         (origin.offered != OfferedTools::None).then(|| self.0.begin(first))
     }
 }

@@ -1,6 +1,6 @@
 //! The trait [`Checker`], and the rules of all checkers for what counts as a call and as text.
 
-use crate::auto::Table;
+use crate::auto::AutoTable;
 use event::payload::{ContentDelta, FinishReason, RefusalDelta, ToolCall, ToolCallDelta};
 use event::{Event, Glob, Kind, Text};
 use std::rc::Rc;
@@ -101,7 +101,7 @@ pub struct CheckerRow {
     /// The help text that says how the checker decides.
     pub help: &'static str,
     /// Makes its checkers from the user's argument and settings; `None` where that cannot be used.
-    pub checkers: fn(CallFilter, &str, &Settings) -> Option<Checkers>,
+    pub checkers: fn(CallFilter, &str, &CheckerSettings) -> Option<Checkers>,
 }
 
 /// What counts as a call: any, or only one whose tool's name matches a pattern.
@@ -139,7 +139,7 @@ impl CallFilter {
     pub(crate) fn meaning<'a>(&self, event: &Event<'a>) -> Meaning<'a> {
         match event.kind() {
             Kind::ToolCallDelta | Kind::ToolCall => {
-                let head = CallHead::read(event);
+                let head = EventCallHead::read(event);
                 let name = head.name.str();
                 match &self.name {
                     _ if head.is_blank() => Meaning::Nothing,
@@ -166,7 +166,7 @@ pub(crate) fn none(ending: StreamEnding) -> Option<Verdict> {
 
 /// The fields by which a `tool_call_delta` or a `tool_call` names its call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallHead<'a> {
+pub(crate) struct EventCallHead<'a> {
     pub index: Option<i64>,
     /// The id, unless it is empty.
     pub id: Option<Text<'a>>,
@@ -175,7 +175,7 @@ pub(crate) struct CallHead<'a> {
     has_arguments: bool,
 }
 
-impl<'a> CallHead<'a> {
+impl<'a> EventCallHead<'a> {
     /// Reads a `tool_call_delta` or a `tool_call`; any other event names nothing.
     #[inline]
     pub fn read(event: &Event<'a>) -> Self {
@@ -196,7 +196,7 @@ impl<'a> CallHead<'a> {
                 delta.arguments.is_some_and(|text| !text.is_empty()),
             )
         };
-        CallHead {
+        EventCallHead {
             index,
             id: id.filter(|id| !id.is_empty()),
             name: name.unwrap_or_default(),
@@ -253,18 +253,18 @@ impl FromStr for Risk {
 
 /// The settings of checkers; a checker uses those that mean something to it.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct CheckerSettings {
     /// The risk of `auto`.
     pub risk: Risk,
     /// The table of `auto`, in place of the one that is compiled in.
-    pub table: Option<Rc<Table>>,
+    pub table: Option<Rc<AutoTable>>,
 }
 
-impl Settings {
+impl CheckerSettings {
     /// The table of `auto`.
-    pub(crate) fn table(&self) -> Rc<Table> {
+    pub(crate) fn table(&self) -> Rc<AutoTable> {
         self.table
             .clone()
-            .unwrap_or_else(|| Rc::new(Table::built_in()))
+            .unwrap_or_else(|| Rc::new(AutoTable::built_in()))
     }
 }

@@ -2,13 +2,14 @@
 //! the checker and its row, its `mod` line and its line in the table.
 
 use crate::checker::{
-    CallFilter, Checker, CheckerRow, Checkers, Meaning, Settings, StreamEnding, Verdict, alike,
+    CallFilter, Checker, CheckerRow, CheckerSettings, Checkers, Meaning, StreamEnding, Verdict,
+    alike,
 };
-use crate::text_calls::{Found, TextCalls};
+use crate::text_calls::{ChoicePart, TextCalls};
 use event::payload::ContentDelta;
 use event::{Event, Kind};
 use std::rc::Rc;
-use tag::{Options, Streams};
+use tag::{Streams, TagOptions};
 
 mod auto;
 
@@ -25,11 +26,15 @@ pub const CHECKERS: &[CheckerRow] = &[
 /// The checkers of that name; `calls` decides what counts as a call. `None` for a name that is not
 /// in the table, or whose argument cannot be used.
 pub fn checkers(name: &str, calls: &CallFilter) -> Option<Checkers> {
-    checkers_with(name, calls, &Settings::default())
+    checkers_with(name, calls, &CheckerSettings::default())
 }
 
 /// As [`checkers`], with the settings of the user.
-pub fn checkers_with(name: &str, calls: &CallFilter, settings: &Settings) -> Option<Checkers> {
+pub fn checkers_with(
+    name: &str,
+    calls: &CallFilter,
+    settings: &CheckerSettings,
+) -> Option<Checkers> {
     CHECKERS
         .iter()
         .find_map(|row| match row.name.split_once(':') {
@@ -176,9 +181,9 @@ const TAG: CheckerRow = CheckerRow {
     name: "tag",
     help: "full, and a call that is written as text counts, in any dialect",
     checkers: |calls, _, _| {
-        let streams = Streams::new(Options {
+        let streams = Streams::new(TagOptions {
             always: true,
-            ..Options::default()
+            ..TagOptions::default()
         });
         Some(Rc::new(move |first| {
             let (tag, calls) = (streams.begin(first), calls.clone());
@@ -235,8 +240,8 @@ impl TextChecker {
 }
 
 /// Keeps the last call.
-fn keep_call(call: &mut Option<String>, found: Found<'_, '_>) {
-    if let Found::Call(reason) = found {
+fn keep_call(call: &mut Option<String>, found: ChoicePart<'_, '_>) {
+    if let ChoicePart::Call(reason) = found {
         *call = Some(reason);
     }
 }

@@ -15,8 +15,8 @@ mod machine;
 mod text_calls;
 
 pub use checker::{
-    CallFilter, Checker, CheckerRow, Checkers, Factory, Risk, RiskError, Settings, StreamEnding,
-    Verdict,
+    CallFilter, Checker, CheckerRow, CheckerSettings, Checkers, Factory, Risk, RiskError,
+    StreamEnding, Verdict,
 };
 pub use checkers::{CHECKERS, checkers, checkers_with};
-pub use machine::{Answers, Detect, StreamAnswer};
+pub use machine::{CheckerAnswers, Detect, StreamAnswer};

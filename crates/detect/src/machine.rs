@@ -1,7 +1,7 @@
 //! The machine of `tc-detect`: one decision for each choice of a stream, written as early as
 //! possible.
 
-use crate::checker::{CallHead, Checker, Factory, StreamEnding, Verdict};
+use crate::checker::{Checker, EventCallHead, Factory, StreamEnding, Verdict};
 use event::payload::{ContentDelta, Decision, RefusalDelta, Retract, StreamEnd};
 use event::{Choices, Event, Kind, Machine, Sink, Text};
 use std::cell::Cell;
@@ -24,7 +24,7 @@ struct CheckedChoice {
 pub struct Detect {
     name: Rc<str>,
     factory: Factory,
-    answers: Answers,
+    answers: CheckerAnswers,
     choices: Choices<CheckedChoice>,
     events: u64,
     /// Whether further streams may follow: this stream has a name, or it ended before the input
@@ -44,7 +44,12 @@ impl std::fmt::Debug for Detect {
 impl Detect {
     /// A machine for the stream that `first` begins. `factory` makes the checker of each choice;
     /// `name` is the name of the checker in the user's words.
-    pub fn new(name: Rc<str>, factory: Factory, answers: Answers, first: &Event<'_>) -> Self {
+    pub fn new(
+        name: Rc<str>,
+        factory: Factory,
+        answers: CheckerAnswers,
+        first: &Event<'_>,
+    ) -> Self {
         Detect {
             name,
             factory,
@@ -293,12 +298,12 @@ impl StreamAnswer {
 /// The answers of the streams of a run. Clones share the counts: each machine adds the answer of
 /// its stream.
 #[derive(Clone, Debug, Default)]
-pub struct Answers {
+pub struct CheckerAnswers {
     /// How many streams gave each answer.
     counts: Rc<Cell<[u64; 3]>>,
 }
 
-impl Answers {
+impl CheckerAnswers {
     /// The answer of all streams so far: a yes of any stream outweighs everything, and undecided
     /// outweighs a no.
     pub fn answer(&self) -> StreamAnswer {
@@ -337,14 +342,14 @@ const MAX: usize = 64;
 /// The calls of a choice.
 #[derive(Debug, Default)]
 struct RememberedCalls {
-    keys: Vec<CallKey>,
+    keys: Vec<EventCallKey>,
     has_more: bool,
     any_retracted: bool,
 }
 
 /// The id and the index by which events name a call.
 #[derive(Debug, PartialEq, Eq)]
-struct CallKey {
+struct EventCallKey {
     id: Option<Box<str>>,
     index: Option<i64>,
 }
@@ -356,8 +361,8 @@ impl RememberedCalls {
         if !event.names_call() {
             return;
         }
-        let head = CallHead::read(event);
-        let key = CallKey {
+        let head = EventCallHead::read(event);
+        let key = EventCallKey {
             id: head.id.map(|id| id.str().as_ref().into()),
             index: head.index,
         };
@@ -396,7 +401,7 @@ mod tests {
     use event::Collect;
 
     fn run(checker: &'static str, lines: &[&str]) -> (Vec<String>, StreamAnswer) {
-        let answers = Answers::default();
+        let answers = CheckerAnswers::default();
         let factory = crate::checkers(checker, &crate::CallFilter::default())
             .expect("a checker of the table");
         let mut scanner = event::Scanner::default();

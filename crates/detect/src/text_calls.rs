@@ -6,7 +6,7 @@ use event::{Emitted, Event, Machine, Payload, SinkOf};
 use tag::Tag;
 
 /// What a choice of a stream holds, in its order.
-pub(crate) enum Found<'f, 'e> {
+pub(crate) enum ChoicePart<'f, 'e> {
     /// An event, whose text is the answer's just as it is.
     Event(&'f Event<'e>),
     /// Text of the answer that is not a part of a call.
@@ -19,11 +19,11 @@ pub(crate) enum Found<'f, 'e> {
 pub(crate) struct TextCalls {
     /// `None`: the text is not read, or has ended.
     tag: Option<Tag>,
-    counts: Counts,
+    counts: CallCounts,
 }
 
 /// The calls that were found.
-struct Counts {
+struct CallCounts {
     calls: CallFilter,
     /// How many counted.
     counted: u64,
@@ -36,7 +36,7 @@ impl TextCalls {
     pub fn new(tag: Option<Tag>, calls: CallFilter) -> Self {
         TextCalls {
             tag,
-            counts: Counts {
+            counts: CallCounts {
                 calls,
                 counted: 0,
                 held: Vec::new(),
@@ -46,22 +46,22 @@ impl TextCalls {
 
     /// Takes the next event, and gives what it holds to `take`, with what was held back before it.
     #[inline]
-    pub fn push<'e>(&mut self, event: &Event<'e>, take: &mut dyn FnMut(Found<'_, 'e>)) {
+    pub fn push<'e>(&mut self, event: &Event<'e>, take: &mut dyn FnMut(ChoicePart<'_, 'e>)) {
         let TextCalls { tag, counts } = self;
         match tag {
             Some(tag) => tag.push(
                 event,
                 &mut SinkOf(|emitted| match emitted {
-                    Emitted::Passed => take(Found::Event(event)),
+                    Emitted::Passed => take(ChoicePart::Event(event)),
                     Emitted::Written(choice, payload) => counts.found(choice, payload, take),
                 }),
             ),
-            None => take(Found::Event(event)),
+            None => take(ChoicePart::Event(event)),
         }
     }
 
     /// Handles the end of the stream, and gives what was held back to `take`.
-    pub fn end(&mut self, ending: StreamEnding, take: &mut dyn FnMut(Found<'_, '_>)) {
+    pub fn end(&mut self, ending: StreamEnding, take: &mut dyn FnMut(ChoicePart<'_, '_>)) {
         let Some(mut tag) = self.tag.take() else {
             return;
         };
@@ -94,16 +94,16 @@ impl TextCalls {
     }
 }
 
-impl Counts {
+impl CallCounts {
     /// Takes what the parser found, and gives it to `take`.
     fn found<'e>(
         &mut self,
         choice: u32,
         payload: &Payload<'_>,
-        take: &mut dyn FnMut(Found<'_, 'e>),
+        take: &mut dyn FnMut(ChoicePart<'_, 'e>),
     ) {
         match payload {
-            Payload::ContentDelta(ContentDelta { text, .. }) => take(Found::Text(&text.str())),
+            Payload::ContentDelta(ContentDelta { text, .. }) => take(ChoicePart::Text(&text.str())),
             Payload::Retract(Retract {
                 index: Some(index), ..
             }) => self.held.retain(|held| held != index),
@@ -116,7 +116,7 @@ impl Counts {
                 if let Meaning::Call(what) = self.calls.meaning(&event) {
                     self.counted += 1;
                     self.held.push(*index);
-                    take(Found::Call(format!("{what}, written as text")));
+                    take(ChoicePart::Call(format!("{what}, written as text")));
                 }
             }
             _ => {}

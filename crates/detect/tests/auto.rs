@@ -5,8 +5,8 @@
 use event::Scanner;
 use event::payload::FinishReason;
 use std::rc::Rc;
-use toolpipe_detect::auto::{Observer, Table};
-use toolpipe_detect::{CallFilter, Settings, StreamEnding, checkers, checkers_with};
+use toolpipe_detect::auto::{AutoTable, Observer};
+use toolpipe_detect::{CallFilter, CheckerSettings, StreamEnding, checkers, checkers_with};
 
 const START: &str = r#"{"type":"stream_start","v":1,"api":"anthropic","model":"claude-x"}"#;
 
@@ -108,13 +108,13 @@ fn a_risk_is_a_share_or_a_percentage() {
 
 #[test]
 fn a_table_is_text_and_adds_up() {
-    let table = Table::built_in();
-    assert_ne!(table, Table::default(), "the compiled table is read");
-    assert_eq!(Table::parse(&table.to_string()), Ok(table.clone()));
+    let table = AutoTable::built_in();
+    assert_ne!(table, AutoTable::default(), "the compiled table is read");
+    assert_eq!(AutoTable::parse(&table.to_string()), Ok(table.clone()));
     let mut twice = table.clone();
     twice.merge(&table);
     assert_eq!(
-        Table::parse(&format!("{table}{table}")),
+        AutoTable::parse(&format!("{table}{table}")),
         Ok(twice),
         "rows of one name add up"
     );
@@ -127,7 +127,7 @@ fn a_table_is_text_and_adds_up() {
         ("text -1 2", "line 1: a count"),
         ("text 99999999999999999999 2", "line 1: a count"),
     ] {
-        let e = Table::parse(text).unwrap_err().to_string();
+        let e = AutoTable::parse(text).unwrap_err().to_string();
         assert!(e.contains(words) && e.lines().count() == 1, "{text:?}: {e}");
     }
 }
@@ -135,7 +135,7 @@ fn a_table_is_text_and_adds_up() {
 #[test]
 fn a_model_that_speaks_before_it_calls_makes_the_checker_wait() {
     let mut scanner = Scanner::default();
-    let mut table = Table::built_in();
+    let mut table = AutoTable::built_in();
     let call = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f"}"#;
     for _ in 0..100 {
         let mut observer = Observer::new(
@@ -151,10 +151,10 @@ fn a_model_that_speaks_before_it_calls_makes_the_checker_wait() {
         observer.push(&scanner.read(call).unwrap());
         table.add(&observer.end());
     }
-    let place = |table: Table| {
-        let settings = Settings {
+    let place = |table: AutoTable| {
+        let settings = CheckerSettings {
             table: Some(Rc::new(table)),
-            ..Settings::default()
+            ..CheckerSettings::default()
         };
         let mut scanner = Scanner::default();
         let first = scanner
@@ -169,7 +169,7 @@ fn a_model_that_speaks_before_it_calls_makes_the_checker_wait() {
                 .is_some()
         })
     };
-    let (before, after) = (place(Table::built_in()).unwrap(), place(table));
+    let (before, after) = (place(AutoTable::built_in()).unwrap(), place(table));
     assert!(
         after.is_none_or(|after| after > 2 * before),
         "{before} {after:?}"

@@ -179,7 +179,7 @@ impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Machine for Chain<A, B, 
         if self.stream.is_none() {
             self.stream = event.stream().map(|name| name.text().into());
         }
-        let mut link = Link {
+        let mut link = ChainLink {
             second: &mut self.second,
             event: Some(event),
             stream: event.stream(),
@@ -190,7 +190,7 @@ impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Machine for Chain<A, B, 
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
-        let mut link = Link {
+        let mut link = ChainLink {
             second: &mut self.second,
             event: None,
             stream: self
@@ -220,7 +220,7 @@ impl<B: Machine, F: FnMut(&Event<'_>) -> B> Second<B, F> {
 }
 
 /// The sink that the first machine sees.
-struct Link<'l, B, F> {
+struct ChainLink<'l, B, F> {
     second: &'l mut Second<B, F>,
     /// The event at hand; `None` at the end of the input.
     event: Option<&'l Event<'l>>,
@@ -229,7 +229,7 @@ struct Link<'l, B, F> {
     out: &'l mut dyn Sink,
 }
 
-impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for Link<'_, B, F> {
+impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for ChainLink<'_, B, F> {
     fn pass(&mut self) {
         if let Some(event) = self.event {
             self.second.push(event, self.out);

@@ -3,7 +3,7 @@
 use crate::Raw;
 use crate::payload::field::Fields;
 use crate::payload::{self, *};
-use crate::slot::{Field, Members, Slot};
+use crate::slot::{LineField, LineMembers, LineSlot};
 use std::borrow::Cow;
 
 /// One event: its kind, the fields that any event may have, and its payload.
@@ -13,13 +13,13 @@ pub struct Event<'a> {
     stream: Option<Raw<'a>>,
     choice: u32,
     t: Option<Raw<'a>>,
-    source: Source<'a>,
+    source: EventSource<'a>,
 }
 
 /// What an event was made from.
 #[derive(Clone, Copy, Debug)]
-enum Source<'a> {
-    Line(Members<'a>),
+enum EventSource<'a> {
+    Line(LineMembers<'a>),
     Payload(&'a Payload<'a>),
 }
 
@@ -37,7 +37,7 @@ impl<'a> Event<'a> {
             stream,
             choice,
             t,
-            source: Source::Payload(payload),
+            source: EventSource::Payload(payload),
         }
     }
 
@@ -49,22 +49,22 @@ impl<'a> Event<'a> {
         choice: u32,
         t: Option<Raw<'a>>,
         line: &'a str,
-        slots: &'a [Slot],
+        slots: &'a [LineSlot],
     ) -> Self {
         Event {
             kind,
             stream,
             choice,
             t,
-            source: Source::Line(Members { line, slots }),
+            source: EventSource::Line(LineMembers { line, slots }),
         }
     }
 
     /// The line without its line feed: as it came, or as the payload would be written.
     pub fn raw(&self) -> Cow<'a, str> {
         match self.source {
-            Source::Line(members) => Cow::Borrowed(members.line),
-            Source::Payload(payload) => {
+            EventSource::Line(members) => Cow::Borrowed(members.line),
+            EventSource::Payload(payload) => {
                 let mut line = Vec::new();
                 let text = |raw: Option<Raw<'a>>| raw.map(Raw::text);
                 payload::line(
@@ -90,14 +90,14 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn names_call(&self) -> bool {
         match self.source {
-            Source::Line(members) => members
+            EventSource::Line(members) => members
                 .slots
                 .iter()
-                .any(|s| matches!(s.field, Field::ToolId | Field::ToolName)),
-            Source::Payload(Payload::ToolCallDelta(delta)) => {
+                .any(|s| matches!(s.field, LineField::ToolId | LineField::ToolName)),
+            EventSource::Payload(Payload::ToolCallDelta(delta)) => {
                 delta.tool_id.is_some() || delta.tool_name.is_some()
             }
-            Source::Payload(payload) => matches!(payload, Payload::ToolCall(_)),
+            EventSource::Payload(payload) => matches!(payload, Payload::ToolCall(_)),
         }
     }
 
@@ -105,8 +105,8 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn payload(&self) -> Option<Payload<'a>> {
         match self.source {
-            Source::Line(members) => Payload::of_line(self.kind, members),
-            Source::Payload(payload) => Some(*payload),
+            EventSource::Line(members) => Payload::of_line(self.kind, members),
+            EventSource::Payload(payload) => Some(*payload),
         }
     }
 
@@ -128,10 +128,10 @@ impl<'a> Event<'a> {
         self.t
     }
 
-    fn slots(&self) -> Members<'a> {
+    fn slots(&self) -> LineMembers<'a> {
         match self.source {
-            Source::Line(members) => members,
-            Source::Payload(_) => Members {
+            EventSource::Line(members) => members,
+            EventSource::Payload(_) => LineMembers {
                 line: "",
                 slots: &[],
             },
@@ -142,7 +142,7 @@ impl<'a> Event<'a> {
     /// for the common fields and `type`. An event of a payload has no line: machines and views read
     /// the structs of [`crate::payload`], which works for both.
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
-        let Members { line, slots } = self.slots();
+        let LineMembers { line, slots } = self.slots();
         let slot = slots.iter().rev().find(|s| s.has_key(line, key))?;
         Some(slot.value(line)).filter(|v| !v.is_null())
     }
@@ -154,7 +154,7 @@ impl<'a> Event<'a> {
 
     /// All fields of a line but `type` and the common ones, in its order.
     pub fn fields(&self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
-        let Members { line, slots } = self.slots();
+        let LineMembers { line, slots } = self.slots();
         slots.iter().map(move |s| (s.key(line), s.value(line)))
     }
 }
@@ -169,9 +169,9 @@ macro_rules! readers {
             #[inline(always)]
             pub fn read(event: &event!($($lt)?)) -> Self {
                 match event.source {
-                    Source::Line(members) => $name::of_line(members),
-                    Source::Payload(Payload::$name(payload)) => *payload,
-                    Source::Payload(_) => $name::default(),
+                    EventSource::Line(members) => $name::of_line(members),
+                    EventSource::Payload(Payload::$name(payload)) => *payload,
+                    EventSource::Payload(_) => $name::default(),
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! The offsets of all values of one JSON text, so that a search for a member does not scan its
 //! neighbours again.
 
-use crate::scan::{self, Record, Scan, Walk};
+use crate::scan::{self, Record, Scan, WalkPlace};
 
 /// A value inside an array or object. Offsets count from the bracket that opens the container.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Token {
+pub(crate) struct IndexToken {
     /// The key between its quotes; empty in an array.
     name: (u32, u32),
     value: (u32, u32),
@@ -16,7 +16,7 @@ pub(crate) struct Token {
     pub is_escaped: bool,
 }
 
-impl Token {
+impl IndexToken {
     /// The key of this value, still escaped. `text` is the text of its container.
     #[inline]
     pub(crate) fn name<'a>(&self, text: &'a str) -> &'a str {
@@ -44,7 +44,7 @@ impl Token {
 #[derive(Debug, Default)]
 pub struct Index {
     /// The container itself and all that is in it, in the order of the text.
-    tokens: Vec<Token>,
+    tokens: Vec<IndexToken>,
     /// The last text, so that the next one can reuse its tokens. Empty if that text was invalid,
     /// too long, or had more values than fit.
     last: String,
@@ -78,7 +78,7 @@ impl Index {
 
     /// The tokens inside the container that was read. Empty also where the text has more values
     /// than fit.
-    pub(crate) fn inside(&self) -> &[Token] {
+    pub(crate) fn inside(&self) -> &[IndexToken] {
         if self.is_overflowed {
             &[]
         } else {
@@ -88,15 +88,15 @@ impl Index {
 
     /// Keeps the tokens that `text` shares with the last text and gives where the walk goes on:
     /// after the last value that ends before the first difference.
-    fn begin(&mut self, text: &str, start: usize) -> Walk {
+    fn begin(&mut self, text: &str, start: usize) -> WalkPlace {
         let shared = shared(self.last.as_bytes(), text.as_bytes());
         (self.name, self.is_overflowed) = ((0, 0), u32::try_from(text.len()).is_err());
         // The current container: `base` is the offset of its bracket, `open` the position of its
         // token, `at..end` the positions of the tokens in it that are not compared yet.
         let (mut base, mut open, mut at, mut end) = (start, 0, 1, self.tokens.len());
-        let mut walk = Walk::from(start);
+        let mut walk = WalkPlace::from(start);
         walk.open(text.as_bytes()[start]);
-        let mut kept = (Walk::from(start), 0, 0, 0);
+        let mut kept = (WalkPlace::from(start), 0, 0, 0);
         while shared > start && at < end {
             let token = &mut self.tokens[at];
             let (value, after) = (base + token.value.0 as usize, base + token.value.1 as usize);
@@ -132,7 +132,7 @@ impl Index {
         self.is_overflowed |= self.tokens.len() == MAX_TOKENS;
         if !self.is_overflowed {
             let (name, is_name_escaped) = (std::mem::take(&mut self.name), self.is_name_escaped);
-            self.tokens.push(Token {
+            self.tokens.push(IndexToken {
                 name,
                 value,
                 inside,

@@ -1,13 +1,13 @@
 //! Reads one line of the protocol into an event that borrows from the line.
 
 use crate::scan::{self, Scan, ScanError};
-use crate::slot::{Field, Slot};
+use crate::slot::{LineField, LineSlot};
 use crate::{Event, Kind, Raw};
 
 /// Reads lines. It keeps its table of members from line to line, so that reading does not allocate.
 #[derive(Debug, Default)]
 pub struct Scanner {
-    slots: Vec<Slot>,
+    slots: Vec<LineSlot>,
 }
 
 impl Scanner {
@@ -51,17 +51,19 @@ impl Scanner {
                 if !std::mem::take(&mut value_before) {
                     let (common, slot) = member(b, i)?;
                     match common {
-                        Common::Type => kind = slot.value(line).str().map(|name| Kind::of(&name)),
-                        Common::Stream => stream = Some(slot),
-                        Common::Choice => {
+                        CommonMember::Type => {
+                            kind = slot.value(line).str().map(|name| Kind::of(&name))
+                        }
+                        CommonMember::Stream => stream = Some(slot),
+                        CommonMember::Choice => {
                             choice = slot
                                 .value(line)
                                 .i64()
                                 .and_then(|c| u32::try_from(c).ok())
                                 .unwrap_or(0)
                         }
-                        Common::Time => t = Some(slot),
-                        Common::Not(_) => self.slots.push(slot),
+                        CommonMember::Time => t = Some(slot),
+                        CommonMember::Not(_) => self.slots.push(slot),
                     }
                     i = slot.value.1 as usize;
                 }
@@ -88,7 +90,7 @@ impl Scanner {
         if i < b.len() {
             return scan::fail(i, "text after the JSON object");
         }
-        let given = |slot: Option<Slot>| slot.map(|s| s.value(line)).filter(|v| !v.is_null());
+        let given = |slot: Option<LineSlot>| slot.map(|s| s.value(line)).filter(|v| !v.is_null());
         match kind {
             Some(kind) => Ok(Event::of_line(
                 kind,
@@ -120,48 +122,48 @@ fn prefix(b: &[u8]) -> Option<(Kind, usize)> {
 
 /// The text of a line that has nothing else after its type: `,"text":"…"}` at `at`, up to the end.
 #[inline]
-fn lone_text(b: &[u8], at: usize) -> Option<Slot> {
+fn lone_text(b: &[u8], at: usize) -> Option<LineSlot> {
     let key = at + 1;
     if !b[at..].starts_with(b",\"text\":\"") {
         return None;
     }
     let start = at + 8;
     let (end, value_escaped) = scan::string(b, start).ok()?;
-    (b[end..] == *b"}").then(|| Slot {
+    (b[end..] == *b"}").then(|| LineSlot {
         key: (key as u32, (start - 1) as u32),
         value: (start as u32, end as u32),
         key_escaped: false,
         value_escaped,
-        field: Field::Text,
+        field: LineField::Text,
     })
 }
 
 /// The members that every event may have.
 #[derive(Clone, Copy)]
-enum Common {
+enum CommonMember {
     Type,
     Stream,
     Choice,
     Time,
-    Not(Field),
+    Not(LineField),
 }
 
-impl Common {
+impl CommonMember {
     #[inline]
-    fn of(key: &[u8]) -> Common {
+    fn of(key: &[u8]) -> CommonMember {
         match key {
-            b"t" => Common::Time,
-            b"type" => Common::Type,
-            b"stream" => Common::Stream,
-            b"choice" => Common::Choice,
-            _ => Common::Not(Field::of(key)),
+            b"t" => CommonMember::Time,
+            b"type" => CommonMember::Type,
+            b"stream" => CommonMember::Stream,
+            b"choice" => CommonMember::Choice,
+            _ => CommonMember::Not(LineField::of(key)),
         }
     }
 }
 
 /// One member, its key at `at`.
 #[inline]
-fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
+fn member(b: &[u8], at: usize) -> Scan<(CommonMember, LineSlot)> {
     let (common, key_end, key_escaped, start) = match known(&b[at..]) {
         Some((common, length)) => (common, at + length - 1, false, scan::space(b, at + length)),
         None => any_key(b, at)?,
@@ -174,15 +176,15 @@ fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
         ),
         _ => scan::value(b, start)?,
     };
-    let slot = Slot {
+    let slot = LineSlot {
         key: (at as u32, key_end as u32),
         value: (start as u32, end as u32),
         key_escaped,
         value_escaped,
-        field: if let Common::Not(field) = common {
+        field: if let CommonMember::Not(field) = common {
             field
         } else {
-            Field::Other
+            LineField::Other
         },
     };
     Ok((common, slot))
@@ -191,20 +193,22 @@ fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
 /// A frequent key, as our commands write it: what it is, and its length with quotes and colon.
 // Each key is compared as a constant: a list of keys costs a call for each comparison.
 #[inline]
-fn known(b: &[u8]) -> Option<(Common, usize)> {
+fn known(b: &[u8]) -> Option<(CommonMember, usize)> {
     match b.get(1)? {
-        b't' if b.starts_with(b"\"t\":") => Some((Common::Time, 4)),
-        b't' if b.starts_with(b"\"text\":") => Some((Common::Not(Field::Text), 7)),
-        b'i' if b.starts_with(b"\"index\":") => Some((Common::Not(Field::Index), 8)),
-        b'a' if b.starts_with(b"\"arguments\":") => Some((Common::Not(Field::Arguments), 12)),
-        b's' if b.starts_with(b"\"stream\":") => Some((Common::Stream, 9)),
+        b't' if b.starts_with(b"\"t\":") => Some((CommonMember::Time, 4)),
+        b't' if b.starts_with(b"\"text\":") => Some((CommonMember::Not(LineField::Text), 7)),
+        b'i' if b.starts_with(b"\"index\":") => Some((CommonMember::Not(LineField::Index), 8)),
+        b'a' if b.starts_with(b"\"arguments\":") => {
+            Some((CommonMember::Not(LineField::Arguments), 12))
+        }
+        b's' if b.starts_with(b"\"stream\":") => Some((CommonMember::Stream, 9)),
         _ => None,
     }
 }
 
 /// Any key and its colon: what it is, where it ends, whether it has an escape, and where the value
 /// begins.
-fn any_key(b: &[u8], at: usize) -> Scan<(Common, usize, bool, usize)> {
+fn any_key(b: &[u8], at: usize) -> Scan<(CommonMember, usize, bool, usize)> {
     if b.get(at) != Some(&b'"') {
         return scan::fail(at, "no key in quotes");
     }
@@ -215,9 +219,9 @@ fn any_key(b: &[u8], at: usize) -> Scan<(Common, usize, bool, usize)> {
     }
     let common = if escaped {
         let raw = std::str::from_utf8(&b[at..end]).unwrap_or_default();
-        Common::of(Raw::checked(raw, true).str().unwrap_or_default().as_bytes())
+        CommonMember::of(Raw::checked(raw, true).str().unwrap_or_default().as_bytes())
     } else {
-        Common::of(&b[at + 1..end - 1])
+        CommonMember::of(&b[at + 1..end - 1])
     };
     Ok((common, end, escaped, scan::space(b, colon + 1)))
 }

@@ -9,7 +9,7 @@ pub(crate) mod field;
 mod stream;
 
 use crate::Object;
-use field::{Fields, KindSchema, Members};
+use field::{Fields, KindSchema, LineMembers};
 
 pub use call::*;
 pub use field::Millis;
@@ -60,7 +60,7 @@ macro_rules! kinds {
             }
 
             /// The fields of an event of this kind; `None` for [`Kind::Other`].
-            pub(crate) fn of_line(kind: Kind, members: Members<'a>) -> Option<Self> {
+            pub(crate) fn of_line(kind: Kind, members: LineMembers<'a>) -> Option<Self> {
                 Some(match kind {
                     $(Kind::$name => Payload::$name($name::of_line(members)),)*
                     Kind::Other => return None,

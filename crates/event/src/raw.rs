@@ -4,8 +4,8 @@
 //! whole chunk then; this reader gives `None` for the one field. Numbers keep their digits, because
 //! they are converted only on demand.
 
-use crate::index::{Index, Token};
-use crate::scan::{self, Record, Scan, ScanError, Walk};
+use crate::index::{Index, IndexToken};
+use crate::scan::{self, Record, Scan, ScanError, WalkPlace};
 use crate::surrogates::{Surrogates, unescaped};
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub struct Raw<'a> {
     text: &'a str,
     escaped: bool,
     /// Where the values inside lie, if an index has them; else they are found in the text.
-    tokens: &'a [Token],
+    tokens: &'a [IndexToken],
 }
 
 impl<'a> Raw<'a> {
@@ -37,7 +37,7 @@ impl<'a> Raw<'a> {
         let b = text.as_bytes();
         let start = scan::space(b, 0);
         let (end, escaped) = if let Some(b'{' | b'[') = b.get(start) {
-            (scan::container(b, Walk::from(start), record)?, false)
+            (scan::container(b, WalkPlace::from(start), record)?, false)
         } else {
             let (end, escaped) = scan::value(b, start)?;
             record.leaf(start, end, escaped);
@@ -246,7 +246,7 @@ impl<'a> Raw<'a> {
 
     /// The value of the token at this place.
     #[inline]
-    fn child(self, at: usize, token: &Token) -> Raw<'a> {
+    fn child(self, at: usize, token: &IndexToken) -> Raw<'a> {
         let tokens = &self.tokens[at + 1..][..token.inside as usize];
         Raw {
             text: token.value(self.text),

@@ -190,7 +190,7 @@ impl Record for () {
 pub(crate) fn value(b: &[u8], at: usize) -> Scan<(usize, bool)> {
     match b.get(at) {
         Some(b'"') => string(b, at),
-        Some(b'{' | b'[') => container(b, Walk::from(at), &mut ()).map(|end| (end, false)),
+        Some(b'{' | b'[') => container(b, WalkPlace::from(at), &mut ()).map(|end| (end, false)),
         _ => scalar(b, at).map(|end| (end, false)),
     }
 }
@@ -209,16 +209,16 @@ fn scalar(b: &[u8], at: usize) -> Scan<usize> {
 
 /// How far a walk has come: at the beginning of the outermost value, or after a value inside it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Walk {
+pub(crate) struct WalkPlace {
     pub at: usize,
     depth: u32,
     /// The open brackets, the innermost in bit 0: 1 for an object.
     objects: u128,
 }
 
-impl Walk {
-    pub(crate) fn from(at: usize) -> Walk {
-        Walk {
+impl WalkPlace {
+    pub(crate) fn from(at: usize) -> WalkPlace {
+        WalkPlace {
             at,
             depth: 0,
             objects: 0,
@@ -238,7 +238,7 @@ impl Walk {
 ///
 /// White space is looked for only where a byte is not the one that compact JSON has there:
 /// providers send compact JSON.
-pub(crate) fn container(b: &[u8], mut walk: Walk, record: &mut impl Record) -> Scan<usize> {
+pub(crate) fn container(b: &[u8], mut walk: WalkPlace, record: &mut impl Record) -> Scan<usize> {
     let mut i = walk.at;
     let mut is_after_value = walk.depth > 0;
     'value: loop {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// The fields of the most frequent events. The scanner recognises them while it reads a line, so
 /// that machines compare no keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Field {
+pub(crate) enum LineField {
     Text,
     Index,
     ToolId,
@@ -18,19 +18,19 @@ pub(crate) enum Field {
     Other,
 }
 
-impl Field {
+impl LineField {
     /// The field of a key.
     #[inline]
-    pub const fn of(key: &[u8]) -> Field {
+    pub const fn of(key: &[u8]) -> LineField {
         match key {
-            b"text" => Field::Text,
-            b"index" => Field::Index,
-            b"tool_id" => Field::ToolId,
-            b"tool_name" => Field::ToolName,
-            b"arguments" => Field::Arguments,
-            b"done" => Field::Done,
-            b"provider" => Field::Provider,
-            _ => Field::Other,
+            b"text" => LineField::Text,
+            b"index" => LineField::Index,
+            b"tool_id" => LineField::ToolId,
+            b"tool_name" => LineField::ToolName,
+            b"arguments" => LineField::Arguments,
+            b"done" => LineField::Done,
+            b"provider" => LineField::Provider,
+            _ => LineField::Other,
         }
     }
 }
@@ -38,15 +38,15 @@ impl Field {
 /// Where a member of the line's object lies. Lines are shorter than 4 GiB (`--max-line` sees to
 /// it).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct LineSlot {
     pub key: (u32, u32),
     pub value: (u32, u32),
     pub key_escaped: bool,
     pub value_escaped: bool,
-    pub field: Field,
+    pub field: LineField,
 }
 
-impl Slot {
+impl LineSlot {
     #[inline]
     pub fn value(self, line: &str) -> Raw<'_> {
         Raw::checked(
@@ -90,15 +90,15 @@ impl Slot {
 
 /// The members of a line, but for `type` and those that any event may have.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Members<'a> {
+pub(crate) struct LineMembers<'a> {
     pub line: &'a str,
-    pub slots: &'a [Slot],
+    pub slots: &'a [LineSlot],
 }
 
-impl<'a> Members<'a> {
+impl<'a> LineMembers<'a> {
     #[inline]
-    pub fn iter(self) -> impl Iterator<Item = Member<'a>> {
-        self.slots.iter().map(move |slot| Member {
+    pub fn iter(self) -> impl Iterator<Item = LineMember<'a>> {
+        self.slots.iter().map(move |slot| LineMember {
             line: self.line,
             slot,
         })
@@ -107,16 +107,17 @@ impl<'a> Members<'a> {
 
 /// One member of a line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Member<'a> {
+pub(crate) struct LineMember<'a> {
     line: &'a str,
-    slot: &'a Slot,
+    slot: &'a LineSlot,
 }
 
-impl<'a> Member<'a> {
-    /// Whether this is the field of that name; `field` is [`Field::of`] the name.
+impl<'a> LineMember<'a> {
+    /// Whether this is the field of that name; `field` is [`LineField::of`] the name.
     #[inline(always)]
-    pub fn is(self, field: Field, name: &str) -> bool {
-        self.slot.field == field && (field != Field::Other || self.slot.has_key(self.line, name))
+    pub fn is(self, field: LineField, name: &str) -> bool {
+        self.slot.field == field
+            && (field != LineField::Other || self.slot.has_key(self.line, name))
     }
 
     #[inline(always)]

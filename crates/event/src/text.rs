@@ -1,7 +1,7 @@
 //! The texts and JSON values of events: borrowed, and neither unescaped nor written before that is
 //! needed.
 
-use crate::slot::Member;
+use crate::slot::LineMember;
 use crate::{Raw, Surrogates, write};
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -25,7 +25,7 @@ impl<'a> Text<'a> {
 
     /// The same of a member of a line.
     #[inline(always)]
-    pub(crate) fn of_member(member: Member<'a>) -> Option<Self> {
+    pub(crate) fn of_member(member: LineMember<'a>) -> Option<Self> {
         member
             .string()
             .map(|(inner, is_escaped)| Text { inner, is_escaped })

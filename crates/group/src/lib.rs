@@ -16,17 +16,17 @@ const GUARD: &str = "trap '' HUP INT TERM; echo; read -r line; kill -9 0";
 
 /// A process group with a guard. Dropping it kills its processes.
 #[derive(Debug)]
-pub struct Group {
+pub struct ProcessGroup {
     guard: Child,
     number: Pid,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Starts a group that has no member but its guard.
     ///
     /// # Errors
     /// When the shell of the guard cannot be started.
-    pub fn start() -> io::Result<Group> {
+    pub fn start() -> io::Result<ProcessGroup> {
         let guard = Command::new("sh")
             .args(["-c", GUARD])
             .process_group(0)
@@ -35,7 +35,7 @@ impl Group {
             .stderr(Stdio::null())
             .spawn()?;
         let number = i32::try_from(guard.id()).ok().and_then(Pid::from_raw);
-        Ok(Group {
+        Ok(ProcessGroup {
             guard,
             number: number.ok_or_else(|| io::Error::other("the guard has no process id"))?,
         })
@@ -59,7 +59,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         let _ = self.guard.wait();
@@ -74,7 +74,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     /// A member that writes a line when it is ready.
-    fn member(group: &Group, script: &str) -> Child {
+    fn member(group: &ProcessGroup, script: &str) -> Child {
         let mut child = Command::new("sh")
             .args(["-c", script])
             .process_group(group.number())
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_guard_outlives_sigterm_and_kills_what_ignores_it() {
-        let mut group = Group::start().unwrap();
+        let mut group = ProcessGroup::start().unwrap();
         let mut polite = member(&group, "echo; sleep 1000");
         let mut stubborn = member(&group, "trap '' TERM; echo; while :; do sleep 1000; done");
         group.signal(Signal::TERM);
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_group_that_is_dropped_ends() {
-        let group = Group::start().unwrap();
+        let group = ProcessGroup::start().unwrap();
         let mut stubborn = member(&group, "trap '' TERM; echo; while :; do sleep 1000; done");
         drop(group);
         assert_eq!(stubborn.wait().unwrap().signal(), Some(9));

@@ -2,7 +2,7 @@
 
 /// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum PieceKind {
     /// White space.
     Space,
     /// One of `{}[],:`.
@@ -16,23 +16,23 @@ pub(crate) enum Piece {
 }
 
 /// Cuts `text` into pieces.
-pub(crate) fn pieces(text: &str) -> Vec<(Piece, &str)> {
+pub(crate) fn pieces(text: &str) -> Vec<(PieceKind, &str)> {
     let b = text.as_bytes();
-    let mut out: Vec<(Piece, &str)> = Vec::new();
+    let mut out: Vec<(PieceKind, &str)> = Vec::new();
     let mut value_may_begin = true;
     let mut i = 0;
     while i < b.len() {
         let (piece, end) = match b[i] {
-            b' ' | b'\t' | b'\r' | b'\n' => (Piece::Space, event::space(b, i)),
-            b'{' | b'}' | b'[' | b']' | b',' | b':' => (Piece::Mark, i + 1),
+            b' ' | b'\t' | b'\r' | b'\n' => (PieceKind::Space, event::space(b, i)),
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => (PieceKind::Mark, i + 1),
             b'"' => quoted(b, i),
             b'\'' if value_may_begin => quoted(b, i),
             _ => (
-                Piece::Word,
+                PieceKind::Word,
                 run(b, i, |c| !b" \t\r\n{}[],:\"".contains(&c)).max(i + 1),
             ),
         };
-        if piece != Piece::Space {
+        if piece != PieceKind::Space {
             value_may_begin = matches!(b[i], b'{' | b'[' | b',' | b':');
         }
         out.push((piece, &text[i..end]));
@@ -48,32 +48,32 @@ fn run(b: &[u8], at: usize, inside: impl Fn(u8) -> bool) -> usize {
         .map_or(b.len(), |n| at + n)
 }
 
-fn quoted(b: &[u8], at: usize) -> (Piece, usize) {
+fn quoted(b: &[u8], at: usize) -> (PieceKind, usize) {
     let mut i = at + 1;
     while i < b.len() {
         match b[i] {
             b'\\' => i += 1,
-            c if c == b[at] => return (Piece::Quoted, i + 1),
+            c if c == b[at] => return (PieceKind::Quoted, i + 1),
             _ => {}
         }
         i += 1;
     }
-    (Piece::Open, b.len())
+    (PieceKind::Open, b.len())
 }
 
 /// Whether the brackets outside quotes show that the text was written to its end: the last byte
 /// closes the first `{`, no byte before closes it, and no quote is open. A missing inner `]` is a
 /// slip of the model: a cut text would lack the last `}` too.
-pub(crate) fn is_closed(pieces: &[(Piece, &str)]) -> bool {
+pub(crate) fn is_closed(pieces: &[(PieceKind, &str)]) -> bool {
     let mut open = Vec::new();
     for (at, (piece, text)) in pieces.iter().enumerate() {
         match (piece, *text) {
-            (Piece::Open, _) => return false,
-            (Piece::Mark, bracket @ ("{" | "[")) => open.push(bracket),
-            (Piece::Mark, "]") => {
+            (PieceKind::Open, _) => return false,
+            (PieceKind::Mark, bracket @ ("{" | "[")) => open.push(bracket),
+            (PieceKind::Mark, "]") => {
                 open.pop_if(|b| *b == "[");
             }
-            (Piece::Mark, "}") => {
+            (PieceKind::Mark, "}") => {
                 while open.pop_if(|b| *b == "[").is_some() {}
                 if open.pop().is_none() {
                     return false;
@@ -90,10 +90,10 @@ pub(crate) fn is_closed(pieces: &[(Piece, &str)]) -> bool {
 
 /// The text with strings that JSON accepts: inside quotes, a backslash that begins no escape of
 /// JSON (`C:\Users`) is doubled, and raw control characters become escapes.
-pub(crate) fn with_valid_strings(pieces: &[(Piece, &str)]) -> String {
+pub(crate) fn with_valid_strings(pieces: &[(PieceKind, &str)]) -> String {
     let mut out = String::new();
     for (piece, text) in pieces {
-        if *piece != Piece::Quoted {
+        if *piece != PieceKind::Quoted {
             out.push_str(text);
             continue;
         }
@@ -140,12 +140,12 @@ mod tests {
         assert_eq!(got.iter().map(|p| p.1).collect::<String>(), text);
         assert_eq!(
             got.iter()
-                .filter(|p| p.0 == Piece::Quoted)
+                .filter(|p| p.0 == PieceKind::Quoted)
                 .map(|p| p.1)
                 .collect::<Vec<_>>(),
             ["'a'", "\"b\\\"c\""]
         );
-        assert!(got.contains(&(Piece::Word, "it's")));
+        assert!(got.contains(&(PieceKind::Word, "it's")));
     }
 
     #[test]

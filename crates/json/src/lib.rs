@@ -15,10 +15,10 @@ mod tools;
 mod typed;
 
 pub use check::{JsonError, Shape, ValidJson, check, equal, is_name};
-pub use literal::{Literal, Notation, Progress};
+pub use literal::{Literal, LiteralProgress, Notation};
 pub use partial::{LiveArguments, best_reading};
 pub use repair::{Repair, Repaired, apply, repair};
-pub use scanner::{Balance, Scanner};
+pub use scanner::{Balance, JsonScanner};
 pub use schema::{Misfit, Schema, SchemaError, Violation};
 pub use tools::{
     NO_PARAMETERS, ProviderTool, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError, Unfit,

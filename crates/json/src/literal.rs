@@ -9,7 +9,7 @@
 use event::MAX_DEPTH;
 
 use number::Number;
-use string::{Advance, MarkStart, Outcome, StringForm, escape};
+use string::{Advance, MarkStart, StepOutcome, StringForm, escape};
 
 mod number;
 mod string;
@@ -28,8 +28,8 @@ impl Literal {
 
     /// Takes the next piece, and appends the JSON that is certain to `out`. Leaves at most 12 bytes
     /// for the next time. A number or a word that is the whole value ends before the first byte
-    /// that is not its own. After [`Progress::Invalid`] the appended text is of no use.
-    pub fn push(&mut self, text: &str, out: &mut String) -> Progress {
+    /// that is not its own. After [`LiteralProgress::Invalid`] the appended text is of no use.
+    pub fn push(&mut self, text: &str, out: &mut String) -> LiteralProgress {
         let mut at = 0;
         // The object opens before the first byte.
         if matches!(self.state, LiteralState::Begin) {
@@ -51,9 +51,9 @@ impl Literal {
         }
         loop {
             match &self.state {
-                LiteralState::End => return Progress::End(at),
-                LiteralState::Failed(why) => return Progress::Invalid(at, why),
-                _ if at == text.len() => return Progress::More(at),
+                LiteralState::End => return LiteralProgress::End(at),
+                LiteralState::Failed(why) => return LiteralProgress::Invalid(at, why),
+                _ if at == text.len() => return LiteralProgress::More(at),
                 _ => {}
             }
             let mut went = self.step(text, at, out);
@@ -62,7 +62,7 @@ impl Literal {
             }
             match went {
                 Ok(Advance::On(next)) => at = next,
-                Ok(Advance::Hold(next)) => return Progress::More(next),
+                Ok(Advance::Hold(next)) => return LiteralProgress::More(next),
                 Ok(Advance::End(next)) => {
                     self.state = LiteralState::End;
                     at = next;
@@ -72,7 +72,7 @@ impl Literal {
         }
     }
 
-    fn step(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+    fn step(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         match &mut self.state {
             LiteralState::Text(quoted) => {
                 let quoted = *quoted;
@@ -159,7 +159,7 @@ impl Literal {
     }
 
     /// Reads the beginning of a value at `at`; the comma before it is written.
-    fn value_at(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+    fn value_at(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         match text.as_bytes()[at] {
             b'{' => {
                 self.sink(out).push('{');
@@ -179,7 +179,7 @@ impl Literal {
     }
 
     /// Reads the beginning of a key at `at`.
-    fn key(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+    fn key(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         if let Notation::Gemma { quote } = self.notation {
             return self.gemma_key(text, at, quote, out);
         }
@@ -209,7 +209,7 @@ pub enum Notation {
 
 /// The result of a piece: how many of its bytes were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum LiteralProgress {
     /// The reader needs more text. The caller passes the other bytes again, with more text behind
     /// them.
     More(usize),
@@ -347,7 +347,7 @@ impl Literal {
     }
 
     /// Reads a comma after a value.
-    fn next(&mut self, at: usize, out: &mut String) -> Outcome {
+    fn next(&mut self, at: usize, out: &mut String) -> StepOutcome {
         let Some(frame) = self.open.last_mut() else {
             return Err(SHORT);
         };
@@ -378,7 +378,7 @@ impl Literal {
     }
 
     /// Reads the closing bracket at `at`.
-    fn close(&mut self, at: usize, out: &mut String) -> Outcome {
+    fn close(&mut self, at: usize, out: &mut String) -> StepOutcome {
         let Some(frame) = self.open.pop() else {
             return Err(SHORT);
         };
@@ -457,7 +457,7 @@ const CONSTANTS: &[(&str, &str)] = &[
 
 impl Literal {
     /// Reads the beginning of a scalar of Python, or of round brackets.
-    fn python(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+    fn python(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         let key = self.role == Role::Key;
         match text.as_bytes()[at] {
             b'"' | b'\'' => {
@@ -486,7 +486,7 @@ impl Literal {
     }
 
     /// Reads the beginning of an argument at `at`.
-    fn argument(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+    fn argument(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         let rest = &text[at..];
         if rest.starts_with('*') {
             return match rest.as_bytes().get(1) {
@@ -527,7 +527,7 @@ impl Literal {
     }
 
     /// Reads a word of Python: a constant, the prefix of a string, or the name of an argument.
-    fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+    fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         let argument = self.role == Role::Argument;
         let own = |c: char| c.is_alphanumeric() || c == '_' || (argument && matches!(c, '-' | '.'));
         // Stops at the first character that makes the word invalid, so that the error has the same
@@ -568,7 +568,7 @@ impl Literal {
     }
 
     /// Decides on a word that begins an argument, at the next byte that is not white space.
-    fn name(&mut self, byte: u8, at: usize, out: &mut String) -> Outcome {
+    fn name(&mut self, byte: u8, at: usize, out: &mut String) -> StepOutcome {
         if byte != b'=' {
             known(&self.word).ok_or(NO_VALUE)?;
             self.unnamed(out)?;
@@ -582,7 +582,7 @@ impl Literal {
     }
 
     /// Writes the word as a constant, which ends at `at`.
-    fn constant(&mut self, at: usize, out: &mut String) -> Outcome {
+    fn constant(&mut self, at: usize, out: &mut String) -> StepOutcome {
         let json = known(&self.word).ok_or(NO_VALUE)?;
         let quote = if self.role == Role::Key { "\"" } else { "" };
         let sink = self.sink(out);
@@ -618,7 +618,7 @@ impl Literal {
     /// Reads on after a string of Python: the next string joins it, with its prefix after white
     /// space; anything else ends it. Letters right after a quotation mark are text: a model that
     /// writes `"A "b" c"` forgot to escape the quotation marks.
-    fn joint(&mut self, text: &str, at: usize, spaced: bool, out: &mut String) -> Outcome {
+    fn joint(&mut self, text: &str, at: usize, spaced: bool, out: &mut String) -> StepOutcome {
         let rest = &text.as_bytes()[at..];
         let letters = if spaced {
             rest.iter()
@@ -657,7 +657,13 @@ fn begins_word(word: &str) -> bool {
 
 impl Literal {
     /// Reads the beginning of a scalar at `at`.
-    fn gemma(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
+    fn gemma(
+        &mut self,
+        text: &str,
+        at: usize,
+        quote: &'static str,
+        out: &mut String,
+    ) -> StepOutcome {
         let rest = &text[at..];
         if MarkStart::with(rest, quote) == MarkStart::Perhaps {
             return Ok(Advance::Hold(at));
@@ -680,7 +686,7 @@ impl Literal {
         at: usize,
         quote: &'static str,
         out: &mut String,
-    ) -> Outcome {
+    ) -> StepOutcome {
         let rest = &text[at..];
         if MarkStart::with(rest, quote) == MarkStart::Perhaps {
             return Ok(Advance::Hold(at));
@@ -700,7 +706,7 @@ impl Literal {
     }
 
     /// Reads a word that may still be a number or a constant.
-    fn head(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+    fn head(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         for (n, byte) in text[at..].bytes().enumerate() {
             if ends(byte) {
                 let word = trimmed(&self.word);
@@ -726,7 +732,7 @@ impl Literal {
     }
 
     /// Reads a word that is a string or a key.
-    fn bare(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+    fn bare(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         let at = self.run(
             text,
             at,

@@ -1,7 +1,7 @@
 //! The arguments so far: as JSON that user interfaces can show, and their certain beginning, for
 //! clients that take no byte back.
 
-use crate::scanner::{ScanState, Scanner};
+use crate::scanner::{JsonScanner, ScanState};
 use std::collections::HashSet;
 
 /// The best reading of the arguments so far: `text` up to the last byte that is certain, with its
@@ -16,7 +16,7 @@ pub fn best_reading(text: &str) -> String {
         return "{}".to_owned();
     }
     let b = text.as_bytes();
-    let mut scanner = Scanner::default();
+    let mut scanner = JsonScanner::default();
     // The last certain place: its offset, and the scanner there.
     let mut sure = (0, scanner.clone());
     let mut at = 0;
@@ -85,7 +85,7 @@ fn unit(text: &str) -> u32 {
 pub struct LiveArguments {
     /// The byte of the text that is read next.
     at: usize,
-    scanner: Scanner,
+    scanner: JsonScanner,
     doubt: Doubt,
     /// Whether a string in each open bracket may be taken out of its quotes, the innermost in bit 0.
     unpacked_items: u128,

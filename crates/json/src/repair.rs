@@ -4,7 +4,7 @@
 //! not pass one, and brackets and quotes must be closed here too. A repair never invents a value or
 //! an end, and never chooses between two values.
 
-use crate::lex::{self, Piece};
+use crate::lex::{self, PieceKind};
 use crate::{JsonError, Shape, check};
 use event::Raw;
 use std::ops::Range;
@@ -179,15 +179,16 @@ fn mend(body: &str) -> Option<String> {
     }
     let options = jsonrepair_rs::RepairOptions::new().with_max_input_bytes(2 * MAX_TEXT);
     let mended = jsonrepair_rs::jsonrepair_with_options(&strings, options).ok()?;
-    let nulls = |pieces: &[(Piece, &str)]| pieces.iter().filter(|(_, text)| is_null(text)).count();
+    let nulls =
+        |pieces: &[(PieceKind, &str)]| pieces.iter().filter(|(_, text)| is_null(text)).count();
     (is_object(&mended) && nulls(&lex::pieces(&mended)) <= nulls(&pieces)).then_some(mended)
 }
 
 /// Whether a piece cannot become a value without a guess: `NaN`, an infinity, or an ellipsis where
 /// the model left something out.
-fn is_guess(piece: Piece, text: &str) -> bool {
+fn is_guess(piece: PieceKind, text: &str) -> bool {
     let word = text.trim_start_matches(['-', '+']);
-    piece == Piece::Word
+    piece == PieceKind::Word
         && (word.eq_ignore_ascii_case("nan")
             || word.eq_ignore_ascii_case("infinity")
             || text.contains("...")
@@ -244,18 +245,18 @@ fn between(old: &str, new: &str, base: usize) -> Vec<Repair> {
         starts(a.iter().map(|p| p.1.len())),
         starts(b.iter().map(|p| p.1.len())),
     );
-    let anchor = |i: usize, j: usize| a[i] == b[j] && a[i].0 != Piece::Space;
+    let anchor = |i: usize, j: usize| a[i] == b[j] && a[i].0 != PieceKind::Space;
     let mut out = Vec::new();
     for (x, y) in align(a.len(), b.len(), |i, j| a[i] == b[j], anchor) {
         let next = a[x.end..]
             .iter()
-            .find(|p| p.0 != Piece::Space)
+            .find(|p| p.0 != PieceKind::Space)
             .map_or("", |p| p.1);
         let (before, after) = (&old[at[x.start]..at[x.end]], &new[bt[y.start]..bt[y.end]]);
         let offset = base + at[x.start];
         let pair = x.len() == 1 && y.len() == 1;
         if pair
-            && a[x.start].0 == Piece::Quoted
+            && a[x.start].0 == PieceKind::Quoted
             && before.starts_with('"')
             && after.starts_with('"')
         {

@@ -48,7 +48,7 @@ impl ScanState {
 ///
 /// Cloning copies a few words, so a caller can try a fragment on a clone.
 #[derive(Clone, Debug, Default)]
-pub struct Scanner {
+pub struct JsonScanner {
     pub(crate) state: ScanState,
     pub(crate) depth: u32,
     /// Bit 0: the innermost open bracket is an object's.
@@ -72,7 +72,7 @@ enum ScanStep {
     Broken,
 }
 
-impl Scanner {
+impl JsonScanner {
     /// Takes the next piece. Returns how many of its bytes belong to the value, with white space
     /// after it: fewer than all only if the value ends inside the piece. The rest is not read.
     pub fn push(&mut self, text: &str) -> usize {
@@ -405,8 +405,8 @@ fn end_of_run(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn scan(text: &str) -> Scanner {
-        let mut s = Scanner::default();
+    fn scan(text: &str) -> JsonScanner {
+        let mut s = JsonScanner::default();
         s.push(text);
         s
     }
@@ -423,7 +423,7 @@ mod tests {
             );
         }
         assert!(scan(text).is_balanced());
-        let mut s = Scanner::default();
+        let mut s = JsonScanner::default();
         assert_eq!(s.push("{} {\"b\"}"), 3);
         assert!(s.is_empty_object());
         assert!(!scan("{\"a\":{}}").is_empty_object());
@@ -444,7 +444,7 @@ mod tests {
             "nul",
             "{\"a\":1]",
         ] {
-            let mut one = Scanner::default();
+            let mut one = JsonScanner::default();
             for c in text.chars() {
                 one.push(&c.to_string());
             }

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// The tools of a list, in its order. A schema is compiled when it is first needed.
 #[derive(Debug, Default)]
 pub struct ToolList {
-    tools: Vec<Tool>,
+    tools: Vec<ListedTool>,
     provider: Vec<ProviderTool>,
     /// The place in `tools` by name; `None` for a name of the provider's.
     by_name: HashMap<String, Option<usize>>,
@@ -20,7 +20,7 @@ pub struct ToolList {
 }
 
 #[derive(Debug)]
-struct Tool {
+struct ListedTool {
     entry: ToolEntry,
     schema: OnceLock<Result<Schema, SchemaError>>,
     tree: OnceLock<Option<Value>>,
@@ -180,7 +180,7 @@ impl ToolList {
     /// in the list or has no schema.
     pub fn parameters(&self, name: &str) -> ValueType<'_> {
         self.tool(name)
-            .and_then(Tool::tree)
+            .and_then(ListedTool::tree)
             .map(ValueType::new)
             .unwrap_or_default()
     }
@@ -198,7 +198,7 @@ impl ToolList {
         }
     }
 
-    fn tool(&self, name: &str) -> Option<&Tool> {
+    fn tool(&self, name: &str) -> Option<&ListedTool> {
         self.tools.get((*self.by_name.get(name)?)?)
     }
 
@@ -212,7 +212,7 @@ impl ToolList {
             return Err(self.mistake(Some(name), ToolFault::Twice));
         }
         self.by_name.insert(name, Some(self.tools.len()));
-        self.tools.push(Tool {
+        self.tools.push(ListedTool {
             entry,
             schema: OnceLock::new(),
             tree: OnceLock::new(),
@@ -243,7 +243,7 @@ impl ToolList {
     }
 }
 
-impl Tool {
+impl ListedTool {
     fn schema(&self) -> Option<Result<&Schema, &SchemaError>> {
         let parameters = self.entry.parameters.as_deref()?;
         Some(self.schema.get_or_init(|| Schema::new(parameters)).as_ref())

@@ -5,7 +5,7 @@
 //! so no digit is lost.
 
 use crate::lex::{pieces, with_valid_strings};
-use crate::{JsonError, Literal, Notation, Progress, check};
+use crate::{JsonError, Literal, LiteralProgress, Notation, check};
 use event::Raw;
 use serde_json::{Map, Value};
 
@@ -400,7 +400,8 @@ fn nearly_json(text: &str, out: &mut String) -> bool {
         return true;
     }
     let start = out.len();
-    let is_whole = Literal::value(Notation::Python).push(text, out) == Progress::End(text.len())
+    let is_whole = Literal::value(Notation::Python).push(text, out)
+        == LiteralProgress::End(text.len())
         && !matches!(check(&out[start..]), Err(JsonError::LoneSurrogate { .. }));
     if !is_whole {
         out.truncate(start);

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toolpipe_json::{Scanner, check};
+use toolpipe_json::{JsonScanner, check};
 
 /// What a scanner finds out about a text in pieces.
 fn scan<'t>(pieces: impl IntoIterator<Item = &'t str>) -> (usize, [bool; 5]) {
-    let (mut scanner, mut taken) = (Scanner::default(), 0);
+    let (mut scanner, mut taken) = (JsonScanner::default(), 0);
     for piece in pieces {
         let more = scanner.push(piece);
         taken += more;

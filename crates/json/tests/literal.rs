@@ -3,7 +3,7 @@
 use event::MAX_DEPTH;
 use proptest::prelude::*;
 use serde_json::Value;
-use toolpipe_json::{Literal, Notation, Progress};
+use toolpipe_json::{Literal, LiteralProgress, Notation};
 
 const TOO_LONG: &str = "a word is too long";
 const SHORT: &str = "the value is incomplete";
@@ -17,19 +17,19 @@ fn feed(mut literal: Literal, pieces: &[&str]) -> Result<(String, usize), &'stat
     for piece in pieces {
         rest.push_str(piece);
         match literal.push(&rest, &mut out) {
-            Progress::More(n) => {
+            LiteralProgress::More(n) => {
                 assert!(rest.len() - n <= 12, "{rest:?} is held");
                 taken += n;
                 rest.drain(..n);
             }
-            Progress::End(n) => return Ok((out, taken + n)),
-            Progress::Invalid(_, why) => return Err(why),
+            LiteralProgress::End(n) => return Ok((out, taken + n)),
+            LiteralProgress::Invalid(_, why) => return Err(why),
         }
     }
     // A comma ends every scalar.
     match literal.push(&(rest.clone() + ","), &mut out) {
-        Progress::End(n) => Ok((out, taken + n)),
-        Progress::Invalid(_, why) => Err(why),
+        LiteralProgress::End(n) => Ok((out, taken + n)),
+        LiteralProgress::Invalid(_, why) => Err(why),
         _ => Err(SHORT),
     }
 }
@@ -371,7 +371,10 @@ fn what_is_certain_comes_at_once() {
     let mut seen = Vec::new();
     for piece in ["text='He", "llo, wor", "ld', n=1", "23, b", "=[1", ", 'x"] {
         let mut out = String::new();
-        assert_eq!(literal.push(piece, &mut out), Progress::More(piece.len()));
+        assert_eq!(
+            literal.push(piece, &mut out),
+            LiteralProgress::More(piece.len())
+        );
         seen.push(out);
     }
     assert_eq!(

@@ -189,7 +189,7 @@ fn around(bytes: &[u8], at: usize) -> Range<usize> {
 /// Whether all of `text` is the beginning of `secret`, as it is or escaped, with any line breaks in
 /// the place of its own.
 fn begins(text: &[u8], secret: &[u8]) -> bool {
-    let mut places = Places::of(0);
+    let mut places = SpellingPlaces::of(0);
     for want in secret {
         let is_end = |at: usize| at == text.len() || is_unfinished(&text[at..], *want);
         if places.any(is_end) {
@@ -236,7 +236,7 @@ fn is_unfinished(rest: &[u8], want: u8) -> bool {
 /// The end of `secret` in `bytes`, if it begins at `at`; the last one, if it can be read in several
 /// ways.
 fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
-    let mut places = Places::of(at);
+    let mut places = SpellingPlaces::of(at);
     for (position, want) in secret.iter().enumerate() {
         places.step(|at, next| {
             let breaks = if position > 0 && *want != b'\n' {
@@ -261,14 +261,14 @@ fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
 /// The places in a text up to which the beginning of a secret may have been read. There is one, but
 /// for the characters that escapes begin with: a backslash of the secret may be one in the text, or
 /// two, four or eight.
-struct Places {
+struct SpellingPlaces {
     first: Option<usize>,
     others: Vec<usize>,
 }
 
-impl Places {
-    fn of(at: usize) -> Places {
-        Places {
+impl SpellingPlaces {
+    fn of(at: usize) -> SpellingPlaces {
+        SpellingPlaces {
             first: Some(at),
             others: vec![],
         }
@@ -289,7 +289,7 @@ impl Places {
     /// Puts in place of each place those that `read` finds from there.
     fn step(&mut self, read: impl Fn(usize, &mut dyn FnMut(usize))) {
         let others = std::mem::take(&mut self.others);
-        let mut next = Places {
+        let mut next = SpellingPlaces {
             first: None,
             others: vec![],
         };

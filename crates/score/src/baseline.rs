@@ -5,7 +5,7 @@
 
 use crate::group::cut;
 use crate::mcnemar::p_value;
-use crate::metrics::{Metrics, Value};
+use crate::metrics::{MetricValue, Metrics};
 use crate::{Answer, Measured, Place};
 use serde::{Deserialize, Serialize};
 
@@ -89,11 +89,11 @@ pub struct BaselineReport {
     /// Streams that this run has and the baseline has not.
     pub new: u64,
     /// The first of them.
-    pub new_streams: Vec<StreamName>,
+    pub new_streams: Vec<BaselineName>,
     /// Streams that the baseline has and this run has not.
     pub vanished: u64,
     /// The first of them.
-    pub vanished_streams: Vec<StreamName>,
+    pub vanished_streams: Vec<BaselineName>,
     /// Compared streams whose label changed between a call and no call. Both answers are judged by
     /// the label of this run.
     pub relabelled: u64,
@@ -105,7 +105,7 @@ pub struct BaselineReport {
 
 /// The name of a stream among those of several corpora.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub struct StreamName {
+pub struct BaselineName {
     /// Its corpus.
     pub corpus: String,
     /// Its id there, cut after 1,000 characters.
@@ -173,7 +173,7 @@ impl BaselineReport {
         ] {
             metrics.add(&format!("baseline.{name}"), count);
         }
-        metrics.add("baseline.p", Value::Real(of.p));
+        metrics.add("baseline.p", MetricValue::Real(of.p));
         Some(metrics)
     }
 
@@ -301,9 +301,9 @@ impl CheckerChange {
 }
 
 /// Adds the name of a stream to the first ones.
-fn name(names: &mut Vec<StreamName>, stream: &BaselineStream, shown: usize) {
+fn name(names: &mut Vec<BaselineName>, stream: &BaselineStream, shown: usize) {
     if names.len() < shown {
-        names.push(StreamName {
+        names.push(BaselineName {
             corpus: cut(&stream.corpus, NAME_LIMIT),
             id: cut(&stream.id, NAME_LIMIT),
         });
@@ -398,7 +398,7 @@ mod tests {
         );
         assert_eq!(report.unknown_checkers, ["x"]);
         let metrics = report.metrics("a").unwrap();
-        assert_eq!(metrics.get("baseline.broken"), Some(Value::Count(2)));
+        assert_eq!(metrics.get("baseline.broken"), Some(MetricValue::Count(2)));
         assert_eq!(report.metrics("x"), None);
     }
 

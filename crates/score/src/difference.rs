@@ -13,20 +13,21 @@ mod value;
 
 pub use found::{Difference, Locus, Side, What};
 pub use recording::{
-    Arguments, Call, Choice, Conversation, Passage, Recording, ToolResult, Turn, Word,
+    Passage, RecordedArguments, RecordedCall, RecordedChoice, RecordedConversation, RecordedTurn,
+    RecordedWord, Recording, ToolResult,
 };
-pub use text::{Ignored, Settings};
+pub use text::{DiffSettings, Ignored};
 
 /// The first differences of two recordings, at most `limit` of them, in the order of the
 /// recordings.
 pub fn differences(
     a: &Recording,
     b: &Recording,
-    settings: &Settings<'_>,
+    settings: &DiffSettings<'_>,
     limit: usize,
 ) -> Vec<Difference> {
     let has_results = a.holds_results && b.holds_results;
-    let mut walk = compare::Walk::new(settings, limit, has_results);
+    let mut walk = compare::CompareWalk::new(settings, limit, has_results);
     walk.recordings(a, b);
     walk.found
 }

@@ -29,19 +29,19 @@ mod visible;
 mod wrong;
 
 pub use baseline::{
-    AnswerChange, BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineOutcome, BaselineReport,
-    BaselineStream, CheckerChange, Comparison, StreamName,
+    AnswerChange, BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineName, BaselineOutcome,
+    BaselineReport, BaselineStream, CheckerChange, Comparison,
 };
 pub use group::Dimension;
 pub use histogram::Ranges;
 pub use label::{Label, LabelledCall};
 pub use measured::{Answer, CallCounts, Measured, Outcome, Place};
-pub use metrics::{Metrics, Value};
+pub use metrics::{MetricValue, Metrics};
 pub use partial::{Merger, PARTIAL_FORMAT, Partial, PartialError};
 pub use report::{CheckerReport, Confusion, GroupChecker, GroupReport, Report};
 pub use requirement::{Requirement, RequirementError, names as metric_names};
 pub use statistics::Interval;
 pub use tally::{MergeError, SHOWN, Tally};
-pub use verdict::Verdict;
+pub use verdict::RequirementVerdict;
 pub use visible::{visible, visible_ends};
 pub use wrong::WrongStream;

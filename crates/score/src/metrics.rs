@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The value of a metric. In JSON it is a number, or `null` where it is not defined.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum MetricValue {
     /// A count.
     Count(u64),
     /// A share from 0 to 1, a correlation, or milliseconds.
@@ -20,7 +20,7 @@ pub enum Value {
     Undefined,
 }
 
-impl Value {
+impl MetricValue {
     /// Its number.
     #[must_use]
     pub fn number(self) -> Option<f64> {
@@ -32,13 +32,13 @@ impl Value {
     }
 }
 
-impl From<Option<u64>> for Value {
+impl From<Option<u64>> for MetricValue {
     fn from(count: Option<u64>) -> Self {
         count.map_or(Self::Undefined, Self::Count)
     }
 }
 
-impl From<Option<f64>> for Value {
+impl From<Option<f64>> for MetricValue {
     fn from(real: Option<f64>) -> Self {
         real.map_or(Self::Undefined, Self::Real)
     }
@@ -47,39 +47,39 @@ impl From<Option<f64>> for Value {
 /// Values by the name of their metric.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(transparent)]
-pub struct Metrics(BTreeMap<String, Value>);
+pub struct Metrics(BTreeMap<String, MetricValue>);
 
 impl Metrics {
     /// The value of a metric; `None` where it is not counted here.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<Value> {
+    pub fn get(&self, name: &str) -> Option<MetricValue> {
         self.0.get(name).copied()
     }
 
     /// Names and values.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, Value)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, MetricValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
-    pub(crate) fn add(&mut self, name: &str, value: impl Into<Value>) {
+    pub(crate) fn add(&mut self, name: &str, value: impl Into<MetricValue>) {
         self.0.insert(name.to_owned(), value.into());
     }
 
     /// Adds the quantiles of a distance, of which `convert` makes values.
-    fn quantiles(&mut self, name: &str, histogram: &Histogram, convert: fn(u64) -> Value) {
+    fn quantiles(&mut self, name: &str, histogram: &Histogram, convert: fn(u64) -> MetricValue) {
         for (quantile, value) in [
             ("p50", histogram.percentile(50)),
             ("p90", histogram.percentile(90)),
             ("p99", histogram.percentile(99)),
             ("max", histogram.max()),
         ] {
-            let value = value.map_or(Value::Undefined, convert);
+            let value = value.map_or(MetricValue::Undefined, convert);
             self.add(&format!("{name}.{quantile}"), value);
         }
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for MetricValue {
     fn from(count: u64) -> Self {
         Self::Count(count)
     }
@@ -132,12 +132,20 @@ pub fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
     );
     metrics.add("revised", counts.revised);
     metrics.add("split", counts.split);
-    metrics.quantiles("decision.chars", &counts.decision_chars, Value::Count);
+    metrics.quantiles("decision.chars", &counts.decision_chars, MetricValue::Count);
     if let Some(details) = details {
-        metrics.quantiles("late.chars", &details.late_chars, Value::Count);
+        metrics.quantiles("late.chars", &details.late_chars, MetricValue::Count);
         for (name, distances) in [("decision", &details.decision), ("late", &details.late)] {
-            metrics.quantiles(&format!("{name}.events"), &distances.events, Value::Count);
-            metrics.quantiles(&format!("{name}.bytes"), &distances.bytes, Value::Count);
+            metrics.quantiles(
+                &format!("{name}.events"),
+                &distances.events,
+                MetricValue::Count,
+            );
+            metrics.quantiles(
+                &format!("{name}.bytes"),
+                &distances.bytes,
+                MetricValue::Count,
+            );
             metrics.quantiles(&format!("{name}.ms"), &distances.us, milliseconds);
         }
     }
@@ -164,11 +172,11 @@ pub fn cells(metric: &str) -> Option<(&'static [Cell], &'static [Cell])> {
 }
 
 /// Microseconds as milliseconds.
-fn milliseconds(us: u64) -> Value {
-    Value::Real(us as f64 / 1000.0)
+fn milliseconds(us: u64) -> MetricValue {
+    MetricValue::Real(us as f64 / 1000.0)
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for MetricValue {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let Some(number) = Option::<serde_json::Number>::deserialize(from)? else {
             return Ok(Self::Undefined);
@@ -187,7 +195,7 @@ impl<'de> Deserialize<'de> for Value {
 pub fn part(metrics: &Metrics, name: &str) -> Option<(u64, u64)> {
     let all = |names: &[&str]| {
         let counts = names.iter().filter_map(|name| match metrics.get(name) {
-            Some(Value::Count(count)) => Some(count),
+            Some(MetricValue::Count(count)) => Some(count),
             _ => None,
         });
         counts.fold(0, u64::saturating_add)

@@ -8,7 +8,7 @@ use crate::histogram::Ranges;
 use crate::metrics::{self, Metrics};
 use crate::statistics::{Interval, wilson};
 use crate::tally::Tally;
-use crate::verdict::Verdict;
+use crate::verdict::RequirementVerdict;
 use crate::wrong::WrongStream;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Report {
     /// The same by API, provider, model, tag and corpus.
     pub groups: Vec<GroupReport>,
     /// Each requirement with the value that was found, in the order in which the user named them.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<RequirementVerdict>,
     /// What changed since a baseline; `None` without one.
     pub baseline: Option<BaselineReport>,
 }

@@ -2,10 +2,10 @@
 
 use crate::baseline::{BaselineReport, CheckerChange};
 use crate::group::Dimension;
-use crate::metrics::{self, Metrics, Value};
+use crate::metrics::{self, MetricValue, Metrics};
 use crate::report::{CheckerReport, Report};
 use crate::tally::Tally;
-use crate::verdict::Verdict;
+use crate::verdict::RequirementVerdict;
 use std::collections::BTreeSet;
 
 /// A requirement: `[CHECKER:]METRIC[{GROUP=VALUE}] OP NUMBER`.
@@ -142,7 +142,7 @@ impl Requirement {
     /// What the report shows of it: one verdict for each checker, or a single one where the metric
     /// does not depend on a checker. A metric that is not defined is a requirement that is missed.
     #[must_use]
-    pub fn check(&self, report: &Report) -> Vec<Verdict> {
+    pub fn check(&self, report: &Report) -> Vec<RequirementVerdict> {
         let fails = |checker: Option<&str>, why: &str| {
             self.verdict(checker, &Metrics::default(), Some(why))
         };
@@ -182,15 +182,20 @@ impl Requirement {
         verdicts
     }
 
-    fn verdict(&self, checker: Option<&str>, metrics: &Metrics, reason: Option<&str>) -> Verdict {
-        let value = metrics.get(&self.metric).unwrap_or(Value::Undefined);
+    fn verdict(
+        &self,
+        checker: Option<&str>,
+        metrics: &Metrics,
+        reason: Option<&str>,
+    ) -> RequirementVerdict {
+        let value = metrics.get(&self.metric).unwrap_or(MetricValue::Undefined);
         let group = self.group.as_ref();
         let group = group.map_or(String::new(), |(by, name)| format!("{{{by}={name}}}"));
         let number = value.number();
         let undefined = number
             .is_none()
             .then(|| metrics::why_undefined(&self.metric));
-        Verdict {
+        RequirementVerdict {
             requirement: self.text.clone(),
             checker: checker.map(str::to_owned),
             metric: format!("{}{group}", self.metric),

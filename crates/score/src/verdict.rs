@@ -1,11 +1,11 @@
 //! A requirement, and whether it is met.
 
-use crate::metrics::Value;
+use crate::metrics::MetricValue;
 use serde::{Deserialize, Serialize};
 
 /// A requirement with the value that was found.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub struct Verdict {
+pub struct RequirementVerdict {
     /// The requirement as the user typed it.
     pub requirement: String,
     /// The name of the checker that the metric measures; `None` for a metric that does not measure
@@ -14,7 +14,7 @@ pub struct Verdict {
     /// The metric, with the group: `recall`, `recall{api=gemini}`.
     pub metric: String,
     /// What was found; `null` where the metric is not defined.
-    pub value: Value,
+    pub value: MetricValue,
     /// If the metric is a share: the number of streams (or calls) that count for it, then the
     /// number of all streams (or calls) of which it is a share.
     pub part: Option<(u64, u64)>,
@@ -26,7 +26,7 @@ pub struct Verdict {
     pub reason: Option<String>,
 }
 
-impl Verdict {
+impl RequirementVerdict {
     /// The verdict as one sentence: `first-chunk: recall is 0.871 (310 of 356), required >= 0.99`.
     /// The names of checkers and metrics are not escaped: a name may contain line feeds and control
     /// characters.
@@ -56,11 +56,11 @@ impl Verdict {
     #[must_use]
     pub fn shown(&self) -> String {
         let value = match self.value {
-            Value::Undefined => return "not defined".to_owned(),
-            Value::Count(count) => count.to_string(),
+            MetricValue::Undefined => return "not defined".to_owned(),
+            MetricValue::Count(count) => count.to_string(),
             // At least three digits, and as many more as the shown value needs to compare with the
             // bound as the real value does: 0.9896 is not shown as `0.990` where 0.99 is required.
-            Value::Real(real) => (3..17)
+            MetricValue::Real(real) => (3..17)
                 .map(|digits| format!("{real:.digits$}"))
                 .find(|text| {
                     self.bound().is_none_or(|bound| {

@@ -6,8 +6,8 @@ use page::{measured, read};
 use std::collections::BTreeMap;
 use toolpipe_score::forms::html;
 use toolpipe_score::{
-    Answer, BaselineStream, Comparison, Interval, Measured, Report, Requirement, StreamName, Tally,
-    Value, Verdict, visible,
+    Answer, BaselineName, BaselineStream, Comparison, Interval, Measured, MetricValue, Report,
+    Requirement, RequirementVerdict, Tally, visible,
 };
 
 const CHECKERS: [&str; 7] = [
@@ -127,11 +127,11 @@ fn names_and_reasons_of_any_text_stay_text() {
     report.baseline = Some(comparison.finish());
     report.verdicts = hostile
         .iter()
-        .map(|name| Verdict {
+        .map(|name| RequirementVerdict {
             requirement: (*name).to_owned(),
             checker: Some((*name).to_owned()),
             metric: format!("recall{{model={name}}}"),
-            value: Value::Undefined,
+            value: MetricValue::Undefined,
             part: None,
             required: ">= 0.5".to_owned(),
             is_met: false,
@@ -246,7 +246,7 @@ proptest::proptest! {
 #[test]
 fn a_stream_that_vanished_is_named() {
     let mut report = report(&CHECKERS, 3, |_, _| ());
-    let gone = StreamName {
+    let gone = BaselineName {
         corpus: "c".to_owned(),
         id: "gone".to_owned(),
     };

@@ -2,7 +2,8 @@
 //! end: of a filter, which is a machine for each stream of the input, and of a view.
 
 use crate::{
-    Emit, Failure, Filter, Input, LineHandler, LineReader, LineWriter, Outcome, Output, Signals,
+    Emit, Failure, Filter, FilterEnd, Input, LineHandler, LineReader, LineWriter, Output,
+    StopSignals,
 };
 use event::payload::{Message, Warning};
 use event::{Demux, Event, Kind, Machine, Payload, Raw, Sink, View};
@@ -14,11 +15,11 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<Outcome, Failure> {
+pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<FilterEnd, Failure> {
     let mut input = Input::open(&options.files, options.max_line)?;
     let signals = match options.ignore_interrupts {
-        true => Signals::without_interrupt()?,
-        false => Signals::new()?,
+        true => StopSignals::without_interrupt()?,
+        false => StopSignals::new()?,
     };
     let mut stdout = Output::new();
     let mut reader = LineReader::new(options);
@@ -50,7 +51,7 @@ pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<Outcome
     }
     reader.between(&mut stdout, |out| handler.finish(out))?;
     stdout.flush()?;
-    Ok(Outcome {
+    Ok(FilterEnd {
         error: reader.has_failed(),
         signal: signals.seen(),
     })
@@ -61,7 +62,7 @@ pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<Outcome
 ///
 /// # Errors
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
-pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<Outcome, Failure> {
+pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<FilterEnd, Failure> {
     drive(options, machines)
 }
 
@@ -128,7 +129,7 @@ pub fn filter_with_lines<M: Machine>(
     options: &Filter,
     machines: &mut Demux<M>,
     lines: &RawLines,
-) -> Result<Outcome, Failure> {
+) -> Result<FilterEnd, Failure> {
     drive(options, &mut WithLines { machines, lines })
 }
 
@@ -194,7 +195,7 @@ impl Sink for MachineSink<'_, '_> {
 ///
 /// # Errors
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
-pub fn view(options: &Filter, view: &mut dyn View) -> Result<Outcome, Failure> {
+pub fn view(options: &Filter, view: &mut dyn View) -> Result<FilterEnd, Failure> {
     drive(options, &mut ViewHandler { view })
 }
 

@@ -1,7 +1,7 @@
 //! Lines from files and standard input, in blocks: whole lines at a time, in one buffer that is
 //! used again.
 
-use crate::{Failure, Signals, check_input};
+use crate::{Failure, StopSignals, check_input};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -26,7 +26,7 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// A block of input: bytes in the input's own buffer, valid until the next call of
 /// [`Input::block`].
 #[derive(Debug)]
-pub enum Block<'a> {
+pub enum InputBlock<'a> {
     /// One or more whole lines, each with its line feed; only the very last line of a file may lack
     /// it.
     Lines(&'a [u8]),
@@ -35,16 +35,16 @@ pub enum Block<'a> {
 }
 
 #[derive(Debug)]
-enum Source {
+enum InputSource {
     Stdin,
     File(File),
 }
 
-impl AsFd for Source {
+impl AsFd for InputSource {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Source::Stdin => rustix::stdio::stdin(),
-            Source::File(f) => f.as_fd(),
+            InputSource::Stdin => rustix::stdio::stdin(),
+            InputSource::File(f) => f.as_fd(),
         }
     }
 }
@@ -52,8 +52,8 @@ impl AsFd for Source {
 /// The inputs of a command, one after the other.
 #[derive(Debug)]
 pub struct Input {
-    todo: VecDeque<(Source, Rc<str>)>,
-    now: Option<(Source, Rc<str>)>,
+    todo: VecDeque<(InputSource, Rc<str>)>,
+    now: Option<(InputSource, Rc<str>)>,
     buffer: Vec<u8>,
     /// The bytes not yet given out are `buffer[from..to]`; up to `searched` they hold no line feed.
     from: usize,
@@ -84,17 +84,17 @@ impl Input {
         for path in files {
             let name = path.display().to_string();
             if path == Path::new("-") {
-                todo.push_back((Source::Stdin, "standard input".into()));
+                todo.push_back((InputSource::Stdin, "standard input".into()));
             } else {
                 let file = File::open(path).map_err(|error| Failure::Read {
                     file: name.clone(),
                     error,
                 })?;
-                todo.push_back((Source::File(file), name.into()));
+                todo.push_back((InputSource::File(file), name.into()));
             }
         }
         if files.is_empty() {
-            todo.push_back((Source::Stdin, "standard input".into()));
+            todo.push_back((InputSource::Stdin, "standard input".into()));
         }
         let now = todo.pop_front();
         let max_line = max_line.min(2 << 30);
@@ -128,9 +128,9 @@ impl Input {
     /// wait, and the errors of `idle`.
     pub fn block(
         &mut self,
-        signals: Option<&Signals>,
+        signals: Option<&StopSignals>,
         idle: &mut dyn FnMut() -> Result<(), Failure>,
-    ) -> Result<Option<Block<'_>>, Failure> {
+    ) -> Result<Option<InputBlock<'_>>, Failure> {
         loop {
             if let Some(at) = memchr::memrchr(b'\n', &self.buffer[self.searched..self.to]) {
                 let (from, end) = (self.from, self.searched + at + 1);
@@ -140,10 +140,10 @@ impl Input {
                         from + memchr::memchr(b'\n', &self.buffer[from..self.to]).unwrap_or(at);
                     let length = self.seen + (first - from) as u64;
                     (self.from, self.searched) = (first + 1, first + 1);
-                    return Ok(Some(Block::TooLong(&self.buffer[..kept], length)));
+                    return Ok(Some(InputBlock::TooLong(&self.buffer[..kept], length)));
                 }
                 (self.from, self.searched) = (end, end);
-                return Ok(Some(Block::Lines(&self.buffer[from..end])));
+                return Ok(Some(InputBlock::Lines(&self.buffer[from..end])));
             }
             self.searched = self.to;
             self.make_room();
@@ -151,12 +151,12 @@ impl Input {
                 let (from, to) = (self.from, self.to);
                 (self.from, self.searched, self.to) = (0, 0, 0);
                 if let Some(kept) = self.dropping.take() {
-                    return Ok(Some(Block::TooLong(&self.buffer[..kept], self.seen)));
+                    return Ok(Some(InputBlock::TooLong(&self.buffer[..kept], self.seen)));
                 }
                 return Ok(if from == to {
                     None
                 } else {
-                    Some(Block::Lines(&self.buffer[from..to]))
+                    Some(InputBlock::Lines(&self.buffer[from..to]))
                 });
             }
         }
@@ -201,7 +201,7 @@ impl Input {
 
     fn read(
         &mut self,
-        signals: Option<&Signals>,
+        signals: Option<&StopSignals>,
         idle: &mut dyn FnMut() -> Result<(), Failure>,
     ) -> Result<usize, Failure> {
         use rustix::io::Errno;
@@ -239,7 +239,7 @@ impl Input {
 }
 
 /// Whether a read would not block: there are bytes, or the input has ended.
-fn ready(source: &Source) -> bool {
+fn ready(source: &InputSource) -> bool {
     let mut fds = [PollFd::new(source, PollFlags::IN)];
     let now = Timespec {
         tv_sec: 0,
@@ -249,7 +249,7 @@ fn ready(source: &Source) -> bool {
 }
 
 /// Waits for input. `false`: a signal came and nothing more does.
-fn wait(source: &Source, signals: Option<&Signals>) -> Result<bool, Failure> {
+fn wait(source: &InputSource, signals: Option<&StopSignals>) -> Result<bool, Failure> {
     let stdout = std::io::stdout();
     loop {
         let seen = signals.is_some_and(|s| s.seen().is_some());

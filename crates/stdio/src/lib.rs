@@ -1,7 +1,7 @@
 //! The one crate that touches standard input and output.
 //!
 //! What it is: reading lines in blocks ([`Input`]), writing in blocks ([`Output`]), the rule when
-//! to flush, a reader that goes away, signals ([`Signals`]), exit statuses ([`Status`]), messages
+//! to flush, a reader that goes away, signals ([`StopSignals`]), exit statuses ([`Status`]), messages
 //! on standard error, and the drivers that make a command of the machines of a
 //! [`Demux`](event::Demux) ([`filter()`]) and of a view ([`view()`]). What it is not: it reads no
 //! more of an event than a driver must (where a stream begins and ends, whether an error passed).
@@ -16,10 +16,10 @@ mod system;
 mod writer;
 
 pub use drive::{RawLines, drive, filter, filter_with_lines, view};
-pub use input::{Block, Input};
+pub use input::{Input, InputBlock};
 pub use output::{Output, reader_gone};
-pub use reader::{BadLine, BadLines, LineReader, Piece, read_in_thread};
-pub use signals::{Signals, each_signal, hangups};
-pub use status::{Errors, Failure, Outcome, Status, message};
+pub use reader::{BadLine, BadLines, InputPiece, LineReader, read_in_thread};
+pub use signals::{StopSignals, each_signal, hangups};
+pub use status::{Errors, Failure, FilterEnd, Status, message};
 pub use system::{check_descriptors, check_input, check_output, terminal, thread};
 pub use writer::{Emit, Filter, LineHandler, LineWriter};

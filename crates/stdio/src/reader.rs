@@ -6,7 +6,7 @@
 use crate::status::REPORTED;
 use crate::writer::too_long;
 use crate::{
-    Block, Emit, Errors, Failure, Filter, Input, LineHandler, LineWriter, Output, message,
+    Emit, Errors, Failure, Filter, Input, InputBlock, LineHandler, LineWriter, Output, message,
     reader_gone, thread,
 };
 use base64::Engine;
@@ -53,23 +53,23 @@ impl<'o> LineReader<'o> {
     /// Takes one piece of the input from [`read_in_thread`](crate::read_in_thread).
     ///
     /// # Errors
-    /// See [`Failure`]; a [`Piece::Failed`] is returned as its failure.
+    /// See [`Failure`]; a [`InputPiece::Failed`] is returned as its failure.
     pub fn piece(
         &mut self,
-        piece: Piece,
+        piece: InputPiece,
         handler: &mut impl LineHandler,
         stdout: &mut Output,
     ) -> Result<(), Failure> {
         match piece {
-            Piece::Lines(lines, file) => {
-                self.block(Block::Lines(&lines), &file, handler, stdout)?;
+            InputPiece::Lines(lines, file) => {
+                self.block(InputBlock::Lines(&lines), &file, handler, stdout)?;
             }
-            Piece::TooLong(start, length, file) => {
-                self.block(Block::TooLong(&start, length), &file, handler, stdout)?;
+            InputPiece::TooLong(start, length, file) => {
+                self.block(InputBlock::TooLong(&start, length), &file, handler, stdout)?;
             }
-            Piece::Next => self.next_input(),
-            Piece::End => self.between(stdout, |out| handler.finish(out))?,
-            Piece::Failed(failure) => return Err(failure),
+            InputPiece::Next => self.next_input(),
+            InputPiece::End => self.between(stdout, |out| handler.finish(out))?,
+            InputPiece::Failed(failure) => return Err(failure),
         }
         Ok(())
     }
@@ -96,14 +96,14 @@ impl<'o> LineReader<'o> {
     /// Takes one block; returns whether the handler knows its answer and reading may stop.
     pub(crate) fn block(
         &mut self,
-        block: Block<'_>,
+        block: InputBlock<'_>,
         file: &str,
         handler: &mut impl LineHandler,
         stdout: &mut Output,
     ) -> Result<bool, Failure> {
         let bytes = match block {
-            Block::Lines(bytes) => bytes,
-            Block::TooLong(start, length) => {
+            InputBlock::Lines(bytes) => bytes,
+            InputBlock::TooLong(start, length) => {
                 self.number += 1;
                 let mut out = LineWriter::new(self.options, stdout, start);
                 self.bad_line((start, length), file, TOO_LONG, handler, &mut out)?;
@@ -318,7 +318,7 @@ fn long_line(options: &Filter, start: &[u8], number: u64, file: &str) -> Option<
 
 /// What the thread hands over.
 #[derive(Debug)]
-pub enum Piece {
+pub enum InputPiece {
     /// Whole lines of the input of that name.
     Lines(Vec<u8>, Box<str>),
     /// The beginning of a line that is too long, its length in bytes, and the name of its input.
@@ -332,7 +332,7 @@ pub enum Piece {
 }
 
 /// Opens and reads the inputs in a thread, which hands each piece to `send` and waits there while
-/// the command has no room for it. `send` returns whether more is wanted. After [`Piece::End`] the
+/// the command has no room for it. `send` returns whether more is wanted. After [`InputPiece::End`] the
 /// thread waits until the reader of standard output goes away.
 ///
 /// # Errors
@@ -340,15 +340,15 @@ pub enum Piece {
 pub fn read_in_thread(
     files: Vec<PathBuf>,
     max_line: usize,
-    mut send: impl FnMut(Piece) -> bool + Send + 'static,
+    mut send: impl FnMut(InputPiece) -> bool + Send + 'static,
 ) -> Result<(), Failure> {
     thread(move || {
         let failure = match read(&files, max_line, &mut send) {
-            Ok(wanted) if !wanted || !send(Piece::End) || !reader_gone(None) => return,
+            Ok(wanted) if !wanted || !send(InputPiece::End) || !reader_gone(None) => return,
             Ok(_) => Failure::Gone,
             Err(failure) => failure,
         };
-        send(Piece::Failed(failure));
+        send(InputPiece::Failed(failure));
     })
 }
 
@@ -356,19 +356,19 @@ pub fn read_in_thread(
 fn read(
     files: &[PathBuf],
     max_line: usize,
-    send: &mut impl FnMut(Piece) -> bool,
+    send: &mut impl FnMut(InputPiece) -> bool,
 ) -> Result<bool, Failure> {
     let mut input = Input::open(files, max_line)?;
     loop {
         let name = input.now();
         let piece = match input.block(None, &mut || Ok(()))? {
-            Some(Block::Lines(lines)) => Piece::Lines(lines.to_vec(), Box::from(&*name)),
-            Some(Block::TooLong(start, length)) => {
-                Piece::TooLong(start.to_vec(), length, Box::from(&*name))
+            Some(InputBlock::Lines(lines)) => InputPiece::Lines(lines.to_vec(), Box::from(&*name)),
+            Some(InputBlock::TooLong(start, length)) => {
+                InputPiece::TooLong(start.to_vec(), length, Box::from(&*name))
             }
-            None => Piece::Next,
+            None => InputPiece::Next,
         };
-        if matches!(piece, Piece::Next) && !input.advance() {
+        if matches!(piece, InputPiece::Next) && !input.advance() {
             return Ok(true);
         }
         if !send(piece) {

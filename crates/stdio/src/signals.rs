@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// The first SIGINT or SIGTERM is remembered, and wakes a wait; the second ends the process at
 /// once.
 #[derive(Debug)]
-pub struct Signals {
+pub struct StopSignals {
     seen: Arc<AtomicUsize>,
     interrupted: Arc<AtomicBool>,
     pub(crate) wake: UnixStream,
 }
 
-impl Signals {
+impl StopSignals {
     /// Takes over both signals for this process.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Signals {
             flag::register(signal, Arc::clone(&again))?;
         }
         let seen = Arc::default();
-        Ok(Signals {
+        Ok(StopSignals {
             wake: watched(signals, &seen)?,
             seen,
             interrupted: Arc::default(),
@@ -109,7 +109,7 @@ fn limit(error: io::Error) -> Failure {
 
 /// Becomes readable with the first signal and stays so, for commands that wait by means of their
 /// own.
-impl AsFd for Signals {
+impl AsFd for StopSignals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }

@@ -39,21 +39,21 @@ impl Status {
 
 /// How the run of a filter ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct FilterEnd {
     /// Whether an `error` event passed or was written, which makes a status of 0 or 1 a 2.
     pub error: bool,
     /// The signal that ended it.
     pub signal: Option<i32>,
 }
 
-impl Outcome {
+impl FilterEnd {
     /// The exit status of a command whose own answer is `answer`.
     pub fn status(self, answer: Status) -> Status {
         match self {
-            Outcome {
+            FilterEnd {
                 signal: Some(n), ..
             } => Status::Signal(n),
-            Outcome { error: true, .. } if answer != Status::Undecided => Status::Error,
+            FilterEnd { error: true, .. } if answer != Status::Undecided => Status::Error,
             _ => answer,
         }
     }

@@ -365,7 +365,7 @@ pub(crate) struct ParamForm {
     /// name.
     pub close: &'static [&'static str],
     /// What is between the two.
-    pub style: Style,
+    pub style: TagStyle,
     /// The markers that end the call, which may follow the last parameter. The next part reads
     /// them.
     pub call_closers: &'static [&'static str],
@@ -389,7 +389,7 @@ pub(crate) enum ParamPiece {
 
 /// What is between the markers of one parameter, the name and the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum TagStyle {
     /// `<parameter=NAME>value</parameter>`, or `<arg_key>NAME</arg_key>` white space
     /// `<arg_value>value</arg_value>`: the marker after the name, perhaps an element with the type,
     /// and the marker before the value, which is empty where the value follows the name's marker.

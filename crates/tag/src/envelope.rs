@@ -10,7 +10,7 @@ mod members;
 use crate::calls::{ArgumentsEnd, Context, FoundCalls, ReadStep, Why};
 use crate::dialect::{CallKeys, CallShape};
 use crate::envelope::members::{CallMembers, ValueKind};
-use json::{Balance, Literal, Notation, Progress};
+use json::{Balance, Literal, LiteralProgress, Notation};
 
 /// Where in the JSON the next byte is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,9 +131,11 @@ impl Envelope {
             }
             json.clear();
             match progress {
-                Progress::More(n) => taken += n,
-                Progress::End(n) => return ReadStep::Done(taken + n),
-                Progress::Invalid(n, why) => return ReadStep::Fail(taken + n, Why::Literal(why)),
+                LiteralProgress::More(n) => taken += n,
+                LiteralProgress::End(n) => return ReadStep::Done(taken + n),
+                LiteralProgress::Invalid(n, why) => {
+                    return ReadStep::Fail(taken + n, Why::Literal(why));
+                }
             }
         }
         ReadStep::More(taken)
@@ -232,7 +234,7 @@ impl Envelope {
         text: &str,
         context: &Context<'_>,
         calls: &mut FoundCalls,
-    ) -> Result<Option<usize>, members::Failure> {
+    ) -> Result<Option<usize>, members::EnvelopeFailure> {
         let ends_word = |c: u8| matches!(c, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n');
         let end = match self.at {
             At::InWord => text.bytes().position(ends_word),

@@ -3,7 +3,7 @@
 
 use crate::calls::{Context, FoundCalls, ReadStep, Why, is_name_char};
 use crate::dialect::{ArgumentStyle, ExpressionForm};
-use json::{Literal, Notation, Progress};
+use json::{Literal, LiteralProgress, Notation};
 
 /// A reader of such calls.
 ///
@@ -176,14 +176,14 @@ impl Expression {
         };
         let before = calls.text.len();
         let progress = literal.push(text, &mut calls.text);
-        calls.end = matches!(progress, Progress::End(_)).into();
+        calls.end = matches!(progress, LiteralProgress::End(_)).into();
         if calls.text.len() > before {
             calls.wrote();
         }
         let end = match progress {
-            Progress::More(n) => return ReadStep::More(n),
-            Progress::End(n) => n,
-            Progress::Invalid(n, why) => return ReadStep::Fail(n, Why::Literal(why)),
+            LiteralProgress::More(n) => return ReadStep::More(n),
+            LiteralProgress::End(n) => n,
+            LiteralProgress::Invalid(n, why) => return ReadStep::Fail(n, Why::Literal(why)),
         };
         calls.done();
         self.done += 1;

@@ -26,7 +26,7 @@ mod write;
 
 pub use dialect::Dialect;
 pub use look::Look;
-pub use machine::{Options, Streams, Tag};
+pub use machine::{Streams, Tag, TagOptions};
 pub use notation::NotationError;
 pub use outlet::{CallPiece, Outlet};
 pub use parser::Parser;

@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 /// How streams are read.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct TagOptions {
     /// The dialects to search for; without it those that `stream_start` names, else all.
     pub look: Option<Rc<Look>>,
     /// What `stream_start` can name: the table's dialects, and a user's own.
@@ -46,7 +46,7 @@ pub struct Options {
 /// are often alike.
 #[derive(Debug, Default)]
 pub struct Streams {
-    options: Options,
+    options: TagOptions,
     built: RefCell<Built>,
 }
 
@@ -59,7 +59,7 @@ struct Built {
 
 impl Streams {
     /// Streams that are read with these options.
-    pub fn new(options: Options) -> Streams {
+    pub fn new(options: TagOptions) -> Streams {
         Streams {
             options,
             built: RefCell::default(),
@@ -71,7 +71,7 @@ impl Streams {
         self.begin_of(None, first)
     }
 
-    /// The same for a model of this family, if [`Options::by_model`] asks for one and the model's
+    /// The same for a model of this family, if [`TagOptions::by_model`] asks for one and the model's
     /// name has none.
     pub fn begin_of(&self, family: Option<&'static Dialect>, first: &Event<'_>) -> Tag {
         let options = &self.options;
@@ -386,7 +386,7 @@ mod tests {
             r#"{{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"tool-name-tag",{start}}}"#
         );
         let mut tag =
-            Streams::new(Options::default()).begin(&Scanner::default().read(&start).unwrap());
+            Streams::new(TagOptions::default()).begin(&Scanner::default().read(&start).unwrap());
         let lines = std::iter::once(&start[..]).chain(lines.iter().copied());
         Collect::run(&mut tag, lines).split_off(1)
     }
@@ -420,7 +420,7 @@ mod tests {
             );
             let delta = format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
             let read = |lines: &[&str]| {
-                let mut tag = Streams::new(Options::default())
+                let mut tag = Streams::new(TagOptions::default())
                     .begin(&Scanner::default().read(&start).unwrap());
                 Collect::run(
                     &mut tag,
@@ -474,11 +474,11 @@ mod tests {
         let start = format!(
             r#"{{"type":"stream_start","v":1,"model":"{model}","tools_mode":"native","prefill":"","tools":{tools}}}"#
         );
-        let streams = Streams::new(Options {
+        let streams = Streams::new(TagOptions {
             always: true,
             needs_tools: true,
             by_model: true,
-            ..Options::default()
+            ..TagOptions::default()
         });
         let delta = |piece: &str| {
             format!(
@@ -562,10 +562,10 @@ mod tests {
             (r#""prefill":"","tools":[{"name":"g"}]"#, true, 1),
         ] {
             let start = format!(r#"{{"type":"stream_start","v":1,{start}}}"#);
-            let streams = Streams::new(Options {
+            let streams = Streams::new(TagOptions {
                 always: true,
                 needs_tools,
-                ..Options::default()
+                ..TagOptions::default()
             });
             let mut tag = streams.begin(&Scanner::default().read(&start).unwrap());
             let out = Collect::run(&mut tag, [&start, CALL, other]);
@@ -582,10 +582,10 @@ mod tests {
         let tools = tools.map_or_else(String::new, |tools| format!(r#","tools":{tools}"#));
         let start =
             format!(r#"{{"type":"stream_start","v":1,"tools_mode":"native","prefill":""{tools}}}"#);
-        let streams = Streams::new(Options {
+        let streams = Streams::new(TagOptions {
             always: true,
             needs_tools: true,
-            ..Options::default()
+            ..TagOptions::default()
         });
         let mut tag = streams.begin(&Scanner::default().read(&start).unwrap());
         let delta = |piece: &&str| {
@@ -693,10 +693,10 @@ mod tests {
 
     #[test]
     fn text_that_may_begin_a_call_without_markers_keeps_its_place_before_other_events() {
-        let streams = Streams::new(Options {
+        let streams = Streams::new(TagOptions {
             always: true,
             needs_tools: true,
-            ..Options::default()
+            ..TagOptions::default()
         });
         let tools = r#"[{"name":"OKay"},{"name":"f"}]"#;
         for text in [
@@ -728,10 +728,10 @@ mod tests {
 
     #[test]
     fn a_call_whose_marker_was_read_goes_on_after_other_events() {
-        let streams = Streams::new(Options {
+        let streams = Streams::new(TagOptions {
             always: true,
             needs_tools: true,
-            ..Options::default()
+            ..TagOptions::default()
         });
         for between in &BETWEEN[..3] {
             for first in [
@@ -784,7 +784,7 @@ mod tests {
             r#"{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"kimi-k2","prefill":""}"#;
         let delta = format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
         let mut tag =
-            Streams::new(Options::default()).begin(&Scanner::default().read(start).unwrap());
+            Streams::new(TagOptions::default()).begin(&Scanner::default().read(start).unwrap());
         let out = Collect::run(&mut tag, [start, &delta]);
         let begun: Vec<_> = out
             .iter()

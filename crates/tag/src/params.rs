@@ -4,7 +4,7 @@ mod head;
 mod value;
 
 use crate::calls::{ArgumentsEnd, Context, FoundCalls, ReadStep, Why};
-use crate::dialect::{CallPart, ParamForm, Section, Style};
+use crate::dialect::{CallPart, ParamForm, Section, TagStyle};
 use crate::mark::{Match, find, find_in, space, starts};
 use crate::params::head::ParamHead;
 pub(crate) use crate::params::head::element_name;
@@ -112,7 +112,7 @@ impl Params {
     /// Whether this parameter may follow a closer. Where each name is a tag, a value may hold such
     /// tags, too: the parameter must be one of the tool or begin a line.
     fn may_follow(&self, head: &ParamHead, context: &Context<'_>) -> bool {
-        let Style::Element { prefix } = self.form.style else {
+        let TagStyle::Element { prefix } = self.form.style else {
             return true;
         };
         let parameters = self.parameters(context);
@@ -125,7 +125,7 @@ impl Params {
     /// Whether this parameter ends a value that has no closer.
     fn may_cut(&self, head: &ParamHead, context: &Context<'_>) -> bool {
         let parameters = self.parameters(context);
-        let element = matches!(self.form.style, Style::Element { .. });
+        let element = matches!(self.form.style, TagStyle::Element { .. });
         if parameters.is_known() {
             self.is_due(head, &parameters) && (self.is_flat || !element)
         } else {
@@ -553,7 +553,7 @@ mod tests {
     use crate::calls::Op;
     use crate::calls::ReadStep;
     use crate::dialect::ParamForm;
-    use crate::dialect::Style;
+    use crate::dialect::TagStyle;
     use json::ToolList;
     use serde_json::Value;
     use serde_json::json;
@@ -952,9 +952,9 @@ mod tests {
             parts.extend(form.open.iter().chain(form.close));
             parts.push("<parameter=s>");
             match form.style {
-                Style::Plain { end, value, .. } => parts.extend([end, value]),
-                Style::Attribute { end, name } => parts.extend([end, name]),
-                Style::Element { prefix } => parts.extend([prefix, "</s>", "</o>"]),
+                TagStyle::Plain { end, value, .. } => parts.extend([end, value]),
+                TagStyle::Attribute { end, name } => parts.extend([end, name]),
+                TagStyle::Element { prefix } => parts.extend([prefix, "</s>", "</o>"]),
             }
             let start = written.find('x').unwrap_or_default();
             let text: String = std::iter::once(&written[..start]).chain(words.iter().map(|n| parts[n % parts.len()])).collect();

@@ -53,7 +53,7 @@ use crate::look::Look;
 use crate::outlet::{Outlet, Prose};
 pub(crate) use crate::parser::emitter::Backlog;
 use crate::parser::emitter::Emitter;
-use crate::parser::framing::{Framed, Framing};
+use crate::parser::framing::{Framed, FramingSpace};
 pub(crate) use crate::parser::messages::header_is_reasoning;
 use crate::parser::router::{Mode, Position, Router, TextEnd};
 use json::ToolList;
@@ -71,7 +71,7 @@ pub struct Parser {
     /// Text that is read again with what follows.
     held: String,
     /// White space that may be framing.
-    framing: Framing,
+    framing: FramingSpace,
     router: Router,
 }
 
@@ -102,7 +102,7 @@ impl Parser {
         Parser {
             mode: mode.unwrap_or_default(),
             held: String::new(),
-            framing: Framing::default(),
+            framing: FramingSpace::default(),
             router,
         }
     }

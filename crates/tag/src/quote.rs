@@ -11,7 +11,7 @@
 //! later.
 
 use event::cut;
-use json::Scanner;
+use json::JsonScanner;
 use memchr::memrchr;
 
 /// The quotation marks of Unicode. Opening and closing ones are alike, since `»` opens in German
@@ -228,7 +228,7 @@ enum DataState {
     /// Nothing but white space so far.
     Start,
     /// The beginning of a JSON value; the flag: it is an object or an array.
-    Json(Scanner, bool),
+    Json(JsonScanner, bool),
     /// Something else.
     Other,
 }
@@ -267,7 +267,7 @@ impl Data {
                     self.state = match rest.bytes().next() {
                         None => return,
                         Some(first @ (b'{' | b'[' | b'"')) => {
-                            DataState::Json(Scanner::default(), first != b'"')
+                            DataState::Json(JsonScanner::default(), first != b'"')
                         }
                         Some(_) => DataState::Other,
                     };

@@ -18,7 +18,7 @@ use crate::notation::{self, Fault, NotationError};
 use crate::parser::header_is_reasoning;
 use crate::response_template::call::CallNotation;
 use crate::response_template::delimiter::{Delimiter, array, lines, string};
-use crate::response_template::member::Member;
+use crate::response_template::member::TemplateMember;
 use crate::response_template::pattern::Captures;
 use crate::table::Dialects;
 use event::Raw;
@@ -113,7 +113,7 @@ fn translated(file: &str, text: &str, is_taken: impl Fn(&str) -> bool) -> Result
     }
     let raw = Raw::parse(text)
         .map_err(|why| start(format!("not JSON: {why}; expected a tokenizer_config.json")))?;
-    let whole = Member::new(text, raw);
+    let whole = TemplateMember::new(text, raw);
     let fields = fields(&whole)?;
     let Some(calls) = fields.get("tool_calls") else {
         return Err(fields.refuse("it has no 'tool_calls', so that no call is described"));
@@ -152,7 +152,7 @@ fn translated(file: &str, text: &str, is_taken: impl Fn(&str) -> bool) -> Result
 }
 
 /// The fields of the description in a file, all of them known.
-fn fields<'t>(whole: &Member<'t>) -> Result<Member<'t>, Fault> {
+fn fields<'t>(whole: &TemplateMember<'t>) -> Result<TemplateMember<'t>, Fault> {
     let description = match whole.get("response_template") {
         Some(description) => description,
         None if whole.raw.get("fields").is_some() => whole.clone(),
@@ -208,7 +208,9 @@ fn write_calls(keys: &CallNotation, key: &mut impl FnMut(&str, String)) {
 }
 
 /// How a field of text begins and ends.
-fn delimiters(field: Option<&Member<'_>>) -> Result<(Option<Delimiter>, Option<Delimiter>), Fault> {
+fn delimiters(
+    field: Option<&TemplateMember<'_>>,
+) -> Result<(Option<Delimiter>, Option<Delimiter>), Fault> {
     let Some(field) = field else {
         return Ok((None, None));
     };
@@ -224,7 +226,7 @@ fn delimiters(field: Option<&Member<'_>>) -> Result<(Option<Delimiter>, Option<D
 
 /// The pairs of markers of reasoning, and whether the answer may begin inside it.
 fn pairs(
-    field: Option<&Member<'_>>,
+    field: Option<&TemplateMember<'_>>,
     (open, close): &(Option<Delimiter>, Option<Delimiter>),
 ) -> Result<(Vec<String>, bool), Fault> {
     let Some(field) = field else {
@@ -239,8 +241,8 @@ fn pairs(
             .spellings
             .iter()
             .map(|spelling| match delimiter::trimmed(spelling) {
-                [delimiter::Token::Text(text)] => Some(text.trim().to_owned()),
-                [.., delimiter::Token::Text(text)] => Some(text.trim().to_owned()),
+                [delimiter::DelimiterToken::Text(text)] => Some(text.trim().to_owned()),
+                [.., delimiter::DelimiterToken::Text(text)] => Some(text.trim().to_owned()),
                 _ => None,
             });
         all.collect::<Option<Vec<String>>>()
@@ -265,7 +267,7 @@ fn pairs(
 /// the token that ends a turn, which the rest of the file names.
 fn dropped(
     (open, close): &(Option<Delimiter>, Option<Delimiter>),
-    file: &Member<'_>,
+    file: &TemplateMember<'_>,
 ) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut add = |marker: &str| {
@@ -288,7 +290,7 @@ fn dropped(
 
 /// That a region of text is a message whose header is read as what it is.
 fn frame(
-    field: Option<&Member<'_>>,
+    field: Option<&TemplateMember<'_>>,
     (open, _): &(Option<Delimiter>, Option<Delimiter>),
     is_reasoning: bool,
 ) -> Result<(), Fault> {

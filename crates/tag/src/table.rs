@@ -2,13 +2,13 @@
 //! dialects of users' files. The table is in the order of the names; but of two that look alike the
 //! more usual one comes first, since the first one counts where the text fits both.
 
-use crate::dialect::{CallPart, Dialect, Form, KnownTool, Style};
+use crate::dialect::{CallPart, Dialect, Form, KnownTool, TagStyle};
 
 /// The table, in the names that `Debug` writes.
 mod rows {
     use crate::dialect::*;
     use {ArgumentStyle::*, CallPart::*, CallShape::*, KnownTool::*, NameForm::*, ParamPiece::*};
-    use {PromptReasoning::*, ReasoningEnd::*, Scope::*, Style::*, ToolListStyle::*, Typing::*};
+    use {PromptReasoning::*, ReasoningEnd::*, Scope::*, TagStyle::*, ToolListStyle::*, Typing::*};
 
     pub(super) static ALL: &[Dialect] = include!(concat!(env!("OUT_DIR"), "/dialects.rs"));
 }
@@ -218,9 +218,9 @@ fn form_weight(form: &Form, template: &str) -> Option<usize> {
             CallPart::Mark(marks) => add(marks),
             CallPart::Tag(tag) => add(tag.open),
             CallPart::Params(params) => match params.style {
-                Style::Plain { value, .. } => add(params.open) && add(&[value]),
-                Style::Attribute { .. } => add(params.open),
-                Style::Element { .. } => true,
+                TagStyle::Plain { value, .. } => add(params.open) && add(&[value]),
+                TagStyle::Attribute { .. } => add(params.open),
+                TagStyle::Element { .. } => true,
             },
             // It may be missing, in a template, too.
             CallPart::Maybe { marks, .. } => {

@@ -3,7 +3,7 @@
 
 use crate::dialect::{
     ArgumentStyle, CallKeys, CallPart, CallShape, Dialect, ExpressionForm, Form, NameForm,
-    ParamForm, ParamPiece, Section, StartTag, Style,
+    ParamForm, ParamPiece, Section, StartTag, TagStyle,
 };
 use crate::params::element_name;
 use event::{Raw, quoted};
@@ -328,7 +328,7 @@ impl ParamForm {
             for piece in self.written {
                 match (*piece, self.style) {
                     (ParamPiece::Text(text), _) => out.push_str(text),
-                    (ParamPiece::Slot("name"), Style::Attribute { .. }) => {
+                    (ParamPiece::Slot("name"), TagStyle::Attribute { .. }) => {
                         out.push_str(&escape(name))
                     }
                     (ParamPiece::Slot("name"), _) => out.push_str(name),
@@ -336,7 +336,7 @@ impl ParamForm {
                     (ParamPiece::Slot("is_string"), _) => {
                         out.push_str(if value.is_string() { "true" } else { "false" })
                     }
-                    (ParamPiece::Slot(_), Style::Element { prefix }) => {
+                    (ParamPiece::Slot(_), TagStyle::Element { prefix }) => {
                         self.elements(prefix, value, out)
                     }
                     (ParamPiece::Slot(_), _) => self.text(value, out),

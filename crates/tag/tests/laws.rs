@@ -9,7 +9,7 @@ use reading::{
     Found, Item, Known, PLAIN, cases, floor, known, letters, look, parser, pieces, read, texts,
     tools, written,
 };
-use toolpipe_tag::{Dialect, Options, PromptCall, Streams};
+use toolpipe_tag::{Dialect, PromptCall, Streams, TagOptions};
 
 /// How much of an answer is held until it is clear whether it began inside reasoning, in bytes.
 const WINDOW: usize = 256;
@@ -330,7 +330,7 @@ fn stream(names: &str, known: Known, pieces: &[&str]) -> Vec<String> {
 
 /// What `tag-parse` writes for these lines.
 fn tag_parse(lines: &[String]) -> Vec<String> {
-    let streams = Streams::new(Options::default());
+    let streams = Streams::new(TagOptions::default());
     let mut scanner = Scanner::default();
     let first = scanner.read(&lines[0]).expect("an event");
     Collect::run(&mut streams.begin(&first), lines)

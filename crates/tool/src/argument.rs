@@ -16,8 +16,8 @@ impl Arguments {
     /// line can hold. An empty text is `{}`: providers write it for a call without arguments.
     ///
     /// # Errors
-    /// A [`Refusal`], written for the model.
-    pub fn read(text: &str) -> Result<Self, Refusal> {
+    /// A [`ArgumentRefusal`], written for the model.
+    pub fn read(text: &str) -> Result<Self, ArgumentRefusal> {
         if text.trim_ascii().is_empty() {
             return Ok(Arguments {
                 text: "{}".to_owned(),
@@ -25,12 +25,12 @@ impl Arguments {
         }
         let checked = json::check(text)?;
         if checked.shape != Shape::Object {
-            return Err(Refusal::NotAnObject(checked.shape.name()));
+            return Err(ArgumentRefusal::NotAnObject(checked.shape.name()));
         }
         // Only the escape can write the character in JSON, but the same text may be an escaped
         // backslash before `u0000`.
         if text.contains("\\u0000") && has_nul(checked.value) {
-            return Err(Refusal::Nul);
+            return Err(ArgumentRefusal::Nul);
         }
         let mut line = Vec::with_capacity(text.len());
         event::minify(&mut line, checked.value.text());
@@ -121,7 +121,7 @@ pub const MAX_URL: usize = 16 * 1024;
 
 /// Why arguments are refused. The text is written for the model, which can correct them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ArgumentRefusal {
     /// The text is not JSON, or two parsers could read it differently.
     #[error("{0}")]
     Json(#[from] json::JsonError),

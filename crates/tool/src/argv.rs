@@ -12,7 +12,7 @@
 //! - `{{name}}` is the text `{name}`. Braces that hold anything but a name are text.
 //! - A string gives its text, any other value its JSON.
 
-use super::argument::{Arguments, MAX_ITEM, Refusal, plain};
+use super::argument::{ArgumentRefusal, Arguments, MAX_ITEM, plain};
 
 /// A command line with places for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,8 +141,8 @@ impl Template {
     /// The command line with the arguments in their places. The program is the first item.
     ///
     /// # Errors
-    /// [`Refusal::Option`] and [`Refusal::TooLong`].
-    pub fn fill(&self, arguments: &Arguments) -> Result<Vec<String>, Refusal> {
+    /// [`ArgumentRefusal::Option`] and [`ArgumentRefusal::TooLong`].
+    pub fn fill(&self, arguments: &Arguments) -> Result<Vec<String>, ArgumentRefusal> {
         let mut argv = Vec::with_capacity(self.items.len());
         let mut only_operands = false; // a literal "--" was passed
         for parts in &self.items {
@@ -166,7 +166,7 @@ impl Template {
             }
             match parts.first() {
                 Some(ItemPart::Argument(name)) if item.starts_with('-') && !only_operands => {
-                    return Err(Refusal::Option(name.clone()));
+                    return Err(ArgumentRefusal::Option(name.clone()));
                 }
                 Some(ItemPart::Text(_)) if parts.len() == 1 && item == "--" && !argv.is_empty() => {
                     only_operands = true
@@ -174,7 +174,7 @@ impl Template {
                 _ => {}
             }
             if item.len() > MAX_ITEM {
-                return Err(Refusal::TooLong(last.to_owned(), item.len()));
+                return Err(ArgumentRefusal::TooLong(last.to_owned(), item.len()));
             }
             argv.push(item);
         }
@@ -275,7 +275,7 @@ mod tests {
         )
     }
 
-    fn fill(items: &[&str], arguments: &str) -> Result<Vec<String>, Refusal> {
+    fn fill(items: &[&str], arguments: &str) -> Result<Vec<String>, ArgumentRefusal> {
         template(items)
             .unwrap()
             .fill(&Arguments::read(arguments).unwrap())
@@ -376,15 +376,15 @@ mod tests {
     fn a_value_is_never_an_option() {
         assert_eq!(
             fill(&["w", "{city}"], r#"{"city":"--output=/etc/x"}"#),
-            Err(Refusal::Option("city".into()))
+            Err(ArgumentRefusal::Option("city".into()))
         );
         assert_eq!(
             fill(&["w", "{city}{unit}"], r#"{"city":"","unit":"-x"}"#),
-            Err(Refusal::Option("city".into()))
+            Err(ArgumentRefusal::Option("city".into()))
         );
         assert_eq!(
             fill(&["w", "{n}"], r#"{"n":-5}"#),
-            Err(Refusal::Option("n".into()))
+            Err(ArgumentRefusal::Option("n".into()))
         );
         assert_eq!(
             fill(&["w", "--", "{city}"], r#"{"city":"-x"}"#).unwrap(),
@@ -397,7 +397,7 @@ mod tests {
         // A "--" that a model writes does not protect the values after it.
         assert_eq!(
             fill(&["w", "{city}", "{unit}"], r#"{"city":"--","unit":"-x"}"#),
-            Err(Refusal::Option("city".into()))
+            Err(ArgumentRefusal::Option("city".into()))
         );
     }
 
@@ -406,7 +406,7 @@ mod tests {
         let long = |n| format!(r#"{{"city":"{}"}}"#, "x".repeat(n));
         assert_eq!(
             fill(&["w", "{city}"], &long(131_072)),
-            Err(Refusal::TooLong("city".into(), 131_072))
+            Err(ArgumentRefusal::TooLong("city".into(), 131_072))
         );
         assert_eq!(
             fill(&["w", "{city}"], &long(131_071)).unwrap()[1].len(),

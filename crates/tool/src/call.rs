@@ -1,6 +1,6 @@
 //! One call of a model, from its event or from the assistant's message.
 
-use super::argument::{Arguments, Refusal};
+use super::argument::{ArgumentRefusal, Arguments};
 use super::canonical::{Hash, digest, hex};
 use event::payload::ToolCall;
 use event::{Event, Raw, Text};
@@ -32,7 +32,7 @@ pub struct RequestedCall {
     /// Whether an earlier stage repaired the arguments.
     pub repaired: bool,
     /// The arguments, or why they are not used.
-    pub arguments: Result<Arguments, Refusal>,
+    pub arguments: Result<Arguments, ArgumentRefusal>,
 }
 
 impl RequestedCall {
@@ -47,10 +47,12 @@ impl RequestedCall {
                 } else {
                     ": "
                 };
-                Err(Refusal::Earlier(format!("{code}{between}{message}")))
+                Err(ArgumentRefusal::Earlier(format!(
+                    "{code}{between}{message}"
+                )))
             }
             (None, Some(arguments)) => Arguments::read(&arguments.text()),
-            (None, None) => Err(Refusal::NotAnObject("null")),
+            (None, None) => Err(ArgumentRefusal::NotAnObject("null")),
         };
         RequestedCall {
             stream: event.stream().map(|s| s.text().into()),

@@ -4,19 +4,19 @@
 mod command;
 mod http;
 
-pub use command::{CommandRun, Limits, Network, Sandbox, SandboxKind};
+pub use command::{CommandLimits, CommandNetwork, CommandRun, Sandbox, SandboxKind};
 pub use http::{AllowedAddresses, HttpRequest, HttpRun};
 
 use super::approval::Class;
-use super::argument::{Arguments, Refusal};
+use super::argument::{ArgumentRefusal, Arguments};
 use super::canonical::Hash;
-use super::members::{BYTES, FLAG, Kind, Members, TIME};
+use super::members::{BYTES, FLAG, MemberKind, Members, TIME};
 use serde_json::Value;
 use std::time::Duration;
 
 /// What the calls of a tool start. A new way to run a tool is a variant here and one of [`Work`].
 #[derive(Clone, Debug)]
-pub enum Run {
+pub enum RunnerKind {
     /// A command.
     Command(CommandRun),
     /// A request to a server.
@@ -25,7 +25,7 @@ pub enum Run {
     Mcp(McpRun),
 }
 
-/// What one call starts: the [`Run`] of its tool with the arguments in their places.
+/// What one call starts: the [`RunnerKind`] of its tool with the arguments in their places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A command line; the program is the first item.
@@ -40,7 +40,7 @@ pub enum Work {
 #[derive(Clone, Debug)]
 pub struct Exec {
     /// What a call starts.
-    pub run: Run,
+    pub run: RunnerKind,
     /// What a call may do to the world.
     pub class: Class,
     /// How long a call may take; `None`: the runner's default.
@@ -80,17 +80,17 @@ impl Exec {
         let example = "{\"command\":[\"program\",\"argument\"]}";
         let mut exec = Members::of(exec, "exec", &MEMBERS, example)?;
         let run = match exec.value("http") {
-            None => Run::Command(CommandRun::read(&mut exec, declared)?),
+            None => RunnerKind::Command(CommandRun::read(&mut exec, declared)?),
             Some(member) => {
                 if let Some(key) = command::MEMBERS.iter().find(|key| exec.has(key)) {
                     return Err(format!(
                         "exec.{key} is for a command and exec.http for a request, keep one of them"
                     ));
                 }
-                Run::Http(HttpRun::read(member, declared)?)
+                RunnerKind::Http(HttpRun::read(member, declared)?)
             }
         };
-        let class = Kind(
+        let class = MemberKind(
             "\"read\", \"write\" or \"danger\"",
             |value| Class::of(value.as_str()?),
             true,
@@ -114,20 +114,20 @@ impl Exec {
     /// The first mistake, with the remedy.
     pub(crate) fn check_places(&self, always: &dyn Fn(&str) -> bool) -> Result<(), String> {
         match &self.run {
-            Run::Command(command) => command.template.check_places(always),
-            Run::Http(_) | Run::Mcp(_) => Ok(()),
+            RunnerKind::Command(command) => command.template.check_places(always),
+            RunnerKind::Http(_) | RunnerKind::Mcp(_) => Ok(()),
         }
     }
 
     /// What a call with these arguments starts.
     ///
     /// # Errors
-    /// A [`Refusal`], written for the model.
-    pub(crate) fn work(&self, arguments: &Arguments) -> Result<Work, Refusal> {
+    /// A [`ArgumentRefusal`], written for the model.
+    pub(crate) fn work(&self, arguments: &Arguments) -> Result<Work, ArgumentRefusal> {
         match &self.run {
-            Run::Command(command) => command.template.fill(arguments).map(Work::Command),
-            Run::Http(request) => request.fill(arguments).map(Work::Http),
-            Run::Mcp(tool) => Ok(Work::Mcp(tool.clone())),
+            RunnerKind::Command(command) => command.template.fill(arguments).map(Work::Command),
+            RunnerKind::Http(request) => request.fill(arguments).map(Work::Http),
+            RunnerKind::Mcp(tool) => Ok(Work::Mcp(tool.clone())),
         }
     }
 }

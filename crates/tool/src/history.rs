@@ -5,7 +5,7 @@ use super::argument::Arguments;
 use super::call::{CallKey, RequestedCall};
 use super::canonical::{Hash, digest};
 use super::policy::Policy;
-use super::policy::counts::Counts;
+use super::policy::counts::UseCounts;
 use super::result::Status;
 use event::payload::{SessionStats, ToolResult, ToolUse};
 use event::{Event, Kind};
@@ -20,7 +20,7 @@ pub(crate) struct History {
     starts: Starts,
     /// The arguments of the calls that have no tool message yet.
     calls: HashMap<CallKey, Option<Arguments>>,
-    counts: Counts,
+    counts: UseCounts,
     repeats: Repeats,
 }
 
@@ -138,10 +138,10 @@ impl History {
 
 /// How often calls have been started, by stream and id.
 #[derive(Debug, Default)]
-pub(crate) struct Starts(HashMap<CallKey, Count>);
+pub(crate) struct Starts(HashMap<CallKey, HistoryCount>);
 
 #[derive(Debug, Default)]
-struct Count {
+struct HistoryCount {
     /// The times of those that have one. A log and a journal hold the same start with the same
     /// time.
     times: HashSet<u64>,
@@ -180,7 +180,7 @@ impl Starts {
 
     /// How often this call has been started.
     pub fn of(&self, call: &CallKey) -> u32 {
-        let count = |count: &Count| {
+        let count = |count: &HistoryCount| {
             u32::try_from(count.times.len())
                 .unwrap_or(u32::MAX)
                 .saturating_add(count.untimed)

@@ -1,13 +1,13 @@
 //! Whether a call may run, and with which command line.
 
 use super::approval::{AnswerSource, ApprovalLevel, Class, Reason};
-use super::argument::Refusal;
+use super::argument::ArgumentRefusal;
 use super::call::RequestedCall;
 use super::canonical::Hash;
 use super::exec::Work;
 use super::policy::{Effect, Policy};
 use super::reference::{CallHash, CallReference, Continuation, call_hash};
-use super::result::{Answer, Status};
+use super::result::{Status, ToolAnswer};
 use super::tools::{Tool, Tools};
 use event::Glob;
 use std::collections::{HashMap, HashSet};
@@ -63,30 +63,30 @@ impl Judge {
     /// # Errors
     /// The answer for the model: `unknown_tool`, `denied`, `invalid`, or `error` for a tool without
     /// a command.
-    pub fn look(&self, call: &RequestedCall, starts: u32) -> Result<ReadyCall, Answer> {
+    pub fn look(&self, call: &RequestedCall, starts: u32) -> Result<ReadyCall, ToolAnswer> {
         let name = call.name.as_ref();
         let tool = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
         if !self.lets_through(name) {
             let why = format!(
                 "The tool {name:?} is not allowed here, and the call was not run. Go on without it."
             );
-            return Err(Answer::new(Status::Denied, why));
+            return Err(ToolAnswer::new(Status::Denied, why));
         }
         let arguments = call.arguments.as_ref().map_err(|e| invalid(tool, e))?;
         let raw = event::Raw::parse(arguments.text())
-            .map_err(|e| invalid(tool, &Refusal::Schema(e.to_string())))?;
+            .map_err(|e| invalid(tool, &ArgumentRefusal::Schema(e.to_string())))?;
         if let Some(key) = tool.schema.undeclared(raw) {
             let key = event::quoted(&key.chars().take(100).collect::<String>());
-            return Err(invalid(tool, &Refusal::Undeclared(key)));
+            return Err(invalid(tool, &ArgumentRefusal::Undeclared(key)));
         }
         tool.schema
             .check(arguments.text())
-            .map_err(|e| invalid(tool, &Refusal::Schema(e.to_string())))?;
+            .map_err(|e| invalid(tool, &ArgumentRefusal::Schema(e.to_string())))?;
         let Some(exec) = &tool.exec else {
             let why = format!(
                 "The tool {name:?} cannot be run here: its entry in the tools file has no exec."
             );
-            return Err(Answer::new(Status::Error, why));
+            return Err(ToolAnswer::new(Status::Error, why));
         };
         let work = exec.work(arguments).map_err(|e| invalid(tool, &e))?;
         let hash = call_hash(call, &tool.hash, arguments, starts);
@@ -120,7 +120,7 @@ impl Judge {
             return Consent::Refused(AnswerSource::Option, denied(started));
         }
         if started && let Some(text) = rules.results.get(&reference) {
-            return Consent::Ran(Answer::new(Status::Success, text));
+            return Consent::Ran(ToolAnswer::new(Status::Success, text));
         }
         let reason = if started && ready.class != Class::Read {
             Some(Reason::Started)
@@ -147,7 +147,7 @@ impl Judge {
         }
     }
 
-    fn unknown(&self, name: &str) -> Answer {
+    fn unknown(&self, name: &str) -> ToolAnswer {
         let name = event::quoted(&name.chars().take(100).collect::<String>());
         let mut known = String::new();
         for tool in self
@@ -167,7 +167,7 @@ impl Judge {
         if known.is_empty() {
             known.push_str("none");
         }
-        Answer::new(
+        ToolAnswer::new(
             Status::UnknownTool,
             format!("There is no tool named {name}. Known tools: {known}."),
         )
@@ -175,7 +175,7 @@ impl Judge {
 }
 
 /// The answer to arguments that are refused, with the schema of the tool.
-fn invalid(tool: &Tool, why: &Refusal) -> Answer {
+fn invalid(tool: &Tool, why: &ArgumentRefusal) -> ToolAnswer {
     let schema = event::cut(&tool.parameters, TOLD);
     let cut = if schema.len() < tool.parameters.len() {
         "…"
@@ -183,7 +183,7 @@ fn invalid(tool: &Tool, why: &Refusal) -> Answer {
         ""
     };
     let name = &tool.name;
-    Answer::new(
+    ToolAnswer::new(
         Status::Invalid,
         format!(
             "The call was not run, its arguments are not valid: {why}. The tool {name:?} takes {schema}{cut}. Correct the arguments and call it again."
@@ -199,15 +199,15 @@ pub enum Consent {
     /// It has one.
     Given(AnswerSource),
     /// It got a no; with the answer for the model.
-    Refused(AnswerSource, Answer),
+    Refused(AnswerSource, ToolAnswer),
     /// It ran, a person says, and gives its result.
-    Ran(Answer),
+    Ran(ToolAnswer),
     /// It needs a person's.
     Needed(Reason),
 }
 
 /// The answer to a call that waits for a person.
-pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> Answer {
+pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> ToolAnswer {
     let (yes, no) = (
         rules.continuation.with("--approve-call", [call]),
         rules.continuation.with("--deny-call", [call]),
@@ -230,9 +230,9 @@ pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> A
         ),
         None => String::new(),
     };
-    Answer {
+    ToolAnswer {
         hash: Some(call.hash),
-        ..Answer::new(Status::Pending, text + &changed)
+        ..ToolAnswer::new(Status::Pending, text + &changed)
     }
 }
 
@@ -248,33 +248,33 @@ fn other_approval(rules: &Rules, call: &CallReference) -> Option<CallHash> {
 }
 
 /// The answer to a call that a person has refused. `started`: an earlier run started it.
-pub(crate) fn denied(started: bool) -> Answer {
+pub(crate) fn denied(started: bool) -> ToolAnswer {
     let what = if started {
         "A person decided not to run the call again. It had been started before, and its result is not known"
     } else {
         "A person refused the call, and it was not run"
     };
-    Answer::new(
+    ToolAnswer::new(
         Status::Denied,
         format!("{what}. Do not repeat it; go on without it, or ask the user."),
     )
 }
 
 /// The answer to a call that a rule of the policy refuses, for this reason.
-pub(crate) fn forbidden(reason: &str) -> Answer {
+pub(crate) fn forbidden(reason: &str) -> ToolAnswer {
     let text = format!(
         "The call was not run: the policy does not allow it ({reason}). Do not repeat it; go on without it, or ask the user."
     );
-    Answer::new(Status::Denied, text)
+    ToolAnswer::new(Status::Denied, text)
 }
 
 /// The answer to a call of a turn in which a person has been asked about `most` calls.
-pub(crate) fn too_many_questions(most: usize) -> Answer {
+pub(crate) fn too_many_questions(most: usize) -> ToolAnswer {
     let text = format!(
         "The call was not run: it needs a person's approval, and a person is asked about at most {most} calls of a turn. \
          Do with fewer such calls, or make them in a later turn."
     );
-    Answer::new(Status::Denied, text)
+    ToolAnswer::new(Status::Denied, text)
 }
 
 /// The rules of what may run, and a person's answers.
@@ -319,7 +319,7 @@ mod tests {
         {"name":"put","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"exec":{"command":["put"]}},
         {"name":"later"}]"#;
 
-    fn look(rules: Rules, name: &str, arguments: &str) -> Result<ReadyCall, Answer> {
+    fn look(rules: Rules, name: &str, arguments: &str) -> Result<ReadyCall, ToolAnswer> {
         let judge = Judge {
             tools: Tools::read(FILE).unwrap(),
             rules,

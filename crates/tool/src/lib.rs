@@ -26,24 +26,24 @@ mod variables;
 mod visible;
 
 pub use approval::{AnswerSource, ApprovalLevel, Class, PersonAnswer, Reason};
-pub use argument::{Arguments, MAX_ITEM, MAX_URL, Refusal, key as cache_key};
+pub use argument::{ArgumentRefusal, Arguments, MAX_ITEM, MAX_URL, key as cache_key};
 pub use argv::Template;
 pub use call::RequestedCall;
 pub use canonical::{Hash, hex, pretty, sha256};
 pub use event::Glob;
 pub use exec::{
-    AllowedAddresses, CommandRun, Exec, HttpRequest, HttpRun, Limits, McpRun, Network, Run,
-    Sandbox, SandboxKind, Work,
+    AllowedAddresses, CommandLimits, CommandNetwork, CommandRun, Exec, HttpRequest, HttpRun,
+    McpRun, RunnerKind, Sandbox, SandboxKind, Work,
 };
 pub use judge::{Consent, Judge, ReadyCall, Rules};
 pub use log::Log;
 pub use output::{BinaryKind, CallStep, ProgressLines, binary, shorten};
-pub use plan::{Order, Plan, PlanStep, Question, Settings, Tally};
-pub use policy::{Budget, Effect, Policy, PolicyError, Rate, Rule};
+pub use plan::{Order, Plan, PlanSettings, PlanStep, PlanTally, Question};
+pub use policy::{CallBudget, Effect, Policy, PolicyError, Rate, Rule};
 pub use reference::{
     CallAnswer, CallHash, CallReference, Continuation, ReferenceError, call_hash, shell_word,
 };
-pub use result::{Answer, CallFailure, Ran, Status, message, one_line, text};
+pub use result::{CallFailure, MayHaveRun, Status, ToolAnswer, message, one_line, text};
 pub use tools::{FileError, Tool, Tools};
 pub use variables::{CALL_ID, MissingVariable, VariableError, VariableText, fill};
 pub use visible::{is_unclear, visible_json};

@@ -4,12 +4,12 @@
 //! log is read as a history: a call that begins after a call of the same id was answered is another
 //! call.
 
-use super::argument::Refusal;
+use super::argument::ArgumentRefusal;
 use super::call::{CallKey, RequestedCall};
 use super::canonical::Hash;
 use super::history::History;
 use super::policy::Policy;
-use super::result::{Answer, Status};
+use super::result::{Status, ToolAnswer};
 use event::payload::{Message, StreamStart, ToolResult, ToolUse};
 use event::{Event, Kind, Raw, Scanner};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -33,7 +33,7 @@ pub struct Log {
     open: Vec<RequestedCall>,
     /// The calls that an earlier stage refused, until a message lists them. In the message their
     /// arguments look like any other.
-    refused: HashMap<CallKey, Refusal>,
+    refused: HashMap<CallKey, ArgumentRefusal>,
     /// The calls of which a `tool_call` came after the last `stream_start` of their stream.
     announced: HashSet<CallKey>,
     /// The calls whose arguments an earlier stage repaired, likewise.
@@ -127,7 +127,7 @@ impl Log {
                 let key: CallKey = (event.stream().map(|s| s.text().into()), id.str().into());
                 if is_start {
                     self.started(key, ToolUse::read(event).timestamp);
-                } else if let Some(answer) = Answer::read(event) {
+                } else if let Some(answer) = ToolAnswer::read(event) {
                     let again = self
                         .repeated
                         .get(&key)
@@ -206,9 +206,9 @@ impl Log {
                 );
                 past.sent = true;
                 past.answer.get_or_insert_with(|| {
-                    Rc::new(Answer {
+                    Rc::new(ToolAnswer {
                         resumed: true,
-                        ..Answer::new(Status::Success, content.unwrap_or_default())
+                        ..ToolAnswer::new(Status::Success, content.unwrap_or_default())
                     })
                 });
             }
@@ -367,7 +367,7 @@ pub(crate) struct LoggedCall {
     /// Its `tool_use` event was written.
     pub started: bool,
     /// Its result.
-    pub answer: Option<Rc<Answer>>,
+    pub answer: Option<Rc<ToolAnswer>>,
     /// A tool message answers it.
     pub sent: bool,
     /// The id of the response that it came in, if the log has it.

@@ -10,4 +10,4 @@ mod server;
 
 pub use definition::{Definition, hidden, offered_name};
 pub use lock::{Change, LOCK_VERSION, Lock, LockError, LockedServer, differences};
-pub use server::{ClassRule, Endpoint, Link, Program, Server, Servers};
+pub use server::{ClassRule, Endpoint, McpServer, Program, ServerLink, Servers};

@@ -7,34 +7,34 @@ use std::time::Duration;
 
 /// What a member may be: the words for it in messages, how it is read, and whether a message may
 /// repeat its value. That of a header, of a query or of a variable may be a secret.
-pub(crate) struct Kind<T>(pub &'static str, pub fn(&Value) -> Option<T>, pub bool);
+pub(crate) struct MemberKind<T>(pub &'static str, pub fn(&Value) -> Option<T>, pub bool);
 
 /// A time, as a number of seconds or as a text with a unit.
-pub(crate) const TIME: Kind<Duration> = Kind(
+pub(crate) const TIME: MemberKind<Duration> = MemberKind(
     "a time above 0, such as \"30s\" or 30",
     |value| unit::time(&text(value)).ok().filter(|time| !time.is_zero()),
     true,
 );
 
 /// A number of bytes, or a text with a unit.
-pub(crate) const BYTES: Kind<u64> = Kind(
+pub(crate) const BYTES: MemberKind<u64> = MemberKind(
     "a number of bytes above 0, such as 65536 or \"64K\"",
     |value| unit::size(&text(value)).ok().filter(|n| *n > 0),
     true,
 );
 
 /// A number.
-pub(crate) const COUNT: Kind<u64> = Kind(
+pub(crate) const COUNT: MemberKind<u64> = MemberKind(
     "a number above 0",
     |value| value.as_u64().filter(|n| *n > 0),
     true,
 );
 
 /// A truth value.
-pub(crate) const FLAG: Kind<bool> = Kind("true or false", Value::as_bool, true);
+pub(crate) const FLAG: MemberKind<bool> = MemberKind("true or false", Value::as_bool, true);
 
 /// A text that is not empty.
-pub(crate) const TEXT: Kind<String> = Kind(
+pub(crate) const TEXT: MemberKind<String> = MemberKind(
     "a text that is not empty",
     |value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned),
     false,
@@ -95,8 +95,8 @@ impl Members {
     ///
     /// # Errors
     /// What it must be, if it is something else.
-    pub fn take<T>(&mut self, key: &str, kind: &Kind<T>) -> Result<Option<T>, String> {
-        let Kind(wanted, read, is_shown) = kind;
+    pub fn take<T>(&mut self, key: &str, kind: &MemberKind<T>) -> Result<Option<T>, String> {
+        let MemberKind(wanted, read, is_shown) = kind;
         let Some(value) = self.value(key) else {
             return Ok(None);
         };

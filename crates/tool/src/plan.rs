@@ -3,7 +3,7 @@
 //!
 //! - A `read` call starts at its `tool_call`; all others start at the assistant's `message`, the
 //!   commit point. A call without a `tool_call` is taken from the message.
-//! - At most [`Settings::jobs`] calls run at once; the others wait in the order in which they may
+//! - At most [`PlanSettings::jobs`] calls run at once; the others wait in the order in which they may
 //!   start.
 //! - A call that was retracted, or whose turn failed or was cut, is not started; if it runs, it is
 //!   stopped.
@@ -21,7 +21,7 @@ use super::history::History;
 use super::judge::{Judge, ReadyCall};
 use super::log::Log;
 use super::reference::CallHash;
-use super::result::Answer;
+use super::result::ToolAnswer;
 use event::payload::{Message, Retract, StreamEnd, StreamStart, Verdict, Warning};
 use event::{Event, Kind, Text};
 use retract::{cancelled, contradicted, taken_back};
@@ -29,7 +29,7 @@ use schedule::StreamName;
 use seen::{CallNames, SeenCalls};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
-use turn::{CallState, PlannedCall, StopCause, Turn};
+use turn::{MessageCalls, PlannedCall, PlannedState, StopCause};
 
 /// The plan. It takes events and the answers of calls that ran; take [`Plan::steps`] after each.
 /// Calls and turns are numbered as they come, and steps for several of them have that order, so that
@@ -37,11 +37,11 @@ use turn::{CallState, PlannedCall, StopCause, Turn};
 #[derive(Debug, Default)]
 pub struct Plan {
     judge: Judge,
-    settings: Settings,
+    settings: PlanSettings,
     /// The log of earlier runs.
     log: Log,
     calls: BTreeMap<u64, PlannedCall>,
-    turns: BTreeMap<u64, Turn>,
+    turns: BTreeMap<u64, MessageCalls>,
     /// The turn of a stream that waits for its message.
     open: HashMap<StreamName, u64>,
     /// The turn of a stream that waits for its `stream_end`.
@@ -70,7 +70,7 @@ pub struct Plan {
     /// Why no further call starts: the end of a sentence.
     stopped: Option<&'static str>,
     steps: Vec<PlanStep>,
-    tally: Tally,
+    tally: PlanTally,
     /// The calls of the input itself, as far as it was read ahead.
     ahead: Log,
     /// Whether a line that is not an event has come since the last stream began: it may have been
@@ -85,7 +85,7 @@ pub struct Plan {
 
 impl Plan {
     /// A plan for the tools of `judge`. `log` holds the calls of earlier runs.
-    pub fn new(judge: Judge, settings: Settings, log: Log) -> Self {
+    pub fn new(judge: Judge, settings: PlanSettings, log: Log) -> Self {
         let mut log = log;
         let history = std::mem::take(&mut log.history);
         Plan {
@@ -126,7 +126,7 @@ impl Plan {
     }
 
     /// The counts so far.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> PlanTally {
         self.tally
     }
 
@@ -236,7 +236,7 @@ impl Plan {
 
     /// Takes the answer of the call that was started under `key`. Returns the answer that counts:
     /// another one, where the call was cancelled or taken back meanwhile.
-    pub fn done(&mut self, key: u64, answer: Answer) -> Rc<Answer> {
+    pub fn done(&mut self, key: u64, answer: ToolAnswer) -> Rc<ToolAnswer> {
         self.running -= 1;
         let Some(planned) = self.calls.get(&key) else {
             return Rc::new(answer);
@@ -344,8 +344,8 @@ impl Plan {
         self.stopped.get_or_insert(reason);
         self.withdraw_all();
         for key in std::mem::take(&mut self.queue) {
-            if let Some(CallState::Queued) = self.state(key) {
-                self.set(key, CallState::Waits);
+            if let Some(PlannedState::Queued) = self.state(key) {
+                self.set(key, PlannedState::Waits);
             }
         }
         let turns: Vec<_> = self
@@ -363,7 +363,7 @@ impl Plan {
         let runs = self
             .calls
             .iter()
-            .filter(|(_, planned)| matches!(planned.state, CallState::Runs));
+            .filter(|(_, planned)| matches!(planned.state, PlannedState::Runs));
         self.steps
             .extend(runs.map(|(key, _)| PlanStep::Stop { key: *key }));
     }
@@ -467,7 +467,7 @@ pub enum Order {
 
 /// The settings of a plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct PlanSettings {
     /// How many calls may run at once, at least 1.
     pub jobs: usize,
     /// The order of results.
@@ -485,9 +485,9 @@ pub struct Settings {
     pub max_repeats: u32,
 }
 
-impl Default for Settings {
+impl Default for PlanSettings {
     fn default() -> Self {
-        Settings {
+        PlanSettings {
             jobs: 8,
             order: Order::Call,
             choice: 0,
@@ -542,14 +542,14 @@ pub enum PlanStep {
         /// The call.
         call: Rc<RequestedCall>,
         /// Its answer.
-        answer: Rc<Answer>,
+        answer: Rc<ToolAnswer>,
     },
     /// Write the tool message.
     Message {
         /// The call.
         call: Rc<RequestedCall>,
         /// Its answer.
-        answer: Rc<Answer>,
+        answer: Rc<ToolAnswer>,
     },
 }
 
@@ -568,7 +568,7 @@ pub struct Question {
 
 /// The counts of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct PlanTally {
     /// Tool messages.
     pub messages: u64,
     /// Whether a result is the turn's final answer.
@@ -588,9 +588,9 @@ pub struct Tally {
     pub lost: bool,
 }
 
-impl Tally {
+impl PlanTally {
     /// Counts a turn that ended without its message.
-    pub(crate) fn unconfirmed(&mut self, turn: &Turn) {
+    pub(crate) fn unconfirmed(&mut self, turn: &MessageCalls) {
         let calls = turn.calls().count() as u64;
         self.unconfirmed += calls;
         self.unmerged += u64::from(turn.deltas && calls == 0);

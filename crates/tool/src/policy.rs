@@ -6,7 +6,7 @@ pub(crate) mod counts;
 
 use super::approval::ApprovalLevel;
 use super::argument::Arguments;
-use super::exec::Run;
+use super::exec::RunnerKind;
 use super::judge::lets_through;
 use super::tools::Tools;
 use super::visible::visible_text;
@@ -24,7 +24,7 @@ use toml::de::DeTable;
 /// What a conversation may use. `None`: any number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table: write [limits]")]
-pub struct Budget {
+pub struct CallBudget {
     /// How many calls may start.
     pub calls: Option<u64>,
     /// How many tokens the model may have read and written before the last call starts.
@@ -53,7 +53,7 @@ pub struct Policy {
     /// After how many equal results the same call does not run again; 0: never.
     pub max_repeats: Option<u32>,
     /// What a conversation may use.
-    pub limits: Budget,
+    pub limits: CallBudget,
     /// The rules.
     #[serde(rename = "rule", deserialize_with = "rules")]
     pub rules: Vec<Rule>,
@@ -126,9 +126,9 @@ impl Policy {
                 None => folder.to_owned(),
             };
             let cwd = tool.exec.as_ref().map(|exec| match &exec.run {
-                Run::Command(command) => of(&command.cwd),
-                Run::Mcp(tool) => of(&tool.cwd),
-                Run::Http(_) => tools_folder.to_owned(),
+                RunnerKind::Command(command) => of(&command.cwd),
+                RunnerKind::Mcp(tool) => of(&tool.cwd),
+                RunnerKind::Http(_) => tools_folder.to_owned(),
             });
             self.folders.insert(
                 tool.name.clone(),

@@ -14,7 +14,7 @@ pub const SUMMARY: usize = 120;
 
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ToolAnswer {
     /// How the call ended.
     pub status: Status,
     /// The text that the model reads.
@@ -44,11 +44,11 @@ pub struct Answer {
     pub hash: Option<CallHash>,
 }
 
-impl Answer {
+impl ToolAnswer {
     /// An answer without a run of the command.
     pub fn new(status: Status, output: impl Into<String>) -> Self {
         let output = output.into();
-        Answer {
+        ToolAnswer {
             status,
             output_bytes: 0,
             output,
@@ -71,7 +71,7 @@ impl Answer {
         let result = ToolResult::read(event);
         let status =
             Status::of(&result.status.str()).filter(|status| *status != Status::Pending)?;
-        Some(Answer {
+        Some(ToolAnswer {
             output_bytes: result.output_bytes,
             truncated: result.truncated,
             binary: result.binary,
@@ -82,7 +82,7 @@ impl Answer {
             exit_code: result.exit_code.and_then(|n| i32::try_from(n).ok()),
             duration: None,
             return_directly: result.return_directly,
-            ..Answer::new(status, result.output.str())
+            ..ToolAnswer::new(status, result.output.str())
         })
     }
 
@@ -171,7 +171,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// The chat message that answers a call, as JSON on one line.
-pub fn message(tool_id: &str, tool_name: &str, answer: &Answer) -> String {
+pub fn message(tool_id: &str, tool_name: &str, answer: &ToolAnswer) -> String {
     let mut out = Vec::with_capacity(answer.output.len() + 128);
     let mut o = Object::open(&mut out);
     o.str("role", "tool")
@@ -190,7 +190,7 @@ const MAY_HAVE_RUN: &str = "The call may have acted; look before you repeat it."
 /// Whether a call that has no result may have acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ran {
+pub enum MayHaveRun {
     /// Nothing of the call has left this process, and no command was started.
     No,
     /// A part of the call was sent, or its command may have begun.
@@ -207,14 +207,17 @@ pub struct CallFailure {
     /// Why, for the model.
     pub why: String,
     /// Whether the call may have acted.
-    pub ran: Ran,
+    pub ran: MayHaveRun,
 }
 
 impl CallFailure {
     /// The failure of a call that did not run.
     pub fn not_run(why: impl Into<String>) -> Self {
         let why = why.into();
-        CallFailure { why, ran: Ran::No }
+        CallFailure {
+            why,
+            ran: MayHaveRun::No,
+        }
     }
 
     /// The failure of a call that may have acted.
@@ -222,18 +225,18 @@ impl CallFailure {
         let why = why.into();
         CallFailure {
             why,
-            ran: Ran::Maybe,
+            ran: MayHaveRun::Maybe,
         }
     }
 
     /// The answer to the call.
-    pub fn answer(&self, status: Status) -> Answer {
-        self.within(Answer::new(status, &*self.why))
+    pub fn answer(&self, status: Status) -> ToolAnswer {
+        self.within(ToolAnswer::new(status, &*self.why))
     }
 
     /// An answer whose output is why, as the model reads it, with what is known of the call.
-    pub fn within(&self, answer: Answer) -> Answer {
-        if self.ran != Ran::Maybe {
+    pub fn within(&self, answer: ToolAnswer) -> ToolAnswer {
+        if self.ran != MayHaveRun::Maybe {
             return answer;
         }
         let why = answer.output.trim_end();
@@ -243,7 +246,7 @@ impl CallFailure {
             why if why.ends_with(['.', '!', '?']) => " ",
             _ => ". ",
         };
-        Answer {
+        ToolAnswer {
             output: format!("{why}{between}{MAY_HAVE_RUN}"),
             ..answer
         }
@@ -276,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_result_reads_back_as_it_was_written() {
-        let mut answer = Answer::new(Status::Error, "one\n{\"type\":\"tool_result\"}");
+        let mut answer = ToolAnswer::new(Status::Error, "one\n{\"type\":\"tool_result\"}");
         (
             answer.output_bytes,
             answer.exit_code,
@@ -294,16 +297,16 @@ mod tests {
         );
         let line = String::from_utf8(line).unwrap();
         let mut scanner = Scanner::default();
-        let read = Answer::read(&scanner.read(&line).unwrap()).unwrap();
+        let read = ToolAnswer::read(&scanner.read(&line).unwrap()).unwrap();
         assert_eq!(
             read,
-            Answer {
+            ToolAnswer {
                 resumed: true,
                 ..answer
             }
         );
         assert!(
-            Answer::read(
+            ToolAnswer::read(
                 &scanner
                     .read(r#"{"type":"tool_result","status":"pending"}"#)
                     .unwrap()
@@ -324,7 +327,7 @@ mod failure_tests {
         assert_eq!(
             text(CallFailure {
                 why: "No.".to_owned(),
-                ran: Ran::Answered
+                ran: MayHaveRun::Answered
             }),
             "No."
         );

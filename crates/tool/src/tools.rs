@@ -3,8 +3,8 @@
 //! It is any list that [`json::ToolList`] reads. Each entry may have a member `exec`.
 
 use super::canonical::Hash;
-use super::exec::{CommandRun, Exec, McpRun, Run};
-use super::mcp::{Definition, Server, Servers};
+use super::exec::{CommandRun, Exec, McpRun, RunnerKind};
+use super::mcp::{Definition, McpServer, Servers};
 use super::{canonical, mcp};
 use event::Raw;
 use json::{Schema, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError};
@@ -115,7 +115,7 @@ impl Tools {
                 name: Some(tool.name.clone()),
             };
             if let Some(Exec {
-                run: Run::Command(CommandRun { cwd: Some(cwd), .. }),
+                run: RunnerKind::Command(CommandRun { cwd: Some(cwd), .. }),
                 ..
             }) = &mut tool.exec
             {
@@ -129,7 +129,7 @@ impl Tools {
     ///
     /// # Errors
     /// When another tool has its name, or its schema cannot be used.
-    pub fn add(&mut self, definition: &Definition, server: &Server) -> Result<(), FileError> {
+    pub fn add(&mut self, definition: &Definition, server: &McpServer) -> Result<(), FileError> {
         let entry = definition.entry(&mcp::offered_name(&definition.server, &definition.tool));
         let place = ToolPlace {
             number: self.tools.len() + 1,
@@ -137,7 +137,7 @@ impl Tools {
         };
         let mut tool = Tool::read(&entry, place)?;
         tool.exec = Some(Exec {
-            run: Run::Mcp(McpRun {
+            run: RunnerKind::Mcp(McpRun {
                 server: definition.server.clone(),
                 tool: definition.tool.clone(),
                 definition: definition.hash(),
@@ -290,7 +290,7 @@ mod tests {
             (exec.max_output, exec.max_result),
             (Some(65_536), Some(100))
         );
-        let crate::Run::Command(run) = &exec.run else {
+        let crate::RunnerKind::Command(run) = &exec.run else {
             panic!("not a command")
         };
         assert_eq!(

@@ -5,8 +5,8 @@
 use event::Scanner;
 use std::rc::Rc;
 use toolpipe_tool::{
-    Answer, CallHash, Judge, Log, Order, PersonAnswer, Plan, PlanStep, Rules, Settings, Status,
-    Tools,
+    CallHash, Judge, Log, Order, PersonAnswer, Plan, PlanSettings, PlanStep, Rules, Status,
+    ToolAnswer, Tools,
 };
 
 const FILE: &str = r#"[
@@ -30,7 +30,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(settings: Settings, log: &[&str]) -> Run {
+    fn new(settings: PlanSettings, log: &[&str]) -> Run {
         let mut past = Log::default();
         log.iter().for_each(|line| past.line(line));
         let judge = Judge {
@@ -72,7 +72,7 @@ impl Run {
             .unwrap_or_else(|| panic!("{id} does not run: {:?}", self.said));
         let (_, key) = self.keys.remove(at);
         self.plan
-            .done(key, Answer::new(Status::Success, format!("out {id}")));
+            .done(key, ToolAnswer::new(Status::Success, format!("out {id}")));
         self.take();
         self
     }
@@ -124,7 +124,7 @@ impl Run {
 }
 
 fn run() -> Run {
-    Run::new(Settings::default(), &[])
+    Run::new(PlanSettings::default(), &[])
 }
 
 fn call(index: usize, id: &str, name: &str) -> String {
@@ -175,9 +175,9 @@ fn results_come_in_call_order_or_as_they_are_done() {
         "=a:success >a =b:success >b =c:unknown_tool >c"
     );
     let mut r = Run::new(
-        Settings {
+        PlanSettings {
             order: Order::Completion,
-            ..Settings::default()
+            ..PlanSettings::default()
         },
         &[],
     );
@@ -209,9 +209,9 @@ fn nothing_is_written_between_the_message_and_the_end_of_its_stream() {
 #[test]
 fn only_so_many_run_at_once() {
     let mut r = Run::new(
-        Settings {
+        PlanSettings {
             jobs: 2,
-            ..Settings::default()
+            ..PlanSettings::default()
         },
         &[],
     );
@@ -268,9 +268,9 @@ fn a_call_that_is_taken_back_after_its_message_is_cancelled_and_answered() {
         (&[START][..], &[][..]),
     ] {
         let mut r = Run::new(
-            Settings {
+            PlanSettings {
                 jobs: 1,
-                ..Settings::default()
+                ..PlanSettings::default()
             },
             &[],
         );
@@ -287,9 +287,9 @@ fn a_call_that_is_taken_back_after_its_message_is_cancelled_and_answered() {
     }
     // It waits for a free place, and never starts.
     let mut r = Run::new(
-        Settings {
+        PlanSettings {
             jobs: 1,
-            ..Settings::default()
+            ..PlanSettings::default()
         },
         &[],
     );
@@ -395,9 +395,9 @@ fn streams_and_choices_are_kept_apart() {
     assert_eq!(run().feed(&[&other]).said(), "");
     assert_eq!(
         Run::new(
-            Settings {
+            PlanSettings {
                 choice: 1,
-                ..Settings::default()
+                ..PlanSettings::default()
             },
             &[]
         )
@@ -414,14 +414,14 @@ fn a_call_that_the_log_answers_never_runs_again() {
         r#"{"type":"tool_result","tool_id":"a","tool_name":"put","status":"success","output":"1"}"#;
     // From a journal, and the turn comes again.
     assert_eq!(
-        Run::new(Settings::default(), &[result])
+        Run::new(PlanSettings::default(), &[result])
             .feed(&[&m])
             .done("b")
             .said(),
         "=a:success >a +b =b:success >b"
     );
     // From the log itself: what is missing in it is written.
-    let mut r = Run::new(Settings::default(), &[&m, result]);
+    let mut r = Run::new(PlanSettings::default(), &[&m, result]);
     r.plan.finish();
     r.take();
     assert_eq!(r.done("b").said(), ">a +b =b:success >b");
@@ -431,7 +431,7 @@ fn a_call_that_the_log_answers_never_runs_again() {
             r#"{{"type":"message","message":{{"role":"tool","tool_call_id":"{id}","content":"1"}}}}"#
         )
     };
-    let mut r = Run::new(Settings::default(), &[&m, &sent("a"), &sent("b")]);
+    let mut r = Run::new(PlanSettings::default(), &[&m, &sent("a"), &sent("b")]);
     r.plan.finish();
     r.take();
     assert_eq!((r.said().as_str(), r.plan.tally().messages), ("", 0));
@@ -442,7 +442,7 @@ fn a_write_call_that_was_begun_waits_for_a_person_and_a_read_call_runs_again() {
     let used = |id: &str| {
         format!(r#"{{"type":"tool_use","tool_id":"{id}","tool_name":"x","status":"running"}}"#)
     };
-    let mut r = Run::new(Settings::default(), &[&used("a"), &used("b")]);
+    let mut r = Run::new(PlanSettings::default(), &[&used("a"), &used("b")]);
     assert_eq!(
         r.feed(&[&message(&[("a", "look"), ("b", "put"), ("c", "put")])])
             .said(),
@@ -493,9 +493,9 @@ fn one_id_runs_once() {
 #[test]
 fn stopping_closes_the_log() {
     let mut r = Run::new(
-        Settings {
+        PlanSettings {
             jobs: 1,
-            ..Settings::default()
+            ..PlanSettings::default()
         },
         &[],
     );
@@ -529,9 +529,9 @@ fn stopping_closes_the_log() {
 #[test]
 fn a_turn_has_only_so_many_calls() {
     let mut r = Run::new(
-        Settings {
+        PlanSettings {
             max_calls: 2,
-            ..Settings::default()
+            ..PlanSettings::default()
         },
         &[],
     );
@@ -567,9 +567,9 @@ fn a_final_result_ends_the_turn() {
     let (_, key) = r.keys.remove(0);
     r.plan.done(
         key,
-        Answer {
+        ToolAnswer {
             return_directly: true,
-            ..Answer::new(Status::Success, "x")
+            ..ToolAnswer::new(Status::Success, "x")
         },
     );
     assert!(r.plan.tally().is_final);
@@ -586,9 +586,9 @@ fn what_concerns_several_calls_or_streams_happens_in_their_order() {
     };
     let many = || {
         Run::new(
-            Settings {
+            PlanSettings {
                 jobs: 99,
-                ..Settings::default()
+                ..PlanSettings::default()
             },
             &[],
         )
@@ -620,10 +620,10 @@ fn what_concerns_several_calls_or_streams_happens_in_their_order() {
 /// A plan whose calls of class danger are asked about.
 fn asking(max_questions: usize) -> Run {
     Run::new(
-        Settings {
+        PlanSettings {
             can_ask: true,
             max_questions,
-            ..Settings::default()
+            ..PlanSettings::default()
         },
         &[],
     )
@@ -712,10 +712,10 @@ fn a_thousand_questions_are_no_way_to_a_yes() {
     let calls: Vec<_> = ids.iter().map(|id| (id.as_str(), "rm")).collect();
     for can_ask in [true, false] {
         let mut r = Run::new(
-            Settings {
+            PlanSettings {
                 can_ask,
                 max_questions: 2,
-                ..Settings::default()
+                ..PlanSettings::default()
             },
             &[],
         );
@@ -856,9 +856,9 @@ fn a_call_that_ran_does_not_run_after_a_copy_of_it_was_cut() {
 /// What was taken back, or belongs to an attempt that was cut, has been started all the same.
 #[test]
 fn starts_count_and_not_survivors() {
-    let settings = || Settings {
+    let settings = || PlanSettings {
         max_calls: 2,
-        ..Settings::default()
+        ..PlanSettings::default()
     };
     let mut r = Run::new(settings(), &[]);
     r.feed(&[

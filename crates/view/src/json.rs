@@ -10,9 +10,9 @@ pub(crate) const ROW: FormRow = FormRow {
     name: "json",
     help: "The final answer as one JSON object on a line: text, calls with their results, finish reason, tokens",
     view: |surface| {
-        Box::new(Json {
+        Box::new(JsonView {
             for_terminal: surface.is_terminal,
-            ..Json::default()
+            ..JsonView::default()
         })
     },
 };
@@ -30,7 +30,7 @@ const TOKENS: [&str; 5] = [
 /// user's last message, and their tokens. One object for each stream and choice of the input, in
 /// the order in which they began; none for a stream without any of these.
 #[derive(Debug, Default)]
-pub struct Json {
+pub struct JsonView {
     answers: Vec<FinalAnswer>,
     /// A terminal shows it: hidden characters (see [`event::is_hidden`]) become JSON escapes.
     for_terminal: bool,
@@ -208,7 +208,7 @@ fn write_call(o: &mut Object<'_>, call: &CallCard) {
     }
 }
 
-impl View for Json {
+impl View for JsonView {
     fn push(&mut self, event: &Event<'_>, _: &mut Vec<u8>) {
         if event.kind() == Kind::Other || event.kind() == Kind::Warning {
             return;

@@ -18,7 +18,7 @@ mod text;
 
 pub use escape::{columns, safe};
 pub use event::is_hidden;
-pub use json::Json;
+pub use json::JsonView;
 pub use surface::{FormRow, Surface, Terminal};
 pub use terminal::Term;
 pub use text::text;

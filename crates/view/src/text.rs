@@ -15,7 +15,7 @@ pub(crate) const ROW: FormRow = FormRow {
 
 /// A view for files and pipes.
 pub fn text(colour: bool, no_time: bool) -> impl View {
-    Story::new(Plain::new(colour, no_time))
+    Story::new(PlainView::new(colour, no_time))
 }
 
 /// How much of the arguments and of the output is on the line of a call, in columns.
@@ -29,7 +29,7 @@ enum TextBlock {
 
 /// Plain text.
 #[derive(Debug)]
-struct Plain {
+struct PlainView {
     out: Vec<u8>,
     colour: bool,
     no_time: bool,
@@ -42,9 +42,9 @@ struct Plain {
     shown: Vec<u8>,
 }
 
-impl Plain {
+impl PlainView {
     fn new(colour: bool, no_time: bool) -> Self {
-        Plain {
+        PlainView {
             out: Vec::new(),
             colour,
             no_time,
@@ -107,7 +107,7 @@ impl Plain {
     }
 }
 
-impl Page for Plain {
+impl Page for PlainView {
     const LIVE: bool = false;
 
     fn now(&mut self) -> &mut Who {

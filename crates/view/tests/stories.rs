@@ -136,7 +136,7 @@ fn a_log_of_messages_alone_is_shown_too() {
         pieces(&mut view::text(false, false), &log).concat(),
         expected
     );
-    let json = pieces(&mut view::Json::default(), &log).concat();
+    let json = pieces(&mut view::JsonView::default(), &log).concat();
     let call =
         r#"{"tool_id":"x","tool_name":"f","arguments":{"a":1},"status":"answered","output":"2"}"#;
     assert_eq!(
@@ -160,7 +160,7 @@ fn json_is_the_final_answer() {
         {"type":"error","stream":"other","code":"tape_miss","message":"no \u001b such"}
         "#,
     ));
-    let json = pieces(&mut view::Json::default(), &log).concat();
+    let json = pieces(&mut view::JsonView::default(), &log).concat();
     let expected = concat!(
         r#"{"text":"Lake hut.","reasoning":"So","calls":["#,
         r#"{"tool_id":"a","tool_name":"huts","arguments":{"day":"saturday"},"status":"success","output":"Lake hut\t12 beds"},"#,
@@ -422,7 +422,7 @@ proptest! {
     ) {
         let text = pieces(&mut view::text(false, no_time), &log).concat();
         prop_assert!(!text.contains(is_hidden), "{text:?}");
-        let json = pieces(&mut view::Json::default(), &log).concat();
+        let json = pieces(&mut view::JsonView::default(), &log).concat();
         prop_assert!(!json.chars().any(|c| c.is_control() && c != '\n'), "{json:?}");
         // The emulator stops at any sequence that is not one of ours, and at anything in the last
         // column.

@@ -6,8 +6,8 @@
 use super::input::{Source, merge, merged, show, stream};
 use super::line::{Line, raw};
 use super::{Target, Turn};
-use accumulate::Options;
-use api::{AnswerOptions, Api, Encoder, End, Form, Front, Stream, StreamOptions};
+use accumulate::AccumulateOptions;
+use api::{AnswerForm, AnswerOptions, Api, Encoder, End, Front, Stream, StreamOptions};
 use event::{Collect, Kind, Scanner};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ struct Got {
     end: Option<String>,
 }
 
-fn answer(front: Front, form: Form, lines: &[Line]) -> Option<String> {
+fn answer(front: Front, form: AnswerForm, lines: &[Line]) -> Option<String> {
     let options = AnswerOptions {
         id: "1".into(),
         model: "m".into(),
@@ -275,9 +275,9 @@ fn check(bytes: &[u8], turn: Turn) {
     show(&made.lines);
     let lines = merge(
         &made.lines,
-        Options {
+        AccumulateOptions {
             live: true,
-            ..Options::default()
+            ..AccumulateOptions::default()
         },
     );
     let is_cut =
@@ -300,8 +300,8 @@ fn check(bytes: &[u8], turn: Turn) {
         if !is_turn {
             continue;
         }
-        let stream = answer(front, Form::Stream, &lines);
-        let one = answer(front, Form::Whole, &lines);
+        let stream = answer(front, AnswerForm::Stream, &lines);
+        let one = answer(front, AnswerForm::Whole, &lines);
         let got = stream
             .as_deref()
             .map_or_else(Got::default, |body| streamed(front, body));
@@ -384,7 +384,7 @@ fn check(bytes: &[u8], turn: Turn) {
             let mut decoder = Stream::new(api, StreamOptions::default());
             decoder.push(body.as_bytes(), &mut out);
             decoder.finish(End::Eof, &mut out);
-            let again = Line::all(merged(&out.lines, Options::default()));
+            let again = Line::all(merged(&out.lines, AccumulateOptions::default()));
             let complete = again
                 .iter()
                 .filter(|l| l.kind == Kind::ToolCall && !l.is_refused)

@@ -63,7 +63,7 @@ fn is_stream(lines: &[Line]) {
 /// What holds of the calls of a stream, see docs/protocol.md, "When a call is complete".
 fn calls_hold(lines: &[Line], turn: Turn) {
     let reason = &lines[lines.len() - 1].reason[..];
-    let out = merge(lines, accumulate::Options::default());
+    let out = merge(lines, accumulate::AccumulateOptions::default());
     let failed = ["error", "cut", "cancelled"].contains(&reason);
     for (at, line) in out
         .iter()
@@ -87,7 +87,10 @@ fn calls_hold(lines: &[Line], turn: Turn) {
     if turn.takes(1) {
         is_json(&out);
         assert_eq!(
-            raw(&Line::all(merged(&out, accumulate::Options::default()))),
+            raw(&Line::all(merged(
+                &out,
+                accumulate::AccumulateOptions::default()
+            ))),
             raw(&out),
             "twice"
         );

@@ -1,7 +1,7 @@
 //! What an input is: decisions from the fuzzer's bytes, splits, and streams of events.
 
 use super::line::Line;
-use accumulate::{Accumulate, Options};
+use accumulate::{Accumulate, AccumulateOptions};
 use event::{Collect, quoted};
 use json::ToolList;
 use std::rc::Rc;
@@ -75,7 +75,7 @@ pub fn list() -> Rc<ToolList> {
 }
 
 /// `tools_offered` stands for [`TOOLS`], so that they are not compiled with each run.
-pub fn merged<S: AsRef<str>>(lines: &[S], mut options: Options) -> Vec<String> {
+pub fn merged<S: AsRef<str>>(lines: &[S], mut options: AccumulateOptions) -> Vec<String> {
     if lines[0].as_ref().contains("\"tools_offered\"") || lines[0].as_ref().contains(TOOLS) {
         options.tools = Some(list());
     }
@@ -83,7 +83,7 @@ pub fn merged<S: AsRef<str>>(lines: &[S], mut options: Options) -> Vec<String> {
 }
 
 /// The same, read.
-pub fn merge<S: AsRef<str>>(lines: &[S], options: Options) -> Vec<Line> {
+pub fn merge<S: AsRef<str>>(lines: &[S], options: AccumulateOptions) -> Vec<Line> {
     Line::all(merged(lines, options))
 }
 

@@ -5,7 +5,7 @@
 
 use super::input::text_pieces;
 use super::{Target, Turn};
-use json::{Literal, Notation, Progress, Scanner, apply, best_reading, repair};
+use json::{JsonScanner, Literal, LiteralProgress, Notation, apply, best_reading, repair};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
@@ -125,7 +125,7 @@ fn depth(text: &str) -> usize {
     most
 }
 
-fn flags(s: &Scanner) -> [bool; 6] {
+fn flags(s: &JsonScanner) -> [bool; 6] {
     [
         s.is_valid(),
         s.is_balanced(),
@@ -157,13 +157,13 @@ fn literal(mut literal: Literal, pieces: &[&str]) -> Result<(String, usize), &'s
     for piece in pieces {
         rest.push_str(piece);
         match literal.push(&rest, &mut out) {
-            Progress::More(n) => {
+            LiteralProgress::More(n) => {
                 assert!(rest.len() - n <= 12, "{rest:?} is held");
                 taken += n;
                 rest.drain(..n);
             }
-            Progress::End(n) => return Ok((out, taken + n)),
-            Progress::Invalid(_, why) => return Err(why),
+            LiteralProgress::End(n) => return Ok((out, taken + n)),
+            LiteralProgress::Invalid(_, why) => return Err(why),
         }
     }
     Err("more")
@@ -175,9 +175,9 @@ fn check(bytes: &[u8], turn: Turn) {
     let pieces = text_pieces(text, *seed);
 
     // The scanner: no split shows, and it agrees with serde_json.
-    let mut whole = Scanner::default();
+    let mut whole = JsonScanner::default();
     let taken = whole.push(text);
-    let (mut cut, mut took) = (Scanner::default(), 0);
+    let (mut cut, mut took) = (JsonScanner::default(), 0);
     for piece in &pieces {
         let n = cut.push(piece);
         took += n;
@@ -255,7 +255,7 @@ fn check(bytes: &[u8], turn: Turn) {
             assert!(begins(&part, &value), "{part} of {start}");
             if serde_json::from_str::<Value>(start).is_err() {
                 assert!(repair(start, true).is_none(), "cut, and repaired: {start}");
-                let mut s = Scanner::default();
+                let mut s = JsonScanner::default();
                 s.push(start);
                 assert!(!s.is_closed() || s.is_blank(), "cut, and closed: {start}");
             }

@@ -6,7 +6,7 @@
 use super::input::{Made, Source, merge, merged, show, stream, text_pieces};
 use super::line::{Line, is_json, is_object, raw};
 use super::{Target, Turn};
-use accumulate::{EmitOn, Options};
+use accumulate::{AccumulateOptions, EmitOn};
 use event::{Kind, Raw, quoted};
 use std::collections::{HashMap, HashSet};
 
@@ -75,7 +75,7 @@ fn plain_text(lines: &[Line]) -> Option<String> {
         .iter()
         .filter(|l| l.kind == Kind::ToolCallDelta)
         .collect();
-    let mut scanner = json::Scanner::default();
+    let mut scanner = json::JsonScanner::default();
     let mut all = String::new();
     for (n, line) in deltas.iter().enumerate() {
         let is_named = !line.name.is_empty() || !["", "null"].contains(&line.id());
@@ -101,10 +101,10 @@ fn plain_text(lines: &[Line]) -> Option<String> {
 fn live_holds(lines: &[String], emit_on: EmitOn) {
     let out = merge(
         lines,
-        Options {
+        AccumulateOptions {
             live: true,
             emit_on,
-            ..Options::default()
+            ..AccumulateOptions::default()
         },
     );
     let mut sent: HashMap<(u32, &str), String> = HashMap::new();
@@ -120,7 +120,7 @@ fn live_holds(lines: &[String], emit_on: EmitOn) {
                 );
                 let all = sent.entry(id).or_default();
                 all.push_str(&line.text);
-                let mut json = json::Scanner::default();
+                let mut json = json::JsonScanner::default();
                 let is_open = json.push(all) == all.len() && json.is_valid() && !json.is_whole();
                 assert!(is_open, "{all:?} in {}", raw(&out));
             }
@@ -253,7 +253,7 @@ fn check(bytes: &[u8], turn: Turn) {
     } = stream(&mut source, true);
     show(&raw_lines);
     let lines = Line::all(raw_lines.clone());
-    let out = merge(&raw_lines, Options::default());
+    let out = merge(&raw_lines, AccumulateOptions::default());
     let fails = matches!(end, None | Some("error" | "cut" | "cancelled"));
     indexes_hold(&lines, &out);
     calls_hold(&out, fails);
@@ -287,7 +287,7 @@ fn check(bytes: &[u8], turn: Turn) {
         );
         if turn.takes(0) && !fails {
             assert_eq!(
-                essence(&merge(&recut(&lines, seed), Options::default())),
+                essence(&merge(&recut(&lines, seed), AccumulateOptions::default())),
                 essence(&out),
                 "fragments"
             );
@@ -296,7 +296,7 @@ fn check(bytes: &[u8], turn: Turn) {
     if turn.takes(1) {
         is_json(&out);
         assert_eq!(
-            raw(&Line::all(merged(&out, Options::default()))),
+            raw(&Line::all(merged(&out, AccumulateOptions::default()))),
             raw(&out),
             "twice"
         );
@@ -306,9 +306,9 @@ fn check(bytes: &[u8], turn: Turn) {
         let confirmed = |emit_on| {
             let out = merged(
                 &raw_lines,
-                Options {
+                AccumulateOptions {
                     emit_on,
-                    ..Options::default()
+                    ..AccumulateOptions::default()
                 },
             );
             out.into_iter()
@@ -332,15 +332,15 @@ fn check(bytes: &[u8], turn: Turn) {
     // All other options: no panic, lines.
     if turn.takes(6) {
         for options in [
-            Options {
+            AccumulateOptions {
                 keep_deltas: true,
                 partial: true,
-                ..Options::default()
+                ..AccumulateOptions::default()
             },
-            Options {
+            AccumulateOptions {
                 no_repair: true,
                 live: true,
-                ..Options::default()
+                ..AccumulateOptions::default()
             },
         ] {
             is_json(&merge(&raw_lines, options));

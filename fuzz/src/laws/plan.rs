@@ -9,8 +9,8 @@ use event::{Scanner, quoted};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use tool::{
-    Answer, ApprovalLevel, Class, Judge, Log, Order, PersonAnswer, Plan, PlanStep, Policy, Reason,
-    RequestedCall, Rules, Settings, Status, Tools, message,
+    ApprovalLevel, Class, Judge, Log, Order, PersonAnswer, Plan, PlanSettings, PlanStep, Policy,
+    Reason, RequestedCall, Rules, Status, ToolAnswer, Tools, message,
 };
 
 /// See the first lines of this file.
@@ -137,7 +137,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(settings: Settings, level: ApprovalLevel, log: Log) -> Run {
+    fn new(settings: PlanSettings, level: ApprovalLevel, log: Log) -> Run {
         Run {
             plan: Plan::new(judge(level), settings, log),
             level,
@@ -228,7 +228,7 @@ impl Run {
     fn done(&mut self, at: usize) {
         if !self.running.is_empty() {
             let (key, _) = self.running.remove(at % self.running.len());
-            self.plan.done(key, Answer::new(Status::Success, "o"));
+            self.plan.done(key, ToolAnswer::new(Status::Success, "o"));
             self.take();
         }
     }
@@ -274,7 +274,7 @@ impl Run {
 fn check(bytes: &[u8], turn: Turn) {
     let mut source = Source(bytes);
     let (how, at) = (source.byte(), source.byte());
-    let settings = Settings {
+    let settings = PlanSettings {
         jobs: 1 + usize::from(how & 3),
         order: if how & 4 > 0 {
             Order::Completion
@@ -283,7 +283,7 @@ fn check(bytes: &[u8], turn: Turn) {
         },
         can_ask: how & 8 > 0,
         max_calls: if how & 16 > 0 { 3 } else { 1024 },
-        ..Settings::default()
+        ..PlanSettings::default()
     };
     let level = [
         ApprovalLevel::None,
@@ -367,7 +367,7 @@ fn check(bytes: &[u8], turn: Turn) {
     let mut log = Log::default();
     begun.iter().for_each(|line| log.line(line));
     let mut next = Run::new(
-        Settings {
+        PlanSettings {
             can_ask: false,
             ..settings
         },

@@ -24,7 +24,7 @@ fn options(read: &InboundRequest, from: Api, to: Api) -> RequestOptions {
         params: read
             .parameters_for(
                 from,
-                &api::Target {
+                &api::TargetServer {
                     api: to,
                     url: to.base_url(),
                     model: "m",

@@ -6,7 +6,7 @@
 use super::input::{Source, merged, show, stream};
 use super::line::{Line, is_json, raw};
 use super::{Target, Turn};
-use detect::{Answers, CallFilter, Detect, checkers};
+use detect::{CallFilter, CheckerAnswers, Detect, checkers};
 use event::{Collect, Kind, Scanner};
 
 /// See the first lines of this file.
@@ -25,7 +25,12 @@ fn check(bytes: &[u8], turn: Turn) {
     let run = |lines: &[String]| {
         let make = checkers(checker, &CallFilter::default()).unwrap();
         Collect::run(
-            &mut Detect::new(checker.into(), make(&first), Answers::default(), &first),
+            &mut Detect::new(
+                checker.into(),
+                make(&first),
+                CheckerAnswers::default(),
+                &first,
+            ),
             lines,
         )
     };
@@ -62,7 +67,7 @@ fn check(bytes: &[u8], turn: Turn) {
     }
     // Views get what accumulate writes. Of the controls of a terminal, only the view's own
     // sequences, and no hidden character of a text.
-    let merged = merged(&lines, accumulate::Options::default());
+    let merged = merged(&lines, accumulate::AccumulateOptions::default());
     let mut scanner = Scanner::default();
     for form in view::FORMS {
         for is_terminal in [false, true] {

@@ -5,7 +5,7 @@
 
 use super::input::pieces;
 use super::{Target, Turn};
-use api::sse::Decoder;
+use api::sse::SseParser;
 
 /// See the first lines of this file.
 pub const TARGET: Target = Target { name: "sse", check };
@@ -48,11 +48,12 @@ fn reference(body: &[u8]) -> Vec<Event> {
 }
 
 fn decode<'a>(
-    mut decoder: Decoder,
+    mut decoder: SseParser,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Vec<Event>, bool) {
     let mut out = Vec::new();
-    let mut on = |e: api::sse::Event<'_>| out.push((e.name.map(str::to_owned), e.data.to_owned()));
+    let mut on =
+        |e: api::sse::SseFrame<'_>| out.push((e.name.map(str::to_owned), e.data.to_owned()));
     pieces
         .into_iter()
         .for_each(|piece| decoder.push(piece, &mut on));
@@ -64,14 +65,14 @@ fn check(bytes: &[u8], _: Turn) {
     let [seed, limit, body @ ..] = bytes else {
         return;
     };
-    let whole = decode(Decoder::default(), [body]).0;
+    let whole = decode(SseParser::default(), [body]).0;
     assert_eq!(whole, reference(body));
-    assert_eq!(decode(Decoder::default(), pieces(body, *seed)).0, whole);
-    assert_eq!(decode(Decoder::default(), body.chunks(1)).0, whole);
+    assert_eq!(decode(SseParser::default(), pieces(body, *seed)).0, whole);
+    assert_eq!(decode(SseParser::default(), body.chunks(1)).0, whole);
     let limit = usize::from(*limit);
-    let limited = decode(Decoder::limited(limit), [body]);
+    let limited = decode(SseParser::limited(limit), [body]);
     assert_eq!(
-        decode(Decoder::limited(limit), pieces(body, *seed)),
+        decode(SseParser::limited(limit), pieces(body, *seed)),
         limited
     );
     assert!(whole.starts_with(&limited.0) && (limited.1 || whole == limited.0));

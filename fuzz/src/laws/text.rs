@@ -243,7 +243,7 @@ fn check(bytes: &[u8], turn: Turn) {
     let calls = |pieces: &[&str]| {
         let lines = Line::all(machine(names, prefill, cut, pieces));
         is_json(&lines);
-        let out = merge(&lines, accumulate::Options::default());
+        let out = merge(&lines, accumulate::AccumulateOptions::default());
         for line in out
             .iter()
             .filter(|l| l.kind == Kind::ToolCall && !l.is_refused)

@@ -3,9 +3,9 @@
 
 use super::answer::{DecisionLine, GivenAnswer};
 use super::lines::StreamLines;
-use super::process::{Process, Progress};
-use crate::corpus::Entry;
-use crate::evaluate::judge::{Judge, Judges};
+use super::process::{CheckerProcess, WaitProgress};
+use crate::corpus::CorpusEntry;
+use crate::evaluate::judge::{CheckerJudge, Judges};
 use anyhow::{Result, bail};
 use event::{Event, Kind, Scanner};
 use score::{Outcome, Place};
@@ -20,17 +20,21 @@ const FAILURES_IN_A_ROW: u32 = 3;
 const RESTARTS: u32 = 10;
 
 /// `cmd:COMMAND`, with a process for each thread that judges streams.
-pub struct Commands(Arc<CommandSettings>);
+pub struct CheckerCommands(Arc<CommandSettings>);
 
-impl Commands {
+impl CheckerCommands {
     /// Judges by the command line `command`, which may take `patience` to read or to answer.
     pub fn new(command: &str, patience: Duration) -> Self {
-        Commands(Arc::new(CommandSettings::new(command, patience)))
+        CheckerCommands(Arc::new(CommandSettings::new(command, patience)))
     }
 }
 
-impl Judges for Commands {
-    fn judge(&mut self, entry: &Entry, _reading: usize) -> Result<Option<Box<dyn Judge>>> {
+impl Judges for CheckerCommands {
+    fn judge(
+        &mut self,
+        entry: &CorpusEntry,
+        _reading: usize,
+    ) -> Result<Option<Box<dyn CheckerJudge>>> {
         Ok(Some(Box::new(CommandJudge {
             id: entry.label.id.clone(),
             settings: Arc::clone(&self.0),
@@ -78,7 +82,7 @@ impl CommandJudge {
     }
 }
 
-impl Judge for CommandJudge {
+impl CheckerJudge for CommandJudge {
     fn push(&mut self, event: &Event<'_>, place: Place) {
         let checker = self.checker();
         let mut lines = std::mem::take(&mut checker.lines);
@@ -139,8 +143,8 @@ impl CommandSettings {
 struct CommandChecker {
     settings: Arc<CommandSettings>,
     lines: StreamLines,
-    process: Option<Process>,
-    answers: Answers,
+    process: Option<CheckerProcess>,
+    answers: CommandAnswers,
     /// Why this stream has no answer.
     failure: Option<String>,
     failures_in_a_row: u32,
@@ -154,7 +158,7 @@ impl CommandChecker {
             settings,
             lines: StreamLines::default(),
             process: None,
-            answers: Answers::default(),
+            answers: CommandAnswers::default(),
             failure: None,
             failures_in_a_row: 0,
             starts: 0,
@@ -185,7 +189,7 @@ impl CommandChecker {
             return;
         }
         self.starts += 1;
-        match Process::start(&self.settings.command, self.settings.patience) {
+        match CheckerProcess::start(&self.settings.command, self.settings.patience) {
             Ok(process) => self.process = Some(process),
             Err(error) => self.fail(format!("sh cannot be started: {error}")),
         }
@@ -207,7 +211,7 @@ impl CommandChecker {
         while let (false, Some(process)) = (self.answers.is_final(), &mut self.process) {
             let answers = &mut self.answers;
             let progress = process.answer(&mut |line| answers.take(line));
-            if progress == Progress::Late && self.answers.answer.is_some() {
+            if progress == WaitProgress::Late && self.answers.answer.is_some() {
                 // It passes some events on, but not the end.
                 self.answers.is_filter = Some(false);
             } else {
@@ -234,14 +238,14 @@ impl CommandChecker {
     }
 
     /// Ends the process that gives no more answers.
-    fn judge(&mut self, progress: Progress) {
+    fn judge(&mut self, progress: WaitProgress) {
         let (late, process) = match (progress, self.process.take()) {
-            (Progress::Done, process) => {
+            (WaitProgress::Done, process) => {
                 self.process = process;
                 return;
             }
             (_, None) => return,
-            (progress, Some(process)) => (progress == Progress::Late, process),
+            (progress, Some(process)) => (progress == WaitProgress::Late, process),
         };
         let (status, last_words) = process.end();
         let mut why = match status {
@@ -287,7 +291,7 @@ impl CommandChecker {
 
 /// What the command has answered.
 #[derive(Debug, Default)]
-struct Answers {
+struct CommandAnswers {
     scanner: Scanner,
     stream: String,
     answer: Option<GivenAnswer>,
@@ -300,7 +304,7 @@ struct Answers {
     stray: Option<String>,
 }
 
-impl Answers {
+impl CommandAnswers {
     fn begin(&mut self, stream: &str) {
         stream.clone_into(&mut self.stream);
         (self.answer, self.has_passed_end, self.stray) = (None, false, None);

@@ -1,8 +1,8 @@
 //! Decisions that were made elsewhere, read from a file (`--decisions NAME=FILE`).
 
 use super::answer::{DecisionLine, GivenAnswer};
-use crate::corpus::Entry;
-use crate::evaluate::judge::{Judge, Judges};
+use crate::corpus::CorpusEntry;
+use crate::evaluate::judge::{CheckerJudge, Judges};
 use anyhow::{Result, anyhow, bail};
 use event::{Event, Scanner};
 use score::{Outcome, Place};
@@ -120,7 +120,11 @@ impl Decisions {
 }
 
 impl Judges for Decisions {
-    fn judge(&mut self, entry: &Entry, reading: usize) -> Result<Option<Box<dyn Judge>>> {
+    fn judge(
+        &mut self,
+        entry: &CorpusEntry,
+        reading: usize,
+    ) -> Result<Option<Box<dyn CheckerJudge>>> {
         if reading > 0 {
             return Ok(None);
         }
@@ -146,7 +150,7 @@ struct GivenJudge {
     at: Option<Place>,
 }
 
-impl Judge for GivenJudge {
+impl CheckerJudge for GivenJudge {
     fn push(&mut self, _event: &Event<'_>, place: Place) {
         self.events += 1;
         if self.answer.event == Some(self.events) {

@@ -1,7 +1,7 @@
 //! A command that runs beside this process. Threads write its input and read its output, so that
 //! neither side waits for the other.
 
-use group::Group;
+use group::ProcessGroup;
 use rustix::process::Signal;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -27,7 +27,7 @@ const LAST_WORDS: usize = 300;
 
 /// How far a wait got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum WaitProgress {
     /// What was waited for is there.
     Done,
     /// The command closed its output, so it gives no more answers.
@@ -37,7 +37,7 @@ pub enum Progress {
 }
 
 /// What the threads report.
-enum Report {
+enum CheckerReport {
     /// The command wrote a line.
     Line(String),
     /// The command closed its output.
@@ -48,8 +48,8 @@ enum Report {
 
 /// A running command.
 #[derive(Debug)]
-pub struct Process {
-    group: Group,
+pub struct CheckerProcess {
+    group: ProcessGroup,
     /// The command itself.
     command: Child,
     /// Input that the thread that writes has not got yet.
@@ -59,20 +59,20 @@ pub struct Process {
     /// How many bytes it has got and not written.
     unwritten: usize,
     reads_no_more: Arc<AtomicBool>,
-    reports: Receiver<Report>,
+    reports: Receiver<CheckerReport>,
     last_words: Arc<Mutex<String>>,
     /// Ends when the whole of standard error is read.
     errors: Receiver<()>,
     patience: Duration,
 }
 
-impl Process {
+impl CheckerProcess {
     /// Starts `command` with `sh -c`. `patience` is how long it may take to read or to answer.
     ///
     /// # Errors
     /// When the shell or a thread cannot be started.
     pub fn start(command: &str, patience: Duration) -> io::Result<Self> {
-        let group = Group::start()?;
+        let group = ProcessGroup::start()?;
         let mut command = Command::new("sh")
             .args(["-c", command])
             .process_group(group.number())
@@ -92,9 +92,11 @@ impl Process {
         }
         if let Some(stdout) = command.stdout.take() {
             thread::Builder::new().spawn(move || {
-                each_line(stdout, |line| report.send(Report::Line(line)).is_ok());
+                each_line(stdout, |line| {
+                    report.send(CheckerReport::Line(line)).is_ok()
+                });
                 // It fails where nobody waits any more.
-                let _ = report.send(Report::End);
+                let _ = report.send(CheckerReport::End);
             })?;
         }
         if let Some(stderr) = command.stderr.take() {
@@ -110,7 +112,7 @@ impl Process {
                 });
             })?;
         }
-        Ok(Process {
+        Ok(CheckerProcess {
             group,
             command,
             input: Vec::new(),
@@ -131,17 +133,17 @@ impl Process {
 
     /// Gives a line to the command. `take` gets each line that the command writes meanwhile, and
     /// returns whether it was an answer.
-    pub fn push(&mut self, line: &[u8], take: &mut dyn FnMut(&str) -> bool) -> Progress {
+    pub fn push(&mut self, line: &[u8], take: &mut dyn FnMut(&str) -> bool) -> WaitProgress {
         self.input.extend_from_slice(line);
         if self.input.len() < WAITING / 2 {
-            return Progress::Done;
+            return WaitProgress::Done;
         }
         self.send();
         self.wait(take, |process, _| process.unwritten < WAITING)
     }
 
     /// Waits for the next answer: until `take` has returned `true`.
-    pub fn answer(&mut self, take: &mut dyn FnMut(&str) -> bool) -> Progress {
+    pub fn answer(&mut self, take: &mut dyn FnMut(&str) -> bool) -> WaitProgress {
         self.send();
         self.wait(take, |_, is_answered| is_answered)
     }
@@ -182,25 +184,25 @@ impl Process {
     fn wait(
         &mut self,
         take: &mut dyn FnMut(&str) -> bool,
-        is_done: impl Fn(&Process, bool) -> bool,
-    ) -> Progress {
+        is_done: impl Fn(&CheckerProcess, bool) -> bool,
+    ) -> WaitProgress {
         let mut begin = Instant::now();
         let mut is_answered = false;
         loop {
             if is_done(self, is_answered) {
-                return Progress::Done;
+                return WaitProgress::Done;
             }
             let left = self.patience.saturating_sub(begin.elapsed());
             if left.is_zero() {
-                return Progress::Late;
+                return WaitProgress::Late;
             }
             let has_moved = match self.reports.recv_timeout(left.min(LOOK)) {
-                Ok(Report::Line(line)) => {
+                Ok(CheckerReport::Line(line)) => {
                     let is_answer = take(&line);
                     is_answered |= is_answer;
                     is_answer
                 }
-                Ok(Report::Written(bytes)) => {
+                Ok(CheckerReport::Written(bytes)) => {
                     self.unwritten -= bytes;
                     true
                 }
@@ -209,10 +211,10 @@ impl Process {
                 {
                     false
                 }
-                Ok(Report::End) | Err(_) => {
+                Ok(CheckerReport::End) | Err(_) => {
                     // Its last words come as it ends.
                     self.wait_for_errors();
-                    return Progress::Closed;
+                    return WaitProgress::Closed;
                 }
             };
             if has_moved {
@@ -234,14 +236,14 @@ impl Process {
 fn write_input(
     mut stdin: impl Write,
     chunks: &Receiver<Vec<u8>>,
-    report: &SyncSender<Report>,
+    report: &SyncSender<CheckerReport>,
     reads_no_more: &AtomicBool,
 ) {
     for chunk in chunks {
         if !reads_no_more.load(Ordering::Relaxed) && stdin.write_all(&chunk).is_err() {
             reads_no_more.store(true, Ordering::Relaxed);
         }
-        if report.send(Report::Written(chunk.len())).is_err() {
+        if report.send(CheckerReport::Written(chunk.len())).is_err() {
             return;
         }
     }

@@ -2,17 +2,17 @@
 
 /// Counts line ends up to places that do not go back.
 #[derive(Debug)]
-pub struct Lines<'b> {
+pub struct LineCounter<'b> {
     bytes: &'b [u8],
     at: usize,
     /// Line feeds before `at`.
     before: u64,
 }
 
-impl<'b> Lines<'b> {
+impl<'b> LineCounter<'b> {
     /// The lines of `bytes`.
     pub fn of(bytes: &'b [u8]) -> Self {
-        Lines {
+        LineCounter {
             bytes,
             at: 0,
             before: 0,
@@ -46,11 +46,14 @@ mod tests {
 
     #[test]
     fn a_line_is_numbered_at_its_end() {
-        let mut lines = Lines::of(b"a\nb\r\n\r\ncd\n");
+        let mut lines = LineCounter::of(b"a\nb\r\n\r\ncd\n");
         let numbers: Vec<u64> = [1, 2, 4, 5, 7, 8, 10, 99].map(|at| lines.number(at)).into();
         assert_eq!(numbers, [1, 1, 2, 2, 2, 4, 4, 4]);
         assert_eq!(
-            (Lines::of(b"").number(0), Lines::of(b"\n\n").number(2)),
+            (
+                LineCounter::of(b"").number(0),
+                LineCounter::of(b"\n\n").number(2)
+            ),
             (1, 1)
         );
     }

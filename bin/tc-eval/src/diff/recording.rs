@@ -2,7 +2,7 @@
 //! and `tc-accumulate`, so that a body and the log that these commands made of it give the same
 //! result.
 
-use super::lines::Lines;
+use super::lines::LineCounter;
 use crate::read::{self, ReadSettings};
 use crate::reading::FullReading;
 use anyhow::Result;
@@ -13,7 +13,8 @@ use event::payload::{
 };
 use event::{Event, Kind, Raw, Text};
 use score::difference::{
-    self as meaning, Arguments, Call, Choice, Conversation, Passage, Recording, Turn, Word,
+    self as meaning, Passage, RecordedArguments, RecordedCall, RecordedChoice,
+    RecordedConversation, RecordedTurn, RecordedWord, Recording,
 };
 use std::collections::HashMap;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub fn recording(
     settings: &ReadSettings,
     with_prompts: bool,
 ) -> Result<Recording> {
-    let mut lines = Lines::of(bytes);
+    let mut lines = LineCounter::of(bytes);
     let mut conversations: Vec<OpenConversation> = Vec::new();
     // Their places, by the names of their streams as JSON; "" is the unnamed stream.
     let mut by_name: HashMap<Box<str>, usize> = HashMap::new();
@@ -62,7 +63,7 @@ pub fn recording(
 #[derive(Default)]
 struct OpenConversation {
     name: Option<String>,
-    turns: Vec<OpenTurn>,
+    turns: Vec<OpenRecordedTurn>,
     /// Whether a stream is open.
     is_open: bool,
     /// Whether the open stream names its tools.
@@ -78,21 +79,21 @@ struct OpenConversation {
 
 /// One turn while it is read, and the assistant's messages of its choices.
 #[derive(Default)]
-struct OpenTurn {
-    turn: Turn,
-    messages: HashMap<u32, Choice>,
+struct OpenRecordedTurn {
+    turn: RecordedTurn,
+    messages: HashMap<u32, RecordedChoice>,
     retracted: Vec<(u32, usize)>,
 }
 
-impl OpenTurn {
+impl OpenRecordedTurn {
     /// The choice of this number.
-    fn choice(&mut self, number: u32) -> &mut Choice {
+    fn choice(&mut self, number: u32) -> &mut RecordedChoice {
         let choices = &mut self.turn.choices;
         let at = choices.binary_search_by_key(&number, |choice| choice.number);
         let at = at.unwrap_or_else(|at| {
-            let choice = Choice {
+            let choice = RecordedChoice {
                 number,
-                ..Choice::default()
+                ..RecordedChoice::default()
             };
             choices.insert(at, choice);
             at
@@ -124,13 +125,13 @@ impl OpenConversation {
     }
 
     fn turn(&mut self, line: u64) {
-        self.turns.push(OpenTurn {
-            turn: Turn {
+        self.turns.push(OpenRecordedTurn {
+            turn: RecordedTurn {
                 line,
                 prompts: std::mem::take(&mut self.prompts),
-                ..Turn::default()
+                ..RecordedTurn::default()
             },
-            ..OpenTurn::default()
+            ..OpenRecordedTurn::default()
         });
     }
 
@@ -145,7 +146,7 @@ impl OpenConversation {
         self.is_open = false;
         if let Some(open) = self.turns.last_mut() {
             let text = "cut".to_owned();
-            open.turn.finish.get_or_insert(Word { text, line });
+            open.turn.finish.get_or_insert(RecordedWord { text, line });
         }
     }
 
@@ -179,16 +180,20 @@ impl OpenConversation {
         let Some(last) = self.turns.len().checked_sub(1) else {
             return;
         };
-        let used = event.arguments.map(|json| Arguments::of(&json.text()));
+        let used = event
+            .arguments
+            .map(|json| RecordedArguments::of(&json.text()));
         // What the model wrote, unless only a repair made an object of it.
-        let written = event.arguments_text.map(|text| Arguments::of(&text.str()));
-        let is_object = |written: &Arguments| written.json().is_some_and(Raw::is_object);
+        let written = event
+            .arguments_text
+            .map(|text| RecordedArguments::of(&text.str()));
+        let is_object = |written: &RecordedArguments| written.json().is_some_and(Raw::is_object);
         let arguments = match (&used, written) {
             (Some(used), written) => written.filter(is_object).unwrap_or_else(|| used.clone()),
             (None, written) => written.unwrap_or_default(),
         };
         let id = event.tool_id.str().into_owned();
-        let call = Call {
+        let call = RecordedCall {
             line,
             index: event.index,
             name: event.tool_name.str().into_owned(),
@@ -197,7 +202,7 @@ impl OpenConversation {
             error: event.error.map(|error| error.code.str().into_owned()),
             has_schema: self.has_schema,
             id: id.clone(),
-            ..Call::default()
+            ..RecordedCall::default()
         };
         let calls = &mut self.turns[last].choice(number).calls;
         match self
@@ -215,7 +220,7 @@ impl OpenConversation {
     }
 
     /// The call of an id.
-    fn called(&mut self, id: &str) -> Option<&mut Call> {
+    fn called(&mut self, id: &str) -> Option<&mut RecordedCall> {
         let (turn, choice, at) = *self.calls.get(id).filter(|_| !id.is_empty())?;
         self.turns[turn].choice(choice).calls.get_mut(at)
     }
@@ -280,25 +285,25 @@ impl OpenConversation {
         number: u64,
         reading: &mut FullReading,
         with_prompts: bool,
-    ) -> Conversation {
+    ) -> RecordedConversation {
         self.cut(number, self.last_line, reading);
         if with_prompts && !self.prompts.is_empty() {
             self.turn(self.prompt_line);
         }
-        Conversation {
+        RecordedConversation {
             name: self.name,
             turns: self.turns.into_iter().map(finished).collect(),
         }
     }
 }
 
-fn word(text: Text<'_>, line: u64) -> Word {
+fn word(text: Text<'_>, line: u64) -> RecordedWord {
     let text = text.str().into_owned();
-    Word { text, line }
+    RecordedWord { text, line }
 }
 
 /// Takes an event of a stream that is neither a call nor a message.
-fn take(open: &mut OpenTurn, event: &Event<'_>, line: u64) {
+fn take(open: &mut OpenRecordedTurn, event: &Event<'_>, line: u64) {
     let number = event.choice();
     match event.kind() {
         Kind::ContentDelta => {
@@ -330,19 +335,19 @@ fn take(open: &mut OpenTurn, event: &Event<'_>, line: u64) {
                 let Some(count) = count else { continue };
                 let text = count.to_string();
                 open.turn.usage.retain(|(known, _)| *known != name);
-                open.turn.usage.push((name, Word { text, line }));
+                open.turn.usage.push((name, RecordedWord { text, line }));
             }
         }
         Kind::StreamEnd => {
             let text = StreamEnd::read(event).finish_reason.name().to_owned();
-            open.turn.finish = Some(Word { text, line });
+            open.turn.finish = Some(RecordedWord { text, line });
         }
         _ => {}
     }
 }
 
 /// The turn, once all of the recording was read.
-fn finished(mut open: OpenTurn) -> Turn {
+fn finished(mut open: OpenRecordedTurn) -> RecordedTurn {
     open.choice(0);
     for number in open.messages.keys().copied().collect::<Vec<_>>() {
         open.choice(number);
@@ -360,7 +365,7 @@ fn finished(mut open: OpenTurn) -> Turn {
         for passage in [&mut choice.text, &mut choice.reasoning, &mut choice.refusal] {
             passage.finish();
         }
-        let is_other = |message: &Choice| {
+        let is_other = |message: &RecordedChoice| {
             message.text.text != choice.text.text
                 || message.refusal.text != choice.refusal.text
                 || !are_same(&message.calls, &choice.calls)
@@ -378,8 +383,8 @@ fn finished(mut open: OpenTurn) -> Turn {
 
 /// Whether a message lists the calls of its stream. It repeats no call without a name, and has `{}`
 /// for arguments that cannot be used.
-fn are_same(message: &[Call], stream: &[Call]) -> bool {
-    let named: Vec<&Call> = stream.iter().filter(|call| !call.name.is_empty()).collect();
+fn are_same(message: &[RecordedCall], stream: &[RecordedCall]) -> bool {
+    let named: Vec<&RecordedCall> = stream.iter().filter(|call| !call.name.is_empty()).collect();
     message.len() == named.len()
         && message.iter().zip(named).all(|(listed, call)| {
             let arguments = &listed.arguments;
@@ -389,7 +394,7 @@ fn are_same(message: &[Call], stream: &[Call]) -> bool {
 }
 
 /// What an assistant's message holds.
-fn choice_of(message: Raw<'_>, number: u32, line: u64) -> Choice {
+fn choice_of(message: Raw<'_>, number: u32, line: u64) -> RecordedChoice {
     let passage = |key: &str| match message.get(key).map(content).unwrap_or_default() {
         text if text.is_empty() => Passage::default(),
         text => Passage::of(text, line),
@@ -399,19 +404,19 @@ fn choice_of(message: Raw<'_>, number: u32, line: u64) -> Choice {
         let arguments = function
             .get("arguments")
             .map(|arguments| match arguments.str() {
-                Some(text) => Arguments::of(&text),
-                None => Arguments::of(arguments.text()),
+                Some(text) => RecordedArguments::of(&text),
+                None => RecordedArguments::of(arguments.text()),
             });
-        Call {
+        RecordedCall {
             line,
             id: call.get_str("id").unwrap_or_default().into_owned(),
             name: function.get_str("name").unwrap_or_default().into_owned(),
             arguments: arguments.unwrap_or_default(),
-            ..Call::default()
+            ..RecordedCall::default()
         }
     };
     let calls = message.get("tool_calls").into_iter().flat_map(Raw::items);
-    Choice {
+    RecordedChoice {
         number,
         text: passage("content"),
         reasoning: passage("reasoning"),

@@ -1,17 +1,17 @@
 //! A checker on one reading of one stream, and what it decided.
 
-use super::judge::Judge;
+use super::judge::CheckerJudge;
 use detect::Detect;
 use event::payload::Decision;
 use event::{Emitted, Event, Machine, Payload, SinkOf};
 use score::{Answer, Outcome, Place};
 
 /// A checker on one reading of one stream.
-pub enum Asked {
+pub enum AskedChecker {
     /// A checker of `detect`.
     BuiltIn(Box<Detect>, Decided),
     /// One outside of this process; `None` where it has no answer for this reading.
-    Outside(Option<Box<dyn Judge>>),
+    Outside(Option<Box<dyn CheckerJudge>>),
 }
 
 /// The decisions about choice 0 so far.
@@ -21,13 +21,13 @@ pub struct Decided {
     last: Option<Answer>,
 }
 
-impl Asked {
+impl AskedChecker {
     /// Shows the next event; `place` counts the stream up to it.
     pub fn push(&mut self, event: &Event<'_>, place: Place) {
         match self {
-            Asked::BuiltIn(detect, decided) => detect.push(event, &mut decided.sink(place)),
-            Asked::Outside(Some(judge)) => judge.push(event, place),
-            Asked::Outside(None) => {}
+            AskedChecker::BuiltIn(detect, decided) => detect.push(event, &mut decided.sink(place)),
+            AskedChecker::Outside(Some(judge)) => judge.push(event, place),
+            AskedChecker::Outside(None) => {}
         }
     }
 
@@ -35,7 +35,7 @@ impl Asked {
     /// checker outside of this process has no answer for this reading.
     pub fn outcome(self, has_ended: bool, end: Place) -> Option<Outcome> {
         match self {
-            Asked::BuiltIn(mut detect, mut decided) => {
+            AskedChecker::BuiltIn(mut detect, mut decided) => {
                 if !has_ended {
                     detect.finish(&mut decided.sink(end));
                 }
@@ -52,7 +52,7 @@ impl Asked {
                     depends_on_split: false,
                 })
             }
-            Asked::Outside(judge) => judge.map(|judge| judge.outcome(end)),
+            AskedChecker::Outside(judge) => judge.map(|judge| judge.outcome(end)),
         }
     }
 }

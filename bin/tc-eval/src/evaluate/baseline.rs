@@ -1,7 +1,7 @@
 //! Compares a run with an earlier one (`--baseline`), and writes what a later run is compared with
 //! (`--save-baseline`).
 
-use crate::draft::Draft;
+use crate::draft::LabelDraft;
 use anyhow::{Context as _, Result, anyhow, bail};
 use score::{
     BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineReport, BaselineStream, Comparison,
@@ -36,7 +36,7 @@ const LONGEST: usize = 1 << 20;
 #[derive(Default)]
 pub struct Baseline {
     earlier: Option<Earlier>,
-    writer: Option<Writer>,
+    writer: Option<BaselineWriter>,
 }
 
 /// An earlier run while it is compared.
@@ -61,7 +61,7 @@ impl Baseline {
         let earlier = args.baseline.as_deref();
         let earlier = earlier.map(|path| Earlier::open(path, checkers, corpora, args.show));
         let writer = args.save_baseline.as_deref();
-        let writer = writer.map(|path| Writer::create(path, checkers, corpora));
+        let writer = writer.map(|path| BaselineWriter::create(path, checkers, corpora));
         Ok(Baseline {
             earlier: earlier.transpose()?,
             writer: writer.transpose()?,
@@ -250,18 +250,18 @@ fn plain(name: &str) -> &str {
 }
 
 /// Writes a baseline.
-struct Writer {
+struct BaselineWriter {
     path: PathBuf,
-    draft: Draft,
+    draft: LabelDraft,
     streams: u64,
 }
 
-impl Writer {
+impl BaselineWriter {
     /// Begins the baseline `path` with its header.
     fn create(path: &Path, checkers: &[String], corpora: &[String]) -> Result<Self> {
-        let mut writer = Writer {
+        let mut writer = BaselineWriter {
             path: path.to_owned(),
-            draft: Draft::create(path).with_context(|| unwritable(path))?,
+            draft: LabelDraft::create(path).with_context(|| unwritable(path))?,
             streams: 0,
         };
         writer.put(serde_json::to_vec(&BaselineHeader {

@@ -1,7 +1,7 @@
 //! The calls of a stream as a pipeline reads them, and how they compare with those of the label.
 
 use crate::reading::{each_event, to_calls};
-use accumulate::Options;
+use accumulate::AccumulateOptions;
 use detect::Checker;
 use event::payload::{Retract, StreamStart, ToolCall};
 use event::{Event, Kind, Machine, Payload, Raw};
@@ -10,14 +10,14 @@ use std::rc::Rc;
 use tag::Tag;
 
 /// Reads the calls of choice 0 of one stream.
-pub struct CallReader {
+pub struct ChoiceCallReader {
     machine: Box<dyn Machine>,
     has_tag: bool,
-    found: Found,
+    found: FoundCalls,
 }
 
 /// What was found so far.
-struct Found {
+struct FoundCalls {
     /// Finds the first event of a call.
     full: Box<dyn Checker>,
     calls: Vec<ReadCall>,
@@ -38,19 +38,19 @@ struct ReadCall {
     is_incomplete: bool,
 }
 
-impl CallReader {
+impl ChoiceCallReader {
     /// A reader of one stream. `tag` is the parser of its text in tag mode, `full` the checker of
     /// that name.
     pub fn new(tag: Option<Tag>, full: Box<dyn Checker>) -> Self {
-        let options = Options {
+        let options = AccumulateOptions {
             keep_deltas: true,
             no_message: true,
-            ..Options::default()
+            ..AccumulateOptions::default()
         };
-        CallReader {
+        ChoiceCallReader {
             has_tag: tag.is_some(),
             machine: to_calls(tag, &Rc::new(options)),
-            found: Found {
+            found: FoundCalls {
                 full,
                 calls: Vec::new(),
                 first: None,
@@ -78,14 +78,14 @@ impl CallReader {
         let start = start.map(Payload::from);
         let start = start.as_ref().map(|start| Event::of(start, None, 0, None));
         let event = start.as_ref().unwrap_or(event);
-        let CallReader { machine, found, .. } = self;
+        let ChoiceCallReader { machine, found, .. } = self;
         let take = &mut |event: &Event<'_>, is_passed| found.take(event, is_passed, place);
         machine.push(event, &mut each_event(Some(event), take));
     }
 
     /// Handles the end of a stream without a `stream_end`.
     pub fn finish(&mut self, place: Place) {
-        let CallReader { machine, found, .. } = self;
+        let ChoiceCallReader { machine, found, .. } = self;
         let take = &mut |event: &Event<'_>, is_passed| found.take(event, is_passed, place);
         machine.finish(&mut each_event(None, take));
     }
@@ -131,7 +131,7 @@ impl CallReader {
     }
 }
 
-impl Found {
+impl FoundCalls {
     fn take(&mut self, event: &Event<'_>, is_passed: bool, place: Place) {
         let kind = event.kind();
         // A call that is made of deltas begins with them.

@@ -4,16 +4,16 @@
 use super::judge::Judges;
 use super::measure::Judgings;
 use super::only::Only;
-use crate::checkers::Checker;
-use crate::corpus::{Entries, Entry, entries};
+use crate::checkers::NamedChecker;
+use crate::corpus::{CorpusEntry, Entries, entries};
 use anyhow::Result;
 use score::Measured;
 use std::path::{Path, PathBuf};
 
 /// What is to be done next.
-pub enum Job {
+pub enum FeedJob {
     /// A stream to measure.
-    Stream(Box<Entry>, Judgings),
+    Stream(Box<CorpusEntry>, Judgings),
     /// What needs no work.
     Done(Done),
 }
@@ -52,7 +52,7 @@ impl<'f> Feed<'f> {
         corpora: &'f [PathBuf],
         root: Option<&'f Path>,
         only: &'f [Only],
-        checkers: Vec<Checker>,
+        checkers: Vec<NamedChecker>,
         readings: usize,
     ) -> Result<Self> {
         for corpus in corpora
@@ -62,8 +62,8 @@ impl<'f> Feed<'f> {
             entries(corpus)?;
         }
         let judges = checkers.into_iter().map(|checker| match checker {
-            Checker::BuiltIn => None,
-            Checker::Outside(judges) => Some(judges),
+            NamedChecker::BuiltIn => None,
+            NamedChecker::Outside(judges) => Some(judges),
         });
         let judges = judges.collect();
         Ok(Feed {
@@ -77,7 +77,7 @@ impl<'f> Feed<'f> {
     }
 
     /// The next job; `None` at the end.
-    pub fn next(&mut self) -> Option<Job> {
+    pub fn next(&mut self) -> Option<FeedJob> {
         loop {
             let Some(open) = &mut self.open else {
                 match entries(self.corpora.next()?) {
@@ -87,7 +87,7 @@ impl<'f> Feed<'f> {
                             None => opened,
                         });
                     }
-                    Err(e) => return Some(Job::Done(Done::Failed(e))),
+                    Err(e) => return Some(FeedJob::Done(Done::Failed(e))),
                 }
                 continue;
             };
@@ -96,23 +96,23 @@ impl<'f> Feed<'f> {
                     self.open = None;
                     continue;
                 }
-                Some(Err(e)) => return Some(Job::Done(Done::Unreadable(e))),
+                Some(Err(e)) => return Some(FeedJob::Done(Done::Unreadable(e))),
                 Some(Ok(entry)) => entry,
             };
             if !self.only.iter().all(|only| only.matches(&entry.label)) {
                 continue;
             }
             if entry.label.has_tool_call.is_none() {
-                return Some(Job::Done(Done::Unlabelled));
+                return Some(FeedJob::Done(Done::Unlabelled));
             }
             return Some(match self.judgings(&entry) {
-                Ok(judgings) => Job::Stream(Box::new(entry), judgings),
-                Err(e) => Job::Done(Done::Failed(e)),
+                Ok(judgings) => FeedJob::Stream(Box::new(entry), judgings),
+                Err(e) => FeedJob::Done(Done::Failed(e)),
             });
         }
     }
 
-    fn judgings(&mut self, entry: &Entry) -> Result<Judgings> {
+    fn judgings(&mut self, entry: &CorpusEntry) -> Result<Judgings> {
         if self.judges.iter().all(Option::is_none) {
             return Ok(Vec::new());
         }

@@ -1,6 +1,6 @@
 //! Checkers outside of this process, as the evaluation sees them.
 
-use crate::corpus::Entry;
+use crate::corpus::CorpusEntry;
 use anyhow::Result;
 use event::Event;
 use score::{Outcome, Place};
@@ -15,7 +15,11 @@ pub trait Judges: Send {
     ///
     /// # Errors
     /// What ends the whole run: the checker cannot start, or its decisions cannot be read.
-    fn judge(&mut self, entry: &Entry, reading: usize) -> Result<Option<Box<dyn Judge>>>;
+    fn judge(
+        &mut self,
+        entry: &CorpusEntry,
+        reading: usize,
+    ) -> Result<Option<Box<dyn CheckerJudge>>>;
 
     /// Called after the last stream.
     ///
@@ -26,7 +30,7 @@ pub trait Judges: Send {
 
 /// One reading of one stream before a checker outside of this process. It may be used in another
 /// thread than the one that made it.
-pub trait Judge: Send {
+pub trait CheckerJudge: Send {
     /// Takes the next event, in order. `place` counts the stream up to and with this event. The
     /// event has no name of a stream and no time unless it comes from a log.
     fn push(&mut self, event: &Event<'_>, place: Place);

@@ -1,17 +1,17 @@
 //! Measures one stream: reads it once, and shows each event to all checkers.
 
-use super::asked::{Asked, Decided};
-use super::calls::CallReader;
-use super::judge::Judge;
-use super::resplit::Resplit;
+use super::asked::{AskedChecker, Decided};
+use super::calls::ChoiceCallReader;
+use super::judge::CheckerJudge;
+use super::resplit::EventSplit;
 use crate::checkers::GivenAnswer;
-use crate::corpus::Entry;
-use crate::read::{Origin, ReadSettings, each_event_of_file};
+use crate::corpus::CorpusEntry;
+use crate::read::{EventOrigin, ReadSettings, each_event_of_file};
 use crate::reading::each_event;
 use crate::split::Split;
 use anyhow::{Result, anyhow, bail};
-use detect::auto::Table;
-use detect::{Answers, CallFilter, Checkers, Detect, Settings};
+use detect::auto::AutoTable;
+use detect::{CallFilter, CheckerAnswers, CheckerSettings, Checkers, Detect};
 use event::payload::{ContentDelta, RefusalDelta, StreamStart};
 use event::{Event, Kind, Machine, Text};
 use score::{Measured, Outcome, Place};
@@ -21,7 +21,7 @@ use tag::{Streams, Tag};
 
 /// What is asked of every stream.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct MeasurePlan {
     /// The names of the checkers.
     pub checkers: Vec<String>,
     /// The readings after the original one.
@@ -35,16 +35,16 @@ pub struct Plan {
     /// The most bytes of one frame or line of a recording.
     pub max_line: usize,
     /// The table of `auto`, in place of the one that is compiled in.
-    pub table: Option<Table>,
+    pub table: Option<AutoTable>,
 }
 
 /// The judges of the checkers outside of this process: for each reading, one for each checker of
 /// the plan; `None` for a built-in one.
-pub type Judgings = Vec<Vec<Option<Box<dyn Judge>>>>;
+pub type Judgings = Vec<Vec<Option<Box<dyn CheckerJudge>>>>;
 
 /// Measures streams, one after the other. Each thread has its own.
 pub struct Meter<'p> {
-    plan: &'p Plan,
+    plan: &'p MeasurePlan,
     /// The built-in checkers of the plan, at their places.
     checkers: Vec<Option<Checkers>>,
     names: Vec<Rc<str>>,
@@ -57,13 +57,13 @@ impl<'p> Meter<'p> {
     ///
     /// # Errors
     /// When the table of checkers has no `full`.
-    pub fn new(plan: &'p Plan) -> Result<Self> {
+    pub fn new(plan: &'p MeasurePlan) -> Result<Self> {
         let calls = CallFilter::default();
         let full = detect::checkers("full", &calls)
             .ok_or_else(|| anyhow!("the checker full is missing"))?;
-        let settings = Settings {
+        let settings = CheckerSettings {
             table: plan.table.clone().map(Rc::new),
-            ..Settings::default()
+            ..CheckerSettings::default()
         };
         Ok(Meter {
             plan,
@@ -86,7 +86,7 @@ impl<'p> Meter<'p> {
     ///
     /// # Errors
     /// When its recording cannot be read or holds another stream than the label says.
-    pub fn measure(&mut self, entry: &Entry, judgings: Judgings) -> Result<Measured> {
+    pub fn measure(&mut self, entry: &CorpusEntry, judgings: Judgings) -> Result<Measured> {
         let label = &entry.label;
         let mut judgings = judgings.into_iter();
         let (mut read, outcomes) = self.read(entry, None, judgings.next())?;
@@ -130,10 +130,10 @@ impl<'p> Meter<'p> {
 
     fn read(
         &mut self,
-        entry: &Entry,
+        entry: &CorpusEntry,
         split: Option<Split>,
-        judges: Option<Vec<Option<Box<dyn Judge>>>>,
-    ) -> Result<(OpenStream, Vec<Option<Outcome>>)> {
+        judges: Option<Vec<Option<Box<dyn CheckerJudge>>>>,
+    ) -> Result<(MeasuredStream, Vec<Option<Outcome>>)> {
         let Meter {
             plan,
             checkers,
@@ -152,8 +152,8 @@ impl<'p> Meter<'p> {
         let label = &entry.label;
         let mut judges = judges.unwrap_or_default().into_iter();
         let mut has_others = false;
-        let mut stream: Option<OpenStream> = None;
-        let mut resplit = split.map(|split| Resplit::new(split, &label.id));
+        let mut stream: Option<MeasuredStream> = None;
+        let mut resplit = split.map(|split| EventSplit::new(split, &label.id));
         let mut begin = |first: &Event<'_>| {
             let asked = checkers.iter().zip(names.iter()).map(|(checkers, name)| {
                 let judge = judges.next().flatten();
@@ -162,23 +162,23 @@ impl<'p> Meter<'p> {
                         let detect = Detect::new(
                             Rc::clone(name),
                             checkers(first),
-                            Answers::default(),
+                            CheckerAnswers::default(),
                             first,
                         );
-                        Asked::BuiltIn(Box::new(detect), Decided::default())
+                        AskedChecker::BuiltIn(Box::new(detect), Decided::default())
                     }
-                    None => Asked::Outside(judge),
+                    None => AskedChecker::Outside(judge),
                 }
             });
             let start = StreamStart::read(first);
             let owned = |text: Option<Text<'_>>| text.unwrap_or_default().str().into_owned();
             let is_text = start.tools_mode.is_some_and(|mode| mode == "tag");
             let parsed = || tag.begin(first);
-            OpenStream {
+            MeasuredStream {
                 asked: asked.collect(),
                 tag: plan.tag_parse.then(parsed),
                 calls: split.is_none().then(|| {
-                    CallReader::new((is_text || plan.tag_parse).then(parsed), full(first)())
+                    ChoiceCallReader::new((is_text || plan.tag_parse).then(parsed), full(first)())
                 }),
                 place: Place::default(),
                 has_ended: false,
@@ -186,7 +186,7 @@ impl<'p> Meter<'p> {
                 model: owned(start.model),
             }
         };
-        let mut take = |event: &Event<'_>, origin: Origin| {
+        let mut take = |event: &Event<'_>, origin: EventOrigin| {
             // Decisions in a log were made by another run.
             if origin.part == 0 || event.kind() == Kind::Decision {
                 return;
@@ -221,21 +221,21 @@ impl<'p> Meter<'p> {
 }
 
 /// A stream while it is read.
-struct OpenStream {
-    asked: Vec<Asked>,
+struct MeasuredStream {
+    asked: Vec<AskedChecker>,
     /// `tag-parse` before the checkers.
     tag: Option<Tag>,
-    calls: Option<CallReader>,
+    calls: Option<ChoiceCallReader>,
     place: Place,
     has_ended: bool,
     api: String,
     model: String,
 }
 
-impl OpenStream {
+impl MeasuredStream {
     fn push(&mut self, event: &Event<'_>, ms: Option<f64>) {
         self.count(event, ms);
-        let OpenStream {
+        let MeasuredStream {
             asked,
             tag,
             calls,
@@ -292,7 +292,7 @@ impl OpenStream {
 }
 
 /// Shows an event to all checkers.
-fn show(asked: &mut [Asked], event: &Event<'_>, place: Place) {
+fn show(asked: &mut [AskedChecker], event: &Event<'_>, place: Place) {
     asked.iter_mut().for_each(|asked| asked.push(event, place));
 }
 
@@ -300,7 +300,11 @@ fn show(asked: &mut [Asked], event: &Event<'_>, place: Place) {
 ///
 /// # Errors
 /// As [`ReadSettings::of_label`].
-pub fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<ReadSettings> {
+pub fn settings(
+    entry: &CorpusEntry,
+    plan: &MeasurePlan,
+    split: Option<Split>,
+) -> Result<ReadSettings> {
     let label = &entry.label;
     Ok(ReadSettings {
         max_line: Some(plan.max_line),

@@ -1,9 +1,9 @@
 //! Writes a report in the forms that were asked for, and checks what is required of it.
 
-use crate::draft::Draft;
+use crate::draft::LabelDraft;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::ValueEnum;
-use score::{Dimension, Report, Requirement, Verdict, forms};
+use score::{Dimension, Report, Requirement, RequirementVerdict, forms};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use stdio::Status;
@@ -14,7 +14,7 @@ use stdio::Status;
 pub struct Args {
     /// The form of the report
     #[arg(short, long, value_enum, default_value = "table")]
-    pub format: Form,
+    pub format: ReportForm,
     /// Write the report to a file, in the form of its extension (.txt, .json, .xml, .md, .html) or
     /// else that of --format; may be given several times, `-` is standard output
     #[arg(long, value_name = "FILE")]
@@ -31,7 +31,7 @@ pub struct Args {
 
 /// The forms of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum ReportForm {
     /// Tables for a terminal
     Table,
     /// One JSON object with all that is known
@@ -46,14 +46,14 @@ pub enum Form {
 
 /// Where the report goes, and what is required of it.
 #[derive(Debug)]
-pub struct Output {
-    files: Vec<(Form, PathBuf, Draft)>,
-    stdout: Option<Form>,
+pub struct ReportOutput {
+    files: Vec<(ReportForm, PathBuf, LabelDraft)>,
+    stdout: Option<ReportForm>,
     requirements: Vec<Requirement>,
     by: Vec<Dimension>,
 }
 
-impl Output {
+impl ReportOutput {
     /// Opens the files and reads the requirements before the first stream is read, so that a
     /// mistake shows at once. A file keeps its old content until the report is complete. Standard
     /// output gets a report if `has_stdout`, and no file was named or `-` was.
@@ -94,7 +94,7 @@ impl Output {
                 output.stdout = Some(args.format);
                 continue;
             }
-            let draft = Draft::create(path).map_err(|error| unwritable(path, &error))?;
+            let draft = LabelDraft::create(path).map_err(|error| unwritable(path, &error))?;
             output
                 .files
                 .push((form_of(path).unwrap_or(args.format), path.clone(), draft));
@@ -122,7 +122,7 @@ impl Output {
             .verdicts
             .iter()
             .filter(|verdict| !verdict.is_met)
-            .map(Verdict::message)
+            .map(RequirementVerdict::message)
             .collect();
         let is_replaced = self
             .requirements
@@ -140,14 +140,14 @@ impl Output {
             self.by
         };
         let terminal = stdio::terminal();
-        let text = |form: Form, is_stdout: bool| {
+        let text = |form: ReportForm, is_stdout: bool| {
             let terminal = terminal.filter(|_| is_stdout);
             anyhow::Ok(match form {
-                Form::Json => forms::json(&report)?,
-                Form::Junit => forms::junit(&report),
-                Form::Markdown => forms::markdown(&report, &by),
-                Form::Html => forms::html(&report),
-                Form::Table => {
+                ReportForm::Json => forms::json(&report)?,
+                ReportForm::Junit => forms::junit(&report),
+                ReportForm::Markdown => forms::markdown(&report, &by),
+                ReportForm::Html => forms::html(&report),
+                ReportForm::Table => {
                     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
                     let layout = forms::Layout {
                         by: by.clone(),
@@ -185,14 +185,14 @@ impl Output {
 }
 
 /// The form that the name of a file asks for.
-fn form_of(path: &Path) -> Option<Form> {
+fn form_of(path: &Path) -> Option<ReportForm> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     Some(match extension.as_str() {
-        "txt" => Form::Table,
-        "json" => Form::Json,
-        "xml" => Form::Junit,
-        "html" | "htm" => Form::Html,
-        "md" | "markdown" => Form::Markdown,
+        "txt" => ReportForm::Table,
+        "json" => ReportForm::Json,
+        "xml" => ReportForm::Junit,
+        "html" | "htm" => ReportForm::Html,
+        "md" | "markdown" => ReportForm::Markdown,
         _ => return None,
     })
 }

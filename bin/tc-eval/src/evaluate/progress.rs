@@ -9,7 +9,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Shows on standard error how many streams were measured, if standard error is a terminal and the
 /// run takes long.
-pub struct Progress {
+pub struct ProgressLine {
     begin: Instant,
     /// When the line is written next; `None` if no line is wanted.
     next: Option<Instant>,
@@ -17,12 +17,12 @@ pub struct Progress {
     is_shown: bool,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Begins the run. Continuous integration gets no line: its logs keep every state of a line.
     pub fn new() -> Self {
         let begin = Instant::now();
         let is_wanted = stderr().is_terminal() && std::env::var_os("CI").is_none();
-        Progress {
+        ProgressLine {
             begin,
             next: is_wanted.then(|| begin + PATIENCE),
             streams: 0,

@@ -6,7 +6,7 @@ use event::{Event, Kind, Payload};
 
 /// Joins the deltas that follow each other and cuts them again. All other events pass in their
 /// places.
-pub struct Resplit {
+pub struct EventSplit {
     sizes: Sizes,
     /// What the text at hand belongs to; `None` before any.
     owner: Option<Owner>,
@@ -29,12 +29,12 @@ struct Owner {
     with_call: bool,
 }
 
-impl Resplit {
+impl EventSplit {
     /// Cuts one stream; `id` is its name in the corpus.
     pub fn new(split: Split, id: &str) -> Self {
         let mut sizes = split.sizes(id);
         let wanted = sizes.next();
-        Resplit {
+        EventSplit {
             sizes,
             owner: None,
             text: String::new(),
@@ -217,7 +217,7 @@ mod tests {
 
     fn resplit(split: Split, lines: &[&str]) -> Vec<String> {
         let (mut resplit, mut scanner, mut out) =
-            (Resplit::new(split, "x"), Scanner::default(), Vec::new());
+            (EventSplit::new(split, "x"), Scanner::default(), Vec::new());
         for line in lines {
             let event = scanner.read(line).expect("an event");
             resplit.push(&event, &mut |event| out.push(event.raw().into_owned()));

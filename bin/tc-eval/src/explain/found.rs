@@ -1,16 +1,16 @@
 //! What there is to explain about one stream.
 
-use super::places::{EventPlace, Places};
-use crate::corpus::Entry;
+use super::places::{AskedEvents, EventPlace};
+use crate::corpus::CorpusEntry;
 use crate::diff::recording;
-use crate::evaluate::measure::{self, Plan};
+use crate::evaluate::measure::{self, MeasurePlan};
 use crate::recordings::unreadable;
 use anyhow::Result;
 use score::{Answer, Measured, Outcome, Place};
 
 /// What there is to explain about one stream.
 pub struct Explanation<'e> {
-    pub entry: &'e Entry,
+    pub entry: &'e CorpusEntry,
     pub measured: &'e Measured,
     /// Whether it calls a tool: by the label, or where it has no answer, by the calls that were
     /// read.
@@ -43,7 +43,11 @@ impl<'e> Explanation<'e> {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn new(entry: &'e Entry, plan: &'e Plan, measured: &'e Measured) -> Result<Self> {
+    pub fn new(
+        entry: &'e CorpusEntry,
+        plan: &'e MeasurePlan,
+        measured: &'e Measured,
+    ) -> Result<Self> {
         let bytes = std::fs::read(&entry.path).map_err(unreadable(&entry.path))?;
         let settings = measure::settings(entry, plan, None)?;
         let number = |place: &Place| place.events;
@@ -52,7 +56,8 @@ impl<'e> Explanation<'e> {
             .iter()
             .filter_map(|outcome| outcome.at.as_ref())
             .chain(&measured.first_call);
-        let places = Places::read(&entry.path, &bytes, &settings, wanted.map(number).collect())?;
+        let places =
+            AskedEvents::read(&entry.path, &bytes, &settings, wanted.map(number).collect())?;
         let has_tool_call = entry
             .label
             .has_tool_call
@@ -89,7 +94,9 @@ impl<'e> Explanation<'e> {
             first_call: measured
                 .first_call
                 .and_then(|at| places.events.get(&at.events).cloned()),
-            calls: calls.map(score::difference::Call::request).collect(),
+            calls: calls
+                .map(score::difference::RecordedCall::request)
+                .collect(),
             text: places.text,
             events: places.count,
         })

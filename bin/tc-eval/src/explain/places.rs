@@ -1,6 +1,6 @@
 //! Where the events of a stream are in the bytes of its recording.
 
-use crate::diff::lines::Lines;
+use crate::diff::lines::LineCounter;
 use crate::read::{self, ReadSettings};
 use anyhow::Result;
 use api::RecordingForm;
@@ -27,14 +27,14 @@ pub struct EventPlace {
 
 /// The events that were asked for, and the text of choice 0.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct AskedEvents {
     pub events: BTreeMap<u64, EventPlace>,
     pub text: String,
     /// How many events the stream has.
     pub count: u64,
 }
 
-impl Places {
+impl AskedEvents {
     /// Reads the stream that `settings` choose of `bytes`, and keeps the events with the numbers
     /// `wanted`. Events are counted as the evaluation counts them.
     ///
@@ -47,8 +47,8 @@ impl Places {
         wanted: BTreeSet<u64>,
     ) -> Result<Self> {
         let form = RecordingForm::of(bytes);
-        let mut lines = Lines::of(bytes);
-        let mut places = Places::default();
+        let mut lines = LineCounter::of(bytes);
+        let mut places = AskedEvents::default();
         // Where the frame at hand ends, and the one before it.
         let (mut end, mut before) = (0, 0);
         read::each_event(path, bytes, settings, &mut |event, origin| {

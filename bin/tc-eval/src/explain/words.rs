@@ -14,7 +14,7 @@ const LINES: usize = 6;
 
 /// The explanation in lines.
 pub fn lines(explanation: &Explanation<'_>) -> String {
-    let mut page = Page {
+    let mut page = ExplainPage {
         out: String::new(),
         file: explanation.entry.path.to_string_lossy().into_owned(),
     };
@@ -26,12 +26,12 @@ pub fn lines(explanation: &Explanation<'_>) -> String {
     page.out
 }
 
-struct Page {
+struct ExplainPage {
     out: String,
     file: String,
 }
 
-impl Page {
+impl ExplainPage {
     /// A line: what it is, and the text, which has no line ends.
     fn line(&mut self, name: &str, text: &str) {
         self.out.push_str(format!("  {name:<8} {text}").trim_end());

@@ -1,6 +1,6 @@
 //! The streams of corpora, for tables.
 
-use crate::corpus::{self, Entry};
+use crate::corpus::{self, CorpusEntry};
 use crate::read::{self, ReadSettings};
 use anyhow::{Context, Result, bail};
 use detect::auto::{Observation, Observer};
@@ -11,7 +11,10 @@ use std::path::PathBuf;
 /// # Errors
 /// When an index cannot be read or no label has an answer, and those of `take`, with the name of
 /// the stream.
-pub(super) fn each(corpora: &[PathBuf], mut take: impl FnMut(Entry) -> Result<()>) -> Result<()> {
+pub(super) fn each(
+    corpora: &[PathBuf],
+    mut take: impl FnMut(CorpusEntry) -> Result<()>,
+) -> Result<()> {
     let mut any = false;
     for corpus in corpora {
         for entry in corpus::entries(corpus)? {
@@ -35,7 +38,7 @@ pub(super) fn each(corpora: &[PathBuf], mut take: impl FnMut(Entry) -> Result<()
 ///
 /// # Errors
 /// When the recording cannot be read or has no events.
-pub(super) fn observe(entry: &Entry) -> Result<Observation> {
+pub(super) fn observe(entry: &CorpusEntry) -> Result<Observation> {
     let settings = ReadSettings::of_label(&entry.label)?;
     let mut observer = None;
     read::each_event_of_file(&entry.path, &settings, &mut |event, _| {

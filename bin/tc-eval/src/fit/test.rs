@@ -3,9 +3,9 @@
 
 use super::folds::Folds;
 use super::streams;
-use crate::evaluate::measure::{Meter, Plan};
+use crate::evaluate::measure::{MeasurePlan, Meter};
 use anyhow::{Context, Result};
-use detect::auto::Table;
+use detect::auto::AutoTable;
 use detect::{CallFilter, checkers};
 use score::{Report, Tally};
 use std::fmt::Write;
@@ -35,13 +35,13 @@ impl FoldedTest {
         }
         let count = usize::try_from(self.folds.count)?;
         // `None` for parts without a stream, of which there may be many.
-        let mut learned: Vec<Option<Table>> = vec![None; count];
+        let mut learned: Vec<Option<AutoTable>> = vec![None; count];
         streams::each(corpora, |entry| {
             let table = learned[self.folds.part(&entry.label)].get_or_insert_default();
             table.add(&streams::observe(&entry)?);
             Ok(())
         })?;
-        let plans: Vec<Option<Plan>> = (0..count)
+        let plans: Vec<Option<MeasurePlan>> = (0..count)
             .map(|part| {
                 learned[part]
                     .is_some()
@@ -90,21 +90,21 @@ impl FoldedTest {
         Ok(Status::Done)
     }
 
-    fn plan(&self, table: Table, common: &args::Common) -> Plan {
-        Plan {
+    fn plan(&self, table: AutoTable, common: &args::Common) -> MeasurePlan {
+        MeasurePlan {
             checkers: self.checkers.clone(),
             no_time: true,
             strict: common.strict,
             max_line: common.max_line,
             table: Some(table),
-            ..Plan::default()
+            ..MeasurePlan::default()
         }
     }
 }
 
 /// The table of all parts but one.
-fn others(learned: &[Option<Table>], part: usize) -> Table {
-    let mut table = Table::default();
+fn others(learned: &[Option<AutoTable>], part: usize) -> AutoTable {
+    let mut table = AutoTable::default();
     for (_, other) in learned.iter().enumerate().filter(|(at, _)| *at != part) {
         other.iter().for_each(|other| table.merge(other));
     }

@@ -1,7 +1,7 @@
 //! Asks a person to confirm proposed labels.
 
-use super::index::Index;
-use super::seen::{self, Seen};
+use super::index::LabelIndex;
+use super::seen::{self, SeenCalls};
 use crate::read::ReadSettings;
 use anyhow::{Context, Result};
 use score::{Label, visible};
@@ -20,7 +20,7 @@ const SHOWN: usize = 1500;
 /// # Errors
 /// When the process has no terminal, or the index cannot be read or written.
 pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
-    let mut index = Index::open(path)?;
+    let mut index = LabelIndex::open(path)?;
     let open: Vec<(usize, Label)> = index
         .labels()?
         .into_iter()
@@ -33,7 +33,7 @@ pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
         );
         return Ok(());
     }
-    let mut terminal = Terminal::open()?;
+    let mut terminal = ConfirmTerminal::open()?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let count = open.len();
     for (n, (line, label)) in (1..).zip(open) {
@@ -47,9 +47,9 @@ pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
             }
         }
         match terminal.ask()? {
-            Answer::Quit => break,
-            Answer::Skip => {}
-            Answer::Is(has_call) => {
+            Confirmation::Quit => break,
+            Confirmation::Skip => {}
+            Confirmation::Is(has_call) => {
                 let mut members = vec![("has_tool_call", Value::Bool(has_call))];
                 if !has_call {
                     members.push(("calls", Value::Array(Vec::new())));
@@ -68,7 +68,7 @@ pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
 }
 
 /// Reads the stream of a label again.
-fn one(path: &Path, label: &Label, lint: &Lint) -> Result<Seen> {
+fn one(path: &Path, label: &Label, lint: &Lint) -> Result<SeenCalls> {
     seen::read(path, &ReadSettings::of_label(label)?, lint)?
         .pop()
         .context("the recording has no stream")
@@ -90,7 +90,7 @@ fn heading(label: &Label) -> String {
 }
 
 /// The stream for people. No character of a model reaches the terminal raw.
-fn shown(seen: &Seen) -> String {
+fn shown(seen: &SeenCalls) -> String {
     let mut out = String::new();
     let mut text = |what: &str, text: &str| {
         if !text.is_empty() {
@@ -110,22 +110,22 @@ fn shown(seen: &Seen) -> String {
     out
 }
 
-enum Answer {
+enum Confirmation {
     Is(bool),
     Skip,
     Quit,
 }
 
-struct Terminal {
+struct ConfirmTerminal {
     output: File,
     input: BufReader<File>,
 }
 
-impl Terminal {
+impl ConfirmTerminal {
     fn open() -> Result<Self> {
         let open = || OpenOptions::new().read(true).write(true).open("/dev/tty");
         let missing = "--confirm needs a terminal to ask on; without one, write has_tool_call into the index by hand";
-        Ok(Terminal {
+        Ok(ConfirmTerminal {
             output: open().context(missing)?,
             input: BufReader::new(open().context(missing)?),
         })
@@ -137,20 +137,20 @@ impl Terminal {
             .context("the terminal")
     }
 
-    fn ask(&mut self) -> Result<Answer> {
+    fn ask(&mut self) -> Result<Confirmation> {
         loop {
             self.show(
                 "  Does it call a tool that the client must run? [y]es, [n]o, [s]kip, [q]uit: ",
             )?;
             let mut line = String::new();
             if self.input.read_line(&mut line).context("the terminal")? == 0 {
-                return Ok(Answer::Quit);
+                return Ok(Confirmation::Quit);
             }
             return Ok(match line.trim() {
-                "y" | "yes" => Answer::Is(true),
-                "n" | "no" => Answer::Is(false),
-                "s" | "skip" => Answer::Skip,
-                "q" | "quit" => Answer::Quit,
+                "y" | "yes" => Confirmation::Is(true),
+                "n" | "no" => Confirmation::Is(false),
+                "s" | "skip" => Confirmation::Skip,
+                "q" | "quit" => Confirmation::Quit,
                 // An empty line or a word that is pasted by mistake confirms nothing.
                 _ => continue,
             });

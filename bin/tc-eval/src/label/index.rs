@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// An index file.
-pub struct Index {
+pub struct LabelIndex {
     path: PathBuf,
     /// The file as it was read; `None` if it did not exist.
     read: Option<String>,
@@ -16,7 +16,7 @@ pub struct Index {
     lines: Vec<String>,
 }
 
-impl Index {
+impl LabelIndex {
     /// Reads the index at `path`. An index that does not exist is empty.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl Index {
             .flat_map(|text| text.lines())
             .map(str::to_owned)
             .collect();
-        let index = Index {
+        let index = LabelIndex {
             path: path.to_owned(),
             read,
             lines,

@@ -1,6 +1,6 @@
 //! What a full reading finds in each stream of a recording.
 
-use crate::read::{Origin, ReadSettings};
+use crate::read::{EventOrigin, ReadSettings};
 use crate::reading::{StreamReader, streams};
 use crate::recordings;
 use anyhow::Result;
@@ -17,7 +17,7 @@ use tag::lint::Lint;
 
 /// What was found in choice 0 of one stream.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct SeenCalls {
     pub part: u64,
     pub api: Option<String>,
     pub model: Option<String>,
@@ -46,10 +46,10 @@ type Flags = BTreeMap<&'static str, ()>;
 ///
 /// # Errors
 /// When it cannot be read, or is not a recording.
-pub fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<Seen>> {
+pub fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<SeenCalls>> {
     let bytes = recordings::bytes(path)?;
-    let streams = streams::<Seen>(path, &bytes, settings)?;
-    let mut streams: Vec<Seen> = streams.into_values().collect();
+    let streams = streams::<SeenCalls>(path, &bytes, settings)?;
+    let mut streams: Vec<SeenCalls> = streams.into_values().collect();
     if let [alone] = streams.as_mut_slice() {
         alone.end = bytes.len();
     }
@@ -60,8 +60,8 @@ pub fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<See
     Ok(streams)
 }
 
-impl StreamReader for Seen {
-    fn push(&mut self, _event: &Event<'_>, origin: Origin) {
+impl StreamReader for SeenCalls {
+    fn push(&mut self, _event: &Event<'_>, origin: EventOrigin) {
         self.part = origin.part;
         self.end = usize::try_from(origin.offset).unwrap_or(usize::MAX);
     }
@@ -117,7 +117,7 @@ impl StreamReader for Seen {
     }
 }
 
-impl Seen {
+impl SeenCalls {
     /// Whether there is a call, by this reading.
     pub fn has_call(&self) -> bool {
         self.calls.iter().any(Option::is_some)

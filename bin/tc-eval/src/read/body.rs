@@ -1,6 +1,6 @@
 //! The events of a body.
 
-use super::settings::{Origin, ReadSettings, Take};
+use super::settings::{EventOrigin, ReadSettings, Take};
 use anyhow::{Result, bail};
 use api::{Api, End, Stream};
 use event::{Event, Payload};
@@ -14,9 +14,9 @@ pub(super) fn read(
     take: &mut Take<'_>,
 ) -> Result<()> {
     let mut stream = Stream::new(api, settings.options());
-    let mut sink = Sink {
+    let mut sink = BodySink {
         take,
-        origin: Origin {
+        origin: EventOrigin {
             part: 1,
             offset: 0,
             ms: None,
@@ -42,14 +42,14 @@ pub(super) fn read(
 }
 
 /// Makes events of what a decoder writes.
-pub(super) struct Sink<'s> {
+pub(super) struct BodySink<'s> {
     pub take: &'s mut Take<'s>,
-    pub origin: Origin,
+    pub origin: EventOrigin,
     /// Whether a frame was longer than the settings allow, so that the decoder gave up.
     pub is_too_long: bool,
 }
 
-impl Sink<'_> {
+impl BodySink<'_> {
     /// Whether the whole stream was decoded.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Sink<'_> {
     }
 }
 
-impl event::Sink for Sink<'_> {
+impl event::Sink for BodySink<'_> {
     fn pass(&mut self) {}
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {

@@ -1,6 +1,6 @@
 //! The events of a log, which commands wrote, one a line.
 
-use super::settings::{Origin, ReadSettings, Take};
+use super::settings::{EventOrigin, ReadSettings, Take};
 use anyhow::{Result, bail};
 use event::payload::StreamStart;
 use event::{Event, Json, Kind, Payload, Raw, Scanner, Text};
@@ -17,7 +17,7 @@ pub(super) fn read(
     take: &mut Take<'_>,
 ) -> Result<u64> {
     let limit = settings.max_line.unwrap_or(MAX_LINE);
-    let mut log = Log {
+    let mut log = RecordedLog {
         settings,
         tools: settings.tools(),
         scanner: Scanner::default(),
@@ -43,7 +43,7 @@ pub(super) fn read(
     Ok(log.parts)
 }
 
-struct Log<'l, 't> {
+struct RecordedLog<'l, 't> {
     settings: &'l ReadSettings,
     /// The tools of the settings in OpenAI's shape.
     tools: Option<String>,
@@ -58,7 +58,7 @@ struct Log<'l, 't> {
     take: &'l mut Take<'t>,
 }
 
-impl Log<'_, '_> {
+impl RecordedLog<'_, '_> {
     fn line(&mut self, line: &[u8]) -> Result<()> {
         self.number += 1;
         let Ok(Ok(event)) = std::str::from_utf8(line).map(|line| self.scanner.read(line)) else {
@@ -78,7 +78,7 @@ impl Log<'_, '_> {
             .t()
             .and_then(Raw::f64)
             .filter(|ms| ms.is_finite() && *ms >= 0.0);
-        let origin = Origin {
+        let origin = EventOrigin {
             part,
             offset: self.offset,
             ms,

@@ -19,7 +19,7 @@ const WORDS: Words = Words {
 
 /// Where an event came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Origin {
+pub struct EventOrigin {
     /// Which stream of the file it belongs to, from 1 on. 0 for an event of a log that lies between
     /// streams, such as a result.
     pub part: u64,
@@ -32,7 +32,7 @@ pub struct Origin {
 }
 
 /// Takes the events of a recording.
-pub(super) type Take<'t> = dyn FnMut(&Event<'_>, Origin) + 't;
+pub(super) type Take<'t> = dyn FnMut(&Event<'_>, EventOrigin) + 't;
 
 /// How to read a recording.
 #[derive(Clone, Debug, Default)]
@@ -197,7 +197,7 @@ impl RecordingArgs {
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum AnswerKind {
     /// Lines of words
     Text,
     /// JSON objects, one a line

@@ -1,9 +1,9 @@
 //! The events of a tape: each exchange is a stream.
 
-use super::body::Sink;
-use super::settings::{Origin, ReadSettings, Take, native_or_none, openai_tools};
+use super::body::BodySink;
+use super::settings::{EventOrigin, ReadSettings, Take, native_or_none, openai_tools};
 use anyhow::{Context, Result, bail};
-use api::tape::{Ending, Exchange, Tape};
+use api::tape::{Tape, TapeEnding, TapeExchange};
 use api::{Api, End, Stream, StreamOptions};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) fn read(bytes: &[u8], settings: &ReadSettings, take: &mut Take<'_>) -> Result<u64> {
     let text = std::str::from_utf8(bytes).context("not UTF-8, a tape is text")?;
     let tape = Tape::read(text)?;
-    let mut lines = Lines {
+    let mut lines = TapeLines {
         text,
         number: 0,
         end: 0,
@@ -26,14 +26,14 @@ pub(super) fn read(bytes: &[u8], settings: &ReadSettings, take: &mut Take<'_>) -
 }
 
 /// The lines of a tape, read one after the other beside its exchanges, which have no places.
-struct Lines<'t> {
+struct TapeLines<'t> {
     text: &'t str,
     number: usize,
     /// Where the line at hand ends, in bytes of the tape.
     end: usize,
 }
 
-impl Lines<'_> {
+impl TapeLines<'_> {
     /// Goes to the line of this number, from 1 on.
     fn find(&mut self, number: usize) {
         while self.number < number && self.step().is_some() {}
@@ -60,9 +60,9 @@ impl Lines<'_> {
 }
 
 fn exchange(
-    exchange: &Exchange,
+    exchange: &TapeExchange,
     part: u64,
-    lines: &mut Lines<'_>,
+    lines: &mut TapeLines<'_>,
     settings: &ReadSettings,
     take: &mut Take<'_>,
 ) -> Result<()> {
@@ -79,9 +79,9 @@ fn exchange(
         .as_ref()
         .map(|head| head.after)
         .unwrap_or_default();
-    let mut sink = Sink {
+    let mut sink = BodySink {
         take,
-        origin: Origin {
+        origin: EventOrigin {
             part,
             offset: lines.end as u64,
             ms: Some(millis(at)),
@@ -113,22 +113,22 @@ fn exchange(
         }
     }
     // An exchange without an end was cut there, and ends as if the server had closed it.
-    let (after, ending) = exchange.end.unwrap_or((Duration::ZERO, Ending::Eof));
+    let (after, ending) = exchange.end.unwrap_or((Duration::ZERO, TapeEnding::Eof));
     sink.origin.ms = Some(millis(at + after));
     if exchange.end.is_some() {
         sink.origin.offset = lines.next();
     }
     let end = match ending {
-        Ending::Eof => End::Eof,
-        Ending::Reset => End::Reset("the connection was lost, as recorded".to_owned()),
-        Ending::Timeout => End::Timeout("no data came for too long, as recorded".to_owned()),
+        TapeEnding::Eof => End::Eof,
+        TapeEnding::Reset => End::Reset("the connection was lost, as recorded".to_owned()),
+        TapeEnding::Timeout => End::Timeout("no data came for too long, as recorded".to_owned()),
     };
     stream.finish(end, &mut sink);
     sink.check(settings)
 }
 
 /// What the request on the tape shows, and the settings where it shows nothing.
-fn options(exchange: &Exchange, settings: &ReadSettings) -> StreamOptions {
+fn options(exchange: &TapeExchange, settings: &ReadSettings) -> StreamOptions {
     let mut options = settings.options();
     if !exchange.model.is_empty() {
         options.model = Some(exchange.model.clone());
@@ -192,7 +192,7 @@ mod tests {
                 part,
                 ..ReadSettings::default()
             };
-            let take = &mut |event: &event::Event<'_>, origin: super::super::Origin| {
+            let take = &mut |event: &event::Event<'_>, origin: super::super::EventOrigin| {
                 let lines = tape[..origin.offset as usize].lines().count();
                 places.push((event.kind().name(), origin.part, lines));
             };

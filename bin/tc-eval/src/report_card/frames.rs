@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// it. A deviation may come several times.
 pub fn search(body: &[u8], api: Api, found: &mut dyn FnMut(&'static Deviation, usize)) {
     let is_lines = api == Api::Ollama;
-    let mut frames = Frames {
+    let mut frames = CardFrames {
         api,
         finished: BTreeSet::new(),
         usages: 0,
@@ -62,7 +62,7 @@ pub fn search(body: &[u8], api: Api, found: &mut dyn FnMut(&'static Deviation, u
     }
 }
 
-struct Frames<'f> {
+struct CardFrames<'f> {
     api: Api,
     /// The choices that have a finish reason.
     finished: BTreeSet<i64>,
@@ -74,7 +74,7 @@ struct Frames<'f> {
     found: &'f mut dyn FnMut(&'static Deviation, usize),
 }
 
-impl Frames<'_> {
+impl CardFrames<'_> {
     fn data(&mut self, data: &[u8], offset: usize) {
         if data == b"[DONE]" {
             match self.api {

@@ -1,6 +1,6 @@
 //! The recorded bodies of `fixtures/streams`, and logs made of them.
 
-use accumulate::{Accumulate, Options};
+use accumulate::{Accumulate, AccumulateOptions};
 use api::{Api, End, Stream, StreamOptions};
 use event::Collect;
 use std::fs;
@@ -79,10 +79,10 @@ impl Body {
 
     /// What `tc-accumulate --keep-deltas` writes of `lines`.
     pub fn merged(&self, lines: &[String]) -> Vec<String> {
-        let options = Options {
+        let options = AccumulateOptions {
             keep_deltas: true,
             partial: true,
-            ..Options::default()
+            ..AccumulateOptions::default()
         };
         Collect::run(&mut Accumulate::new(Rc::new(options)), lines)
     }

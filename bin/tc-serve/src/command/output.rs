@@ -1,7 +1,7 @@
 //! What a command writes: events to its standard output, and lines to its standard error, which go to
 //! the standard error of this process.
 
-use crate::log::{Notice, Notices};
+use crate::log::{LogLine, Notices};
 use crate::pipe::Pipe;
 use event::payload::Warning;
 use event::{Scanner, Sink};
@@ -17,7 +17,7 @@ const REPORTED: u64 = 10;
 /// The lines that a command writes, as events.
 #[derive(Debug)]
 pub struct CommandOutput {
-    lines: Lines,
+    lines: LineCutter,
     state: OutputState,
 }
 
@@ -34,7 +34,7 @@ impl CommandOutput {
     /// The output of a command before its first byte. `log` gets what is wrong with it.
     pub fn new(log: RequestLog) -> CommandOutput {
         CommandOutput {
-            lines: Lines::new(LINE),
+            lines: LineCutter::new(LINE),
             state: OutputState {
                 scanner: Scanner::default(),
                 number: 0,
@@ -129,7 +129,7 @@ const SHOWN: usize = 64 << 10;
 #[derive(Debug)]
 pub struct CommandErrors {
     pipe: Option<ChildStderr>,
-    lines: Lines,
+    lines: LineCutter,
     request: RequestLog,
 }
 
@@ -163,12 +163,12 @@ impl RequestLog {
     fn shown(&mut self, text: &str) {
         if self.has_room(text) {
             let request = &self.id;
-            self.notices.write(Notice::Command { request, text });
+            self.notices.write(LogLine::Command { request, text });
         }
     }
 
     fn warn(&self, message: &str) {
-        self.notices.write(Notice::Warning {
+        self.notices.write(LogLine::Warning {
             code: "command",
             message,
             request: Some(&self.id),
@@ -195,7 +195,7 @@ impl CommandErrors {
     pub fn new(pipe: ChildStderr, request: RequestLog) -> CommandErrors {
         CommandErrors {
             pipe: Some(pipe),
-            lines: Lines::new(SHOWN_LINE),
+            lines: LineCutter::new(SHOWN_LINE),
             request,
         }
     }
@@ -238,17 +238,17 @@ pub enum Line<'a> {
 
 /// Cuts bytes, which come in any pieces, into lines.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineCutter {
     /// The line at the end, which is not complete, or the beginning of one that is too long.
     open: Vec<u8>,
     is_too_long: bool,
     max: usize,
 }
 
-impl Lines {
+impl LineCutter {
     /// Lines of at most `max` bytes.
-    pub fn new(max: usize) -> Lines {
-        Lines {
+    pub fn new(max: usize) -> LineCutter {
+        LineCutter {
             open: Vec::new(),
             is_too_long: false,
             max,
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     fn all(pieces: &[&[u8]], max: usize) -> Vec<String> {
-        let (mut lines, mut out) = (Lines::new(max), Vec::new());
+        let (mut lines, mut out) = (LineCutter::new(max), Vec::new());
         let mut take = |line: Line<'_>| {
             out.push(match line {
                 Line::Whole(line) => String::from_utf8_lossy(line).into_owned(),

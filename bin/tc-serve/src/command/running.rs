@@ -1,8 +1,8 @@
 //! One command while it runs, and its end.
 
 use super::output::{CommandErrors, RequestLog};
-use crate::places::Place;
-use group::Group;
+use crate::places::AnswerSlot;
+use group::ProcessGroup;
 use rustix::process::Signal;
 use std::io;
 use std::process::Stdio;
@@ -27,14 +27,14 @@ pub struct RunningCommand {
 /// What is needed to the end.
 #[derive(Debug)]
 pub struct Parts {
-    group: Group,
+    group: ProcessGroup,
     /// The command itself.
     pub command: Child,
     /// Its output.
     pub stdout: ChildStdout,
     /// Its standard error.
     pub errors: CommandErrors,
-    place: Place,
+    place: AnswerSlot,
 }
 
 impl RunningCommand {
@@ -48,10 +48,10 @@ impl RunningCommand {
         words: &[String],
         id: &str,
         log: RequestLog,
-        place: Place,
+        place: AnswerSlot,
         grace: Duration,
     ) -> io::Result<RunningCommand> {
-        let group = Group::start()?;
+        let group = ProcessGroup::start()?;
         let mut line = match words {
             [program, arguments @ ..] if !arguments.is_empty() => {
                 let mut line = Command::new(program);

@@ -3,7 +3,7 @@
 //! rebinding, <https://en.wikipedia.org/wiki/DNS_rebinding>).
 
 use super::response::{Content, Refusal, ResponseBody};
-use crate::route::Route;
+use crate::route::Endpoint;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::uri::Authority;
@@ -44,7 +44,7 @@ impl Gate {
         &self,
         request: &Request<B>,
         local: Option<IpAddr>,
-        route: Route,
+        route: Endpoint,
     ) -> Result<Pass, Refusal> {
         let headers = request.headers();
         if let Some(local) = local {
@@ -58,7 +58,7 @@ impl Gate {
         let origin = self.origin(headers)?;
         let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
         let is_navigation = request.method() == Method::GET
-            && route == Route::Root
+            && route == Endpoint::Root
             && header("sec-fetch-mode") == Some(b"navigate")
             && header("sec-fetch-dest") == Some(b"document");
         if header("sec-fetch-site") == Some(b"cross-site") && origin.is_none() && !is_navigation {
@@ -184,7 +184,7 @@ mod tests {
         }
         let request = request.body(()).unwrap();
         let local = "192.168.1.5".parse().unwrap();
-        let result = gate.check(&request, Some(local), Route::of(request.uri().path()));
+        let result = gate.check(&request, Some(local), Endpoint::of(request.uri().path()));
         result.map_or_else(|refusal| refusal.failure.status, |_| 200)
     }
 

@@ -2,13 +2,13 @@
 //! that do not ask for an answer.
 
 use super::body;
-use super::response::{Content, Exchange, PassedBody, Refusal, ResponseBody};
+use super::response::{Content, PassedBody, Refusal, RequestRecord, ResponseBody};
 use super::service::{Admitted, Service};
 use super::turn::forwarded;
-use crate::route::Route;
+use crate::route::Endpoint;
 use crate::upstream::Passed;
 use api::Api;
-use api::Failure;
+use api::FailedAnswer;
 use client::Head;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
@@ -49,12 +49,12 @@ impl Service {
         request: Request<Incoming>,
         admitted: &Admitted,
         path: &str,
-        exchange: &mut Exchange,
+        exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
         let query = request.uri().query().map(str::to_owned);
         let (method, headers, bytes) = if request.method() == Method::POST {
-            let types = if admitted.route == Route::Pass(true) {
+            let types = if admitted.route == Endpoint::Pass(true) {
                 body::FORMS
             } else {
                 body::JSON
@@ -90,7 +90,7 @@ impl Service {
                 let service = Rc::clone(self);
                 Content::Passed(PassedBody::new(body, place, move |error| {
                     let upstream = service.source.upstream();
-                    upstream.map_or_else(Failure::default, |upstream| upstream.lost(error))
+                    upstream.map_or_else(FailedAnswer::default, |upstream| upstream.lost(error))
                 }))
             }
         };

@@ -9,7 +9,7 @@ use super::body::{JSON, inbound, read, refused};
 use super::response::{Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::turn::forwarded;
-use crate::pipe::Asked;
+use crate::pipe::ClientRequest;
 use api::{Api, ListedModel};
 use event::Object;
 use hyper::body::Incoming;
@@ -121,7 +121,7 @@ impl Service {
             .check(Api::Anthropic, &request)
             .map_err(refused)?;
         let estimate = request.estimated_tokens();
-        let asked = Asked {
+        let asked = ClientRequest {
             share,
             key: admitted.key,
             id: admitted.id.clone(),

@@ -5,8 +5,8 @@ use crate::budget::{FULL_MS, MEMORY, Share};
 use crate::life::ConnectionPhase;
 use crate::log::{AccessLine, LogLines};
 use crate::pipe::Pipe;
-use crate::places::Place;
-use api::{Failure, Front};
+use crate::places::AnswerSlot;
+use api::{FailedAnswer, Front};
 use client::{Error, PieceContent};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{ALLOW, HeaderName, HeaderValue};
@@ -21,7 +21,7 @@ use tokio::time::{Instant, Sleep, sleep};
 /// The body of a response.
 pub struct ResponseBody {
     content: Content,
-    exchange: Option<Exchange>,
+    exchange: Option<RequestRecord>,
 }
 
 /// What a body consists of.
@@ -52,7 +52,7 @@ impl AsRef<[u8]> for KeptBytes {
 
 /// One request and its response, for the connection and for the log. Both get what they need when
 /// this is dropped.
-pub struct Exchange {
+pub struct RequestRecord {
     phase: Rc<ConnectionPhase>,
     log: Option<LogLines>,
     /// What the log will have.
@@ -61,11 +61,15 @@ pub struct Exchange {
     has_ended: bool,
 }
 
-impl Exchange {
+impl RequestRecord {
     /// An exchange whose request has just come.
-    pub fn new(phase: Rc<ConnectionPhase>, log: Option<LogLines>, line: AccessLine) -> Exchange {
+    pub fn new(
+        phase: Rc<ConnectionPhase>,
+        log: Option<LogLines>,
+        line: AccessLine,
+    ) -> RequestRecord {
         phase.begin_request();
-        Exchange {
+        RequestRecord {
             phase,
             log,
             line,
@@ -80,7 +84,7 @@ impl Exchange {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for RequestRecord {
     fn drop(&mut self) {
         self.phase.end_request();
         if let Some(log) = &self.log {
@@ -99,7 +103,7 @@ impl ResponseBody {
     }
 
     /// Keeps the exchange until this body has ended.
-    pub fn carry(&mut self, exchange: Exchange) {
+    pub fn carry(&mut self, exchange: RequestRecord) {
         self.exchange = Some(exchange);
     }
 
@@ -273,7 +277,7 @@ impl Answering {
 
     /// The failure that the response's status and body report: the answer has failed, and none of
     /// its content was sent.
-    pub fn refusal(&self) -> Option<Failure> {
+    pub fn refusal(&self) -> Option<FailedAnswer> {
         self.pipe
             .failure()
             .filter(|_| self.has_ended && !self.pipe.has_begun())
@@ -292,13 +296,13 @@ impl Answering {
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// The status, and what the body says.
-    pub failure: Box<Failure>,
+    pub failure: Box<FailedAnswer>,
     /// Further headers.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Refusal {
+impl From<FailedAnswer> for Refusal {
+    fn from(failure: FailedAnswer) -> Refusal {
         Refusal {
             failure: Box::new(failure),
             headers: Vec::new(),
@@ -391,12 +395,12 @@ impl Refusal {
 }
 
 /// A failure of which no more is known.
-pub fn failure(status: u16, code: &str, message: impl Into<String>) -> Failure {
-    Failure {
+pub fn failure(status: u16, code: &str, message: impl Into<String>) -> FailedAnswer {
+    FailedAnswer {
         status,
         code: code.to_owned(),
         message: message.into(),
-        ..Failure::default()
+        ..FailedAnswer::default()
     }
 }
 
@@ -404,16 +408,16 @@ pub fn failure(status: u16, code: &str, message: impl Into<String>) -> Failure {
 /// the provider.
 pub struct PassedBody {
     next: Pin<Box<dyn Future<Output = (client::Body, NextBytes)>>>,
-    failure: Box<dyn Fn(&Error) -> Failure>,
-    _place: Place,
+    failure: Box<dyn Fn(&Error) -> FailedAnswer>,
+    _place: AnswerSlot,
 }
 
 impl PassedBody {
     /// Passes `body`, and keeps `place` until its end. `failure` is how a loss is reported.
     pub fn new(
         body: client::Body,
-        place: Place,
-        failure: impl Fn(&Error) -> Failure + 'static,
+        place: AnswerSlot,
+        failure: impl Fn(&Error) -> FailedAnswer + 'static,
     ) -> PassedBody {
         PassedBody {
             next: Box::pin(next(body)),
@@ -423,7 +427,10 @@ impl PassedBody {
     }
 
     /// The next bytes; `None` after the last.
-    pub fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Failure>> {
+    pub fn poll_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Vec<u8>>, FailedAnswer>> {
         let (body, came) = ready!(self.next.as_mut().poll(cx));
         if matches!(came, Ok(Some(_))) {
             self.next = Box::pin(next(body));

@@ -1,14 +1,14 @@
 //! What all requests share, and what is known of one after its head.
 
 use super::gate::Gate;
-use crate::args::{LimitArgs, Settings};
-use crate::budget::Budget;
+use crate::args::{LimitArgs, ServeSettings};
+use crate::budget::MemoryBudget;
 use crate::keys::Keys;
-use crate::life::Ending;
+use crate::life::ServiceEnd;
 use crate::log::{LogLines, Notices};
 use crate::pipe::PipeSettings;
-use crate::places::{KeyPlace, Places};
-use crate::route::{PassedPaths, Route};
+use crate::places::{AnswerSlots, KeyPlace};
+use crate::route::{Endpoint, PassedPaths};
 use crate::source::Source;
 use crate::upstream::Upstream;
 use anyhow::Result;
@@ -30,12 +30,12 @@ pub struct Service {
     pub(super) keep_alive: Duration,
     pub(super) extras: bool,
     pub(super) log: Option<LogLines>,
-    pub(super) ending: Ending,
+    pub(super) ending: ServiceEnd,
     /// Of which the ids of requests are made.
     seed: [u8; 16],
     requests: Cell<u64>,
     /// The places for answers, by the place of the key in the list.
-    places: RefCell<HashMap<KeyPlace, Places>>,
+    places: RefCell<HashMap<KeyPlace, AnswerSlots>>,
 }
 
 /// What is known of a request once its head has passed the gate.
@@ -43,7 +43,7 @@ pub(super) struct Admitted {
     /// The id of the request, 32 hexadecimal digits.
     pub id: String,
     /// What its path is for.
-    pub route: Route,
+    pub route: Endpoint,
     /// The place of the client's key in the list.
     pub key: KeyPlace,
     /// The provider's path, for a request that is passed.
@@ -56,26 +56,26 @@ impl Service {
     /// # Errors
     /// When the system has no random bytes.
     pub fn new(
-        settings: &Settings,
+        settings: &ServeSettings,
         source: Source,
         log: Option<LogLines>,
-        ending: Ending,
+        ending: ServiceEnd,
     ) -> Result<Service> {
-        let streams = tag::Streams::new(tag::Options {
+        let streams = tag::Streams::new(tag::TagOptions {
             always: true,
             needs_tools: true,
             by_model: true,
             dialects: source
                 .upstream()
                 .map_or_else(Dialects::default, Upstream::dialects),
-            ..tag::Options::default()
+            ..tag::TagOptions::default()
         });
-        let accumulate = Rc::new(accumulate::Options {
+        let accumulate = Rc::new(accumulate::AccumulateOptions {
             live: true,
             // A client runs a call that has ended, and nothing takes it back: the upstream must
             // have closed it.
             emit_on: accumulate::EmitOn::Sealed,
-            ..accumulate::Options::default()
+            ..accumulate::AccumulateOptions::default()
         });
         let args = &settings.args;
         Ok(Service {
@@ -84,7 +84,7 @@ impl Service {
                 streams: Rc::new(streams),
                 accumulate,
                 most: args.limits.max_answer,
-                budget: Budget::new(args.limits.max_memory),
+                budget: MemoryBudget::new(args.limits.max_memory),
             },
             passed: settings.passed.clone(),
             gate: Gate::new(&args.access.allow_hosts, &settings.origins),
@@ -148,11 +148,11 @@ impl Service {
     }
 
     /// The places for answers of one key.
-    pub(super) fn places(&self, key: KeyPlace) -> Places {
+    pub(super) fn places(&self, key: KeyPlace) -> AnswerSlots {
         let mut all = self.places.borrow_mut();
         let streams = usize::try_from(self.limits.max_streams).unwrap_or(usize::MAX);
         all.entry(key)
-            .or_insert_with(|| Places::new(streams, self.limits.queue))
+            .or_insert_with(|| AnswerSlots::new(streams, self.limits.queue))
             .clone()
     }
 }

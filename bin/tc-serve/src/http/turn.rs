@@ -1,12 +1,12 @@
 //! A request for an answer, or for its events.
 
 use super::body;
-use super::response::{Answering, Content, Exchange, KeptBytes, Refusal, ResponseBody, whole};
+use super::response::{Answering, Content, KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use crate::budget::FULL_MS;
-use crate::pipe::{Asked, EventLines, Output, Pipe, TextSearch};
-use crate::route::Route;
-use api::{AnswerOptions, Encoder, Form, Front, REPEATED};
+use crate::pipe::{ClientRequest, EventLines, Pipe, PipeOutput, TextSearch};
+use crate::route::Endpoint;
+use api::{AnswerForm, AnswerOptions, Encoder, Front, REPEATED};
 use api::{Api, InboundRequest, Message};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
@@ -23,7 +23,7 @@ impl Service {
         self: &Rc<Self>,
         request: Request<Incoming>,
         admitted: &Admitted,
-        exchange: &mut Exchange,
+        exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
         let (headers, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
@@ -41,10 +41,10 @@ impl Service {
             notes.extend_from_slice(&inbound.foreign_notes);
         }
         self.source.check(api, &inbound).map_err(body::refused)?;
-        let is_stream = inbound.streams || admitted.route == Route::Events;
+        let is_stream = inbound.streams || admitted.route == Endpoint::Events;
         let (output, kind) = self.output(admitted, &headers, &inbound, &bytes);
         drop(bytes);
-        let asked = Asked {
+        let asked = ClientRequest {
             share,
             key: admitted.key,
             id: admitted.id.clone(),
@@ -74,27 +74,27 @@ impl Service {
         headers: &HeaderMap,
         inbound: &InboundRequest,
         body: &Bytes,
-    ) -> (Output, &'static str) {
-        if admitted.route == Route::Events {
+    ) -> (PipeOutput, &'static str) {
+        if admitted.route == Endpoint::Events {
             let accepts = headers
                 .get("accept")
                 .and_then(|accept| accept.to_str().ok());
             let is_sse = accepts.is_some_and(|accepts| accepts.contains("text/event-stream"));
             let lines = "application/x-ndjson; charset=utf-8";
             let kind = if is_sse { EVENT_STREAM } else { lines };
-            return (Output::Events(EventLines::new(is_sse)), kind);
+            return (PipeOutput::Events(EventLines::new(is_sse)), kind);
         }
         let (form, kind) = match inbound.streams {
-            true => (Form::Stream, EVENT_STREAM),
-            false => (Form::Whole, "application/json"),
+            true => (AnswerForm::Stream, EVENT_STREAM),
+            false => (AnswerForm::Whole, "application/json"),
         };
         let front = admitted.route.front().unwrap_or(Front::Chat);
         let options = self.answer_options(front, admitted, inbound, body);
         let encoder = Encoder::new(front, form, options);
-        (Output::Answer(Box::new(encoder)), kind)
+        (PipeOutput::Answer(Box::new(encoder)), kind)
     }
 
-    fn answering(self: &Rc<Self>, asked: Asked, output: Output) -> Box<Answering> {
+    fn answering(self: &Rc<Self>, asked: ClientRequest, output: PipeOutput) -> Box<Answering> {
         let search = match asked.request.tool_choice.as_deref() {
             _ if self.source.upstream().is_none() => TextSearch::Nothing,
             Some("none") => TextSearch::Reasoning,

@@ -4,7 +4,7 @@ use super::listener::{Accepted, Listener};
 use super::timed::TimedWire;
 use crate::args::LimitArgs;
 use crate::http::Service;
-use crate::life::{ConnectionPhase, Ending};
+use crate::life::{ConnectionPhase, ServiceEnd};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -26,13 +26,13 @@ const BUSY: &[u8] =
 pub struct Connections {
     service: Rc<Service>,
     limits: LimitArgs,
-    ending: Ending,
+    ending: ServiceEnd,
     open: JoinSet<()>,
 }
 
 impl Connections {
     /// Connections to `service`.
-    pub fn new(service: Rc<Service>, limits: LimitArgs, ending: Ending) -> Connections {
+    pub fn new(service: Rc<Service>, limits: LimitArgs, ending: ServiceEnd) -> Connections {
         Connections {
             service,
             limits,

@@ -5,7 +5,7 @@ use tool::{Class, Question, Work, pretty, visible_json};
 
 /// How a terminal shows a question.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub struct QuestionStyle {
     /// How wide the terminal is.
     pub columns: usize,
     /// Whether colours may be used.
@@ -15,7 +15,7 @@ pub struct Style {
 /// What is shown of a call before the prompt: the tool, why it needs a yes, what will run, the
 /// whole arguments, and the hash. `redactor` takes the keys that the tools file holds out of what
 /// will run; the arguments are shown as they are, since the answer binds to them.
-pub fn details(question: &Question, style: Style, redactor: &Redactor) -> String {
+pub fn details(question: &Question, style: QuestionStyle, redactor: &Redactor) -> String {
     let Question { call, ready, .. } = question;
     let [strong, plain] = if style.is_coloured {
         ["\x1b[1m", "\x1b[0m"]
@@ -58,7 +58,7 @@ pub fn details(question: &Question, style: Style, redactor: &Redactor) -> String
 }
 
 /// The prompt after the details. Any answer but those that it names refuses the call.
-pub fn prompt(question: &Question, style: Style) -> String {
+pub fn prompt(question: &Question, style: QuestionStyle) -> String {
     let [danger, plain] = match question.ready.class {
         Class::Danger if style.is_coloured => ["\x1b[1;31m", "\x1b[0m"],
         _ if style.is_coloured => ["\x1b[1m", "\x1b[0m"],
@@ -112,7 +112,7 @@ fn json_text(text: &str) -> String {
     visible_json(&event::quoted(text)).into_owned()
 }
 
-fn labelled(out: &mut String, label: &str, text: &str, style: Style) {
+fn labelled(out: &mut String, label: &str, text: &str, style: QuestionStyle) {
     out.push_str(label);
     out.push('\n');
     push(out, text, style.columns);

@@ -1,6 +1,6 @@
 //! The terminal that controls this process, apart from the standard files.
 
-use super::question::Style;
+use super::question::QuestionStyle;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::getpgrp;
 use rustix::termios::{QueueSelector, tcflush, tcgetpgrp, tcgetwinsize};
@@ -16,35 +16,35 @@ const MARK_PASTES: [&str; 2] = ["\x1b[?2004h", "\x1b[?2004l"];
 
 /// The controlling terminal.
 #[derive(Debug)]
-pub struct Terminal {
+pub struct QuestionTerminal {
     // The runtime's own wrappers of pipes wait for a terminal, too.
     input: Receiver,
     output: Sender,
 }
 
-impl Terminal {
+impl QuestionTerminal {
     /// Opens the terminal. Must be called inside of the runtime. `None` if this process has no
     /// terminal, or is in the background of it, where reading would stop the process.
-    pub fn open() -> Option<Terminal> {
+    pub fn open() -> Option<QuestionTerminal> {
         let [input, output] = [open_in_foreground()?, open_in_foreground()?];
         let input = Receiver::from_file_unchecked(input).ok()?;
-        Some(Terminal {
+        Some(QuestionTerminal {
             input,
             output: Sender::from_file_unchecked(output).ok()?,
         })
     }
 
-    /// Whether [`Terminal::open`] would find a terminal now.
+    /// Whether [`QuestionTerminal::open`] would find a terminal now.
     pub fn is_there() -> bool {
         open_in_foreground().is_some()
     }
 
     /// How questions are to look.
-    pub fn style(&self) -> Style {
+    pub fn style(&self) -> QuestionStyle {
         let columns = tcgetwinsize(&self.output).map_or(0, |size| usize::from(size.ws_col));
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Style {
+        QuestionStyle {
             columns: if columns == 0 { 80 } else { columns },
             is_coloured: !is_set("NO_COLOR") && !is_dumb,
         }
@@ -105,7 +105,7 @@ impl Terminal {
 
 /// While it lives, what is pasted begins with an escape sequence, and so is never one of the
 /// answers.
-pub struct MarkedPastes<'t>(&'t Terminal);
+pub struct MarkedPastes<'t>(&'t QuestionTerminal);
 
 impl Drop for MarkedPastes<'_> {
     fn drop(&mut self) {

@@ -4,7 +4,7 @@ use super::supervisor::Ended;
 use crate::call::Terms;
 use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tool::{Answer, CallStep, ProgressLines, Status};
+use tool::{CallStep, ProgressLines, Status, ToolAnswer};
 
 /// How much of the standard error of a command that failed the model gets to read, in bytes.
 const TAIL: usize = 8 * 1024;
@@ -27,7 +27,7 @@ pub fn answer(
     cause: Option<EndCause>,
     out: &Capture,
     err: &Capture,
-) -> Answer {
+) -> ToolAnswer {
     let Terms {
         timeout,
         max_output,
@@ -109,7 +109,7 @@ pub fn answer(
         };
         *output = head + &part("stderr", &tail) + &part("stdout", output);
     }
-    Answer {
+    ToolAnswer {
         status,
         output_bytes: out.seen,
         truncated: answer.truncated || out.was_cut() || err.was_cut(),
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    fn of(ended: &Ended, out: &Capture) -> Answer {
+    fn of(ended: &Ended, out: &Capture) -> ToolAnswer {
         let none = Capture::new(tokio::io::empty(), 9);
         let outputs = crate::store::Outputs::new(redact::Redactor::default(), 1000, 0);
         let terms = Terms {

@@ -21,7 +21,7 @@ use std::os::fd::IntoRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tool::{Network, SandboxKind};
+use tool::{CommandNetwork, SandboxKind};
 
 /// What confines one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,11 +31,11 @@ pub struct Confinement {
     /// The program of bubblewrap, for [`SandboxKind::Bwrap`].
     pub bwrap: PathBuf,
     /// What it may read and execute.
-    pub read: Vec<Place>,
+    pub read: Vec<HostPath>,
     /// What it may read, execute, write, make and remove, besides its home.
-    pub write: Vec<Place>,
+    pub write: Vec<HostPath>,
     /// What it may reach of the network.
-    pub network: Network,
+    pub network: CommandNetwork,
 }
 
 /// The command that a confinement holds.
@@ -67,14 +67,14 @@ impl Confinement {
 
 /// A file or folder that exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct HostPath {
     /// Its absolute path as the command knows it, maybe with symbolic links.
     pub name: PathBuf,
     /// Its path without symbolic links.
     pub real: PathBuf,
 }
 
-impl Place {
+impl HostPath {
     /// The place of this absolute path.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Place {
     pub fn find(name: &Path) -> Result<Self, String> {
         let real = name.canonicalize().map_err(|e| e.to_string())?;
         match (name.to_str(), real.to_str()) {
-            (Some(_), Some(_)) => Ok(Place {
+            (Some(_), Some(_)) => Ok(HostPath {
                 name: normal(name),
                 real,
             }),
@@ -170,13 +170,13 @@ mod confinement_tests {
     #[test]
     fn a_confinement_survives_its_way_through_json() {
         for network in [
-            Network::Off,
-            Network::On,
-            Network::NoTcp,
-            Network::Ports(vec![1, 65535]),
+            CommandNetwork::Off,
+            CommandNetwork::On,
+            CommandNetwork::NoTcp,
+            CommandNetwork::Ports(vec![1, 65535]),
         ] {
             for kind in [SandboxKind::Landlock, SandboxKind::Bwrap] {
-                let place = |name: &str, real: &str| Place {
+                let place = |name: &str, real: &str| HostPath {
                     name: name.into(),
                     real: real.into(),
                 };

@@ -226,13 +226,13 @@ mod tests {
 #[cfg(test)]
 mod folder_tests {
     use super::*;
-    use crate::command::scratch::{Scratch, unused_name};
+    use crate::command::scratch::{ScratchFolder, unused_name};
     use std::os::unix::fs::symlink;
 
     #[test]
     fn a_folder_is_where_its_links_lead_when_it_is_settled() {
         let root = unused_name();
-        let _dir = Scratch::make(&root).unwrap();
+        let _dir = ScratchFolder::make(&root).unwrap();
         let root = root.canonicalize().unwrap();
         std::fs::create_dir_all(root.join("real/sub")).unwrap();
         symlink("real/sub", root.join("link")).unwrap();

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A folder that is removed, with everything in it, when this value is dropped.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub struct ScratchFolder(PathBuf);
 
-impl Scratch {
+impl ScratchFolder {
     /// Makes the folder, for this user alone.
     ///
     /// # Errors
@@ -24,16 +24,16 @@ impl Scratch {
     /// have put it there.
     pub fn make(path: &Path) -> std::io::Result<Self> {
         std::fs::DirBuilder::new().mode(0o700).create(path)?;
-        Ok(Scratch(path.to_owned()))
+        Ok(ScratchFolder(path.to_owned()))
     }
 
-    /// Takes over a folder that [`Scratch::make`] made in a process that is gone.
+    /// Takes over a folder that [`ScratchFolder::make`] made in a process that is gone.
     pub fn adopt(path: PathBuf) -> Self {
-        Scratch(path)
+        ScratchFolder(path)
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         let _ = remove(&self.0); // a command may have made a part of it unremovable
     }

@@ -22,7 +22,7 @@ mod wire;
 
 pub use isolation::{keep_private, map_user};
 pub use messages::{Containment, Ended, InForce, Job, ProcessLimits};
-pub use start::{Control, Running, StartError, Supervisor, prepare, spare, start};
+pub use start::{Control, RunningCommand, StartError, Supervisor, prepare, spare, start};
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value;
-use tool::{Answer, Status};
+use tool::{Status, ToolAnswer};
 
 /// Base64 with or without its padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -24,7 +24,7 @@ pub const NO_RESULT: &str = "its answer is not the result of a tool";
 /// # Errors
 /// The value is not a result of a tool: what a server did wrong must not look like a tool that had
 /// nothing to say.
-pub fn answer(result: &Value, terms: &Terms<'_>) -> Result<Answer, String> {
+pub fn answer(result: &Value, terms: &Terms<'_>) -> Result<ToolAnswer, String> {
     if !is_result(result) {
         return Err(NO_RESULT.to_owned());
     }
@@ -42,7 +42,7 @@ pub fn answer(result: &Value, terms: &Terms<'_>) -> Result<Answer, String> {
     let output = parts.join("\n");
     let has_failed = result.get("isError").and_then(Value::as_bool) == Some(true);
     if has_failed && output.trim().is_empty() {
-        return Ok(Answer::new(
+        return Ok(ToolAnswer::new(
             Status::Error,
             "The tool failed and did not say why.",
         ));
@@ -66,8 +66,8 @@ fn is_result(value: &Value) -> bool {
 }
 
 /// The answer of a text, which may come from the server.
-pub fn of_text(status: Status, text: &str, terms: &Terms<'_>) -> Answer {
-    Answer {
+pub fn of_text(status: Status, text: &str, terms: &Terms<'_>) -> ToolAnswer {
+    ToolAnswer {
         status,
         ..terms.readable(text.as_bytes())
     }

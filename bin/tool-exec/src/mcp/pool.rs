@@ -3,8 +3,8 @@
 use super::http;
 use super::lock_file::LockFile;
 use super::program::{Confines, ServerProcess};
-use super::session::Session;
-use super::stdio::Faults;
+use super::session::McpSession;
+use super::stdio::ServerFaults;
 use crate::command::scratch::unused_name;
 use futures::future::join_all;
 use redact::Redactor;
@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 use tool::Hash;
-use tool::mcp::{Change, Definition, Link, Lock, LockedServer, Server, Servers, differences};
+use tool::mcp::{
+    Change, Definition, Lock, LockedServer, McpServer, ServerLink, Servers, differences,
+};
 
 /// How long a server may take until its tools are known. Programs that are downloaded first (npx,
 /// uvx) take their time.
@@ -39,22 +41,22 @@ pub struct Pool {
     confines: Confines,
     /// Takes the secrets of this process, and those that it gives to servers, out of what is shown.
     pub redactor: Redactor,
-    slots: HashMap<String, tokio::sync::Mutex<Slot>>,
+    slots: HashMap<String, tokio::sync::Mutex<ServerSlot>>,
     /// Whether a server was found whose tools are not as they were locked.
     is_blocked: Cell<bool>,
 }
 
 /// A server's place.
 #[derive(Debug, Default)]
-struct Slot {
-    running: Option<Rc<Running>>,
+struct ServerSlot {
+    running: Option<Rc<RunningServer>>,
     was_started: bool,
 }
 
 /// A server that runs.
 #[derive(Debug)]
-struct Running {
-    session: Rc<Session>,
+struct RunningServer {
+    session: Rc<McpSession>,
     checked: tokio::sync::Mutex<Checked>,
 }
 
@@ -67,9 +69,9 @@ struct Checked {
     changed: Vec<String>,
 }
 
-impl Running {
-    fn new(session: Session, changed: Vec<String>) -> Self {
-        Running {
+impl RunningServer {
+    fn new(session: McpSession, changed: Vec<String>) -> Self {
+        RunningServer {
             session: Rc::new(session),
             checked: tokio::sync::Mutex::new(Checked {
                 changes: 0,
@@ -146,7 +148,7 @@ impl Pool {
     ///
     /// # Errors
     /// Why the call cannot be made, for the model.
-    pub async fn session(&self, name: &str, tool: &str) -> Result<Rc<Session>, String> {
+    pub async fn session(&self, name: &str, tool: &str) -> Result<Rc<McpSession>, String> {
         let running = self.running(name).await?;
         let server = self.server(name)?;
         let mut checked = running.checked.lock().await;
@@ -173,7 +175,7 @@ impl Pool {
     }
 
     /// The server of this name, which is started unless it runs.
-    async fn running(&self, name: &str) -> Result<Rc<Running>, String> {
+    async fn running(&self, name: &str) -> Result<Rc<RunningServer>, String> {
         let server = self.server(name)?;
         let mut slot = self.slots.get(name).ok_or(UNKNOWN)?.lock().await;
         if let Some(running) = slot
@@ -192,12 +194,12 @@ impl Pool {
         slot.running = None;
         slot.was_started = true;
         let (session, tools) = self.start(server).await?;
-        let running = Rc::new(Running::new(session, self.check(server, &tools)));
+        let running = Rc::new(RunningServer::new(session, self.check(server, &tools)));
         slot.running = Some(Rc::clone(&running));
         Ok(running)
     }
 
-    fn server(&self, name: &str) -> Result<&Server, String> {
+    fn server(&self, name: &str) -> Result<&McpServer, String> {
         self.servers.get(name).ok_or_else(|| UNKNOWN.to_owned())
     }
 
@@ -205,7 +207,7 @@ impl Pool {
     ///
     /// # Errors
     /// The first that does not start.
-    pub async fn start_all(&self) -> anyhow::Result<Vec<(&Server, Vec<Definition>)>> {
+    pub async fn start_all(&self) -> anyhow::Result<Vec<(&McpServer, Vec<Definition>)>> {
         let starting = self.servers.list.iter().map(|server| async move {
             let failed = |e: String| {
                 let text = format!("the server {:?} ({}): {e}", server.name, server.target());
@@ -215,7 +217,7 @@ impl Pool {
             if let Some(slot) = self.slots.get(&server.name) {
                 let mut slot = slot.lock().await;
                 (slot.running, slot.was_started) =
-                    (Some(Rc::new(Running::new(session, Vec::new()))), true);
+                    (Some(Rc::new(RunningServer::new(session, Vec::new()))), true);
             }
             anyhow::Ok((server, tools))
         });
@@ -223,7 +225,7 @@ impl Pool {
     }
 
     /// What differs between the tools that were locked and those that the servers have.
-    pub fn changes(&self, all: &[(&Server, Vec<Definition>)]) -> Vec<Change> {
+    pub fn changes(&self, all: &[(&McpServer, Vec<Definition>)]) -> Vec<Change> {
         all.iter()
             .flat_map(|(server, tools)| differences(self.locked(server), tools))
             .collect()
@@ -267,7 +269,7 @@ impl Pool {
     }
 
     /// The lock over these tools.
-    pub fn lock_of(all: &[(&Server, Vec<Definition>)]) -> Lock {
+    pub fn lock_of(all: &[(&McpServer, Vec<Definition>)]) -> Lock {
         let servers = all.iter().map(|(server, tools)| LockedServer {
             name: server.name.clone(),
             tools: tools.clone(),
@@ -294,7 +296,7 @@ impl Pool {
 
     /// Shows what differs from the lock, and returns the names of the tools that must not be
     /// called.
-    fn check(&self, server: &Server, tools: &[Definition]) -> Vec<String> {
+    fn check(&self, server: &McpServer, tools: &[Definition]) -> Vec<String> {
         let changes = differences(self.locked(server), tools);
         if !changes.is_empty() {
             self.is_blocked.set(true);
@@ -314,17 +316,17 @@ impl Pool {
         changes.into_iter().map(name).collect()
     }
 
-    fn locked(&self, server: &Server) -> &[Definition] {
+    fn locked(&self, server: &McpServer) -> &[Definition] {
         self.lock
             .server(&server.name)
             .map_or(&[], |locked| &locked.tools)
     }
 
-    async fn start(&self, server: &Server) -> Result<(Session, Vec<Definition>), String> {
-        let faults = Faults::new(&server.name, &self.redactor);
+    async fn start(&self, server: &McpServer) -> Result<(McpSession, Vec<Definition>), String> {
+        let faults = ServerFaults::new(&server.name, &self.redactor);
         let opening = async {
             let session = match &server.link {
-                Link::Stdio(program) => {
+                ServerLink::Stdio(program) => {
                     let home = unused_name();
                     let (process, transport) = ServerProcess::start(
                         program,
@@ -334,10 +336,10 @@ impl Pool {
                         faults.clone(),
                     )
                     .await?;
-                    Session::open(transport, faults, Some(process)).await?
+                    McpSession::open(transport, faults, Some(process)).await?
                 }
-                Link::Http(endpoint) => {
-                    Session::open(http::connect(endpoint)?, faults, None).await?
+                ServerLink::Http(endpoint) => {
+                    McpSession::open(http::connect(endpoint)?, faults, None).await?
                 }
             };
             let tools = session.tools(&server.name).await?;
@@ -363,7 +365,7 @@ pub fn show(changes: &[Change]) {
 }
 
 /// The tools that the tools file offers.
-fn offered(server: &Server, mut tools: Vec<Definition>) -> Vec<Definition> {
+fn offered(server: &McpServer, mut tools: Vec<Definition>) -> Vec<Definition> {
     tools.retain(|tool| server.offers(&tool.tool));
     tools
 }

@@ -1,11 +1,11 @@
 //! A server that is a program: its process, with everything that it starts, and the end of its
 //! standard error.
 
-use super::stdio::{Faults, StdioTransport};
+use super::stdio::{ServerFaults, StdioTransport};
 use crate::command::confine::Sandboxes;
 use crate::command::confine::groups::GroupLimits;
 use crate::command::confine::sandboxes::ProtectedFile;
-use crate::command::supervisor::{Job, ProcessLimits, Running, StartError, Supervisor};
+use crate::command::supervisor::{Job, ProcessLimits, RunningCommand, StartError, Supervisor};
 use crate::command::{program, supervisor};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -95,14 +95,14 @@ impl ServerProcess {
         folder: &Path,
         home: &Path,
         confines: &Confines,
-        faults: Faults,
+        faults: ServerFaults,
     ) -> Result<(ServerProcess, StdioTransport), String> {
         let job = Self::job(of, folder, home, confines)?;
         let running = supervisor::start(&job).await.map_err(|e| match e {
             StartError::NotStarted(why) => why,
             StartError::Unknown => "the process that starts it was ended from outside".to_owned(),
         })?;
-        let Running {
+        let RunningCommand {
             stdin,
             stdout,
             stderr,

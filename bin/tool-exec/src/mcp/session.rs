@@ -2,7 +2,7 @@
 
 use super::answer::NO_RESULT;
 use super::program::ServerProcess;
-use super::stdio::Faults;
+use super::stdio::ServerFaults;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
     ClientConfig, ClientRequest, Implementation, PaginatedRequestParams, ProgressNotificationParam,
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tool::mcp::Definition;
-use tool::{CallFailure, CallStep, Ran};
+use tool::{CallFailure, CallStep, MayHaveRun};
 
 /// The most tools of one server.
 const MOST_TOOLS: usize = 1024;
@@ -39,50 +39,50 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 /// A session with one server. It ends with this value.
 #[derive(Debug)]
-pub struct Session {
-    service: RunningService<RoleClient, Listener>,
-    listener: Listener,
-    faults: Faults,
+pub struct McpSession {
+    service: RunningService<RoleClient, SessionListener>,
+    listener: SessionListener,
+    faults: ServerFaults,
     process: Option<RefCell<ServerProcess>>,
 }
 
 /// A call that a server has taken.
-pub struct OpenCall {
+pub struct SessionCall {
     steps: mpsc::Receiver<CallStep>,
     handle: RequestHandle<RoleClient>,
-    listener: Listener,
+    listener: SessionListener,
 }
 
 /// What comes of a call.
-pub enum Outcome {
+pub enum CallOutcome {
     /// It goes on.
     Step(CallStep),
     /// Its result as JSON, or why it failed, for the model.
     Done(Result<Value, CallFailure>),
 }
 
-impl Drop for OpenCall {
+impl Drop for SessionCall {
     fn drop(&mut self) {
         self.listener.forget(&self.handle.progress_token);
     }
 }
 
-impl Session {
+impl McpSession {
     /// Greets a server.
     ///
     /// # Errors
     /// Why there is no session, for people.
     pub async fn open<T>(
         transport: T,
-        faults: Faults,
+        faults: ServerFaults,
         mut process: Option<ServerProcess>,
-    ) -> Result<Session, String>
+    ) -> Result<McpSession, String>
     where
         T: Transport<RoleClient> + Send + 'static,
     {
-        let listener = Listener::default();
+        let listener = SessionListener::default();
         match listener.clone().serve(transport).await {
-            Ok(service) => Ok(Session {
+            Ok(service) => Ok(McpSession {
                 service,
                 listener,
                 faults,
@@ -166,7 +166,7 @@ impl Session {
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.
-    pub async fn call(&self, tool: &str, arguments: &str) -> Result<OpenCall, String> {
+    pub async fn call(&self, tool: &str, arguments: &str) -> Result<SessionCall, String> {
         let arguments = serde_json::from_str(arguments).map_err(|e| e.to_string())?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -178,7 +178,7 @@ impl Session {
         let (send, steps) = mpsc::channel(STEPS);
         // Nothing was awaited since the request was queued, so no progress of it can have come.
         self.listener.watch(handle.progress_token.clone(), send);
-        Ok(OpenCall {
+        Ok(SessionCall {
             steps,
             handle,
             listener: self.listener.clone(),
@@ -186,13 +186,13 @@ impl Session {
     }
 
     /// Waits for the next news of a call. May be dropped and begun anew.
-    pub async fn next(&self, call: &mut OpenCall) -> Outcome {
+    pub async fn next(&self, call: &mut SessionCall) -> CallOutcome {
         let response = tokio::select! {
             biased;
-            Some(step) = call.steps.recv() => return Outcome::Step(step),
+            Some(step) = call.steps.recv() => return CallOutcome::Step(step),
             response = &mut call.handle.rx => response,
         };
-        Outcome::Done(match response {
+        CallOutcome::Done(match response {
             Ok(Ok(result)) => match result {
                 ServerResult::CallToolResult(result) => serde_json::to_value(result)
                     .map_err(|e| CallFailure::may_have_run(e.to_string())),
@@ -206,7 +206,7 @@ impl Session {
     }
 
     /// Tells the server that nobody waits for a call any more.
-    pub async fn cancel(&self, call: &OpenCall, reason: &str) {
+    pub async fn cancel(&self, call: &SessionCall, reason: &str) {
         let told =
             CancelledNotificationParam::new(Some(call.handle.id.clone()), Some(reason.to_owned()));
         // A server that does not read its input must not hold up the answer.
@@ -238,7 +238,7 @@ impl Session {
         match error {
             ServiceError::McpError(_) => CallFailure {
                 why,
-                ran: Ran::Answered,
+                ran: MayHaveRun::Answered,
             },
             ServiceError::TransportSend(e) if super::http::is_before_sending(&*e.error) => {
                 CallFailure::not_run(why)
@@ -298,12 +298,12 @@ pub fn may_be_cut(message: &str) -> bool {
 /// What a server sends without being asked. It gets nothing in return: no roots, no samples of a
 /// model, no answers of a person.
 #[derive(Clone, Debug, Default)]
-pub struct Listener {
+pub struct SessionListener {
     calls: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<CallStep>>>>,
     changes: Arc<AtomicU64>,
 }
 
-impl Listener {
+impl SessionListener {
     /// The progress of the call with this token goes to `steps` from now on.
     pub fn watch(&self, token: ProgressToken, steps: mpsc::Sender<CallStep>) {
         self.calls
@@ -326,7 +326,7 @@ impl Listener {
     }
 }
 
-impl ClientHandler for Listener {
+impl ClientHandler for SessionListener {
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
             ClientCapabilities::default(),

@@ -18,7 +18,7 @@ const SHOWN: usize = 3;
 
 /// What a server does wrong, for people.
 #[derive(Clone, Debug)]
-pub struct Faults(Arc<FaultsInner>);
+pub struct ServerFaults(Arc<FaultsInner>);
 
 #[derive(Debug)]
 struct FaultsInner {
@@ -28,11 +28,11 @@ struct FaultsInner {
     seen: Mutex<(usize, Option<String>)>,
 }
 
-impl Faults {
+impl ServerFaults {
     /// The mistakes of the server of this name; `redactor` takes secrets out of what is shown.
     pub fn new(server: &str, redactor: &Redactor) -> Self {
         let (server, redactor) = (server.to_owned(), redactor.clone());
-        Faults(Arc::new(FaultsInner {
+        ServerFaults(Arc::new(FaultsInner {
             server,
             redactor,
             seen: Mutex::default(),
@@ -84,18 +84,18 @@ impl Open {
 /// The connection to a server that is a process.
 #[derive(Debug)]
 pub struct StdioTransport {
-    from: Lines<Receiver>,
+    from: ServerLines<Receiver>,
     to: Arc<tokio::sync::Mutex<Option<Sender>>>,
     open: Open,
-    faults: Faults,
+    faults: ServerFaults,
 }
 
 impl StdioTransport {
     /// The connection over the pipes of a server.
-    pub fn new(to: Sender, from: Receiver, faults: Faults) -> Self {
+    pub fn new(to: Sender, from: Receiver, faults: ServerFaults) -> Self {
         let to = Arc::new(tokio::sync::Mutex::new(Some(to)));
         StdioTransport {
-            from: Lines::new(from, LONGEST),
+            from: ServerLines::new(from, LONGEST),
             to,
             open: Open::default(),
             faults,
@@ -187,16 +187,16 @@ impl Transport<RoleClient> for StdioTransport {
 
 /// Reads lines.
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct ServerLines<R> {
     from: BufReader<R>,
     line: Vec<u8>,
     longest: usize,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> ServerLines<R> {
     /// Reads the lines of `from`, each of at most `longest` bytes.
     pub fn new(from: R, longest: usize) -> Self {
-        Lines {
+        ServerLines {
             from: BufReader::with_capacity(1 << 16, from),
             line: Vec::new(),
             longest,

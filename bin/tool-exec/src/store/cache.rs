@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tool::{Answer, Hash, Status};
+use tool::{Hash, Status, ToolAnswer};
 
 /// The folder of results.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Cache {
     /// The result kept under `key`, if it is not older than `life`, and its whole output is still
     /// there; otherwise its file is removed. A file that is incomplete or that another user may
     /// have written does not count.
-    pub fn get(&self, key: &Hash, life: Duration) -> Option<Answer> {
+    pub fn get(&self, key: &Hash, life: Duration) -> Option<ToolAnswer> {
         let name = name(key);
         let answer = self
             .kept(&name)
@@ -79,7 +79,7 @@ impl Cache {
         key: &Hash,
         tool: &str,
         life: Duration,
-        answer: &Answer,
+        answer: &ToolAnswer,
     ) -> std::io::Result<()> {
         if answer.status != Status::Success {
             return Ok(());
@@ -151,8 +151,8 @@ struct KeptResult {
 
 impl KeptResult {
     /// The answer that was kept.
-    fn answer(self) -> Answer {
-        Answer {
+    fn answer(self) -> ToolAnswer {
+        ToolAnswer {
             output_bytes: self.output_bytes,
             truncated: self.truncated,
             binary: self.binary,
@@ -160,7 +160,7 @@ impl KeptResult {
             output_file: self.output_file,
             exit_code: Some(0),
             cached: true,
-            ..Answer::new(Status::Success, self.output)
+            ..ToolAnswer::new(Status::Success, self.output)
         }
     }
 
@@ -184,19 +184,19 @@ fn millis(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::scratch::{Scratch, unused_name};
+    use crate::command::scratch::{ScratchFolder, unused_name};
 
-    fn answer() -> Answer {
-        Answer {
+    fn answer() -> ToolAnswer {
+        ToolAnswer {
             output_bytes: 3,
-            ..Answer::new(Status::Success, "é\n")
+            ..ToolAnswer::new(Status::Success, "é\n")
         }
     }
 
     #[test]
     fn what_was_kept_comes_back_until_it_is_too_old() {
         let path = unused_name();
-        let _dir = Scratch::make(&path).unwrap();
+        let _dir = ScratchFolder::make(&path).unwrap();
         let cache = Cache::open(&path.join("c"), false).unwrap();
         let life = Duration::from_secs(60);
         cache.put(&[1; 32], "t", life, &answer()).unwrap();
@@ -207,7 +207,7 @@ mod tests {
         );
         assert!(cache.get(&[2; 32], Duration::MAX).is_none());
         cache
-            .put(&[3; 32], "t", life, &Answer::new(Status::Error, "x"))
+            .put(&[3; 32], "t", life, &ToolAnswer::new(Status::Error, "x"))
             .unwrap();
         assert_eq!(cache.folder.entries().len(), 1, "errors are not kept");
         // The time of the file, not the wait of a test, decides: one from the future is too old, as
@@ -228,13 +228,13 @@ mod tests {
     #[test]
     fn a_file_that_is_incomplete_or_whose_output_is_gone_does_not_count() {
         let path = unused_name();
-        let _dir = Scratch::make(&path).unwrap();
+        let _dir = ScratchFolder::make(&path).unwrap();
         let cache = Cache::open(&path.join("c"), false).unwrap();
         cache.folder.write(&name(&[1; 32]), b"{\"made\":").unwrap();
         assert!(cache.get(&[1; 32], Duration::MAX).is_none(), "half a file");
         let file = path.join("whole.txt");
         std::fs::write(&file, "x").unwrap();
-        let long = Answer {
+        let long = ToolAnswer {
             output_file: Some(file.to_str().unwrap().to_owned()),
             truncated: true,
             ..answer()
@@ -242,7 +242,7 @@ mod tests {
         cache.put(&[1; 32], "t", Duration::MAX, &long).unwrap();
         assert_eq!(
             cache.get(&[1; 32], Duration::MAX).unwrap(),
-            Answer {
+            ToolAnswer {
                 cached: true,
                 exit_code: Some(0),
                 ..long

@@ -26,7 +26,7 @@ pub struct PrivateFolder {
 
 /// A file of a private folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct StoreEntry {
     /// When it was written last, in nanoseconds since 1970.
     pub modified: i128,
     /// Its name.
@@ -168,7 +168,7 @@ impl PrivateFolder {
     }
 
     /// The files of the folder, drafts too, in no order.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<StoreEntry> {
         let mut all = Vec::new();
         for found in Dir::read_from(&self.dir).into_iter().flatten().flatten() {
             let name = OsStr::from_bytes(found.file_name().to_bytes());
@@ -178,7 +178,7 @@ impl PrivateFolder {
             if is_own_file(&meta) {
                 let modified =
                     i128::from(meta.st_mtime) * 1_000_000_000 + i128::from(meta.st_mtime_nsec);
-                all.push(Entry {
+                all.push(StoreEntry {
                     modified,
                     name: name.to_owned(),
                     bytes: u64::try_from(meta.st_size).unwrap_or(0),
@@ -199,13 +199,13 @@ fn is_own_file(meta: &rustix::fs::Stat) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::scratch::{Scratch, unused_name};
+    use crate::command::scratch::{ScratchFolder, unused_name};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn what_others_could_have_planted_is_refused() {
         let path = unused_name();
-        let _dir = Scratch::make(&path).unwrap();
+        let _dir = ScratchFolder::make(&path).unwrap();
         let real = path.join("c");
         let folder = PrivateFolder::open(&real, false).unwrap();
         let kept = folder.write("a".as_ref(), b"x").unwrap();
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_write_that_fails_leaves_nothing() {
         let path = unused_name();
-        let _dir = Scratch::make(&path).unwrap();
+        let _dir = ScratchFolder::make(&path).unwrap();
         let folder = PrivateFolder::open(&path, false).unwrap();
         std::fs::create_dir(path.join("taken")).unwrap();
         assert!(folder.write("taken".as_ref(), b"x").is_err());

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use tool::{Answer, Status};
+use tool::{Status, ToolAnswer};
 
 /// Makes outputs readable. Every way to run a tool hands its outputs to it.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Outputs {
 
     /// The answer that is the output `bytes` as the model reads it: at most `max` bytes of it, the
     /// limit of its tool.
-    pub fn readable(&self, bytes: &[u8], max: Option<usize>) -> Answer {
+    pub fn readable(&self, bytes: &[u8], max: Option<usize>) -> ToolAnswer {
         let length = bytes.len() as u64;
         let bytes = self.redacted(bytes);
         if let Some(kind) = tool::binary(&bytes) {
@@ -69,12 +69,12 @@ impl Outputs {
                 bytes.len(),
                 place(kept.as_deref(), &bytes)
             );
-            return Answer {
+            return ToolAnswer {
                 output_bytes: length,
                 truncated: true,
                 binary: true,
                 output_file: kept.ok(),
-                ..Answer::new(Status::Success, text)
+                ..ToolAnswer::new(Status::Success, text)
             };
         }
         let (text, replaced) = tool::text(&bytes);
@@ -85,12 +85,12 @@ impl Outputs {
             output_file = kept.ok();
             format!("{left_out} bytes are left out here{place}")
         });
-        Answer {
+        ToolAnswer {
             output_bytes: length,
             truncated: matches!(shown, Cow::Owned(_)),
             replaced,
             output_file,
-            ..Answer::new(Status::Success, shown)
+            ..ToolAnswer::new(Status::Success, shown)
         }
     }
 
@@ -239,12 +239,12 @@ impl Spill {
 #[cfg(test)]
 mod spill_tests {
     use super::*;
-    use crate::command::scratch::{Scratch, unused_name};
+    use crate::command::scratch::{ScratchFolder, unused_name};
 
     #[test]
     fn an_output_is_kept_once_under_the_name_of_its_digest() {
         let path = unused_name();
-        let _dir = Scratch::make(&path).unwrap();
+        let _dir = ScratchFolder::make(&path).unwrap();
         let spill = Spill::open(&path.join("a/outputs"), 1 << 20).unwrap();
         let kept = spill.keep(b"abc", "txt").unwrap();
         // FIPS 180-2, appendix B.1.
@@ -272,7 +272,7 @@ mod spill_tests {
     #[test]
     fn the_oldest_outputs_make_room_for_new_ones() {
         let path = unused_name();
-        let _dir = Scratch::make(&path).unwrap();
+        let _dir = ScratchFolder::make(&path).unwrap();
         let spill = Spill::open(&path.join("o"), 1000).unwrap();
         let all: Vec<PathBuf> = (0..30u8)
             .map(|n| spill.keep(&[n; 100], "bin").unwrap())

@@ -16,10 +16,10 @@ use tool::RequestedCall;
 #[derive(Debug, Default)]
 pub struct Records {
     /// Holds all that goes to standard output.
-    pub log: Option<Log>,
+    pub log: Option<CallLog>,
     /// Holds starts and results alone: each is on disk before anything else happens, so that no call
     /// runs twice after a crash.
-    journal: Option<Log>,
+    journal: Option<CallLog>,
     /// Held until the run has ended.
     #[expect(dead_code, reason = "it is there to be dropped")]
     locks: Locks,
@@ -90,8 +90,8 @@ impl Records {
         let paths = log.into_iter().chain(resume.iter().map(PathBuf::as_path));
         read(named.into_iter().chain(&resumed).zip(paths), history)?;
         Ok(Records {
-            log: Log::new("log", logs),
-            journal: Log::new("journal", journal.into_iter().collect()),
+            log: CallLog::new("log", logs),
+            journal: CallLog::new("journal", journal.into_iter().collect()),
             locks,
         })
     }
@@ -134,7 +134,7 @@ impl Records {
     /// Records the result of a call. Returns whether it is in the log.
     pub fn result(&self, result: ToolResult<'_>, call: &RequestedCall) -> bool {
         let result = result.into();
-        let record = |log: &Log| log.record(&result, call);
+        let record = |log: &CallLog| log.record(&result, call);
         if let Some(journal) = &self.journal {
             record(journal);
         }
@@ -143,7 +143,10 @@ impl Records {
 
     /// Why a file could not be written, as a message: then no call may start.
     pub fn failure(&self) -> Option<String> {
-        self.log.iter().chain(&self.journal).find_map(Log::failure)
+        self.log
+            .iter()
+            .chain(&self.journal)
+            .find_map(CallLog::failure)
     }
 }
 
@@ -200,10 +203,10 @@ fn unreadable(path: &Path) -> String {
 
 /// A log or a journal, shared with the thread that writes standard output.
 #[derive(Clone, Debug)]
-pub struct Log(Arc<Mutex<Inner>>);
+pub struct CallLog(Arc<Mutex<CallLogInner>>);
 
 #[derive(Debug)]
-struct Inner {
+struct CallLogInner {
     /// The word for it in messages.
     what: &'static str,
     /// Almost always one. Two where `--log` names one and standard output goes to another one that
@@ -214,7 +217,7 @@ struct Inner {
     failure: Option<(String, io::Error)>,
 }
 
-impl Inner {
+impl CallLogInner {
     /// Appends to each file, also where another one fails. Returns whether none has failed.
     fn append(&mut self, pieces: &[&[u8]], sync: bool) -> bool {
         let mut is_written = true;
@@ -229,15 +232,15 @@ impl Inner {
     }
 }
 
-impl Log {
+impl CallLog {
     /// The log in these files; `None` without any.
     fn new(what: &'static str, files: Vec<AppendedFile>) -> Option<Self> {
-        let inner = Inner {
+        let inner = CallLogInner {
             what,
             files,
             failure: None,
         };
-        (!inner.files.is_empty()).then(|| Log(Arc::new(Mutex::new(inner))))
+        (!inner.files.is_empty()).then(|| CallLog(Arc::new(Mutex::new(inner))))
     }
 
     /// Whether standard output is one of these files: then the log alone writes to it.
@@ -256,7 +259,7 @@ impl Log {
 
     /// Appends an event of a call and waits until it is on disk. It is tried after an error too:
     /// the result of a call that is known to have started is of use in every log. Returns whether
-    /// it is written; [`Log::failure`] has why not.
+    /// it is written; [`CallLog::failure`] has why not.
     fn record(&self, payload: &Payload<'_>, call: &RequestedCall) -> bool {
         let mut line = Vec::new();
         payload::line(
@@ -280,7 +283,7 @@ impl Log {
         ))
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, CallLogInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

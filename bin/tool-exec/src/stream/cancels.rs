@@ -25,10 +25,10 @@ pub struct Cancels {
 
 /// Where they come from.
 #[derive(Debug, Default)]
-struct Source {
+struct CancelSource {
     path: PathBuf,
     file: FileState,
-    lines: Lines,
+    lines: CancelLines,
 }
 
 /// How far a file was read.
@@ -41,7 +41,7 @@ struct FileState {
 
 /// Bytes that come in pieces, as lines.
 #[derive(Debug, Default)]
-struct Lines {
+struct CancelLines {
     rest: Vec<u8>,
     /// Whether the line that comes is too long, and is skipped.
     is_skipped: bool,
@@ -77,9 +77,9 @@ impl Cancels {
         let Some(path) = self.path.take() else {
             return Ok(Vec::new());
         };
-        let mut source = Source {
+        let mut source = CancelSource {
             path,
-            ..Source::default()
+            ..CancelSource::default()
         };
         let first = match kind(&source.path) {
             Some(kind) if kind.is_file() => source.more(),
@@ -108,7 +108,7 @@ impl Cancels {
     }
 }
 
-impl Source {
+impl CancelSource {
     /// Sends the lines that come from now on, until the run has ended.
     async fn send(mut self, send: mpsc::Sender<String>) {
         loop {
@@ -156,7 +156,7 @@ impl Source {
         let meta = file.metadata()?;
         let identity = (meta.dev(), meta.ino());
         if identity != self.file.identity || meta.len() < self.file.at {
-            (self.file, self.lines) = (FileState { identity, at: 0 }, Lines::default());
+            (self.file, self.lines) = (FileState { identity, at: 0 }, CancelLines::default());
         }
         let mut lines = Vec::new();
         let mut bytes = [0; 4096];
@@ -178,7 +178,7 @@ fn kind(path: &Path) -> Option<FileType> {
     path.metadata().ok().map(|meta| meta.file_type())
 }
 
-impl Lines {
+impl CancelLines {
     /// The lines that these bytes complete.
     fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn lines_come_whole_and_are_bounded() {
-        let mut lines = Lines::default();
+        let mut lines = CancelLines::default();
         assert!(lines.take(b"a").is_empty());
         assert_eq!(lines.take(b"b\n\n c\nd"), ["ab\n", " c\n"]);
         for _ in 0..40 {

@@ -1,6 +1,6 @@
 //! Standard output and the log, written by a thread while commands run.
 
-use crate::store::Log;
+use crate::store::CallLog;
 use rustix::fs::FileType;
 use std::io::IsTerminal;
 use std::sync::mpsc::Sender;
@@ -12,8 +12,8 @@ use tokio::sync::mpsc::Receiver;
 ///
 /// A thread of its own writes: tokio would panic where the system allows no more threads.
 #[derive(Debug)]
-pub struct Writer {
-    /// What waits for [`Writer::flush`].
+pub struct OutputThread {
+    /// What waits for [`OutputThread::flush`].
     pub output: Output,
     work: Sender<(Output, bool)>,
     done: Receiver<(Output, Result<(), Failure>)>,
@@ -24,12 +24,12 @@ pub struct Writer {
     failure: Option<Failure>,
 }
 
-impl Writer {
+impl OutputThread {
     /// Starts the thread. All that is flushed goes to `log` first.
     ///
     /// # Errors
     /// [`Failure::Limit`].
-    pub fn new(log: Option<Log>) -> Result<Self, Failure> {
+    pub fn new(log: Option<CallLog>) -> Result<Self, Failure> {
         let kind =
             rustix::fs::fstat(std::io::stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
         let is_pipe = kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::Socket));
@@ -51,7 +51,7 @@ impl Writer {
                 }
             }
         })?;
-        Ok(Writer {
+        Ok(OutputThread {
             output: Output::deferred(),
             work,
             done,
@@ -67,8 +67,8 @@ impl Writer {
     }
 
     /// Writes out what waits, to the log and to standard output; with `sync` waits until the log is
-    /// on disk. With a log, a failure of standard output is kept in [`Writer::failure`], and one of
-    /// the log in [`Log::failure`].
+    /// on disk. With a log, a failure of standard output is kept in [`OutputThread::failure`], and one of
+    /// the log in [`CallLog::failure`].
     ///
     /// # Errors
     /// [`Failure::Gone`] and [`Failure::Write`].

@@ -4,11 +4,11 @@
 //! The way of a call: [`Plan::event`] takes its line, and queues the call once it may run;
 //! `Schedule::settle` (in `tool`) starts queued calls while there are free places;
 //! [`Calls::settle`] writes the `tool_use`; `Session::launch` flushes the output; [`Calls::launch`]
-//! records the start, and hands the call to [`Runners`]. The answer comes back as a [`Report`]
+//! records the start, and hands the call to [`Runners`]. The answer comes back as a [`CallReport`]
 //! ([`Calls::take`]), goes into [`Plan::done`], and leaves by [`Calls::settle`] as `tool_result`.
 
 use crate::approve::Asker;
-use crate::call::{Handle, Progress, ProgressReporter, Report, Runners};
+use crate::call::{CallProgress, CallReport, Handle, ProgressReporter, Runners};
 use crate::command::program;
 use crate::store::{Cache, Records};
 use crate::{approve, stream};
@@ -24,8 +24,8 @@ use std::time::Instant;
 use stdio::{LineHandler, LineWriter};
 use tokio::sync::mpsc;
 use tool::{
-    Answer, AnswerSource, CallReference, Continuation, Hash, Plan, PlanStep, ReadyCall,
-    RequestedCall, Run, Status, Work, one_line,
+    AnswerSource, CallReference, Continuation, Hash, Plan, PlanStep, ReadyCall, RequestedCall,
+    RunnerKind, Status, ToolAnswer, Work, one_line,
 };
 
 /// Why a call does not start after the log or the journal has failed.
@@ -63,23 +63,23 @@ pub struct Calls {
     /// Those of them whose `tool_use` waits to be written; see [`Calls::launch`].
     announced: Vec<u64>,
     /// The results that are recorded and not written yet, by the keys of their calls.
-    recorded: HashMap<u64, Recorded>,
+    recorded: HashMap<u64, RecordedResult>,
     /// The progress that was reported while the output was written.
-    held: Vec<(Rc<RequestedCall>, Progress)>,
-    reports: mpsc::UnboundedSender<Report>,
-    counts: Counts,
+    held: Vec<(Rc<RequestedCall>, CallProgress)>,
+    reports: mpsc::UnboundedSender<CallReport>,
+    counts: RunCounts,
 }
 
 /// What the run counts for its `session_stats`.
-struct Counts {
+struct RunCounts {
     answered: u64,
     cache_hits: u64,
     start: Instant,
 }
 
 /// A result that is recorded and not written yet.
-struct Recorded {
-    answer: Rc<Answer>,
+struct RecordedResult {
+    answer: Rc<ToolAnswer>,
     /// The time of the record, which is also that of the event.
     timestamp: Option<u64>,
 }
@@ -102,7 +102,7 @@ impl Calls {
         (cache, records): (Option<Cache>, Records),
         asker: Asker,
         options: CallOptions,
-    ) -> (Self, mpsc::UnboundedReceiver<Report>) {
+    ) -> (Self, mpsc::UnboundedReceiver<CallReport>) {
         let (reports, received) = mpsc::unbounded_channel();
         let calls = Calls {
             plan,
@@ -117,7 +117,7 @@ impl Calls {
             recorded: HashMap::new(),
             held: Vec::new(),
             reports,
-            counts: Counts {
+            counts: RunCounts {
                 answered: 0,
                 cache_hits: 0,
                 start: Instant::now(),
@@ -190,7 +190,7 @@ impl Calls {
             let answer = self.without_secrets(answer);
             self.plan.done(
                 key,
-                Answer {
+                ToolAnswer {
                     return_directly: exec.return_directly,
                     ..answer
                 },
@@ -234,7 +234,7 @@ impl Calls {
                 self.active.remove(&key);
                 self.plan.done(
                     key,
-                    Answer::new(Status::Error, format!("The call was not run: {NO_RECORD}.")),
+                    ToolAnswer::new(Status::Error, format!("The call was not run: {NO_RECORD}.")),
                 );
                 continue;
             }
@@ -251,7 +251,7 @@ impl Calls {
             tokio::task::spawn_local(async move {
                 let answer = runners.run(&call, &ready, &handle, progress).await;
                 // The receiver is gone when the command has failed.
-                let _ = reports.send(Report::Done(key, answer));
+                let _ = reports.send(CallReport::Done(key, answer));
             });
         }
         is_refused
@@ -270,17 +270,17 @@ impl Calls {
 
     /// Takes a report. A result is recorded at once, and written by the plan's steps; progress
     /// waits for [`Calls::write_held`].
-    pub fn take(&mut self, report: Report) {
+    pub fn take(&mut self, report: CallReport) {
         match report {
-            Report::Progress(key, progress) => {
+            CallReport::Progress(key, progress) => {
                 let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
                 self.held.extend(call.map(|call| (call, progress)));
             }
-            Report::Done(key, answer) => self.ended(key, answer),
+            CallReport::Done(key, answer) => self.ended(key, answer),
         }
     }
 
-    fn ended(&mut self, key: u64, answer: Answer) {
+    fn ended(&mut self, key: u64, answer: ToolAnswer) {
         let Some(active) = self.active.remove(&key) else {
             return;
         };
@@ -300,7 +300,8 @@ impl Calls {
             let summary = one_line(&answer.output);
             let result = answer.event(&call.id, &call.name, &summary, timestamp);
             if self.records.result(result, call) {
-                self.recorded.insert(key, Recorded { answer, timestamp });
+                self.recorded
+                    .insert(key, RecordedResult { answer, timestamp });
             }
             self.check_records();
         }
@@ -317,8 +318,8 @@ impl Calls {
     pub fn write_held(&mut self, out: &mut LineWriter<'_>) {
         for (call, held) in self.held.drain(..) {
             let (progress, text) = match held {
-                Progress::Output(waiting) => (None, waiting.take()),
-                Progress::Step(step, _) => {
+                CallProgress::Output(waiting) => (None, waiting.take()),
+                CallProgress::Step(step, _) => {
                     let redactor = self.runners.outputs.redactor();
                     (step.progress, redactor.text(&step.message).into_owned())
                 }
@@ -413,15 +414,15 @@ impl Calls {
     }
 
     /// An answer of an earlier run, which may not have known the secrets of this one.
-    fn without_secrets(&self, answer: Answer) -> Answer {
-        Answer {
+    fn without_secrets(&self, answer: ToolAnswer) -> ToolAnswer {
+        ToolAnswer {
             output: self.clean(&answer.output),
             ..answer
         }
     }
 
     /// An answer as it is written: one that an earlier run wrote is cleaned again.
-    fn shown(&self, answer: Rc<Answer>) -> Rc<Answer> {
+    fn shown(&self, answer: Rc<ToolAnswer>) -> Rc<ToolAnswer> {
         if answer.resumed {
             Rc::new(self.without_secrets((*answer).clone()))
         } else {
@@ -454,12 +455,12 @@ impl Calls {
         &mut self,
         key: u64,
         call: &RequestedCall,
-        answer: &Rc<Answer>,
+        answer: &Rc<ToolAnswer>,
         out: &mut LineWriter<'_>,
     ) {
         let summary = one_line(&answer.output);
         match self.recorded.remove(&key) {
-            Some(Recorded {
+            Some(RecordedResult {
                 answer: recorded,
                 timestamp,
             }) if recorded == *answer => {
@@ -484,10 +485,10 @@ impl Calls {
         let (exec, arguments) = (ready.tool.exec.as_ref()?, call.arguments.as_ref().ok()?);
         exec.cache?;
         let mut around = match (&exec.run, &ready.work) {
-            (Run::Command(command), Work::Command(argv)) => {
+            (RunnerKind::Command(command), Work::Command(argv)) => {
                 self.runners.commands.identity(command, argv)?
             }
-            (Run::Http(http), _) => {
+            (RunnerKind::Http(http), _) => {
                 let names: Vec<_> = http.variables().map(str::to_owned).collect();
                 program::named(&names)
                     .flat_map(|(name, value)| [name.as_bytes().to_vec(), value.into_vec()])

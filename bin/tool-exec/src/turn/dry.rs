@@ -5,7 +5,7 @@ use event::payload::Warning;
 use event::{Event, Object};
 use redact::Redactor;
 use stdio::{Emit, Filter, LineHandler, LineWriter, Status};
-use tool::{Answer, CallReference, Plan, PlanStep, RequestedCall, Work};
+use tool::{CallReference, Plan, PlanStep, RequestedCall, ToolAnswer, Work};
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +98,9 @@ impl DryRun<'_> {
                         // printed.
                         self.plan.done(
                             key,
-                            Answer {
+                            ToolAnswer {
                                 exit_code: Some(0),
-                                ..Answer::new(tool::Status::Success, "")
+                                ..ToolAnswer::new(tool::Status::Success, "")
                             },
                         );
                     }

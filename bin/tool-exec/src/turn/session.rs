@@ -2,17 +2,17 @@
 
 use super::calls::Calls;
 use crate::approve::Answered;
-use crate::call::Report;
+use crate::call::CallReport;
 use crate::stream;
-use crate::stream::{Cancels, Signals, Writer};
+use crate::stream::{Cancels, OutputThread, SignalsSeen};
 use signal_hook::consts::SIGINT;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
-use stdio::{Failure, LineReader, Outcome, Piece, Status};
+use stdio::{Failure, FilterEnd, InputPiece, LineReader, Status};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
-use tool::Tally;
+use tool::PlanTally;
 
 /// After a first signal: how long to wait for the lines that the upstream writes while it ends too.
 const REST: Duration = Duration::from_millis(500);
@@ -25,11 +25,11 @@ enum Wake {
     /// A signal.
     Signal(i32),
     /// A piece of the input.
-    Input(Piece),
+    Input(InputPiece),
     /// A line that cancels a call.
     Cancel(String),
     /// A report of a call that runs.
-    Report(Report),
+    Report(CallReport),
     /// The answer of the person who is asked.
     Answered(Answered),
     /// Nothing, and output waits to be written.
@@ -37,15 +37,15 @@ enum Wake {
 }
 
 /// Everything that a run works with.
-pub struct Session<'o> {
+pub struct ToolSession<'o> {
     /// Reads lines.
     pub reader: LineReader<'o>,
     /// Writes lines.
-    pub out: Writer,
+    pub out: OutputThread,
     /// Takes the lines that are read.
     pub calls: Calls,
     /// The reports of the calls that run.
-    pub reports: mpsc::UnboundedReceiver<Report>,
+    pub reports: mpsc::UnboundedReceiver<CallReport>,
     /// Whether all of the input was searched for answers before.
     pub read_ahead: bool,
     /// The answers of the person who is asked.
@@ -53,18 +53,18 @@ pub struct Session<'o> {
     /// The lines that cancel calls.
     pub cancels: Cancels,
     /// The signals that end it.
-    pub signals: Signals,
+    pub signals: SignalsSeen,
     /// Whether running calls are ended without a grace; shared with `calls`.
     pub at_once: Rc<Cell<bool>>,
 }
 
-impl Session<'_> {
+impl ToolSession<'_> {
     /// Runs until the input has ended and every call with it, or until a signal or the reader of
     /// the output ends it.
     ///
     /// # Errors
     /// When the input, the output, the log or the journal fails. Whatever still runs is ended.
-    pub async fn run(self, input: mpsc::Receiver<Piece>) -> anyhow::Result<Status> {
+    pub async fn run(self, input: mpsc::Receiver<InputPiece>) -> anyhow::Result<Status> {
         let (mut signals, at_once) = (self.signals.clone(), Rc::clone(&self.at_once));
         let second = async {
             signals.next().await;
@@ -87,7 +87,7 @@ impl Session<'_> {
         }
     }
 
-    async fn drive(mut self, mut input: mpsc::Receiver<Piece>) -> anyhow::Result<Status> {
+    async fn drive(mut self, mut input: mpsc::Receiver<InputPiece>) -> anyhow::Result<Status> {
         self.cancels
             .begin()?
             .iter()
@@ -105,10 +105,10 @@ impl Session<'_> {
             let wake = tokio::select! {
                 biased;
                 number = self.signals.next() => Wake::Signal(number),
-                () = &mut rest, if is_open && signal.is_some() => Wake::Input(Piece::End),
+                () = &mut rest, if is_open && signal.is_some() => Wake::Input(InputPiece::End),
                 some = input.recv(), if is_listening => {
                     is_listening = some.is_some();
-                    Wake::Input(some.unwrap_or(Piece::End))
+                    Wake::Input(some.unwrap_or(InputPiece::End))
                 }
                 Some(line) = self.cancels.next() => Wake::Cancel(line),
                 Some(report) = self.reports.recv() => Wake::Report(report),
@@ -123,12 +123,12 @@ impl Session<'_> {
                     if is_first {
                         rest.as_mut().reset(Instant::now() + REST);
                     } else if std::mem::take(&mut is_open) {
-                        self.piece(Piece::End).await?;
+                        self.piece(InputPiece::End).await?;
                     }
                 }
                 Wake::Input(piece) => {
-                    if is_open || matches!(piece, Piece::Failed(_)) {
-                        is_open &= !matches!(piece, Piece::End);
+                    if is_open || matches!(piece, InputPiece::Failed(_)) {
+                        is_open &= !matches!(piece, InputPiece::End);
                         self.piece(piece).await?;
                     }
                     // So that endless input does not hold up cancellations and results.
@@ -172,14 +172,14 @@ impl Session<'_> {
         self.settle().await
     }
 
-    async fn report(&mut self, report: Report) -> anyhow::Result<()> {
+    async fn report(&mut self, report: CallReport) -> anyhow::Result<()> {
         self.calls.take(report);
         self.settle().await
     }
 
     /// Takes a piece of the input.
-    async fn piece(&mut self, piece: Piece) -> anyhow::Result<()> {
-        if let (Piece::Lines(bytes, _), false) = (&piece, self.read_ahead) {
+    async fn piece(&mut self, piece: InputPiece) -> anyhow::Result<()> {
+        if let (InputPiece::Lines(bytes, _), false) = (&piece, self.read_ahead) {
             // An answer that has arrived with its call counts before the call could start.
             let lines = bytes
                 .split(|b| *b == b'\n')
@@ -288,14 +288,16 @@ impl Session<'_> {
         self.calls.report_unused();
         self.calls.report_pending();
         let answer = match tally {
-            tool::Tally { pending: 1.., .. } => Status::Undecided,
-            tool::Tally { is_final: true, .. } | tool::Tally { messages: 0, .. } => Status::No,
+            tool::PlanTally { pending: 1.., .. } => Status::Undecided,
+            tool::PlanTally { is_final: true, .. } | tool::PlanTally { messages: 0, .. } => {
+                Status::No
+            }
             _ => Status::Done,
         };
         let servers = &self.calls.runners.backend;
         let is_blocked = servers.is_blocked();
         servers.close().await;
-        Ok(Outcome {
+        Ok(FilterEnd {
             error: error || tally.is_failure() || is_blocked,
             signal,
         }
@@ -307,8 +309,8 @@ impl Session<'_> {
 
 /// Why a turn failed, if it did. `is_known`: an `error` event or a signal is the reason and is
 /// reported already.
-pub fn why(tally: &Tally, is_known: bool) -> Option<String> {
-    let Tally {
+pub fn why(tally: &PlanTally, is_known: bool) -> Option<String> {
+    let PlanTally {
         unconfirmed,
         unmerged,
         failed,

@@ -9,11 +9,11 @@ use event::{Object, Raw};
 use serde_json::{Map, Value, json};
 
 /// Members of JSON, in order.
-pub type Members = Map<String, Value>;
+pub type DetailMembers = Map<String, Value>;
 
 /// What the members are members of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum DetailsPlace {
     /// The whole answer.
     Answer,
     /// Its counts of tokens.
@@ -30,15 +30,15 @@ pub enum Place {
     Item,
 }
 
-impl Place {
-    fn of(name: &str) -> Option<Place> {
+impl DetailsPlace {
+    fn of(name: &str) -> Option<DetailsPlace> {
         Some(match name {
-            "answer" => Place::Answer,
-            "usage" => Place::Usage,
-            "choice" => Place::Choice,
-            "message" => Place::Message,
-            "text" => Place::Text,
-            "call" => Place::Call,
+            "answer" => DetailsPlace::Answer,
+            "usage" => DetailsPlace::Usage,
+            "choice" => DetailsPlace::Choice,
+            "message" => DetailsPlace::Message,
+            "text" => DetailsPlace::Text,
+            "call" => DetailsPlace::Call,
             _ => return None,
         })
     }
@@ -46,8 +46,8 @@ impl Place {
 
 /// How the member of one API is that of another.
 struct Mapping {
-    from: (&'static str, Place, &'static str),
-    to: (&'static str, Place, &'static str),
+    from: (&'static str, DetailsPlace, &'static str),
+    to: (&'static str, DetailsPlace, &'static str),
     convert: fn(Value) -> Option<Value>,
 }
 
@@ -62,19 +62,19 @@ const MESSAGES: &str = "anthropic";
 /// <https://docs.vllm.ai/en/latest/api/vllm/entrypoints/openai/chat_completion/protocol/>.
 #[rustfmt::skip]
 const MAPPED: &[Mapping] = &[
-    Mapping { from: (CHAT, Place::Choice, "logprobs"), to: (RESPONSES, Place::Text, "logprobs"), convert: |value| value.get("content").filter(|list| list.is_array()).cloned() },
-    Mapping { from: (RESPONSES, Place::Text, "logprobs"), to: (CHAT, Place::Choice, "logprobs"), convert: |list| Some(json!({"content": list, "refusal": null})) },
-    Mapping { from: ("ollama", Place::Choice, "logprobs"), to: (CHAT, Place::Choice, "logprobs"), convert: Some },
-    Mapping { from: ("ollama", Place::Choice, "logprobs"), to: (RESPONSES, Place::Text, "logprobs"), convert: |value| value.get("content").cloned() },
-    Mapping { from: (CHAT, Place::Message, "annotations"), to: (RESPONSES, Place::Text, "annotations"), convert: |list| each(list, flat) },
-    Mapping { from: (RESPONSES, Place::Text, "annotations"), to: (CHAT, Place::Message, "annotations"), convert: |list| each(list, nested) },
-    Mapping { from: (MESSAGES, Place::Text, "citations"), to: (CHAT, Place::Message, "annotations"), convert: |cited| each(cited_urls(&cited)?, nested) },
-    Mapping { from: (MESSAGES, Place::Text, "citations"), to: (RESPONSES, Place::Text, "annotations"), convert: |cited| cited_urls(&cited) },
-    Mapping { from: (CHAT, Place::Message, "images"), to: (RESPONSES, Place::Item, ""), convert: |list| each(list, image_item) },
-    Mapping { from: (CHAT, Place::Answer, "service_tier"), to: (RESPONSES, Place::Answer, "service_tier"), convert: Some },
-    Mapping { from: (RESPONSES, Place::Answer, "service_tier"), to: (CHAT, Place::Answer, "service_tier"), convert: Some },
-    Mapping { from: (CHAT, Place::Choice, "stop_reason"), to: (MESSAGES, Place::Choice, "stop_sequence"), convert: |stop| Some(stop).filter(Value::is_string) },
-    Mapping { from: (MESSAGES, Place::Choice, "stop_sequence"), to: (CHAT, Place::Choice, "stop_reason"), convert: Some },
+    Mapping { from: (CHAT, DetailsPlace::Choice, "logprobs"), to: (RESPONSES, DetailsPlace::Text, "logprobs"), convert: |value| value.get("content").filter(|list| list.is_array()).cloned() },
+    Mapping { from: (RESPONSES, DetailsPlace::Text, "logprobs"), to: (CHAT, DetailsPlace::Choice, "logprobs"), convert: |list| Some(json!({"content": list, "refusal": null})) },
+    Mapping { from: ("ollama", DetailsPlace::Choice, "logprobs"), to: (CHAT, DetailsPlace::Choice, "logprobs"), convert: Some },
+    Mapping { from: ("ollama", DetailsPlace::Choice, "logprobs"), to: (RESPONSES, DetailsPlace::Text, "logprobs"), convert: |value| value.get("content").cloned() },
+    Mapping { from: (CHAT, DetailsPlace::Message, "annotations"), to: (RESPONSES, DetailsPlace::Text, "annotations"), convert: |list| each(list, flat) },
+    Mapping { from: (RESPONSES, DetailsPlace::Text, "annotations"), to: (CHAT, DetailsPlace::Message, "annotations"), convert: |list| each(list, nested) },
+    Mapping { from: (MESSAGES, DetailsPlace::Text, "citations"), to: (CHAT, DetailsPlace::Message, "annotations"), convert: |cited| each(cited_urls(&cited)?, nested) },
+    Mapping { from: (MESSAGES, DetailsPlace::Text, "citations"), to: (RESPONSES, DetailsPlace::Text, "annotations"), convert: |cited| cited_urls(&cited) },
+    Mapping { from: (CHAT, DetailsPlace::Message, "images"), to: (RESPONSES, DetailsPlace::Item, ""), convert: |list| each(list, image_item) },
+    Mapping { from: (CHAT, DetailsPlace::Answer, "service_tier"), to: (RESPONSES, DetailsPlace::Answer, "service_tier"), convert: Some },
+    Mapping { from: (RESPONSES, DetailsPlace::Answer, "service_tier"), to: (CHAT, DetailsPlace::Answer, "service_tier"), convert: Some },
+    Mapping { from: (CHAT, DetailsPlace::Choice, "stop_reason"), to: (MESSAGES, DetailsPlace::Choice, "stop_sequence"), convert: |stop| Some(stop).filter(Value::is_string) },
+    Mapping { from: (MESSAGES, DetailsPlace::Choice, "stop_sequence"), to: (CHAT, DetailsPlace::Choice, "stop_reason"), convert: Some },
 ];
 
 /// The elements of a list that `convert` converts; `None` where one of them is lost.
@@ -117,7 +117,12 @@ fn image_item(image: Value) -> Option<Value> {
 }
 
 /// An image that the provider of `from` made as an item, for a client that speaks `to`.
-pub(crate) fn image_for(from: &str, to: &str, kind: &str, data: &str) -> Option<(Place, Members)> {
+pub(crate) fn image_for(
+    from: &str,
+    to: &str,
+    kind: &str,
+    data: &str,
+) -> Option<(DetailsPlace, DetailMembers)> {
     let item: Value = serde_json::from_str(data).ok()?;
     let text = |path: &str| item.pointer(path).and_then(Value::as_str);
     let url = match (from, kind) {
@@ -140,11 +145,11 @@ pub(crate) fn image_for(from: &str, to: &str, kind: &str, data: &str) -> Option<
     let image = json!({"type": "image_url", "image_url": {"url": url}});
     match to {
         CHAT => Some((
-            Place::Message,
+            DetailsPlace::Message,
             Map::from_iter([("images".to_owned(), json!([image]))]),
         )),
         RESPONSES => match image_item(image)? {
-            Value::Object(item) => Some((Place::Item, item)),
+            Value::Object(item) => Some((DetailsPlace::Item, item)),
             _ => None,
         },
         _ => None,
@@ -183,15 +188,15 @@ pub(crate) fn details_for(
     to: &str,
     event: &Details<'_>,
     lose: &mut Lose<'_>,
-) -> Vec<(Place, Members)> {
-    let place = Place::of(&event.place.str());
+) -> Vec<(DetailsPlace, DetailMembers)> {
+    let place = DetailsPlace::of(&event.place.str());
     let data = serde_json::from_str(&event.data.text());
     let (Some(place), Ok(Value::Object(members))) = (place, data) else {
         return Vec::new();
     };
     // Mistral speaks chat completions.
     let from = if from == "mistral" { CHAT } else { from };
-    if place == Place::Call {
+    if place == DetailsPlace::Call {
         members
             .keys()
             .for_each(|name| lose(&format!("{name} of a call")));
@@ -200,7 +205,7 @@ pub(crate) fn details_for(
     if from == to {
         return vec![(place, members)];
     }
-    let mut out: Vec<(Place, Members)> = Vec::new();
+    let mut out: Vec<(DetailsPlace, DetailMembers)> = Vec::new();
     for (name, value) in members {
         let mapping = MAPPED
             .iter()
@@ -209,13 +214,13 @@ pub(crate) fn details_for(
             // Each of a list of items comes by itself.
             Some((
                 Mapping {
-                    to: (_, Place::Item, _),
+                    to: (_, DetailsPlace::Item, _),
                     ..
                 },
                 Value::Array(items),
             )) => {
                 out.extend(items.into_iter().filter_map(|item| match item {
-                    Value::Object(item) => Some((Place::Item, item)),
+                    Value::Object(item) => Some((DetailsPlace::Item, item)),
                     _ => None,
                 }));
             }
@@ -226,14 +231,14 @@ pub(crate) fn details_for(
                 ));
             }
             // The tier of a response is the one that served it.
-            None if (from, place) == (RESPONSES, Place::Answer)
+            None if (from, place) == (RESPONSES, DetailsPlace::Answer)
                 && name != "service_tier"
                 && REPEATED.contains(&name.as_str()) => {}
-            None if place == Place::Usage => lose_counts(to, &name, &value, lose),
+            None if place == DetailsPlace::Usage => lose_counts(to, &name, &value, lose),
             None => lose(&name),
         }
     }
-    if place == Place::Text && out.is_empty() {
+    if place == DetailsPlace::Text && out.is_empty() {
         // The end of a text.
         out.push((place, Map::new()));
     }
@@ -313,7 +318,7 @@ fn lose_counts(to: &str, name: &str, value: &Value, lose: &mut Lose<'_>) {
 
 /// Merges members of a stream into those before: lists and, where `joins`, texts are put together,
 /// objects are merged, anything else is replaced.
-pub(crate) fn merge(into: &mut Members, more: Members, joins: bool) {
+pub(crate) fn merge(into: &mut DetailMembers, more: DetailMembers, joins: bool) {
     for (name, value) in more {
         match (into.get_mut(&name), value) {
             (Some(Value::Object(before)), Value::Object(more)) => merge(before, more, joins),
@@ -333,7 +338,7 @@ pub(crate) fn merge(into: &mut Members, more: Members, joins: bool) {
 const IDENTITY: [&str; 5] = ["id", "type", "format", "phase", "role"];
 
 /// Adds the members of the provider's counts that `ours` does not have.
-fn complete(ours: &mut Members, theirs: &Members) {
+fn complete(ours: &mut DetailMembers, theirs: &DetailMembers) {
     for (name, value) in theirs {
         match (ours.get_mut(name), value) {
             (Some(Value::Object(ours)), Value::Object(theirs)) => complete(ours, theirs),
@@ -344,14 +349,14 @@ fn complete(ours: &mut Members, theirs: &Members) {
 }
 
 /// Writes members into an object.
-pub(crate) fn write(o: &mut Object<'_>, members: &Members) {
+pub(crate) fn write(o: &mut Object<'_>, members: &DetailMembers) {
     for (name, value) in members {
         o.raw(name, &value.to_string());
     }
 }
 
 /// The counts that `ours` writes, and those of the provider's that they lack.
-pub(crate) fn counts(theirs: Option<&Members>, ours: impl FnOnce(&mut Object<'_>)) -> String {
+pub(crate) fn counts(theirs: Option<&DetailMembers>, ours: impl FnOnce(&mut Object<'_>)) -> String {
     let out = event::object(ours);
     if let Some(theirs) = theirs.filter(|theirs| !theirs.is_empty()) {
         let mut ours = members(out.as_bytes());
@@ -362,7 +367,7 @@ pub(crate) fn counts(theirs: Option<&Members>, ours: impl FnOnce(&mut Object<'_>
 }
 
 /// The members of an object that was written here.
-pub(crate) fn members(json: &[u8]) -> Members {
+pub(crate) fn members(json: &[u8]) -> DetailMembers {
     serde_json::from_slice(json).unwrap_or_default()
 }
 

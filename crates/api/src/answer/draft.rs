@@ -1,13 +1,13 @@
 //! The answer so far, as its parts in order.
 
-use crate::answer::details::{Members, Place, merge};
-use crate::answer::failure::Failure;
+use crate::answer::details::{DetailMembers, DetailsPlace, merge};
+use crate::answer::failure::FailedAnswer;
 use crate::answer::step::Step;
 use event::payload::FinishReason;
 use std::collections::BTreeMap;
 
 /// The bytes that members take, about.
-fn size(members: &Members) -> usize {
+fn size(members: &DetailMembers) -> usize {
     members
         .iter()
         .map(|(name, value)| name.len() + value.to_string().len())
@@ -15,21 +15,24 @@ fn size(members: &Members) -> usize {
 }
 
 /// The members at one place.
-pub(crate) fn members_of(details: &BTreeMap<Place, Members>, place: Place) -> Members {
+pub(crate) fn members_of(
+    details: &BTreeMap<DetailsPlace, DetailMembers>,
+    place: DetailsPlace,
+) -> DetailMembers {
     details.get(&place).cloned().unwrap_or_default()
 }
 
 /// The answer so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Draft {
+pub struct AnswerDraft {
     /// Its choices, in the order of their numbers.
     pub choices: Vec<ChoiceDraft>,
     /// Members of the answer, and the provider's counts.
-    pub details: BTreeMap<Place, Members>,
+    pub details: BTreeMap<DetailsPlace, DetailMembers>,
     /// What goes under the key `toolpipe`, as JSON; see [`Step::Extras`].
     pub extras: Option<String>,
     /// Why the answer failed, where its beginning is written nevertheless.
-    pub failure: Option<Failure>,
+    pub failure: Option<FailedAnswer>,
     /// The bytes that are kept.
     kept: usize,
 }
@@ -40,9 +43,9 @@ pub struct ChoiceDraft {
     /// Its number: 0, 1, 2 …
     pub number: u32,
     /// Its parts, in order. Two neighbours are never both text.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<AnswerBlock>,
     /// Members of the choice and of its message.
-    pub details: BTreeMap<Place, Members>,
+    pub details: BTreeMap<DetailsPlace, DetailMembers>,
     /// Why it ended, once it has.
     pub finish: Option<FinishReason>,
     /// The provider's word for why; see [`Step::End`].
@@ -51,7 +54,7 @@ pub struct ChoiceDraft {
 
 /// One part of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Block {
+pub enum AnswerBlock {
     /// Reasoning.
     Reasoning {
         /// All of it.
@@ -64,7 +67,7 @@ pub enum Block {
     /// A refusal.
     Refusal(String),
     /// Members of the text before them, or an item of the provider's.
-    Details(Place, Members),
+    Details(DetailsPlace, DetailMembers),
     /// A call.
     Call {
         /// Its id.
@@ -80,17 +83,17 @@ pub enum Block {
     },
 }
 
-impl Block {
+impl AnswerBlock {
     /// The block that a step begins; `None` for one of a call.
-    pub(crate) fn of(step: &Step<'_>) -> Option<Block> {
+    pub(crate) fn of(step: &Step<'_>) -> Option<AnswerBlock> {
         Some(match *step {
-            Step::Text(text) => Block::Text(text.to_owned()),
-            Step::Refusal(text) => Block::Refusal(text.to_owned()),
-            Step::Reasoning { text, provider } => Block::Reasoning {
+            Step::Text(text) => AnswerBlock::Text(text.to_owned()),
+            Step::Refusal(text) => AnswerBlock::Refusal(text.to_owned()),
+            Step::Reasoning { text, provider } => AnswerBlock::Reasoning {
                 text: text.to_owned(),
                 provider: provider.map(str::to_owned),
             },
-            Step::Details(place, members) => Block::Details(place, members.clone()),
+            Step::Details(place, members) => AnswerBlock::Details(place, members.clone()),
             _ => return None,
         })
     }
@@ -99,12 +102,13 @@ impl Block {
     /// to another block.
     pub(crate) fn join(&mut self, step: &Step<'_>) -> Option<usize> {
         match (self, step) {
-            (Block::Text(text), Step::Text(more)) | (Block::Refusal(text), Step::Refusal(more)) => {
+            (AnswerBlock::Text(text), Step::Text(more))
+            | (AnswerBlock::Refusal(text), Step::Refusal(more)) => {
                 text.push_str(more);
                 Some(more.len())
             }
             (
-                Block::Reasoning {
+                AnswerBlock::Reasoning {
                     text,
                     provider: data @ None,
                 },
@@ -124,14 +128,14 @@ impl Block {
     /// The block in one step; `None` for a call.
     pub(crate) fn step(&self) -> Option<Step<'_>> {
         Some(match self {
-            Block::Text(text) => Step::Text(text),
-            Block::Refusal(text) => Step::Refusal(text),
-            Block::Reasoning { text, provider } => Step::Reasoning {
+            AnswerBlock::Text(text) => Step::Text(text),
+            AnswerBlock::Refusal(text) => Step::Refusal(text),
+            AnswerBlock::Reasoning { text, provider } => Step::Reasoning {
                 text,
                 provider: provider.as_deref(),
             },
-            Block::Details(place, members) => Step::Details(*place, members),
-            Block::Call { .. } => return None,
+            AnswerBlock::Details(place, members) => Step::Details(*place, members),
+            AnswerBlock::Call { .. } => return None,
         })
     }
 
@@ -139,10 +143,10 @@ impl Block {
     pub(crate) fn bytes(&self) -> usize {
         let data = |data: &Option<String>| data.as_ref().map_or(0, String::len);
         match self {
-            Block::Reasoning { text, provider } => text.len() + data(provider),
-            Block::Text(text) | Block::Refusal(text) => text.len(),
-            Block::Details(_, members) => size(members),
-            Block::Call {
+            AnswerBlock::Reasoning { text, provider } => text.len() + data(provider),
+            AnswerBlock::Text(text) | AnswerBlock::Refusal(text) => text.len(),
+            AnswerBlock::Details(_, members) => size(members),
+            AnswerBlock::Call {
                 id,
                 name,
                 arguments,
@@ -154,11 +158,11 @@ impl Block {
 
     /// The bytes that are kept of it.
     fn kept(&self) -> usize {
-        size_of::<Block>() + self.bytes()
+        size_of::<AnswerBlock>() + self.bytes()
     }
 }
 
-impl Draft {
+impl AnswerDraft {
     /// The bytes that are kept.
     pub(crate) fn kept(&self) -> usize {
         self.kept
@@ -167,7 +171,7 @@ impl Draft {
     /// Removes the call `id` of the choice `choice`, which was retracted.
     pub(crate) fn retract(&mut self, choice: u32, id: &str) {
         if let Some(choice) = self.choices.iter_mut().find(|c| c.number == choice) {
-            let is_it = |block: &Block| matches!(block, Block::Call { id: own, .. } if own == id);
+            let is_it = |block: &AnswerBlock| matches!(block, AnswerBlock::Call { id: own, .. } if own == id);
             let gone = choice.blocks.extract_if(.., |block| is_it(block));
             self.kept -= gone.map(|block| block.kept()).sum::<usize>();
         }
@@ -179,7 +183,7 @@ impl Draft {
             let has_calls = choice
                 .blocks
                 .iter()
-                .any(|b| matches!(b, Block::Call { .. }));
+                .any(|b| matches!(b, AnswerBlock::Call { .. }));
             choice.finish = Some(match reason {
                 FinishReason::Stop | FinishReason::ToolCalls if has_calls => {
                     FinishReason::ToolCalls
@@ -196,7 +200,7 @@ impl Draft {
             self.extras = Some((*json).to_owned());
             return;
         }
-        if let Step::Details(place @ (Place::Answer | Place::Usage), more) = step {
+        if let Step::Details(place @ (DetailsPlace::Answer | DetailsPlace::Usage), more) = step {
             self.kept += size(more);
             merge(
                 self.details.entry(*place).or_default(),
@@ -223,17 +227,17 @@ impl Draft {
             provider_finish,
             ..
         } = &mut self.choices[at];
-        let before = blocks.last().map_or(0, Block::kept);
+        let before = blocks.last().map_or(0, AnswerBlock::kept);
         let count = blocks.len();
         match (step, blocks.last_mut()) {
-            (Step::CallBegin { id, name, provider }, _) => blocks.push(Block::Call {
+            (Step::CallBegin { id, name, provider }, _) => blocks.push(AnswerBlock::Call {
                 id: (*id).to_owned(),
                 name: (*name).to_owned(),
                 arguments: String::new(),
                 provider: provider.map(str::to_owned),
                 is_complete: false,
             }),
-            (Step::CallArguments(more), Some(Block::Call { arguments, .. })) => {
+            (Step::CallArguments(more), Some(AnswerBlock::Call { arguments, .. })) => {
                 arguments.push_str(more)
             }
             (
@@ -241,7 +245,7 @@ impl Draft {
                     arguments: all,
                     provider: data,
                 },
-                Some(Block::Call {
+                Some(AnswerBlock::Call {
                     arguments,
                     provider,
                     is_complete,
@@ -252,12 +256,12 @@ impl Draft {
                 *provider = data.map(str::to_owned);
                 *is_complete = true;
             }
-            (Step::Details(place @ (Place::Choice | Place::Message), more), _) => {
+            (Step::Details(place @ (DetailsPlace::Choice | DetailsPlace::Message), more), _) => {
                 self.kept += size(more);
                 merge(
                     details.entry(*place).or_default(),
                     (*more).clone(),
-                    *place == Place::Message,
+                    *place == DetailsPlace::Message,
                 );
             }
             (Step::End { reason, provider }, _) => {
@@ -266,11 +270,11 @@ impl Draft {
             }
             (step, last) => {
                 if last.and_then(|last| last.join(step)).is_none() {
-                    blocks.extend(Block::of(step));
+                    blocks.extend(AnswerBlock::of(step));
                 }
             }
         }
-        self.kept += blocks.last().map_or(0, Block::kept);
+        self.kept += blocks.last().map_or(0, AnswerBlock::kept);
         if blocks.len() == count {
             self.kept -= before;
         }
@@ -294,7 +298,7 @@ impl Draft {
         }
         for block in &choice.blocks {
             match block {
-                Block::Call {
+                AnswerBlock::Call {
                     id,
                     name,
                     arguments,

@@ -1,12 +1,12 @@
 //! One stream of events into the bytes of one answer.
 
 use crate::answer::details::{
-    Place, comes_as_reasoning, details_for, image_for, is_encrypted, members,
+    DetailsPlace, comes_as_reasoning, details_for, image_for, is_encrypted, members,
 };
-use crate::answer::draft::Draft;
-use crate::answer::failure::Failure;
+use crate::answer::draft::AnswerDraft;
+use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{AnswerOptions, Dropped, Step};
-use crate::answer::turn::{TakeStep, Turn};
+use crate::answer::turn::{AnswerSteps, TakeStep};
 use crate::answer::writer::{AnswerFormat, StreamWriter};
 use crate::api::Api;
 use event::payload::{Details, ServerItem, StreamStart, Thinking};
@@ -14,7 +14,7 @@ use event::{Event, Kind, Object, Raw, Text};
 
 /// How the answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerForm {
     /// Server-sent events, while the model writes.
     Stream,
     /// One JSON object at the end.
@@ -28,22 +28,22 @@ pub enum Form {
 /// be the status of the response. A server that cannot wait longer calls [`Encoder::begin`]: from
 /// then on a failure goes into the stream.
 pub struct Encoder {
-    turn: Turn,
-    page: Page,
+    turn: AnswerSteps,
+    page: StepPage,
 }
 
 /// What steps are written to.
-struct Page {
+struct StepPage {
     front: Front,
     /// The API of the provider; "" before the stream begins.
     api: String,
     options: AnswerOptions,
-    draft: Draft,
+    draft: AnswerDraft,
     /// `None` for a whole answer.
     writer: Option<Box<dyn StreamWriter>>,
 }
 
-impl Page {
+impl StepPage {
     /// How many choices the client gets. Clients that asked for one take all choices for the same
     /// (AI SDK) or fail (openai-python).
     fn choices(&self) -> u32 {
@@ -108,19 +108,19 @@ fn is_of_one_choice(kind: Kind) -> bool {
 
 impl Encoder {
     /// An answer that has not begun.
-    pub fn new(front: Front, form: Form, options: AnswerOptions) -> Encoder {
+    pub fn new(front: Front, form: AnswerForm, options: AnswerOptions) -> Encoder {
         let writer = match front.format().stream {
-            Some(stream) if form == Form::Stream => Some(stream(&options)),
+            Some(stream) if form == AnswerForm::Stream => Some(stream(&options)),
             _ => None,
         };
-        let turn = Turn::new(options.extras, form == Form::Whole);
+        let turn = AnswerSteps::new(options.extras, form == AnswerForm::Whole);
         Encoder {
             turn,
-            page: Page {
+            page: StepPage {
                 front,
                 api: String::new(),
                 options,
-                draft: Draft::default(),
+                draft: AnswerDraft::default(),
                 writer,
             },
         }
@@ -174,7 +174,7 @@ impl Encoder {
                 if is_own && page.front != Front::Chat && !is_like_a_call {
                     let has_come = page.front == Front::Messages
                         && Raw::parse(&data).is_ok_and(|data| comes_as_reasoning(&kind, data));
-                    found = (!has_come).then(|| (Place::Item, members(data.as_bytes())));
+                    found = (!has_come).then(|| (DetailsPlace::Item, members(data.as_bytes())));
                 } else {
                     found = image_for(&page.api, front, &kind, &data);
                     if found.is_none() && (!is_own || is_like_a_call) {
@@ -191,7 +191,7 @@ impl Encoder {
     }
 
     /// Runs `work`, writes the steps that it takes, and appends the bytes.
-    fn run(&mut self, out: &mut Vec<u8>, work: impl FnOnce(&mut Turn, &mut TakeStep<'_>)) {
+    fn run(&mut self, out: &mut Vec<u8>, work: impl FnOnce(&mut AnswerSteps, &mut TakeStep<'_>)) {
         let Encoder { turn, page } = self;
         work(turn, &mut |model, choice, step| {
             page.write(model, choice, step)
@@ -221,7 +221,7 @@ impl Encoder {
                 page.model(&turn.model),
             ));
         }
-        page.draft = Draft::default();
+        page.draft = AnswerDraft::default();
     }
 
     /// Begins a stream before the model's first content, and appends what opens it. It does nothing
@@ -235,7 +235,7 @@ impl Encoder {
     /// Ends an answer that fails for a reason that no event reports, such as a server that shuts
     /// down. Appends the error's form in a stream that has begun; [`Encoder::failure`] returns it
     /// from now on. It does nothing once the answer is done.
-    pub fn fail(&mut self, failure: Failure, out: &mut Vec<u8>) {
+    pub fn fail(&mut self, failure: FailedAnswer, out: &mut Vec<u8>) {
         self.run(out, |turn, take| turn.fail(failure, take));
     }
 
@@ -271,7 +271,7 @@ impl Encoder {
 
     /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's
     /// status and body.
-    pub fn failure(&self) -> Option<&Failure> {
+    pub fn failure(&self) -> Option<&FailedAnswer> {
         self.turn.failure.as_ref()
     }
 
@@ -333,7 +333,7 @@ impl Front {
     }
 
     /// The body of an HTTP error in the form of this front.
-    pub fn failure(self, failure: &Failure) -> Vec<u8> {
+    pub fn failure(self, failure: &FailedAnswer) -> Vec<u8> {
         let mut out = Vec::new();
         let mut o = Object::open(&mut out);
         if self == Front::Messages {

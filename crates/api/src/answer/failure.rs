@@ -5,7 +5,7 @@ use event::payload::Error;
 
 /// Why an answer failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
+pub struct FailedAnswer {
     /// The HTTP status for a client that has no byte of the answer yet: that of the upstream where
     /// it answered, else one that fits.
     pub status: u16,
@@ -91,7 +91,7 @@ const NAMES: &[(std::ops::RangeInclusive<u16>, FailureNames)] = &[
     (0..=u16::MAX, FailureNames { openai: "server_error", anthropic: "api_error", gemini: (Some(500), "INTERNAL") }),
 ];
 
-impl Failure {
+impl FailedAnswer {
     /// What each API calls it.
     pub(crate) fn names(&self) -> &'static FailureNames {
         let row = NAMES
@@ -101,17 +101,17 @@ impl Failure {
     }
 
     /// A failure with the status that fits its code.
-    pub fn new(code: &str, message: &str) -> Failure {
-        Failure {
+    pub fn new(code: &str, message: &str) -> FailedAnswer {
+        FailedAnswer {
             status: status_of(code),
             code: code.to_owned(),
             message: message.to_owned(),
-            ..Failure::default()
+            ..FailedAnswer::default()
         }
     }
 
     /// The failure that an `error` event of a stream of the provider `api` reports.
-    pub fn of_event(error: &Error<'_>, api: &str) -> Failure {
+    pub fn of_event(error: &Error<'_>, api: &str) -> FailedAnswer {
         let status = error
             .status
             .and_then(|n| u16::try_from(n).ok())
@@ -121,7 +121,7 @@ impl Failure {
         let prefix = status
             .map(|status| format!("HTTP {status}: "))
             .unwrap_or_default();
-        let made = Failure::new(
+        let made = FailedAnswer::new(
             &error.code.str(),
             message.strip_prefix(&prefix).unwrap_or(&message),
         );
@@ -140,7 +140,7 @@ impl Failure {
                 json: json.text().into_owned(),
             })
         });
-        Failure {
+        FailedAnswer {
             status,
             retry_after_ms: error.retry_after_ms,
             provider,
@@ -254,7 +254,7 @@ mod tests {
             let line = format!(r#"{{"type":"error",{fields}}}"#);
             let mut scanner = Scanner::default();
             let failure =
-                Failure::of_event(&Error::read(&scanner.read(&line).unwrap()), "openai-chat");
+                FailedAnswer::of_event(&Error::read(&scanner.read(&line).unwrap()), "openai-chat");
             assert_eq!(
                 (failure.status, failure.retry_after_ms),
                 (status, retry),

@@ -1,8 +1,8 @@
 //! One stream of merged events as one whole response, however the stream ended.
 
-use crate::answer::draft::Draft;
-use crate::answer::failure::Failure;
-use crate::answer::step::{AnswerOptions, Step, TextKind, Usage, piece};
+use crate::answer::draft::AnswerDraft;
+use crate::answer::failure::FailedAnswer;
+use crate::answer::step::{AnswerOptions, ReportedUsage, Step, TextKind, piece};
 use crate::api::Api;
 use event::payload::{
     Error, FinishReason, Payload, Retract, SessionStats, StreamEnd, StreamStart, ToolCall,
@@ -18,10 +18,10 @@ pub struct WholeResponse {
     provider: String,
     model: String,
     options: AnswerOptions,
-    draft: Draft,
+    draft: AnswerDraft,
     /// Half a surrogate pair at the end of each [`TextKind`] of a choice.
     halves: Choices<[Surrogates; 3]>,
-    usage: Option<Usage>,
+    usage: Option<ReportedUsage>,
     /// The most bytes that are kept of the answer.
     most: usize,
     is_over: bool,
@@ -40,7 +40,7 @@ impl WholeResponse {
                 provider_id: Some(String::new()),
                 ..AnswerOptions::default()
             },
-            draft: Draft::default(),
+            draft: AnswerDraft::default(),
             halves: Choices::default(),
             usage: None,
             most,
@@ -81,10 +81,10 @@ impl WholeResponse {
             Kind::Error => {
                 let error = Error::read(event);
                 self.is_lost |= error.code == "line_too_long";
-                let failure = Failure::of_event(&error, &self.provider);
+                let failure = FailedAnswer::of_event(&error, &self.provider);
                 self.draft.failure.get_or_insert(failure);
             }
-            Kind::SessionStats => self.usage = Usage::of(&SessionStats::read(event)),
+            Kind::SessionStats => self.usage = ReportedUsage::of(&SessionStats::read(event)),
             _ if self.is_over => {}
             Kind::ToolCall => self.call(choice, &ToolCall::read(event)),
             Kind::Retract => {
@@ -136,8 +136,8 @@ impl WholeResponse {
         (self.is_over, self.is_lost) = (true, true);
         let message = format!("the answer has more than {length} bytes, which is all that is kept");
         let failure = self.draft.failure.take();
-        self.draft = Draft::default();
-        self.draft.failure = failure.or_else(|| Some(Failure::new("line_too_long", &message)));
+        self.draft = AnswerDraft::default();
+        self.draft.failure = failure.or_else(|| Some(FailedAnswer::new("line_too_long", &message)));
         self.halves = Choices::default();
         self.draft.push(0, &Step::Begin);
     }

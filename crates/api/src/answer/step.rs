@@ -1,7 +1,7 @@
 //! What happens in an answer, in the one order that every front can write.
 
-use crate::answer::details::{Members, Place};
-use crate::answer::failure::Failure;
+use crate::answer::details::{DetailMembers, DetailsPlace};
+use crate::answer::failure::FailedAnswer;
 use crate::inbound::tools::NamespacedTool;
 use event::payload::{ContentDelta, FinishReason, RefusalDelta, SessionStats, Thinking};
 use event::{Event, Json, Kind, Text};
@@ -48,10 +48,10 @@ pub enum Step<'a> {
         /// What must go back to the provider with it: JSON, by the name of the API.
         provider: Option<&'a str>,
     },
-    /// Members of the provider's answer, in the words of the front. Those of [`Place::Text`] and
-    /// [`Place::Item`] are in order with the content, and others may come before `Begin`: they wait
+    /// Members of the provider's answer, in the words of the front. Those of [`DetailsPlace::Text`] and
+    /// [`DetailsPlace::Item`] are in order with the content, and others may come before `Begin`: they wait
     /// for the next step.
-    Details(Place, &'a Members),
+    Details(DetailsPlace, &'a DetailMembers),
     /// The choice ends.
     End {
         /// Why. With calls that are complete it is `ToolCalls`, unless the answer was cut.
@@ -64,9 +64,9 @@ pub enum Step<'a> {
     /// [`crate::AnswerOptions::extras`] asks for it.
     Extras(&'a str),
     /// The counts of tokens, after the last choice has ended.
-    Usage(Usage),
+    Usage(ReportedUsage),
     /// The answer failed after it began.
-    Failed(&'a Failure),
+    Failed(&'a FailedAnswer),
 }
 
 /// What a piece of text is. A choice ends in this order.
@@ -113,7 +113,7 @@ impl<'a> Step<'a> {
 
 /// Counts of tokens; 0 where the upstream sends none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ReportedUsage {
     /// Tokens of the request.
     pub input: u64,
     /// Tokens of the answer, reasoning included.
@@ -126,9 +126,9 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
-impl Usage {
+impl ReportedUsage {
     /// The counts of `stats`; `None` where those have none.
-    pub(crate) fn of(stats: &SessionStats) -> Option<Usage> {
+    pub(crate) fn of(stats: &SessionStats) -> Option<ReportedUsage> {
         let counts = [
             stats.prompt_tokens,
             stats.completion_tokens,
@@ -138,7 +138,7 @@ impl Usage {
         ];
         counts.iter().any(Option::is_some).then(|| {
             let [input, output, total, cached, reasoning] = counts.map(Option::unwrap_or_default);
-            Usage {
+            ReportedUsage {
                 input,
                 output,
                 total: total.max(input).max(output),

@@ -5,10 +5,10 @@
 
 mod choice;
 
-use crate::answer::details::{Members, Place};
-use crate::answer::failure::Failure;
-use crate::answer::step::{Dropped, Step, Usage, piece};
-use crate::answer::turn::choice::{ChoiceTurn, Emitter, Trouble};
+use crate::answer::details::{DetailMembers, DetailsPlace};
+use crate::answer::failure::FailedAnswer;
+use crate::answer::step::{Dropped, ReportedUsage, Step, piece};
+use crate::answer::turn::choice::{AnswerTrouble, ChoiceSteps, StepEmitter};
 
 pub(crate) use crate::answer::turn::choice::TakeStep;
 use event::payload::{
@@ -22,15 +22,15 @@ const MOST_CHOICES: u32 = 128;
 
 /// The events of one stream on their way to steps.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct AnswerSteps {
     /// The upstream's name of the model; empty before `stream_start`.
     pub model: String,
     /// The name of the upstream's API; empty before `stream_start`.
     api: String,
     /// The tokens so far.
-    pub usage: Usage,
+    pub usage: ReportedUsage,
     /// Why the answer failed, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<FailedAnswer>,
     /// Whether a `Begin` was emitted.
     pub has_begun: bool,
     /// Whether a step was emitted after `Begin`.
@@ -45,7 +45,7 @@ pub(crate) struct Turn {
     /// A call that may have been sent was withdrawn because the stream failed: it must not end
     /// well.
     is_withdrawn: bool,
-    choices: Choices<ChoiceTurn>,
+    choices: Choices<ChoiceSteps>,
     /// The bytes that the choices keep.
     pub kept: usize,
     /// `None`: not asked for.
@@ -54,14 +54,14 @@ pub(crate) struct Turn {
     is_whole: bool,
 }
 
-impl Turn {
+impl AnswerSteps {
     /// A turn before its first event. `extras`: whether it collects what goes under the key
     /// `toolpipe`; `is_whole`: whether nothing is emitted before the end.
-    pub fn new(extras: bool, is_whole: bool) -> Turn {
-        Turn {
+    pub fn new(extras: bool, is_whole: bool) -> AnswerSteps {
+        AnswerSteps {
             extras: extras.then(Extras::default),
             is_whole,
-            ..Turn::default()
+            ..AnswerSteps::default()
         }
     }
 
@@ -95,7 +95,7 @@ impl Turn {
             }
             Kind::Retract => self.retract(event, take),
             Kind::SessionStats => self.stats(&SessionStats::read(event)),
-            Kind::Error => self.fail(Failure::of_event(&Error::read(event), &self.api), take),
+            Kind::Error => self.fail(FailedAnswer::of_event(&Error::read(event), &self.api), take),
             Kind::StreamEnd => {
                 let end = StreamEnd::read(event);
                 self.end(
@@ -122,13 +122,13 @@ impl Turn {
     pub fn details(
         &mut self,
         event: &Event<'_>,
-        place: Place,
-        members: Members,
+        place: DetailsPlace,
+        members: DetailMembers,
         take: &mut TakeStep<'_>,
     ) {
         if self.is_done || self.has_ended {
-            self.dropped.late += u64::from(self.failure.is_none() && place == Place::Item);
-        } else if matches!(place, Place::Text | Place::Item) {
+            self.dropped.late += u64::from(self.failure.is_none() && place == DetailsPlace::Item);
+        } else if matches!(place, DetailsPlace::Text | DetailsPlace::Item) {
             self.feed(event, take, |choice, out| {
                 choice.details(place, members, out)
             });
@@ -160,7 +160,7 @@ impl Turn {
     }
 
     /// Ends the answer as failed, unless it has ended.
-    pub fn fail(&mut self, failure: Failure, take: &mut TakeStep<'_>) {
+    pub fn fail(&mut self, failure: FailedAnswer, take: &mut TakeStep<'_>) {
         if self.is_done {
             return;
         }
@@ -176,7 +176,7 @@ impl Turn {
         &mut self,
         event: &Event<'_>,
         take: &mut TakeStep<'_>,
-        feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
+        feed: impl FnOnce(&mut ChoiceSteps, &mut StepEmitter<'_, '_>) -> Result<(), AnswerTrouble>,
     ) {
         self.with_choice(event.choice(), take, feed);
     }
@@ -186,9 +186,9 @@ impl Turn {
         &mut self,
         number: u32,
         take: &mut TakeStep<'_>,
-        feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
+        feed: impl FnOnce(&mut ChoiceSteps, &mut StepEmitter<'_, '_>) -> Result<(), AnswerTrouble>,
     ) {
-        let Turn {
+        let AnswerSteps {
             model,
             has_begun,
             has_content,
@@ -197,14 +197,14 @@ impl Turn {
             kept,
             ..
         } = self;
-        let mut make = || ChoiceTurn::new(*is_whole);
+        let mut make = || ChoiceSteps::new(*is_whole);
         let place = choices.place(number, &mut make);
         // Clients find a choice by its place among those that have begun (openai-python), so that
         // they have to begin in order.
         if !choices[place].has_begun() {
             for lower in 0..number.min(MOST_CHOICES) {
                 let place = choices.place(lower, &mut make);
-                choices[place].begin(&mut Emitter {
+                choices[place].begin(&mut StepEmitter {
                     model,
                     number: lower,
                     has_begun,
@@ -213,7 +213,7 @@ impl Turn {
                 });
             }
         }
-        let mut out = Emitter {
+        let mut out = StepEmitter {
             model,
             number,
             has_begun,
@@ -243,7 +243,7 @@ impl Turn {
 
     /// Sets the counts, in place of earlier counts.
     fn stats(&mut self, stats: &SessionStats) {
-        if let Some(usage) = Usage::of(stats) {
+        if let Some(usage) = ReportedUsage::of(stats) {
             self.usage = usage;
             self.has_usage = true;
         }
@@ -254,8 +254,8 @@ impl Turn {
             return self.fail(failure, take);
         }
         let is_whole = self.is_whole;
-        self.choices.place(0, || ChoiceTurn::new(is_whole));
-        let Turn {
+        self.choices.place(0, || ChoiceSteps::new(is_whole));
+        let AnswerSteps {
             model,
             has_begun,
             has_content,
@@ -265,7 +265,7 @@ impl Turn {
         } = self;
         let mut trouble = None;
         for (number, choice) in choices.by_number() {
-            let mut out = Emitter {
+            let mut out = StepEmitter {
                 model,
                 number,
                 has_begun,
@@ -289,7 +289,7 @@ impl Turn {
     }
 
     /// Why a stream with this reason did not end well.
-    fn failed(&self, reason: FinishReason) -> Option<Failure> {
+    fn failed(&self, reason: FinishReason) -> Option<FailedAnswer> {
         let (code, message) = match reason {
             FinishReason::Error => ("upstream_error", "the upstream reports an error"),
             FinishReason::Cut => (
@@ -300,7 +300,7 @@ impl Turn {
             _ if self.is_withdrawn => ("upstream_error", "a call was withdrawn after it was sent"),
             _ => return None,
         };
-        Some(Failure::new(code, message))
+        Some(FailedAnswer::new(code, message))
     }
 
     fn emit_usage(&mut self, take: &mut TakeStep<'_>) {
@@ -380,14 +380,14 @@ impl Extras {
 #[cfg(test)]
 mod tests {
     use crate::answer::step::Step;
-    use crate::answer::turn::Turn;
+    use crate::answer::turn::AnswerSteps;
     use event::Scanner;
     use std::fmt::Write;
 
     /// The steps of events, a line each.
     fn steps(events: &[&str], is_whole: bool) -> String {
         let mut out = String::new();
-        let mut turn = Turn::new(true, is_whole);
+        let mut turn = AnswerSteps::new(true, is_whole);
         let mut take = |_: &str, choice: u32, step: &Step<'_>| {
             if choice > 0 {
                 write!(out, "{choice}: ").unwrap();

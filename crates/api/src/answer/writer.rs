@@ -1,8 +1,8 @@
 //! What the `writer.rs` of an API gives: the writer of a stream, and how it writes answers.
 
-use crate::answer::draft::Draft;
-use crate::answer::failure::{Failure, OPENAI};
-use crate::answer::step::{AnswerOptions, Step, Usage};
+use crate::answer::draft::AnswerDraft;
+use crate::answer::failure::{FailedAnswer, OPENAI};
+use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use event::Object;
 
 /// Writes the stream of one API.
@@ -40,9 +40,9 @@ pub(crate) struct AnswerFormat {
     /// The writer of its stream; `None` where no client asks for one.
     pub stream: Option<NewWriter>,
     /// The whole answer at once: one JSON object. `None`: the tokens are not counted.
-    pub whole: fn(&AnswerOptions, &Draft, Option<&Usage>, &str) -> Vec<u8>,
+    pub whole: fn(&AnswerOptions, &AnswerDraft, Option<&ReportedUsage>, &str) -> Vec<u8>,
     /// Writes the member `error`, of an HTTP error as of an answer that has one.
-    pub error: fn(&mut Object<'_>, &Failure),
+    pub error: fn(&mut Object<'_>, &FailedAnswer),
 }
 
 /// Appends the event `name`, whose data is an object with the member `type` of the same value
@@ -60,7 +60,7 @@ pub(crate) fn frame(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object
 
 /// The member `error` of OpenAI's APIs. What a provider of these APIs says of an error stays, since
 /// clients match on it. <https://platform.openai.com/docs/guides/error-codes>
-pub(crate) fn openai_error(o: &mut Object<'_>, failure: &Failure) {
+pub(crate) fn openai_error(o: &mut Object<'_>, failure: &FailedAnswer) {
     let provider = |key: &str| {
         failure
             .provider_text(OPENAI, key)

@@ -7,8 +7,8 @@
 //! `contentBlockStop` (docs/deviations.md, row-32).
 
 use crate::anthropic::message::AnthropicMessage;
-use crate::failure::Failure;
-use crate::turn::Turn;
+use crate::failure::StreamFailure;
+use crate::turn::EventWriter;
 use event::Raw;
 
 /// The keys of the counts, see [`UsageParts::take`](crate::turn::UsageParts::take).
@@ -24,7 +24,7 @@ pub(crate) fn frame(
     to: &mut AnthropicMessage,
     name: Option<&str>,
     data: Raw<'_>,
-    turn: &mut Turn<'_>,
+    turn: &mut EventWriter<'_>,
 ) {
     const NAMES: [&str; 6] = [
         "messageStart",
@@ -78,7 +78,7 @@ pub(crate) fn frame(
                 "modelStream",
                 "modelTimeout",
             ];
-            turn.error(&Failure::new(
+            turn.error(&StreamFailure::new(
                 kind,
                 message,
                 retryable.iter().any(|w| kind.starts_with(w)),
@@ -95,7 +95,7 @@ pub(crate) fn is_whole(body: Raw<'_>) -> bool {
 }
 
 /// A whole response.
-pub(crate) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut Turn<'_>) {
+pub(crate) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut EventWriter<'_>) {
     turn.choice(0);
     let blocks = || {
         body.at(&["output", "message", "content"])
@@ -117,7 +117,7 @@ pub(crate) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut Turn<'_
     turn.marked = true;
 }
 
-fn tool_use(to: &mut AnthropicMessage, index: i64, tool: Raw<'_>, turn: &mut Turn<'_>) {
+fn tool_use(to: &mut AnthropicMessage, index: i64, tool: Raw<'_>, turn: &mut EventWriter<'_>) {
     let start = event::object(|o| {
         o.str("type", "tool_use")
             .maybe_str("id", tool.get_str("toolUseId").as_deref());
@@ -133,7 +133,7 @@ fn tool_use(to: &mut AnthropicMessage, index: i64, tool: Raw<'_>, turn: &mut Tur
 
 /// A piece of a block: the deltas of a stream and the blocks of a whole response have the same
 /// members.
-fn piece(to: &mut AnthropicMessage, index: i64, delta: Raw<'_>, turn: &mut Turn<'_>) {
+fn piece(to: &mut AnthropicMessage, index: i64, delta: Raw<'_>, turn: &mut EventWriter<'_>) {
     if let Some(text) = delta.get("text") {
         turn.text(0, text);
     } else if let Some(input) = delta.at(&["toolUse", "input"]) {
@@ -167,7 +167,7 @@ fn rename(
     kind: &str,
     member: &str,
     text: Raw<'_>,
-    turn: &mut Turn<'_>,
+    turn: &mut EventWriter<'_>,
 ) {
     if let Ok(delta) = Raw::parse(&format!(
         r#"{{"type":"{kind}","{member}":{}}}"#,

@@ -4,8 +4,8 @@ use crate::Api;
 use crate::carried::carried;
 use crate::conversation::Message;
 use crate::inbound::draft::{
-    AssistantDraft, ConversationDraft, Notes, file, foreign_reasoning, image, message, quoted,
-    result, text,
+    AssistantDraft, ConversationDraft, InboundNotes, file, foreign_reasoning, image, message,
+    quoted, result, text,
 };
 use crate::inbound::request::{InboundError, InboundRequest, of_messages};
 use crate::members::{GetText, Put};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 /// # Errors
 /// See [`crate::inbound`].
 pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
-    let mut notes = Notes::default();
+    let mut notes = InboundNotes::default();
     let (mut request, members) = InboundRequest::begin(body, names(Api::Anthropic.name()));
     let choice = members.get("tool_choice");
     request.set_tools(members.get("tools"), choice, &mut notes);
@@ -61,7 +61,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
 }
 
 /// A system prompt: a text, or blocks of text.
-fn system(content: Option<&Value>, talk: &mut ConversationDraft, notes: &mut Notes) {
+fn system(content: Option<&Value>, talk: &mut ConversationDraft, notes: &mut InboundNotes) {
     match content {
         Some(Value::String(words)) => talk.system(words),
         Some(Value::Array(blocks)) => {
@@ -79,7 +79,12 @@ fn system(content: Option<&Value>, talk: &mut ConversationDraft, notes: &mut Not
 }
 
 /// A user's message: results of tools become messages of their own, in their places.
-fn user(content: Option<&Value>, at: usize, talk: &mut ConversationDraft, notes: &mut Notes) {
+fn user(
+    content: Option<&Value>,
+    at: usize,
+    talk: &mut ConversationDraft,
+    notes: &mut InboundNotes,
+) {
     let mut parts = Vec::new();
     let flush = |parts: &mut Vec<Value>, talk: &mut ConversationDraft| {
         if !parts.is_empty() {
@@ -98,7 +103,7 @@ fn user(content: Option<&Value>, at: usize, talk: &mut ConversationDraft, notes:
 }
 
 /// The blocks of a content; a text is one block.
-fn blocks(content: Option<&Value>, at: usize, notes: &mut Notes) -> Vec<Value> {
+fn blocks(content: Option<&Value>, at: usize, notes: &mut InboundNotes) -> Vec<Value> {
     match content {
         Some(Value::String(words)) => vec![text(words)],
         Some(Value::Array(blocks)) => blocks.clone(),
@@ -113,7 +118,7 @@ fn blocks(content: Option<&Value>, at: usize, notes: &mut Notes) -> Vec<Value> {
     }
 }
 
-fn tool_result(block: &Value, at: usize, notes: &mut Notes) -> Message {
+fn tool_result(block: &Value, at: usize, notes: &mut InboundNotes) -> Message {
     let mut parts = Vec::new();
     notes.unread(
         "a tool_result block",
@@ -132,7 +137,7 @@ fn tool_result(block: &Value, at: usize, notes: &mut Notes) -> Message {
 }
 
 /// A block of a user's message or of a result, in OpenAI's shape.
-fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
+fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut InboundNotes) {
     let get = |path: &str| block.pointer(path).and_then(Value::as_str);
     let name = get("/title").filter(|title| !title.is_empty());
     let data = || {
@@ -203,7 +208,7 @@ fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
 }
 
 /// An assistant's message. Blocks that Anthropic wants back keep their places among text and calls.
-fn assistant(content: Option<&Value>, at: usize, notes: &mut Notes) -> Option<Message> {
+fn assistant(content: Option<&Value>, at: usize, notes: &mut InboundNotes) -> Option<Message> {
     let mut draft = AssistantDraft::default();
     for block in blocks(content, at, notes) {
         let get = |key: &str| block.text_of(key);

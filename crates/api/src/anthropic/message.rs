@@ -1,7 +1,7 @@
 //! The message of an Anthropic stream as it grows: its content blocks, and what is open of them.
 
 use crate::members::{GetText, minified};
-use crate::turn::{Turn, UsageParts};
+use crate::turn::{EventWriter, UsageParts};
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Raw, Text};
 use serde_json::Value;
@@ -48,7 +48,7 @@ const PLACE: usize = size_of::<(i64, ContentBlock)>();
 
 impl AnthropicMessage {
     /// A message begins. One that had begun and not ended is void: the server has started anew.
-    pub(crate) fn begin(&mut self, message: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn begin(&mut self, message: Raw<'_>, turn: &mut EventWriter<'_>) {
         if std::mem::replace(&mut self.begun, true) && !self.stopped {
             for (index, block) in &self.blocks {
                 if matches!(block, ContentBlock::Tool(_)) {
@@ -77,7 +77,7 @@ impl AnthropicMessage {
     }
 
     /// A block begins, with what it holds already.
-    pub(crate) fn open(&mut self, index: i64, start: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn open(&mut self, index: i64, start: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.settle(turn);
         self.latest = index;
         let block = match start.get_str("type").as_deref() {
@@ -130,7 +130,7 @@ impl AnthropicMessage {
     }
 
     /// Puts a block in the place of the one that it has had.
-    fn put(&mut self, index: i64, block: ContentBlock, turn: &mut Turn<'_>) {
+    fn put(&mut self, index: i64, block: ContentBlock, turn: &mut EventWriter<'_>) {
         turn.keep(PLACE + block.kept());
         if let Some(before) = self.blocks.insert(index, block) {
             turn.free(PLACE + before.kept());
@@ -142,7 +142,7 @@ impl AnthropicMessage {
         &mut self,
         index: i64,
         make: impl FnOnce() -> ContentBlock,
-        turn: &mut Turn<'_>,
+        turn: &mut EventWriter<'_>,
     ) -> &mut ContentBlock {
         self.blocks.entry(index).or_insert_with(|| {
             turn.keep(PLACE);
@@ -151,7 +151,7 @@ impl AnthropicMessage {
     }
 
     /// A piece of a block. The first piece of a block without a start decides its kind.
-    pub(crate) fn delta(&mut self, index: i64, delta: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn delta(&mut self, index: i64, delta: Raw<'_>, turn: &mut EventWriter<'_>) {
         let [kind, text, json] = delta.fields(["type", "text", "partial_json"]);
         let kind = kind.and_then(Raw::str).unwrap_or_default();
         if let Some(ContentBlock::Server(item)) = self.blocks.get_mut(&index) {
@@ -210,7 +210,7 @@ impl AnthropicMessage {
     }
 
     /// A piece of the answer's text.
-    fn text(&mut self, piece: Raw<'_>, turn: &mut Turn<'_>) {
+    fn text(&mut self, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         if turn.options.details {
             self.written += piece.str().map_or(0, |text| text.chars().count());
         }
@@ -218,7 +218,7 @@ impl AnthropicMessage {
     }
 
     /// A piece of a call's input.
-    pub(crate) fn input(&mut self, index: i64, piece: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn input(&mut self, index: i64, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         if let ContentBlock::Tool(tool) =
             self.block(index, || ContentBlock::Tool(ToolBlock::new(None)), turn)
         {
@@ -235,7 +235,7 @@ impl AnthropicMessage {
     }
 
     /// A block ends.
-    pub(crate) fn close(&mut self, index: i64, turn: &mut Turn<'_>) {
+    pub(crate) fn close(&mut self, index: i64, turn: &mut EventWriter<'_>) {
         self.settle(turn);
         let ends = self.written;
         match self.blocks.get_mut(&index) {
@@ -277,13 +277,13 @@ impl AnthropicMessage {
 
     /// Writes the `done` of a tool's block that still waits: nothing of the block can follow any
     /// more.
-    pub(crate) fn settle(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn settle(&mut self, turn: &mut EventWriter<'_>) {
         if let Some(index) = self.waiting.take() {
             self.done(index, turn);
         }
     }
 
-    fn done(&mut self, index: i64, turn: &mut Turn<'_>) {
+    fn done(&mut self, index: i64, turn: &mut EventWriter<'_>) {
         let Some(ContentBlock::Tool(tool)) = self.blocks.get_mut(&index) else {
             return;
         };
@@ -296,7 +296,7 @@ impl AnthropicMessage {
 
     /// Closes what is open at the end. Calls only if the message ended well: a cut one must not
     /// look whole.
-    pub(crate) fn close_all(&mut self, whole: bool, turn: &mut Turn<'_>) {
+    pub(crate) fn close_all(&mut self, whole: bool, turn: &mut EventWriter<'_>) {
         self.settle(turn);
         let open: Vec<i64> = self
             .blocks
@@ -317,7 +317,7 @@ impl AnthropicMessage {
     }
 
     /// Why the message ended; `null` while it goes on.
-    pub(crate) fn stop_reason(&mut self, reason: Option<Raw<'_>>, turn: &mut Turn<'_>) {
+    pub(crate) fn stop_reason(&mut self, reason: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
         let Some(word) = reason.and_then(Raw::str).filter(|w| !w.is_empty()) else {
             return;
         };
@@ -333,7 +333,12 @@ impl AnthropicMessage {
     }
 
     /// Takes a `usage` object; `names` as in [`UsageParts::take`].
-    pub(crate) fn usage(&mut self, usage: Option<Raw<'_>>, names: [&str; 4], turn: &mut Turn<'_>) {
+    pub(crate) fn usage(
+        &mut self,
+        usage: Option<Raw<'_>>,
+        names: [&str; 4],
+        turn: &mut EventWriter<'_>,
+    ) {
         if let Some(usage) = usage {
             turn.counts(usage, true);
             self.usage.take(usage, names);
@@ -398,7 +403,7 @@ impl ContentBlock {
 pub(crate) struct ToolBlock {
     /// The input that came whole with the start; it counts only when no piece follows.
     start: Option<String>,
-    scanner: json::Scanner,
+    scanner: json::JsonScanner,
     pieces: bool,
     pub(crate) done: bool,
 }
@@ -410,7 +415,7 @@ impl ToolBlock {
             .map(|i| minified(i));
         ToolBlock {
             start,
-            scanner: json::Scanner::default(),
+            scanner: json::JsonScanner::default(),
             pieces: false,
             done: false,
         }

@@ -10,9 +10,9 @@ use crate::conversation::{Conversation, Message, PastBlock};
 use crate::members::Put;
 use crate::provider::{KeyRule, Provider};
 use crate::request::options::{
-    RequestError, RequestOptions, Tool, ToolChoice, is_system, system, value,
+    RequestError, RequestOptions, RequestTool, ToolChoice, is_system, system, value,
 };
-use crate::request::part::{MediaKind, Part, Source, parts};
+use crate::request::part::{MediaKind, Part, PartSource, parts};
 use serde_json::{Map, Value, json};
 
 /// This API's name in the table, and the key of its data in a message.
@@ -72,10 +72,10 @@ pub(crate) fn body(
     Ok(body)
 }
 
-fn tool(tool: &Tool<'_>) -> Value {
+fn tool(tool: &RequestTool<'_>) -> Value {
     let tool = match tool {
-        Tool::Function(tool) => tool,
-        Tool::Provider(tool) => return value(&tool.text),
+        RequestTool::Function(tool) => tool,
+        RequestTool::Provider(tool) => return value(&tool.text),
     };
     let mut out = Map::new();
     out.put("name", tool.name.as_str());
@@ -151,10 +151,10 @@ fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError
                 kind, source, name, ..
             } => {
                 let source = match source {
-                    Source::Base64 { mime, data } => {
+                    PartSource::Base64 { mime, data } => {
                         json!({"type": "base64", "media_type": mime, "data": data})
                     }
-                    Source::Url(url) => json!({"type": "url", "url": url}),
+                    PartSource::Url(url) => json!({"type": "url", "url": url}),
                 };
                 match (kind, name) {
                     (MediaKind::Image, _) => json!({"type": "image", "source": source}),

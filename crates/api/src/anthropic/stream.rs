@@ -9,7 +9,7 @@
 
 use crate::anthropic::converse;
 use crate::anthropic::message::{AnthropicMessage, COUNTS};
-use crate::turn::{Decoder, Turn};
+use crate::turn::{Decoder, EventWriter};
 use event::Raw;
 
 /// The rules of Anthropic's stream.
@@ -19,7 +19,7 @@ pub(crate) struct Anthropic {
 }
 
 impl Decoder for Anthropic {
-    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>) {
         let [kind, index, delta] = data.fields(["type", "index", "delta"]);
         let Some(kind) = kind.and_then(Raw::str) else {
             return converse::frame(&mut self.message, name, data, turn);
@@ -64,7 +64,7 @@ impl Decoder for Anthropic {
         body.get_str("type").is_some_and(|t| t == "message") || converse::is_whole(body)
     }
 
-    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
+    fn whole(&mut self, body: Raw<'_>, turn: &mut EventWriter<'_>) {
         if converse::is_whole(body) {
             return converse::whole(&mut self.message, body, turn);
         }
@@ -88,14 +88,14 @@ impl Decoder for Anthropic {
         turn.marked = true;
     }
 
-    fn finish(&mut self, turn: &mut Turn<'_>) {
+    fn finish(&mut self, turn: &mut EventWriter<'_>) {
         self.message.close_all(self.message.stopped, turn);
     }
 }
 
 /// The provider's message to the user if its classifiers refused the request
 /// (platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
-fn explanation(ended: Raw<'_>, turn: &mut Turn<'_>) {
+fn explanation(ended: Raw<'_>, turn: &mut EventWriter<'_>) {
     let details = ended
         .get("stop_details")
         .filter(|d| d.get_str("type").is_none_or(|t| t == "refusal"));

@@ -1,10 +1,10 @@
 //! The whole message at once.
 
 use crate::answer::details;
-use crate::answer::details::{Members, Place, merge};
-use crate::answer::draft::{Block, ChoiceDraft, Draft, members_of};
-use crate::answer::failure::{ANTHROPIC, Failure};
-use crate::answer::step::{AnswerOptions, Usage};
+use crate::answer::details::{DetailMembers, DetailsPlace, merge};
+use crate::answer::draft::{AnswerBlock, AnswerDraft, ChoiceDraft, members_of};
+use crate::answer::failure::{ANTHROPIC, FailedAnswer};
+use crate::answer::step::{AnswerOptions, ReportedUsage};
 use crate::carried::carry;
 use crate::members::minified;
 use event::payload::FinishReason;
@@ -13,8 +13,8 @@ use event::{Array, Object, Raw};
 /// The message, with the blocks that its stream would have stopped.
 pub(crate) fn whole(
     options: &AnswerOptions,
-    draft: &Draft,
-    counts: Option<&Usage>,
+    draft: &AnswerDraft,
+    counts: Option<&ReportedUsage>,
     model: &str,
 ) -> Vec<u8> {
     let empty = ChoiceDraft::default();
@@ -23,7 +23,10 @@ pub(crate) fn whole(
         .iter()
         .find(|c| c.number == 0)
         .unwrap_or(&empty);
-    let has_refusal = choice.blocks.iter().any(|b| matches!(b, Block::Refusal(_)));
+    let has_refusal = choice
+        .blocks
+        .iter()
+        .any(|b| matches!(b, AnswerBlock::Refusal(_)));
     let mut out = Vec::new();
     let mut o = Object::open(&mut out);
     envelope(
@@ -48,16 +51,16 @@ pub(crate) fn whole(
         choice.provider_finish.as_deref(),
         has_refusal,
     );
-    let mut members = members_of(&choice.details, Place::Choice);
+    let mut members = members_of(&choice.details, DetailsPlace::Choice);
     for (details, place) in [
-        (&choice.details, Place::Message),
-        (&draft.details, Place::Answer),
+        (&choice.details, DetailsPlace::Message),
+        (&draft.details, DetailsPlace::Answer),
     ] {
         merge(&mut members, members_of(details, place), false);
     }
     ending(&mut o, reason, &members);
     if let Some(counts) = counts {
-        usage(&mut o, counts, draft.details.get(&Place::Usage));
+        usage(&mut o, counts, draft.details.get(&DetailsPlace::Usage));
     }
     if let Some(failure) = &draft.failure {
         error(&mut o, failure);
@@ -67,9 +70,9 @@ pub(crate) fn whole(
 }
 
 /// Writes one block; `next` is what follows it.
-fn block(content: &mut Array<'_>, block: &Block, next: Option<&Block>) {
+fn block(content: &mut Array<'_>, block: &AnswerBlock, next: Option<&AnswerBlock>) {
     match block {
-        Block::Reasoning { text, provider } => {
+        AnswerBlock::Reasoning { text, provider } => {
             let opaque = provider.as_deref().map_or(Opaque::None, Opaque::of);
             let signature = if let Opaque::Signature(signature) = &opaque {
                 signature
@@ -87,10 +90,10 @@ fn block(content: &mut Array<'_>, block: &Block, next: Option<&Block>) {
                 content.raw(&own);
             }
         }
-        Block::Text(text) | Block::Refusal(text) => {
+        AnswerBlock::Text(text) | AnswerBlock::Refusal(text) => {
             content.object(|o| {
                 o.str("type", "text").str("text", text);
-                if let Some(Block::Details(Place::Text, members)) = next {
+                if let Some(AnswerBlock::Details(DetailsPlace::Text, members)) = next {
                     let list: Vec<_> = citations(members).cloned().collect();
                     if !list.is_empty() {
                         o.raw("citations", &serde_json::Value::from(list).to_string());
@@ -98,7 +101,7 @@ fn block(content: &mut Array<'_>, block: &Block, next: Option<&Block>) {
                 }
             });
         }
-        Block::Call {
+        AnswerBlock::Call {
             id,
             name,
             arguments,
@@ -107,10 +110,10 @@ fn block(content: &mut Array<'_>, block: &Block, next: Option<&Block>) {
         } => {
             content.object(|o| tool_use(o, id, name, arguments));
         }
-        Block::Details(Place::Item, members) => {
+        AnswerBlock::Details(DetailsPlace::Item, members) => {
             _ = content.raw(&serde_json::Value::from(members.clone()).to_string());
         }
-        Block::Call { .. } | Block::Details(..) => {}
+        AnswerBlock::Call { .. } | AnswerBlock::Details(..) => {}
     }
 }
 
@@ -140,7 +143,7 @@ pub(crate) fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
 
 /// The counts of tokens. Those from the cache are not part of `input_tokens` in this API.
 /// `theirs` are the provider's counts, where it speaks this API: they go before.
-pub(crate) fn usage(o: &mut Object<'_>, counts: &Usage, theirs: Option<&Members>) {
+pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: Option<&DetailMembers>) {
     // A provider was seen to count more tokens from the cache than in the request; the two counts
     // add up to the request here.
     let cached = counts.cached.min(counts.input);
@@ -157,7 +160,7 @@ pub(crate) fn usage(o: &mut Object<'_>, counts: &Usage, theirs: Option<&Members>
 
 /// Writes why the message ended, and the other members of its end. A matched stop sequence is the
 /// reason by itself.
-pub(crate) fn ending(o: &mut Object<'_>, reason: &str, members: &Members) {
+pub(crate) fn ending(o: &mut Object<'_>, reason: &str, members: &DetailMembers) {
     let is_matched = members
         .get("stop_sequence")
         .is_some_and(serde_json::Value::is_string);
@@ -176,7 +179,7 @@ pub(crate) fn ending(o: &mut Object<'_>, reason: &str, members: &Members) {
 }
 
 /// The citations among the members of a text.
-pub(crate) fn citations(members: &Members) -> impl Iterator<Item = &serde_json::Value> {
+pub(crate) fn citations(members: &DetailMembers) -> impl Iterator<Item = &serde_json::Value> {
     members
         .get("citations")
         .and_then(|cited| cited.get("list")?.as_array())
@@ -220,10 +223,10 @@ mod tests {
             let mut object = Object::open(&mut bytes);
             usage(
                 &mut object,
-                &Usage {
+                &ReportedUsage {
                     input,
                     cached,
-                    ..Usage::default()
+                    ..ReportedUsage::default()
                 },
                 None,
             );
@@ -287,7 +290,7 @@ impl Opaque {
     }
 
     /// A block of the provider's.
-    pub(crate) fn of_block(block: &Members) -> Opaque {
+    pub(crate) fn of_block(block: &DetailMembers) -> Opaque {
         let json = serde_json::Value::from(block.clone()).to_string();
         Raw::parse(&json).map_or(Opaque::None, Opaque::block)
     }
@@ -328,7 +331,7 @@ impl Opaque {
 }
 
 /// The member `error`.
-pub(crate) fn error(o: &mut Object<'_>, failure: &Failure) {
+pub(crate) fn error(o: &mut Object<'_>, failure: &FailedAnswer) {
     // A 413 is about the bytes of the request, which Anthropic's clients tell from a prompt that is
     // too long.
     let is_overflow = failure.code == "context_overflow" && failure.status != 413;

@@ -13,9 +13,9 @@
 //! and asks again. The AI SDK reports a call at the stop of its block, too.
 
 use crate::answer::details;
-use crate::answer::details::{Members, Place, merge};
-use crate::answer::failure::Failure;
-use crate::answer::step::{AnswerOptions, Step, Usage};
+use crate::answer::details::{DetailMembers, DetailsPlace, merge};
+use crate::answer::failure::FailedAnswer;
+use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use crate::answer::writer::{AnswerFormat, StreamWriter, frame};
 use crate::anthropic::whole;
 use crate::anthropic::whole::{Opaque, envelope, stop_reason, tool_use, usage};
@@ -24,7 +24,7 @@ use event::Object;
 /// How this API writes answers.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/messages",
-    stream: Some(|options| Box::new(Writer::new(options))),
+    stream: Some(|options| Box::new(MessagesWriter::new(options))),
     whole: whole::whole,
     error: whole::error,
 };
@@ -40,7 +40,7 @@ enum OpenBlock {
 }
 
 #[derive(Debug)]
-struct Writer {
+struct MessagesWriter {
     id: String,
     model: String,
     /// The index of the open block, or of the next one.
@@ -49,26 +49,26 @@ struct Writer {
     has_refusal: bool,
     stop_reason: Option<&'static str>,
     /// Members of the event that ends the message, and of its delta.
-    last: Members,
-    delta: Members,
+    last: DetailMembers,
+    delta: DetailMembers,
     /// The provider's counts.
-    counts: Members,
+    counts: DetailMembers,
     is_done: bool,
     out: Vec<u8>,
 }
 
-impl Writer {
-    fn new(options: &AnswerOptions) -> Writer {
-        Writer {
+impl MessagesWriter {
+    fn new(options: &AnswerOptions) -> MessagesWriter {
+        MessagesWriter {
             id: whole::id(options),
             model: options.model.clone(),
             index: 0,
             open: None,
             has_refusal: false,
             stop_reason: None,
-            last: Members::new(),
-            delta: Members::new(),
-            counts: Members::new(),
+            last: DetailMembers::new(),
+            delta: DetailMembers::new(),
+            counts: DetailMembers::new(),
             is_done: false,
             out: Vec::new(),
         }
@@ -84,7 +84,7 @@ impl Writer {
                     .raw("stop_sequence", "null");
                 // The counts come at the end, and overwrite these. AI SDK and others want numbers
                 // here.
-                usage(o, &Usage::default(), None);
+                usage(o, &ReportedUsage::default(), None);
             });
         });
         frame(&mut self.out, "ping", |_| {});
@@ -159,12 +159,14 @@ impl Writer {
     }
 
     /// Members of the provider's answer.
-    fn details(&mut self, place: Place, members: &Members) {
+    fn details(&mut self, place: DetailsPlace, members: &DetailMembers) {
         match place {
-            Place::Answer => merge(&mut self.last, members.clone(), false),
-            Place::Usage => merge(&mut self.counts, members.clone(), false),
-            Place::Choice | Place::Message => merge(&mut self.delta, members.clone(), false),
-            Place::Text => {
+            DetailsPlace::Answer => merge(&mut self.last, members.clone(), false),
+            DetailsPlace::Usage => merge(&mut self.counts, members.clone(), false),
+            DetailsPlace::Choice | DetailsPlace::Message => {
+                merge(&mut self.delta, members.clone(), false)
+            }
+            DetailsPlace::Text => {
                 for citation in whole::citations(members) {
                     self.block(OpenBlock::Text);
                     frame(&mut self.out, "content_block_delta", |o| {
@@ -178,8 +180,8 @@ impl Writer {
                     self.close();
                 }
             }
-            Place::Call => {}
-            Place::Item => self.opaque(Opaque::of_block(members)),
+            DetailsPlace::Call => {}
+            DetailsPlace::Item => self.opaque(Opaque::of_block(members)),
         }
     }
 
@@ -189,7 +191,7 @@ impl Writer {
         }
     }
 
-    fn end(&mut self, counts: &Usage) {
+    fn end(&mut self, counts: &ReportedUsage) {
         self.is_done = true;
         let reason = self.stop_reason.unwrap_or("end_turn");
         frame(&mut self.out, "message_delta", |o| {
@@ -200,13 +202,13 @@ impl Writer {
         frame(&mut self.out, "message_stop", |_| {});
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    fn fail(&mut self, failure: &FailedAnswer) {
         self.is_done = true;
         frame(&mut self.out, "error", |o| whole::error(o, failure));
     }
 }
 
-impl StreamWriter for Writer {
+impl StreamWriter for MessagesWriter {
     fn set_id(&mut self, id: &str) {
         id.clone_into(&mut self.id);
     }

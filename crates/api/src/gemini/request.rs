@@ -8,9 +8,9 @@ use crate::gemini::stream::Gemini;
 use crate::members::Put;
 use crate::provider::{KeyRule, Provider};
 use crate::request::options::{
-    RequestError, RequestOptions, Tool, ToolChoice, is_system, system, value,
+    RequestError, RequestOptions, RequestTool, ToolChoice, is_system, system, value,
 };
-use crate::request::part::{Part, Source, parts};
+use crate::request::part::{Part, PartSource, parts};
 use event::url::{leads_elsewhere, percent_encoded};
 use json::ToolEntry;
 use serde_json::{Map, Value, json};
@@ -81,8 +81,8 @@ pub(crate) fn body(
     let (mut functions, mut tools) = (Vec::new(), Vec::new());
     for tool in options.tool_list() {
         match tool {
-            Tool::Function(tool) => functions.push(declaration(tool)),
-            Tool::Provider(tool) => tools.push(value(&tool.text)),
+            RequestTool::Function(tool) => functions.push(declaration(tool)),
+            RequestTool::Provider(tool) => tools.push(value(&tool.text)),
         }
     }
     if !functions.is_empty() {
@@ -169,13 +169,13 @@ fn said(message: &Message) -> Vec<Value> {
     let part = |part| match part {
         Part::Text(text) => json!({"text": text}),
         Part::Media {
-            source: Source::Base64 { mime, data },
+            source: PartSource::Base64 { mime, data },
             ..
         } => {
             json!({"inlineData": {"mimeType": mime, "data": data}})
         }
         Part::Media {
-            source: Source::Url(url),
+            source: PartSource::Url(url),
             ..
         } => json!({"fileData": {"fileUri": url}}),
         Part::Other(part) => match (

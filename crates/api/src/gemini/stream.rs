@@ -6,9 +6,9 @@
 //! an element of the JSON array and an event of the stream have the same shape. Clients of Cloud
 //! Code get each inside `{"response":…}`.
 
-use crate::failure::Failure;
+use crate::failure::StreamFailure;
 use crate::gemini::partial::{PartialArguments, Placement};
-use crate::turn::{Decoder, Turn};
+use crate::turn::{Decoder, EventWriter};
 use event::payload::{FinishReason, SessionStats, ToolCallDelta};
 use event::{Json, Raw};
 use std::borrow::Cow;
@@ -26,11 +26,11 @@ const CANDIDATE: [&str; 6] = [
 
 #[derive(Debug, Default)]
 pub(crate) struct Gemini {
-    candidates: BTreeMap<u32, Candidate>,
+    candidates: BTreeMap<u32, GeminiCandidate>,
 }
 
 #[derive(Debug, Default)]
-struct Candidate {
+struct GeminiCandidate {
     /// How many calls have begun; a call has no index of its own.
     labels: i64,
     /// The call whose arguments come in pieces.
@@ -49,7 +49,7 @@ struct PartialCall {
 }
 
 impl Decoder for Gemini {
-    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>) {
         let data = data
             .get("response")
             .filter(|r| r.is_object())
@@ -126,7 +126,7 @@ impl Decoder for Gemini {
 }
 
 impl Gemini {
-    fn part(&mut self, choice: u32, part: Raw<'_>, turn: &mut Turn<'_>) {
+    fn part(&mut self, choice: u32, part: Raw<'_>, turn: &mut EventWriter<'_>) {
         let signature = part.get_str("thoughtSignature");
         if let Some(call) = part.get("functionCall") {
             return self.call(choice, call, signature.as_deref(), turn);
@@ -167,7 +167,13 @@ impl Gemini {
     }
 
     /// A `functionCall`: a whole call, or the beginning, a piece or the end of one.
-    fn call(&mut self, choice: u32, call: Raw<'_>, signature: Option<&str>, turn: &mut Turn<'_>) {
+    fn call(
+        &mut self,
+        choice: u32,
+        call: Raw<'_>,
+        signature: Option<&str>,
+        turn: &mut EventWriter<'_>,
+    ) {
         let candidate = self.candidates.entry(choice).or_default();
         let id = call.get_str("id").filter(|id| !id.is_empty());
         let name = call.get_str("name").filter(|name| !name.is_empty());
@@ -254,7 +260,7 @@ impl Gemini {
         choice: u32,
         reason: Raw<'_>,
         said: Option<Raw<'_>>,
-        turn: &mut Turn<'_>,
+        turn: &mut EventWriter<'_>,
     ) {
         let word = word(reason);
         let said = said.and_then(Raw::str).unwrap_or_default();
@@ -272,7 +278,7 @@ impl Gemini {
                     &said
                 };
                 // The model may write it well the next time; what the request lacks stays lacking.
-                let failure = Failure::new(
+                let failure = StreamFailure::new(
                     &word.to_ascii_lowercase(),
                     message,
                     word.starts_with("MALFORMED"),
@@ -300,14 +306,14 @@ impl Gemini {
     }
 }
 
-impl Candidate {
+impl GeminiCandidate {
     /// Puts one piece into the open call, and writes what that gives.
     fn placed(
         &mut self,
         choice: u32,
         place: impl FnOnce(&mut PartialArguments) -> Placement,
         piece: Raw<'_>,
-        turn: &mut Turn<'_>,
+        turn: &mut EventWriter<'_>,
     ) {
         let Some(open) = &mut self.open else { return };
         open.bytes += piece.text().len();
@@ -349,7 +355,7 @@ impl Candidate {
     }
 
     /// Closes the call whose arguments come in pieces, if one is open.
-    fn close(&mut self, choice: u32, turn: &mut Turn<'_>) {
+    fn close(&mut self, choice: u32, turn: &mut EventWriter<'_>) {
         let Some(mut open) = self.open.take() else {
             return;
         };

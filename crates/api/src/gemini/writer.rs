@@ -1,9 +1,9 @@
 //! The whole answer of Gemini's `generateContent`
 //! (<https://ai.google.dev/api/generate-content>). No client of a server here speaks its stream.
 
-use crate::answer::draft::{Block, ChoiceDraft, Draft};
-use crate::answer::failure::Failure;
-use crate::answer::step::{AnswerOptions, Usage};
+use crate::answer::draft::{AnswerBlock, AnswerDraft, ChoiceDraft};
+use crate::answer::failure::FailedAnswer;
+use crate::answer::step::{AnswerOptions, ReportedUsage};
 use crate::answer::writer::AnswerFormat;
 use event::payload::FinishReason;
 use event::{Array, Object};
@@ -17,7 +17,7 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
 };
 
 /// The member `error` (<https://ai.google.dev/gemini-api/docs/troubleshooting>).
-fn error(o: &mut Object<'_>, failure: &Failure) {
+fn error(o: &mut Object<'_>, failure: &FailedAnswer) {
     let (code, status) = failure.names().gemini;
     o.object("error", |o| {
         o.int("code", code.unwrap_or(failure.status))
@@ -26,7 +26,12 @@ fn error(o: &mut Object<'_>, failure: &Failure) {
     });
 }
 
-fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &str) -> Vec<u8> {
+fn whole(
+    options: &AnswerOptions,
+    draft: &AnswerDraft,
+    usage: Option<&ReportedUsage>,
+    model: &str,
+) -> Vec<u8> {
     let mut out = Vec::new();
     let mut o = Object::open(&mut out);
     o.array("candidates", |list| {
@@ -66,13 +71,15 @@ fn candidate(o: &mut Object<'_>, choice: &ChoiceDraft) {
     o.str("finishReason", finish).int("index", choice.number);
 }
 
-fn part(list: &mut Array<'_>, block: &Block) {
+fn part(list: &mut Array<'_>, block: &AnswerBlock) {
     _ = match block {
-        Block::Reasoning { text, .. } if !text.is_empty() => {
+        AnswerBlock::Reasoning { text, .. } if !text.is_empty() => {
             list.object(|o| _ = o.str("text", text).bool("thought", true))
         }
-        Block::Text(text) | Block::Refusal(text) => list.object(|o| _ = o.str("text", text)),
-        Block::Call {
+        AnswerBlock::Text(text) | AnswerBlock::Refusal(text) => {
+            list.object(|o| _ = o.str("text", text))
+        }
+        AnswerBlock::Call {
             id,
             name,
             arguments,

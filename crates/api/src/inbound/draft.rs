@@ -219,13 +219,13 @@ const WORD: usize = 40;
 
 /// Sentences about what a reader left out.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct InboundNotes {
     list: Vec<String>,
     foreign: Vec<String>,
     more: usize,
 }
 
-impl Notes {
+impl InboundNotes {
     /// Takes a sentence; one that is there already is not repeated.
     pub(crate) fn add(&mut self, note: impl Into<String>) {
         self.push(note.into(), false);

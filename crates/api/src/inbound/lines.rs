@@ -1,7 +1,7 @@
 //! A request as lines of the protocol, for the standard input of a pipeline, and back.
 
 use crate::Api;
-use crate::inbound::draft::Notes;
+use crate::inbound::draft::InboundNotes;
 use crate::inbound::request::InboundRequest;
 use event::payload::{self, Payload};
 use event::{Json, Raw};
@@ -51,7 +51,7 @@ pub fn request_event(line: &str) -> Option<(Api, InboundRequest)> {
             .and_then(|value| serde_json::from_str::<Value>(value.text()).ok())
     };
     let text = |key: &str| event.get_str(key).filter(|text| !text.is_empty());
-    let mut notes = Notes::default();
+    let mut notes = InboundNotes::default();
     let api = text("api").and_then(|name| {
         let api = Api::from_name(&name);
         if api.is_none() {

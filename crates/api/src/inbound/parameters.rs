@@ -5,18 +5,18 @@ mod reasoning;
 mod table;
 
 use crate::Api;
-use crate::inbound::parameters::table::{LeftOut, ROWS, Row, Why, put, take};
+use crate::inbound::parameters::table::{LeftOut, ROWS, SettingRow, WhyDropped, put, take};
 use crate::inbound::request::InboundRequest;
 use serde_json::{Map, Value, json};
 
-pub use crate::inbound::parameters::table::Target;
+pub use crate::inbound::parameters::table::TargetServer;
 
 /// The members of a request to `to` that mean what `params`, of a client that speaks `from`, ask
 /// for. The same API gets all of them; another gets those that it knows, under its own names. What
 /// was left out goes to `left_out`, but for what asks for what is the case anyway.
 fn members_for(
     from: Api,
-    to: &Target<'_>,
+    to: &TargetServer<'_>,
     params: &Map<String, Value>,
     left_out: &mut LeftOut,
 ) -> Vec<(String, Value)> {
@@ -31,17 +31,17 @@ fn members_for(
             let Some(value) = take(&mut rest, place) else {
                 continue;
             };
-            if Row::asks_for_nothing(place, &value) {
+            if SettingRow::asks_for_nothing(place, &value) {
                 continue;
             }
             if place == "response_format" || place == "text.format" {
                 for name in convert::lost_of_format(from, to.api, &value) {
-                    left_out.add(Why::Lacks, &format!("{place}.{name}"));
+                    left_out.add(WhyDropped::Lacks, &format!("{place}.{name}"));
                 }
             }
             let written = row.writable(to).and_then(|to_place| {
-                let value = (row.convert)(from, to.api, value).ok_or(Why::Value)?;
-                put(&mut out, to_place, value).ok_or(Why::Twice)
+                let value = (row.convert)(from, to.api, value).ok_or(WhyDropped::Value)?;
+                put(&mut out, to_place, value).ok_or(WhyDropped::Twice)
             });
             if let Err(why) = written {
                 left_out.add(why, place);
@@ -57,13 +57,13 @@ fn members_for(
             Value::Object(members) if row_has_parts_of(from, &name) => {
                 for (part, value) in members {
                     let name = format!("{name}.{part}");
-                    if !Row::asks_for_nothing(&name, &value) {
-                        left_out.add(Why::Lacks, &name);
+                    if !SettingRow::asks_for_nothing(&name, &value) {
+                        left_out.add(WhyDropped::Lacks, &name);
                     }
                 }
             }
-            value if Row::asks_for_nothing(&name, &value) => {}
-            _ => left_out.add(Why::Lacks, &name),
+            value if SettingRow::asks_for_nothing(&name, &value) => {}
+            _ => left_out.add(WhyDropped::Lacks, &name),
         }
     }
     out.into_iter().collect()
@@ -88,7 +88,7 @@ impl InboundRequest {
     pub fn parameters_for(
         &self,
         from: Api,
-        to: &Target<'_>,
+        to: &TargetServer<'_>,
     ) -> (Vec<(String, Value)>, Vec<String>) {
         let mut left_out = LeftOut::default();
         let mut params = members_for(from, to, &self.params, &mut left_out);
@@ -124,11 +124,11 @@ impl InboundRequest {
             match self.tool_choice.as_deref() {
                 None | Some("auto" | "none") => {}
                 Some("required") => left_out.add(
-                    Why::Lacks,
+                    WhyDropped::Lacks,
                     "tool_choice (the model may answer without a call)",
                 ),
                 Some(_) => left_out.add(
-                    Why::Lacks,
+                    WhyDropped::Lacks,
                     "tool_choice (the model gets the chosen tool alone, and need not call it)",
                 ),
             }
@@ -204,7 +204,7 @@ mod tests {
             };
             let (params, left_out) = request.parameters_for(
                 from,
-                &Target {
+                &TargetServer {
                     api: Api::OpenaiChat,
                     url,
                     model: "m",
@@ -256,7 +256,7 @@ mod tests {
             body["messages"] = json!([{"role": "user", "content": "x"}]);
             body["tools"] = json!([{"type": "function", "name": "f", "function": {"name": "f"}, "input_schema": {}}]);
             let request = crate::inbound(from, body.to_string().as_bytes()).unwrap();
-            let target = Target {
+            let target = TargetServer {
                 api: to,
                 url: to.base_url(),
                 model,

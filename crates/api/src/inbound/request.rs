@@ -4,7 +4,7 @@ use crate::Api;
 use crate::capability::host;
 use crate::conversation::{Conversation, Message};
 use crate::inbound::body::MOST_VALUES;
-use crate::inbound::draft::Notes;
+use crate::inbound::draft::InboundNotes;
 use crate::inbound::tools;
 use crate::inbound::tools::{InboundTools, NamespacedTool};
 use crate::members::GetText;
@@ -127,7 +127,7 @@ impl InboundRequest {
         &mut self,
         lists: impl IntoIterator<Item = &'v Value>,
         choice: Option<&Value>,
-        notes: &mut Notes,
+        notes: &mut InboundNotes,
     ) -> bool {
         let mut tools = InboundTools::read(lists, notes);
         self.tool_choice = tools::choice(choice, &mut tools, notes);
@@ -167,7 +167,7 @@ impl InboundRequest {
         messages: Vec<Message>,
         member: &str,
         is_empty: bool,
-        notes: Notes,
+        notes: InboundNotes,
     ) -> Result<InboundRequest, InboundError> {
         if is_empty && self.references.is_empty() {
             let (notes, _) = notes.into_lists();
@@ -245,8 +245,8 @@ impl InboundRequest {
         self.counted().media
     }
 
-    fn counted(&self) -> Count {
-        let mut count = Count::default();
+    fn counted(&self) -> InboundCount {
+        let mut count = InboundCount::default();
         for message in &self.conversation.messages {
             count.whole += MESSAGE;
             for (key, value) in message.fields() {
@@ -263,14 +263,14 @@ impl InboundRequest {
 
 /// What was counted so far.
 #[derive(Default)]
-struct Count {
+struct InboundCount {
     bytes: usize,
     whole: usize,
     /// Of images and files.
     media: usize,
 }
 
-impl Count {
+impl InboundCount {
     fn value(&mut self, value: &Value) {
         match value {
             Value::String(text) => self.bytes += text.len(),

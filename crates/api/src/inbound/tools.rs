@@ -5,7 +5,7 @@
 //! <https://platform.claude.com/docs/en/api/messages>; namespaces as Codex sends them:
 //! <https://github.com/openai/codex/blob/main/codex-rs/tools/src/responses_api.rs>.
 
-use crate::inbound::draft::{Notes, quoted};
+use crate::inbound::draft::{InboundNotes, quoted};
 use crate::members::GetText;
 use json::{ToolEntry, ToolList, is_name};
 use serde_json::{Map, Value, json};
@@ -82,7 +82,7 @@ impl InboundTools {
     /// out.
     pub(crate) fn read<'v>(
         lists: impl IntoIterator<Item = &'v Value>,
-        notes: &mut Notes,
+        notes: &mut InboundNotes,
     ) -> InboundTools {
         let mut tools = InboundTools::default();
         for list in lists {
@@ -98,7 +98,7 @@ impl InboundTools {
     }
 
     /// Takes one tool of `namespace`.
-    fn entry(&mut self, entry: &Value, namespace: &str, notes: &mut Notes) {
+    fn entry(&mut self, entry: &Value, namespace: &str, notes: &mut InboundNotes) {
         let Some(tool) = entry.as_object() else {
             notes.add("tools: an entry that is not an object is left out");
             return;
@@ -154,7 +154,7 @@ impl InboundTools {
         tool: &Map<String, Value>,
         schema: Option<&Value>,
         namespace: &str,
-        notes: &mut Notes,
+        notes: &mut InboundNotes,
     ) {
         let entry = ToolEntry {
             name: String::new(),
@@ -168,7 +168,7 @@ impl InboundTools {
 
     /// A tool that takes one free text: a function with the string `input`. The grammar of its
     /// input goes into the description.
-    fn free(&mut self, tool: &Map<String, Value>, namespace: &str, notes: &mut Notes) {
+    fn free(&mut self, tool: &Map<String, Value>, namespace: &str, notes: &mut InboundNotes) {
         let text = |value: &Value, path: &str| {
             value
                 .pointer(path)
@@ -211,7 +211,7 @@ impl InboundTools {
         mut entry: ToolEntry,
         tool: &Map<String, Value>,
         namespace: &str,
-        notes: &mut Notes,
+        notes: &mut InboundNotes,
     ) -> Option<String> {
         let name = tool.text_of("name").unwrap_or_default();
         let full = full_name(namespace, name);
@@ -269,7 +269,7 @@ const WORDS: [&str; 3] = ["auto", "none", "required"];
 pub(crate) fn choice(
     choice: Option<&Value>,
     tools: &mut InboundTools,
-    notes: &mut Notes,
+    notes: &mut InboundNotes,
 ) -> Option<String> {
     let choice = choice.filter(|choice| !choice.is_null() && !tools.is_empty())?;
     match choice {
@@ -296,12 +296,12 @@ pub(crate) fn choice(
     }
 }
 
-fn unreadable(notes: &mut Notes) -> Option<String> {
+fn unreadable(notes: &mut InboundNotes) -> Option<String> {
     notes.add("tool_choice: neither a word nor a tool, it is left out");
     None
 }
 
-fn word_or_name(word: &str, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
+fn word_or_name(word: &str, tools: &mut InboundTools, notes: &mut InboundNotes) -> Option<String> {
     match word {
         "any" => Some("required".to_owned()),
         word if WORDS.contains(&word) => Some(word.to_owned()),
@@ -310,7 +310,7 @@ fn word_or_name(word: &str, tools: &mut InboundTools, notes: &mut Notes) -> Opti
 }
 
 /// The choice of one tool by its name.
-fn named(name: &str, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
+fn named(name: &str, tools: &mut InboundTools, notes: &mut InboundNotes) -> Option<String> {
     if !tools.list.iter().any(|tool| tool.name == name) {
         notes.add(format!(
             "tool_choice: no tool has the name {}, so any may be called",
@@ -341,7 +341,7 @@ fn name(choice: &Value, kind: &str) -> Option<String> {
 
 /// The choice among some of the tools (<https://platform.openai.com/docs/guides/function-calling>,
 /// "Allowed tools").
-fn allowed(choice: &Value, tools: &mut InboundTools, notes: &mut Notes) -> Option<String> {
+fn allowed(choice: &Value, tools: &mut InboundTools, notes: &mut InboundNotes) -> Option<String> {
     let entries = choice.list_of("tools");
     let kind = |entry: &Value| entry.text_of("type").unwrap_or("function").to_owned();
     let names: HashSet<String> = entries

@@ -4,7 +4,7 @@
 
 use crate::Api;
 use crate::conversation::Message;
-use crate::inbound::draft::{Notes, quoted};
+use crate::inbound::draft::{InboundNotes, quoted};
 use crate::inbound::request::{InboundError, InboundRequest};
 use crate::members::{GetText, Put};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 /// # Errors
 /// See [`crate::inbound`].
 pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
-    let mut notes = Notes::default();
+    let mut notes = InboundNotes::default();
     let mut take = |name: &str| body.shift_remove(name).filter(|value| !value.is_null());
     let messages = take("messages");
     // `functions` and `function_call` are the older names.
@@ -64,7 +64,7 @@ fn message(
     mut fields: Map<String, Value>,
     at: usize,
     open: &mut OpenFunctions,
-    notes: &mut Notes,
+    notes: &mut InboundNotes,
 ) -> Option<Map<String, Value>> {
     let role = fields.text_of("role").unwrap_or_default().to_owned();
     // Clients send back messages of answers, in which what is not there is null.
@@ -99,7 +99,7 @@ fn message(
 }
 
 /// Notes what only servers of this API get.
-fn unread(fields: &Map<String, Value>, notes: &mut Notes) {
+fn unread(fields: &Map<String, Value>, notes: &mut InboundNotes) {
     const MESSAGE: [&str; 10] = [
         "role",
         "content",
@@ -144,7 +144,7 @@ fn unread(fields: &Map<String, Value>, notes: &mut Notes) {
 }
 
 /// Leaves of the content a text or parts.
-fn content(fields: &mut Map<String, Value>, at: usize, notes: &mut Notes) {
+fn content(fields: &mut Map<String, Value>, at: usize, notes: &mut InboundNotes) {
     match fields.get_mut("content") {
         None | Some(Value::Null | Value::String(_)) => {}
         Some(Value::Array(parts)) => {
@@ -178,7 +178,7 @@ fn assistant(
     fields: &mut Map<String, Value>,
     at: usize,
     open: &mut OpenFunctions,
-    notes: &mut Notes,
+    notes: &mut InboundNotes,
 ) {
     let mut calls = Vec::new();
     match fields.shift_remove("tool_calls") {

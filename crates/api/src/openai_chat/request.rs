@@ -6,7 +6,7 @@ use crate::conversation::{Conversation, Message, PastCall};
 use crate::members::{GetText, Put};
 use crate::openai_chat::stream::OpenaiChat;
 use crate::provider::{KeyRule, Provider};
-use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice};
+use crate::request::options::{RequestError, RequestOptions, RequestTool, ToolChoice};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions, row: &Chat
     if tools.is_empty() {
         return;
     }
-    let mut tools: Vec<Value> = tools.iter().map(Tool::openai).collect();
+    let mut tools: Vec<Value> = tools.iter().map(RequestTool::openai).collect();
     if !row.has_strict {
         let functions = tools.iter_mut().filter_map(|tool| tool.get_mut("function"));
         for function in functions.filter_map(Value::as_object_mut) {

@@ -5,9 +5,9 @@
 //! Mistral's stream (docs.mistral.ai/api) is the same, with content as a list of parts. The
 //! deviations, each with its source and its fixture, are in docs/deviations.md.
 
-use crate::failure::Failure;
+use crate::failure::StreamFailure;
 use crate::members::minified;
-use crate::turn::{Decoder, Turn};
+use crate::turn::{Decoder, EventWriter};
 use event::payload::{FinishReason, SessionStats, ToolCallDelta};
 use event::{Choices, Json, Raw, Text};
 use std::borrow::Cow;
@@ -55,7 +55,7 @@ pub(crate) struct OpenaiChat {
 #[derive(Debug, Default)]
 struct ChatChoice {
     index: u32,
-    reasoning: Reasoning,
+    reasoning: OpenReasoning,
     /// Custom tools, whose input is text and not JSON: the provider's index of each call that is
     /// open.
     customs: BTreeSet<Option<i64>>,
@@ -72,7 +72,7 @@ impl OpenaiChat {
 }
 
 impl Decoder for OpenaiChat {
-    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>) {
         let [choices, counts, x_groq] = data.fields(["choices", "usage", "x_groq"]);
         // Each chunk repeats these; they count before the first event only.
         let [id, model, created] = if turn.started {
@@ -101,7 +101,7 @@ impl Decoder for OpenaiChat {
         item.is_some_and(|item| item.get("message").is_some() && item.get("delta").is_none())
     }
 
-    fn finish(&mut self, turn: &mut Turn<'_>) {
+    fn finish(&mut self, turn: &mut EventWriter<'_>) {
         for choice in self.choices.iter_mut() {
             choice.reasoning.close(choice.index, turn);
         }
@@ -110,7 +110,7 @@ impl Decoder for OpenaiChat {
 
 impl OpenaiChat {
     /// One item of `choices`.
-    fn item(&mut self, item: Raw<'_>, turn: &mut Turn<'_>) {
+    fn item(&mut self, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         let [index, delta, finish, counts, error] =
             item.fields(["index", "delta", "finish_reason", "usage", "error"]);
         let index = index
@@ -123,7 +123,7 @@ impl OpenaiChat {
             usage(counts, turn);
         }
         if let Some(error) = error {
-            turn.error(&Failure::of(error, None));
+            turn.error(&StreamFailure::of(error, None));
         }
         turn.choice(index);
         turn.details(index, "choice", item, &CHOICE);
@@ -146,7 +146,7 @@ impl OpenaiChat {
 
     /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the
     /// order of the members.
-    fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut Turn<'_>) {
+    fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut EventWriter<'_>) {
         let [content, refusal, calls, legacy, ran] = delta.fields([
             "content",
             "refusal",
@@ -200,7 +200,7 @@ impl OpenaiChat {
     }
 
     /// A string, or parts.
-    fn content(&mut self, index: u32, content: Raw<'_>, turn: &mut Turn<'_>) {
+    fn content(&mut self, index: u32, content: Raw<'_>, turn: &mut EventWriter<'_>) {
         if content.is_str() {
             if content.text().len() > 2 {
                 self.choice(index).reasoning.close(index, turn);
@@ -247,7 +247,7 @@ impl OpenaiChat {
     }
 
     /// A piece of a refusal, or all of it.
-    fn refusal(&mut self, index: u32, refusal: Raw<'_>, turn: &mut Turn<'_>) {
+    fn refusal(&mut self, index: u32, refusal: Raw<'_>, turn: &mut EventWriter<'_>) {
         if refusal.is_str() && refusal.text().len() > 2 {
             self.choice(index).reasoning.close(index, turn);
             turn.refusal(index, refusal);
@@ -255,7 +255,13 @@ impl OpenaiChat {
     }
 
     /// One item of `tool_calls`; `position` is set when it is a whole call of a whole message.
-    fn call(&mut self, index: u32, call: Raw<'_>, position: Option<i64>, turn: &mut Turn<'_>) {
+    fn call(
+        &mut self,
+        index: u32,
+        call: Raw<'_>,
+        position: Option<i64>,
+        turn: &mut EventWriter<'_>,
+    ) {
         let [label, id, function, custom, extra, specific] = call.fields([
             "index",
             "id",
@@ -299,7 +305,7 @@ impl OpenaiChat {
         index: u32,
         mut delta: ToolCallDelta<'a>,
         function: Raw<'a>,
-        turn: &mut Turn<'_>,
+        turn: &mut EventWriter<'_>,
     ) {
         let [name, arguments] = function.fields(["name", "arguments"]);
         if let Some(name) = name {
@@ -316,7 +322,7 @@ impl OpenaiChat {
         index: u32,
         delta: ToolCallDelta<'_>,
         custom: Raw<'_>,
-        turn: &mut Turn<'_>,
+        turn: &mut EventWriter<'_>,
     ) {
         let wrapped = format!("{{\"{}\":{{\"custom\":true}}}}", turn.api);
         let mut delta = delta;
@@ -344,7 +350,7 @@ impl OpenaiChat {
     }
 }
 
-fn usage(usage: Raw<'_>, turn: &mut Turn<'_>) {
+fn usage(usage: Raw<'_>, turn: &mut EventWriter<'_>) {
     if !usage.is_object() {
         return;
     }
@@ -364,12 +370,12 @@ fn usage(usage: Raw<'_>, turn: &mut Turn<'_>) {
 }
 
 /// Groq puts usage and errors of the end into a member of its own.
-fn groq(x: Raw<'_>, turn: &mut Turn<'_>) {
+fn groq(x: Raw<'_>, turn: &mut EventWriter<'_>) {
     if let Some(counts) = x.get("usage") {
         usage(counts, turn);
     }
     if let Some(error) = x.get("error").filter(|e| e.is_object() || e.is_str()) {
-        turn.error(&Failure::of(error, None));
+        turn.error(&StreamFailure::of(error, None));
     }
 }
 
@@ -401,7 +407,7 @@ pub(crate) fn reason(word: &str) -> FinishReason {
 /// (openrouter.ai/docs/use-cases/reasoning-tokens): their pieces are joined here, and written once,
 /// when the block is closed.
 #[derive(Debug, Default)]
-pub(crate) struct Reasoning {
+pub(crate) struct OpenReasoning {
     /// The field that the open block came in; empty while none is open.
     field: &'static str,
     details: Vec<Detail>,
@@ -423,16 +429,21 @@ struct Detail {
 
 const FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
 
-impl Reasoning {
+impl OpenReasoning {
     /// Takes the `reasoning_details` of a delta.
-    pub(crate) fn details(&mut self, value: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn details(&mut self, value: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.bytes += value.text().len();
         turn.keep(value.text().len());
         value.items().for_each(|item| self.detail(item));
     }
 
     /// Writes the reasoning of a delta, whose `reasoning_content` and `reasoning` these are.
-    pub(crate) fn flow(&mut self, choice: u32, fields: [Option<Raw<'_>>; 2], turn: &mut Turn<'_>) {
+    pub(crate) fn flow(
+        &mut self,
+        choice: u32,
+        fields: [Option<Raw<'_>>; 2],
+        turn: &mut EventWriter<'_>,
+    ) {
         let says = |v: &Raw<'_>| v.is_str() && v.text() != "\"\"";
         if let Some((field, text)) = FIELDS
             .into_iter()
@@ -448,7 +459,7 @@ impl Reasoning {
     }
 
     /// A part of the content that is reasoning (Mistral).
-    pub(crate) fn part(&mut self, choice: u32, text: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn part(&mut self, choice: u32, text: Raw<'_>, turn: &mut EventWriter<'_>) {
         if text.is_str() {
             self.field = "thinking";
             turn.thinking(choice, text);
@@ -456,7 +467,7 @@ impl Reasoning {
     }
 
     /// Text or a call begins, or the choice has ended: writes what must go back, if anything.
-    pub(crate) fn close(&mut self, choice: u32, turn: &mut Turn<'_>) {
+    pub(crate) fn close(&mut self, choice: u32, turn: &mut EventWriter<'_>) {
         let field = std::mem::take(&mut self.field);
         let details = std::mem::take(&mut self.details);
         turn.free(std::mem::take(&mut self.bytes));

@@ -4,9 +4,9 @@
 //! <https://platform.openai.com/docs/api-reference/chat/object>.
 
 use crate::answer::details;
-use crate::answer::details::{Members, Place, merge};
-use crate::answer::draft::{Block, ChoiceDraft, Draft, members_of};
-use crate::answer::step::{AnswerOptions, Step, Usage};
+use crate::answer::details::{DetailMembers, DetailsPlace, merge};
+use crate::answer::draft::{AnswerBlock, AnswerDraft, ChoiceDraft, members_of};
+use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use crate::answer::writer::{AnswerFormat, StreamWriter, openai_error};
 use event::payload::FinishReason;
 use event::{Choices, Object, Raw};
@@ -23,35 +23,35 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
 
 /// The stream.
 struct ChatStream {
-    envelope: Envelope,
+    envelope: ChunkEnvelope,
     include_usage: bool,
     /// The call that is open in each choice, or the one before the next.
     places: Choices<CallPlace>,
     /// The details that wait for the next chunk of each choice.
-    waiting: Choices<Waiting>,
+    waiting: Choices<WaitingDetails>,
     /// How many entries of each list of a message were written.
     entries: Choices<HashMap<String, usize>>,
     /// The provider's counts.
-    counts: Members,
+    counts: DetailMembers,
     out: Vec<u8>,
 }
 
 /// The details of a choice that wait.
 #[derive(Debug, Default)]
-struct Waiting {
-    choice: Members,
-    message: Members,
+struct WaitingDetails {
+    choice: DetailMembers,
+    message: DetailMembers,
 }
 
 impl ChatStream {
     fn new(options: &AnswerOptions) -> ChatStream {
         ChatStream {
-            envelope: Envelope::new(options, "chat.completion.chunk"),
+            envelope: ChunkEnvelope::new(options, "chat.completion.chunk"),
             include_usage: options.include_usage,
             places: Choices::default(),
             waiting: Choices::default(),
             entries: Choices::default(),
-            counts: Members::new(),
+            counts: DetailMembers::new(),
             out: Vec::new(),
         }
     }
@@ -88,7 +88,7 @@ impl ChatStream {
 /// Gives each entry of a list its place in the message as `index`, by which openai-python puts the
 /// lists of a stream together; it raises without one. `written` is how many entries of each list
 /// came before.
-fn number(message: &mut Members, written: &mut HashMap<String, usize>) {
+fn number(message: &mut DetailMembers, written: &mut HashMap<String, usize>) {
     for (name, list) in message
         .iter_mut()
         .filter_map(|(name, value)| Some((name, value.as_array_mut()?)))
@@ -146,12 +146,13 @@ impl StreamWriter for ChatStream {
             }
             Step::Details(place, members) => {
                 let (into, joins) = match place {
-                    Place::Answer => (&mut self.envelope.members, false),
-                    Place::Usage => (&mut self.counts, false),
-                    Place::Choice => (&mut self.waiting.of(choice).choice, false),
-                    Place::Message | Place::Text | Place::Call | Place::Item => {
-                        (&mut self.waiting.of(choice).message, true)
-                    }
+                    DetailsPlace::Answer => (&mut self.envelope.members, false),
+                    DetailsPlace::Usage => (&mut self.counts, false),
+                    DetailsPlace::Choice => (&mut self.waiting.of(choice).choice, false),
+                    DetailsPlace::Message
+                    | DetailsPlace::Text
+                    | DetailsPlace::Call
+                    | DetailsPlace::Item => (&mut self.waiting.of(choice).message, true),
                 };
                 merge(into, members.clone(), joins);
             }
@@ -192,10 +193,15 @@ impl StreamWriter for ChatStream {
 }
 
 /// The whole answer.
-fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &str) -> Vec<u8> {
+fn whole(
+    options: &AnswerOptions,
+    draft: &AnswerDraft,
+    usage: Option<&ReportedUsage>,
+    model: &str,
+) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut envelope = Envelope::new(options, "chat.completion");
-    envelope.members = members_of(&draft.details, Place::Answer);
+    let mut envelope = ChunkEnvelope::new(options, "chat.completion");
+    envelope.members = members_of(&draft.details, DetailsPlace::Answer);
     envelope.set_model(model);
     envelope.object(&mut out, |o| {
         o.array("choices", |list| {
@@ -205,7 +211,7 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &
                         .object("message", |o| message(choice, o));
                     choice
                         .details
-                        .get(&Place::Choice)
+                        .get(&DetailsPlace::Choice)
                         .into_iter()
                         .for_each(|members| details::write(o, members));
                     o.str(
@@ -216,7 +222,7 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &
             }
         });
         if let Some(usage) = usage {
-            let theirs = draft.details.get(&Place::Usage);
+            let theirs = draft.details.get(&DetailsPlace::Usage);
             o.raw(
                 "usage",
                 &details::counts(theirs, |o| usage_members(usage, o)),
@@ -235,14 +241,14 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &
 fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
     let [mut text, mut refusal, mut reasoning] = [const { String::new() }; 3];
     let mut has_calls = false;
-    let mut more = members_of(&choice.details, Place::Message);
+    let mut more = members_of(&choice.details, DetailsPlace::Message);
     for block in &choice.blocks {
         match block {
-            Block::Text(more) => text.push_str(more),
-            Block::Refusal(more) => refusal.push_str(more),
-            Block::Reasoning { text: more, .. } => reasoning.push_str(more),
-            Block::Call { .. } => has_calls = true,
-            Block::Details(_, members) => merge(&mut more, members.clone(), true),
+            AnswerBlock::Text(more) => text.push_str(more),
+            AnswerBlock::Refusal(more) => refusal.push_str(more),
+            AnswerBlock::Reasoning { text: more, .. } => reasoning.push_str(more),
+            AnswerBlock::Call { .. } => has_calls = true,
+            AnswerBlock::Details(_, members) => merge(&mut more, members.clone(), true),
         }
     }
     o.str("role", "assistant");
@@ -260,7 +266,7 @@ fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
     if has_calls {
         o.array("tool_calls", |list| {
             for block in &choice.blocks {
-                if let Block::Call {
+                if let AnswerBlock::Call {
                     id,
                     name,
                     arguments,
@@ -287,7 +293,7 @@ fn reason_name(reason: FinishReason) -> &'static str {
     }
 }
 
-fn usage_members(usage: &Usage, o: &mut Object<'_>) {
+fn usage_members(usage: &ReportedUsage, o: &mut Object<'_>) {
     o.int("prompt_tokens", usage.input)
         .int("completion_tokens", usage.output)
         .int("total_tokens", usage.total);
@@ -399,27 +405,27 @@ pub(crate) fn extra_content(provider: &str) -> Option<String> {
 const REPEATED: [&str; 3] = ["system_fingerprint", "service_tier", "provider"];
 
 /// The id, the kind, the time and the model.
-pub(crate) struct Envelope {
+pub(crate) struct ChunkEnvelope {
     id: String,
     object: &'static str,
     created: u64,
     model: String,
     /// Members of the provider's answer for the next object.
-    pub members: Members,
+    pub members: DetailMembers,
 }
 
-impl Envelope {
-    pub fn new(options: &AnswerOptions, object: &'static str) -> Envelope {
+impl ChunkEnvelope {
+    pub fn new(options: &AnswerOptions, object: &'static str) -> ChunkEnvelope {
         let id = options
             .provider_id
             .clone()
             .unwrap_or_else(|| format!("chatcmpl-{}", options.id));
-        Envelope {
+        ChunkEnvelope {
             id,
             object,
             created: options.created,
             model: options.model.clone(),
-            members: Members::new(),
+            members: DetailMembers::new(),
         }
     }
 

@@ -1,28 +1,28 @@
 //! The response object, with every member that Open Responses demands.
 
 use crate::answer::details;
-use crate::answer::details::Members;
-use crate::answer::failure::{Failure, OPENAI};
-use crate::answer::step::{AnswerOptions, Usage};
+use crate::answer::details::DetailMembers;
+use crate::answer::failure::{FailedAnswer, OPENAI};
+use crate::answer::step::{AnswerOptions, ReportedUsage};
 use event::{Object, Raw};
 
 /// How a response goes on, or ended.
-pub(crate) enum Outcome<'a> {
+pub(crate) enum ResponseOutcome<'a> {
     InProgress,
-    Completed(Usage),
+    Completed(ReportedUsage),
     /// With the reason.
-    Incomplete(&'static str, Usage),
-    Failed(&'a Failure),
+    Incomplete(&'static str, ReportedUsage),
+    Failed(&'a FailedAnswer),
 }
 
-impl Outcome<'_> {
+impl ResponseOutcome<'_> {
     /// The name of the event that has it.
     pub fn event(&self) -> &'static str {
         match self {
-            Outcome::InProgress => "response.in_progress",
-            Outcome::Completed(_) => "response.completed",
-            Outcome::Incomplete(..) => "response.incomplete",
-            Outcome::Failed(_) => "response.failed",
+            ResponseOutcome::InProgress => "response.in_progress",
+            ResponseOutcome::Completed(_) => "response.completed",
+            ResponseOutcome::Incomplete(..) => "response.incomplete",
+            ResponseOutcome::Failed(_) => "response.failed",
         }
     }
 
@@ -32,7 +32,7 @@ impl Outcome<'_> {
 }
 
 /// What is the same in every event that has the response.
-pub(crate) struct Envelope {
+pub(crate) struct ResponseEnvelope {
     /// The id of the answer, without a prefix, of which the ids of items are made.
     pub id: String,
     /// The id that the provider gave to the answer.
@@ -45,9 +45,9 @@ pub(crate) struct Envelope {
     /// What the client wants of the provider: JSON.
     store: String,
     /// Members of the provider's answer, which take the place of those.
-    pub members: Members,
+    pub members: DetailMembers,
     /// The provider's counts.
-    pub counts: Members,
+    pub counts: DetailMembers,
 }
 
 /// Members that repeat the request, and what they are without it. Where `null` is not allowed a
@@ -76,8 +76,8 @@ const ECHO: [(&str, &str); 20] = [
     ("prompt_cache_key", "null"),
 ];
 
-impl Envelope {
-    pub fn new(options: &AnswerOptions) -> Envelope {
+impl ResponseEnvelope {
+    pub fn new(options: &AnswerOptions) -> ResponseEnvelope {
         let echo = event::object(|o| {
             for (name, default) in ECHO {
                 let sent = options.echo.iter().find(|(key, _)| key == name);
@@ -95,7 +95,7 @@ impl Envelope {
             .echo
             .iter()
             .find(|(name, json)| name == "store" && json != "null");
-        Envelope {
+        ResponseEnvelope {
             store: store.map_or("true", |(_, json)| json).to_owned(),
             id: options.id.clone(),
             own_id: options.provider_id.clone(),
@@ -103,8 +103,8 @@ impl Envelope {
             created: options.created,
             model: options.model.clone(),
             echo,
-            members: Members::new(),
-            counts: Members::new(),
+            members: DetailMembers::new(),
+            counts: DetailMembers::new(),
         }
     }
 
@@ -121,7 +121,7 @@ impl Envelope {
     }
 
     /// Appends the response. `output` is its items, with commas between them.
-    pub fn write(&self, outcome: &Outcome<'_>, output: &[u8], out: &mut Vec<u8>) {
+    pub fn write(&self, outcome: &ResponseOutcome<'_>, output: &[u8], out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         let made = || format!("resp_{}", self.id);
         o.str("id", &self.own_id.clone().unwrap_or_else(made))
@@ -130,7 +130,7 @@ impl Envelope {
             .str("status", outcome.status());
         match self
             .clock
-            .filter(|_| matches!(outcome, Outcome::Completed(_)))
+            .filter(|_| matches!(outcome, ResponseOutcome::Completed(_)))
         {
             Some(now) => o.int("completed_at", now()),
             None => o.raw("completed_at", "null"),
@@ -138,24 +138,24 @@ impl Envelope {
         o.str("model", &self.model)
             .raw("output", &format!("[{}]", String::from_utf8_lossy(output)));
         match outcome {
-            Outcome::Failed(failure) => o.object("error", |o| {
+            ResponseOutcome::Failed(failure) => o.object("error", |o| {
                 o.str("code", &code(failure))
                     .str("message", &failure.message);
             }),
             _ => o.raw("error", "null"),
         };
         match outcome {
-            Outcome::Incomplete(reason, _) => {
+            ResponseOutcome::Incomplete(reason, _) => {
                 o.object("incomplete_details", |o| _ = o.str("reason", reason))
             }
             _ => o.raw("incomplete_details", "null"),
         };
         match outcome {
-            Outcome::Completed(usage) | Outcome::Incomplete(_, usage) => o.raw(
+            ResponseOutcome::Completed(usage) | ResponseOutcome::Incomplete(_, usage) => o.raw(
                 "usage",
                 &details::counts(Some(&self.counts), |o| counts(o, usage)),
             ),
-            Outcome::InProgress | Outcome::Failed(_) => o.raw("usage", "null"),
+            ResponseOutcome::InProgress | ResponseOutcome::Failed(_) => o.raw("usage", "null"),
         };
         o.close();
         out.pop();
@@ -179,7 +179,7 @@ impl Envelope {
 }
 
 /// Puts members in the place of those of the same name.
-fn merge_over(into: &mut Members, members: &Members) {
+fn merge_over(into: &mut DetailMembers, members: &DetailMembers) {
     into.extend(
         members
             .iter()
@@ -189,7 +189,7 @@ fn merge_over(into: &mut Members, members: &Members) {
 
 /// `error.code` of a response that failed: Codex retries unless it is a word that it knows
 /// (`codex-api/src/sse/responses.rs`).
-fn code(failure: &Failure) -> std::borrow::Cow<'_, str> {
+fn code(failure: &FailedAnswer) -> std::borrow::Cow<'_, str> {
     let code = match (failure.code.as_str(), failure.status) {
         ("context_overflow", _) => "context_length_exceeded",
         (_, 402) => "insufficient_quota",
@@ -205,7 +205,7 @@ fn code(failure: &Failure) -> std::borrow::Cow<'_, str> {
 }
 
 /// All five counts: Codex drops the end of a response that lacks one.
-fn counts(o: &mut Object<'_>, usage: &Usage) {
+fn counts(o: &mut Object<'_>, usage: &ReportedUsage) {
     o.int("input_tokens", usage.input)
         .object("input_tokens_details", |o| {
             _ = o.int("cached_tokens", usage.cached)

@@ -5,8 +5,8 @@
 use crate::Api;
 use crate::carried::carried;
 use crate::inbound::draft::{
-    AssistantDraft, ConversationDraft, Notes, file, foreign_reasoning, image, message, quoted,
-    result, text,
+    AssistantDraft, ConversationDraft, InboundNotes, file, foreign_reasoning, image, message,
+    quoted, result, text,
 };
 use crate::inbound::request::{
     InboundError, InboundRequest, Reference, ReferenceKind, of_responses,
@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 /// # Errors
 /// See [`crate::inbound`].
 pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
-    let mut notes = Notes::default();
+    let mut notes = InboundNotes::default();
     let (mut request, members) = InboundRequest::begin(body, names(Api::OpenaiResponses.name()));
     let lists = members
         .get("tools")
@@ -95,7 +95,7 @@ impl Items {
     }
 
     /// Takes the item at `at` of `member`.
-    fn item(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
+    fn item(&mut self, item: &Value, member: &str, at: usize, notes: &mut InboundNotes) {
         let get = |key: &str| item.text_of(key);
         // The type of a reference may be left out.
         let implied = || {
@@ -154,7 +154,7 @@ impl Items {
         }
     }
 
-    fn call(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
+    fn call(&mut self, item: &Value, member: &str, at: usize, notes: &mut InboundNotes) {
         let get = |key: &str| item.text_of(key);
         let of_kind = || {
             get("type")?
@@ -186,7 +186,7 @@ impl Items {
         self.answer.call(id, &name, &arguments, None);
     }
 
-    fn message(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
+    fn message(&mut self, item: &Value, member: &str, at: usize, notes: &mut InboundNotes) {
         let content = item.get("content");
         match item.text_of("role") {
             Some("assistant") => {
@@ -260,7 +260,7 @@ impl Items {
 }
 
 /// The result of a tool: a text, parts, or any other JSON as text.
-fn output(output: Option<&Value>, member: &str, at: usize, notes: &mut Notes) -> Vec<Value> {
+fn output(output: Option<&Value>, member: &str, at: usize, notes: &mut InboundNotes) -> Vec<Value> {
     match output {
         Some(Value::String(_) | Value::Array(_)) => parts(output, member, at, notes),
         Some(Value::Null) | None => Vec::new(),
@@ -269,7 +269,7 @@ fn output(output: Option<&Value>, member: &str, at: usize, notes: &mut Notes) ->
 }
 
 /// The parts of a content in the shape of chat completions; a text is one part.
-fn parts(content: Option<&Value>, member: &str, at: usize, notes: &mut Notes) -> Vec<Value> {
+fn parts(content: Option<&Value>, member: &str, at: usize, notes: &mut InboundNotes) -> Vec<Value> {
     match content {
         Some(Value::String(words)) => vec![text(words)],
         Some(Value::Array(list)) => list

@@ -1,7 +1,7 @@
 //! The output items of a Responses stream: which one an event is about.
 
 use crate::members::minified;
-use crate::turn::Turn;
+use crate::turn::EventWriter;
 use event::payload::ToolCallDelta;
 use event::{Json, Raw, Surrogates, quoted};
 use std::borrow::Cow;
@@ -153,7 +153,7 @@ impl OutputItems {
         }
     }
 
-    pub(crate) fn added(&mut self, event: Raw<'_>, item: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn added(&mut self, event: Raw<'_>, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         let kind = self.kind(item);
         let output = event.get("output_index").and_then(Raw::i64);
         let id = item.get_str("id");
@@ -202,7 +202,7 @@ impl OutputItems {
 
     /// A whole item, at its end or in the list at the end of the response. What was written already
     /// is not written again.
-    pub(crate) fn item(&mut self, output: Option<i64>, item: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn item(&mut self, output: Option<i64>, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         let kind = self.kind(item);
         let id = item.get_str("id");
         let call_id = item.get_str("call_id").filter(|_| kind.is_call());
@@ -252,7 +252,7 @@ impl OutputItems {
     }
 
     /// Writes the id and the name of the call that `item` is.
-    fn identify(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn<'_>) {
+    fn identify(&mut self, at: usize, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         let call = &mut self.list[at];
         call.identify(item.get_str("call_id"), item.get("name"), turn);
         if !call.call_id.is_empty() {
@@ -260,21 +260,26 @@ impl OutputItems {
         }
     }
 
-    pub(crate) fn finish_call(&mut self, at: usize, all: Option<Raw<'_>>, turn: &mut Turn<'_>) {
+    pub(crate) fn finish_call(
+        &mut self,
+        at: usize,
+        all: Option<Raw<'_>>,
+        turn: &mut EventWriter<'_>,
+    ) {
         if self.list[at].is_call() {
             self.list[at].finish(all, turn);
         }
     }
 
     /// Finishes the calls of the response that ended.
-    pub(crate) fn finish_calls(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn finish_calls(&mut self, turn: &mut EventWriter<'_>) {
         for at in std::mem::replace(&mut self.finished, self.list.len())..self.list.len() {
             self.finish_call(at, None, turn);
         }
     }
 
     /// Writes what waits for an end that will not come.
-    pub(crate) fn release(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn release(&mut self, turn: &mut EventWriter<'_>) {
         self.list.iter_mut().for_each(|item| item.release(turn));
     }
 }
@@ -340,7 +345,7 @@ pub(crate) struct OutputItem {
     /// name. They are held back until the end of the call, which may have other arguments: a
     /// consumer that starts a call once its arguments close must not start the wrong one.
     held: String,
-    scanner: json::Scanner,
+    scanner: json::JsonScanner,
     half: Surrogates,
     /// A piece of its text came.
     pub(crate) spoken: bool,
@@ -370,7 +375,7 @@ impl OutputItem {
             start: String::new(),
             sent: String::new(),
             held: String::new(),
-            scanner: json::Scanner::default(),
+            scanner: json::JsonScanner::default(),
             half: Surrogates::default(),
             spoken: false,
             has_logprobs: false,
@@ -386,7 +391,7 @@ impl OutputItem {
     }
 
     /// Writes the id of a message or of reasoning before its first piece, if ids are asked for.
-    pub(crate) fn announce(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn announce(&mut self, turn: &mut EventWriter<'_>) {
         let kind = match self.kind {
             ItemKind::Message => "message",
             ItemKind::Reasoning => "reasoning",
@@ -407,7 +412,7 @@ impl OutputItem {
         &mut self,
         call_id: Option<Cow<'_, str>>,
         name: Option<Raw<'_>>,
-        turn: &mut Turn<'_>,
+        turn: &mut EventWriter<'_>,
     ) {
         let call_id = call_id.filter(|id| self.call_id.is_empty() && !id.is_empty());
         let name = name
@@ -425,7 +430,7 @@ impl OutputItem {
         }
     }
 
-    fn introduce(&self, id: Option<&str>, name: Option<&str>, turn: &mut Turn<'_>) {
+    fn introduce(&self, id: Option<&str>, name: Option<&str>, turn: &mut EventWriter<'_>) {
         let custom = name.is_some() && self.kind == ItemKind::Custom;
         let provider = event::object(|o| {
             o.object(turn.api, |own| {
@@ -448,7 +453,7 @@ impl OutputItem {
     }
 
     /// The next piece of a call's text.
-    pub(crate) fn piece(&mut self, piece: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn piece(&mut self, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         if self.done {
             return;
         }
@@ -468,14 +473,14 @@ impl OutputItem {
     }
 
     /// Writes what is held back, if the call's end will not come.
-    pub(crate) fn release(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn release(&mut self, turn: &mut EventWriter<'_>) {
         let held = std::mem::take(&mut self.held);
         turn.free(held.len());
         self.write(&held, turn);
     }
 
     /// Writes what `all` has beyond what was written, as far as the two agree.
-    pub(crate) fn catch_up(&mut self, all: Option<Raw<'_>>, turn: &mut Turn<'_>) {
+    pub(crate) fn catch_up(&mut self, all: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
         self.release(turn);
         let all = all.map(argument_text).unwrap_or_default();
         if let (false, Some(rest)) = (self.done, all.strip_prefix(self.sent.as_str())) {
@@ -487,7 +492,7 @@ impl OutputItem {
     /// The call is closed, and `all` is its whole text, which counts whatever the pieces were. If
     /// they differ the call is retracted and begins again. It keeps its label, so that the indexes
     /// stay dense.
-    pub(crate) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut Turn<'_>) {
+    pub(crate) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
         if self.done {
             return;
         }
@@ -543,7 +548,7 @@ impl OutputItem {
     }
 
     /// The text of a message, if no piece of it came, and its refusal.
-    pub(crate) fn said(&mut self, item: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn said(&mut self, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         for (place, part) in (0..).zip(item.list("content")) {
             if let Some(refusal) = part.get("refusal") {
                 self.refusal(place, Some(refusal), turn);
@@ -570,7 +575,7 @@ impl OutputItem {
     }
 
     /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
-    pub(crate) fn thought(&mut self, item: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn thought(&mut self, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.announce(turn);
         let parts = |key| item.list(key).filter_map(|p| p.get("text"));
         if !self.spoken {
@@ -596,20 +601,20 @@ impl OutputItem {
     }
 
     /// A piece of the refusal that is one part of a message.
-    pub(crate) fn refusal_piece(&mut self, part: i64, piece: Raw<'_>, turn: &mut Turn<'_>) {
+    pub(crate) fn refusal_piece(&mut self, part: i64, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.refused.insert(part);
         self.announce(turn);
         turn.refusal(0, piece);
     }
 
     /// The whole of it, which counts only where no piece came.
-    pub(crate) fn refusal(&mut self, part: i64, text: Option<Raw<'_>>, turn: &mut Turn<'_>) {
+    pub(crate) fn refusal(&mut self, part: i64, text: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
         if let Some(text) = text.filter(|_| !self.refused.contains(&part)) {
             self.refusal_piece(part, text, turn);
         }
     }
 
-    fn write(&mut self, text: &str, turn: &mut Turn<'_>) {
+    fn write(&mut self, text: &str, turn: &mut EventWriter<'_>) {
         if text.is_empty() {
             return;
         }

@@ -1,7 +1,7 @@
 //! The items of `output`.
 
 use crate::answer::details;
-use crate::answer::details::Members;
+use crate::answer::details::DetailMembers;
 use event::{Object, Raw, Surrogates};
 use serde_json::Value;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Message {
-        parts: Vec<Part>,
+        parts: Vec<MessagePart>,
         /// Members of the provider's item.
-        members: Members,
+        members: DetailMembers,
     },
     /// An item of the provider's, with its id.
-    Own(String, Members),
+    Own(String, DetailMembers),
     Reasoning {
         /// The text of its one summary.
         text: String,
@@ -27,13 +27,13 @@ pub(crate) enum Item {
     /// Reasoning that only the API can read.
     Encrypted(EncryptedItem),
     Call {
-        head: CallHead,
+        head: CallItemHead,
         arguments: String,
     },
     /// A call of a tool that takes free text.
     Custom {
-        head: CallHead,
-        input: FreeText,
+        head: CallItemHead,
+        input: FreeTextInput,
     },
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct EncryptedItem {
 
 /// What a call's item has at its start.
 #[derive(Clone, Debug)]
-pub(crate) struct CallHead {
+pub(crate) struct CallItemHead {
     pub call_id: String,
     pub name: String,
     pub namespace: Option<String>,
@@ -93,7 +93,7 @@ pub(crate) fn call_id(provider: &str) -> Option<String> {
 
 /// One part of a message.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct MessagePart {
     pub is_refusal: bool,
     pub text: String,
     pub annotations: Vec<Value>,
@@ -118,7 +118,7 @@ impl ItemStatus {
     }
 }
 
-impl Part {
+impl MessagePart {
     pub fn json(&self) -> String {
         event::object(|o| {
             if self.is_refusal {
@@ -133,11 +133,11 @@ impl Part {
 }
 
 impl Item {
-    pub fn call(head: CallHead, is_custom: bool) -> Item {
+    pub fn call(head: CallItemHead, is_custom: bool) -> Item {
         if is_custom {
             Item::Custom {
                 head,
-                input: FreeText::default(),
+                input: FreeTextInput::default(),
             }
         } else {
             Item::Call {
@@ -176,13 +176,13 @@ impl Item {
             Item::Own(id, _)
             | Item::Encrypted(EncryptedItem { id: Some(id), .. })
             | Item::Call {
-                head: CallHead {
+                head: CallItemHead {
                     item_id: Some(id), ..
                 },
                 ..
             }
             | Item::Custom {
-                head: CallHead {
+                head: CallItemHead {
                     item_id: Some(id), ..
                 },
                 ..
@@ -283,7 +283,7 @@ pub(crate) fn summary(o: &mut Object<'_>, text: &str) {
     o.str("type", "summary_text").str("text", text);
 }
 
-impl CallHead {
+impl CallItemHead {
     fn write(&self, o: &mut Object<'_>, kind: &str, id: &str) {
         o.str("type", kind)
             .str("id", id)
@@ -332,8 +332,8 @@ mod tests {
 
 /// The free text so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FreeText {
-    place: Place,
+pub(crate) struct FreeTextInput {
+    place: ArgumentPlace,
     /// Arguments that were not read yet: the beginning of `{"input":"`, or an escape that was
     /// split.
     rest: String,
@@ -343,7 +343,7 @@ pub(crate) struct FreeText {
 
 /// Where in the arguments the next byte is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum ArgumentPlace {
     /// Before the text.
     #[default]
     Before,
@@ -353,7 +353,7 @@ enum Place {
     Elsewhere,
 }
 
-impl FreeText {
+impl FreeTextInput {
     /// The text so far.
     pub fn text(&self) -> &str {
         &self.text
@@ -361,26 +361,26 @@ impl FreeText {
 
     /// Takes the next arguments, and returns the text that they add.
     pub fn push(&mut self, arguments: &str) -> String {
-        if matches!(self.place, Place::Behind | Place::Elsewhere) {
+        if matches!(self.place, ArgumentPlace::Behind | ArgumentPlace::Elsewhere) {
             return String::new();
         }
         self.rest.push_str(arguments);
-        if self.place == Place::Before {
+        if self.place == ArgumentPlace::Before {
             let Some(at) = start(&self.rest) else {
                 if self.rest.len() > LONGEST_START {
-                    self.place = Place::Elsewhere;
+                    self.place = ArgumentPlace::Elsewhere;
                     self.rest = String::new();
                 }
                 return String::new();
             };
             self.rest.drain(..at);
-            self.place = Place::Inside;
+            self.place = ArgumentPlace::Inside;
         }
         let (whole, is_closed) = inside(&self.rest);
         let text = self.unescape(whole);
         self.rest.drain(..whole);
         if is_closed {
-            self.place = Place::Behind;
+            self.place = ArgumentPlace::Behind;
         }
         text
     }
@@ -388,10 +388,10 @@ impl FreeText {
     /// Handles the end of the arguments, which are `all`, and returns the text that was not
     /// returned before. Arguments without a string `input` are the text themselves.
     pub fn finish(&mut self, all: &str) -> String {
-        if matches!(self.place, Place::Before | Place::Elsewhere) {
+        if matches!(self.place, ArgumentPlace::Before | ArgumentPlace::Elsewhere) {
             let input = Raw::parse(all).ok().and_then(|raw| raw.get_str("input"));
             self.text = input.map_or_else(|| all.to_owned(), std::borrow::Cow::into_owned);
-            self.place = Place::Behind;
+            self.place = ArgumentPlace::Behind;
             return self.text.clone();
         }
         String::new()
@@ -454,7 +454,7 @@ mod custom_tests {
         let want = "a\n\"b\" é😀é}";
         for first in (0..=all.len()).filter(|at| all.is_char_boundary(*at)) {
             for second in (first..=all.len()).filter(|at| all.is_char_boundary(*at)) {
-                let mut free = FreeText::default();
+                let mut free = FreeTextInput::default();
                 let mut text = free.push(&all[..first])
                     + &free.push(&all[first..second])
                     + &free.push(&all[second..]);
@@ -484,10 +484,10 @@ mod custom_tests {
                 "later",
             ),
         ] {
-            let mut free = FreeText::default();
+            let mut free = FreeTextInput::default();
             let text = free.push(all) + &free.finish(all);
             assert_eq!((text.as_str(), free.text()), (want, want));
-            let mut free = FreeText::default();
+            let mut free = FreeTextInput::default();
             let text = all
                 .chars()
                 .map(|c| free.push(c.encode_utf8(&mut [0; 4])))

@@ -10,9 +10,9 @@ use crate::members::{GetText, Put};
 use crate::openai_responses::stream::OpenaiResponses;
 use crate::provider::{KeyRule, Provider};
 use crate::request::options::{
-    RequestError, RequestOptions, Tool, ToolChoice, is_system, system, value,
+    RequestError, RequestOptions, RequestTool, ToolChoice, is_system, system, value,
 };
-use crate::request::part::{MediaKind, Part, Source, parts};
+use crate::request::part::{MediaKind, Part, PartSource, parts};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
@@ -82,10 +82,10 @@ fn may_reason(model: &str) -> bool {
         && !name.contains("-chat")
 }
 
-fn tool(tool: &Tool<'_>) -> Value {
+fn tool(tool: &RequestTool<'_>) -> Value {
     let tool = match tool {
-        Tool::Function(tool) => tool,
-        Tool::Provider(tool) => return value(&tool.text),
+        RequestTool::Function(tool) => tool,
+        RequestTool::Provider(tool) => return value(&tool.text),
     };
     let mut out = Map::new();
     out.put("type", "function");
@@ -152,7 +152,7 @@ fn content(message: &Message) -> Value {
         }
         Part::Media {
             kind: MediaKind::File,
-            source: Source::Url(url),
+            source: PartSource::Url(url),
             ..
         } => {
             json!({"type": "input_file", "file_url": url})

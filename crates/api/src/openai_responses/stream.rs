@@ -6,9 +6,9 @@
 //! an empty `output` at the end, xAI runs searches itself as `custom_tool_call`. Each deviation
 //! with its source: docs/deviations.md, "OpenAI Responses, several choices, Cohere".
 
-use crate::failure::Failure;
+use crate::failure::StreamFailure;
 use crate::openai_responses::items::{ItemKind, OutputItems};
-use crate::turn::{Decoder, Turn};
+use crate::turn::{Decoder, EventWriter};
 use event::Raw;
 use event::payload::{FinishReason, SessionStats};
 
@@ -37,7 +37,7 @@ pub(crate) struct OpenaiResponses {
 }
 
 impl Decoder for OpenaiResponses {
-    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn<'_>) {
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>) {
         let kind = data.get_str("type");
         let Some(event) = kind
             .as_deref()
@@ -161,14 +161,14 @@ impl Decoder for OpenaiResponses {
             || body.get("output").is_some_and(Raw::is_array)
     }
 
-    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn<'_>) {
+    fn whole(&mut self, body: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.created("created", body, turn);
         let mut items = body.list("output");
         turn.with_call = items.any(|item| self.items.kind(item).is_call());
         self.completed(body, "", turn);
     }
 
-    fn finish(&mut self, turn: &mut Turn<'_>) {
+    fn finish(&mut self, turn: &mut EventWriter<'_>) {
         self.items.release(turn);
     }
 }
@@ -199,7 +199,7 @@ fn offered(response: Raw<'_>) -> Option<u32> {
 }
 
 impl OpenaiResponses {
-    fn created(&mut self, event: &str, response: Raw<'_>, turn: &mut Turn<'_>) {
+    fn created(&mut self, event: &str, response: Raw<'_>, turn: &mut EventWriter<'_>) {
         turn.choice(0);
         turn.id(response.get("id"));
         turn.model(response.get("model"));
@@ -208,7 +208,7 @@ impl OpenaiResponses {
     }
 
     /// The response ended. Its `output` is often empty; otherwise it may have items without events.
-    fn completed(&mut self, response: Raw<'_>, event: &str, turn: &mut Turn<'_>) {
+    fn completed(&mut self, response: Raw<'_>, event: &str, turn: &mut EventWriter<'_>) {
         turn.choice(0);
         turn.id(response.get("id"));
         turn.model(response.get("model"));
@@ -232,8 +232,8 @@ impl OpenaiResponses {
         match status.as_deref().unwrap_or(event) {
             "failed" => {
                 let failure = match response.get("error") {
-                    Some(error) => Failure::of(error, None),
-                    None => Failure::new(
+                    Some(error) => StreamFailure::of(error, None),
+                    None => StreamFailure::new(
                         "response_failed",
                         "the provider says that the response failed",
                         true,
@@ -243,7 +243,7 @@ impl OpenaiResponses {
                 turn.finish_reason(0, FinishReason::Error, "failed");
             }
             "cancelled" => {
-                turn.error(&Failure::new(
+                turn.error(&StreamFailure::new(
                     "response_cancelled",
                     "the provider cancelled the response",
                     true,

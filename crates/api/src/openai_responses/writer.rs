@@ -13,17 +13,19 @@
 //! measured on 2026-11-23) runs a call at its `output_item.done`, whatever the status is. It is
 //! `incomplete` in the `output` of `response.incomplete`.
 
-use crate::answer::details::{Members, Place, merge};
-use crate::answer::draft::Draft;
-use crate::answer::failure::Failure;
-use crate::answer::step::{AnswerOptions, Step, Usage};
+use crate::answer::details::{DetailMembers, DetailsPlace, merge};
+use crate::answer::draft::AnswerDraft;
+use crate::answer::failure::FailedAnswer;
+use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use crate::answer::writer::{AnswerFormat, StreamWriter, frame, openai_error};
 use crate::carried::carry;
 use crate::inbound::tools::NamespacedTool;
 use crate::members::{GetText, Put};
-use crate::openai_responses::envelope::{Envelope, Outcome};
+use crate::openai_responses::envelope::{ResponseEnvelope, ResponseOutcome};
 use crate::openai_responses::output;
-use crate::openai_responses::output::{CallHead, EncryptedItem, Item, ItemData, ItemStatus, Part};
+use crate::openai_responses::output::{
+    CallItemHead, EncryptedItem, Item, ItemData, ItemStatus, MessagePart,
+};
 use event::Object;
 use event::payload::FinishReason;
 use serde_json::Value;
@@ -31,13 +33,13 @@ use serde_json::Value;
 /// How this API writes answers.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/responses",
-    stream: Some(|options| Box::new(Writer::new(options))),
+    stream: Some(|options| Box::new(ResponsesWriter::new(options))),
     whole,
     error: openai_error,
 };
 
-struct Writer {
-    envelope: Envelope,
+struct ResponsesWriter {
+    envelope: ResponseEnvelope,
     custom_tools: Vec<String>,
     namespaced_tools: Vec<NamespacedTool>,
     /// The number of the next event.
@@ -59,13 +61,13 @@ struct Writer {
     /// Members of the text that comes next, or of its message.
     logprobs: Vec<Value>,
     annotations: Vec<Value>,
-    members: Members,
+    members: DetailMembers,
 }
 
-impl Writer {
-    fn new(options: &AnswerOptions) -> Writer {
-        Writer {
-            envelope: Envelope::new(options),
+impl ResponsesWriter {
+    fn new(options: &AnswerOptions) -> ResponsesWriter {
+        ResponsesWriter {
+            envelope: ResponseEnvelope::new(options),
             custom_tools: options.custom_tools.clone(),
             namespaced_tools: options.namespaced_tools.clone(),
             sequence: 0,
@@ -80,7 +82,7 @@ impl Writer {
             out: Vec::new(),
             logprobs: Vec::new(),
             annotations: Vec::new(),
-            members: Members::new(),
+            members: DetailMembers::new(),
         }
     }
 
@@ -94,7 +96,7 @@ impl Writer {
     }
 
     /// Writes an event with the whole response.
-    fn lifecycle(&mut self, name: &str, outcome: &Outcome<'_>) {
+    fn lifecycle(&mut self, name: &str, outcome: &ResponseOutcome<'_>) {
         let mut response = Vec::new();
         self.envelope.write(outcome, &self.output, &mut response);
         self.event(name, |o| {
@@ -188,7 +190,7 @@ impl Writer {
         if !matches!(self.open, Some(Item::Message { .. })) {
             self.open(Item::Message {
                 parts: Vec::new(),
-                members: Members::new(),
+                members: DetailMembers::new(),
             });
         }
         let Some(Item::Message { parts, .. }) = &self.open else {
@@ -202,7 +204,7 @@ impl Writer {
             return;
         };
         let content = parts.len();
-        let part = Part {
+        let part = MessagePart {
             is_refusal,
             text: String::new(),
             annotations: Vec::new(),
@@ -210,7 +212,7 @@ impl Writer {
         };
         let json = part.json();
         parts.push(part);
-        self.held += size_of::<Part>();
+        self.held += size_of::<MessagePart>();
         self.item_event("response.content_part.added", |o| {
             _ = o.int("content_index", at(content)).raw("part", &json)
         });
@@ -291,12 +293,14 @@ impl Writer {
     }
 
     /// Members of the provider's answer.
-    fn details(&mut self, place: Place, members: &Members) {
+    fn details(&mut self, place: DetailsPlace, members: &DetailMembers) {
         match place {
-            Place::Answer => merge(&mut self.envelope.members, members.clone(), false),
-            Place::Usage => merge(&mut self.envelope.counts, members.clone(), false),
-            Place::Choice | Place::Message => merge(&mut self.members, members.clone(), false),
-            Place::Text => {
+            DetailsPlace::Answer => merge(&mut self.envelope.members, members.clone(), false),
+            DetailsPlace::Usage => merge(&mut self.envelope.counts, members.clone(), false),
+            DetailsPlace::Choice | DetailsPlace::Message => {
+                merge(&mut self.members, members.clone(), false)
+            }
+            DetailsPlace::Text => {
                 let list = |name: &str| {
                     members
                         .get(name)
@@ -309,8 +313,8 @@ impl Writer {
                 self.annotations.extend(list("annotations"));
                 self.annotate();
             }
-            Place::Call => {}
-            Place::Item => {
+            DetailsPlace::Call => {}
+            DetailsPlace::Item => {
                 let id = members.text_of("id").map(str::to_owned);
                 let id = id.unwrap_or_else(|| format!("item_{}_{}", self.envelope.id, self.index));
                 let mut members = members.clone();
@@ -414,7 +418,7 @@ impl Writer {
             .namespaced_tools
             .iter()
             .find(|tool| tool.full_name == name);
-        let head = CallHead {
+        let head = CallItemHead {
             call_id: id.to_owned(),
             name: tool.map_or(name, |tool| &tool.name).to_owned(),
             namespace: tool.map(|tool| tool.namespace.clone()),
@@ -470,28 +474,30 @@ impl Writer {
         self.finish = Some(reason);
     }
 
-    fn outcome(&self, usage: Usage) -> Outcome<'static> {
+    fn outcome(&self, usage: ReportedUsage) -> ResponseOutcome<'static> {
         match self.finish {
-            Some(FinishReason::Length) => Outcome::Incomplete("max_output_tokens", usage),
-            Some(FinishReason::ContentFilter) => Outcome::Incomplete("content_filter", usage),
-            _ => Outcome::Completed(usage),
+            Some(FinishReason::Length) => ResponseOutcome::Incomplete("max_output_tokens", usage),
+            Some(FinishReason::ContentFilter) => {
+                ResponseOutcome::Incomplete("content_filter", usage)
+            }
+            _ => ResponseOutcome::Completed(usage),
         }
     }
 
-    fn last(&mut self, name: &str, outcome: &Outcome<'_>) {
+    fn last(&mut self, name: &str, outcome: &ResponseOutcome<'_>) {
         self.is_done = true;
         self.lifecycle(name, outcome);
         self.output = Vec::new();
         self.out.extend_from_slice(b"data: [DONE]\n\n");
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    fn fail(&mut self, failure: &FailedAnswer) {
         self.abandon();
-        self.last("response.failed", &Outcome::Failed(failure));
+        self.last("response.failed", &ResponseOutcome::Failed(failure));
     }
 }
 
-impl StreamWriter for Writer {
+impl StreamWriter for ResponsesWriter {
     fn set_id(&mut self, id: &str) {
         self.envelope.set_id(id);
     }
@@ -516,8 +522,8 @@ impl StreamWriter for Writer {
         match *step {
             Step::Begin => {
                 self.envelope.set_model(model);
-                self.lifecycle("response.created", &Outcome::InProgress);
-                self.lifecycle("response.in_progress", &Outcome::InProgress);
+                self.lifecycle("response.created", &ResponseOutcome::InProgress);
+                self.lifecycle("response.in_progress", &ResponseOutcome::InProgress);
             }
             Step::Reasoning { text, provider } => self.reasoning(text, provider),
             Step::Text(text) => self.message(false, text),
@@ -571,8 +577,13 @@ fn cited(mut annotation: Value, end: usize) -> Value {
 }
 
 /// The whole response, made by the writer of the stream, so that the two have the same items.
-fn whole(options: &AnswerOptions, draft: &Draft, usage: Option<&Usage>, model: &str) -> Vec<u8> {
-    let mut writer = Writer::new(options);
+fn whole(
+    options: &AnswerOptions,
+    draft: &AnswerDraft,
+    usage: Option<&ReportedUsage>,
+    model: &str,
+) -> Vec<u8> {
+    let mut writer = ResponsesWriter::new(options);
     draft.replay(0, &mut |step| {
         writer.step(0, step, model);
         writer.out.clear();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The builder of one API's body. It gets a conversation that went through the history gate.
-pub(crate) type Body =
+pub(crate) type BodyBuilder =
     fn(&Conversation, &RequestOptions) -> Result<Map<String, Value>, RequestError>;
 
 /// The settings of a request.
@@ -106,7 +106,7 @@ pub(crate) fn is_system(role: &str) -> bool {
 
 /// One tool of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Tool<'a> {
+pub(crate) enum RequestTool<'a> {
     /// One that the client runs.
     Function(&'a ToolEntry),
     /// The provider's own, in its words: it goes out as it came.
@@ -125,14 +125,14 @@ pub(crate) enum ToolChoice<'a> {
 
 impl RequestOptions {
     /// The tools, the provider's own last.
-    pub(crate) fn tool_list(&self) -> Vec<Tool<'_>> {
+    pub(crate) fn tool_list(&self) -> Vec<RequestTool<'_>> {
         let Some(tools) = &self.tools else {
             return Vec::new();
         };
         tools
             .iter()
-            .map(Tool::Function)
-            .chain(tools.provider().iter().map(Tool::Provider))
+            .map(RequestTool::Function)
+            .chain(tools.provider().iter().map(RequestTool::Provider))
             .collect()
     }
 
@@ -147,20 +147,20 @@ impl RequestOptions {
     }
 }
 
-impl Tool<'_> {
+impl RequestTool<'_> {
     /// The name of a function.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
-            Tool::Function(tool) => Some(&tool.name),
-            Tool::Provider(_) => None,
+            RequestTool::Function(tool) => Some(&tool.name),
+            RequestTool::Provider(_) => None,
         }
     }
 
     /// In OpenAI's shape.
     pub(crate) fn openai(&self) -> Value {
         match self {
-            Tool::Provider(tool) => value(&tool.text),
-            Tool::Function(tool) => value(&event::object(|entry| tool.write_openai(entry))),
+            RequestTool::Provider(tool) => value(&tool.text),
+            RequestTool::Function(tool) => value(&event::object(|entry| tool.write_openai(entry))),
         }
     }
 }

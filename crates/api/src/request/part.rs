@@ -9,7 +9,7 @@ pub(crate) enum Part<'a> {
     Text(&'a str),
     Media {
         kind: MediaKind,
-        source: Source<'a>,
+        source: PartSource<'a>,
         name: Option<&'a str>,
         /// How closely the model looks at an image, in OpenAI's words.
         detail: Option<&'a str>,
@@ -27,30 +27,30 @@ pub(crate) enum MediaKind {
 
 /// Where the bytes of a part are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source<'a> {
+pub(crate) enum PartSource<'a> {
     /// In the message.
     Base64 { mime: &'a str, data: &'a str },
     /// At an address that the provider is to fetch.
     Url(&'a str),
 }
 
-impl<'a> Source<'a> {
+impl<'a> PartSource<'a> {
     /// An address, or the bytes that a `data:` address holds.
     fn of(url: &'a str) -> Self {
         match url
             .strip_prefix("data:")
             .and_then(|rest| rest.split_once(";base64,"))
         {
-            Some((mime, data)) => Source::Base64 { mime, data },
-            None => Source::Url(url),
+            Some((mime, data)) => PartSource::Base64 { mime, data },
+            None => PartSource::Url(url),
         }
     }
 
     /// As one address.
     pub(crate) fn url(self) -> String {
         match self {
-            Source::Base64 { mime, data } => format!("data:{mime};base64,{data}"),
-            Source::Url(url) => url.to_owned(),
+            PartSource::Base64 { mime, data } => format!("data:{mime};base64,{data}"),
+            PartSource::Url(url) => url.to_owned(),
         }
     }
 }
@@ -78,7 +78,7 @@ fn part(value: &Value) -> Part<'_> {
             match text("/image_url/url").or_else(|| text("/image_url")) {
                 Some(url) => Part::Media {
                     kind: MediaKind::Image,
-                    source: Source::of(url),
+                    source: PartSource::of(url),
                     name: None,
                     detail: text("/image_url/detail").or_else(|| text("/detail")),
                 },
@@ -91,7 +91,7 @@ fn part(value: &Value) -> Part<'_> {
             match text("file_data").or_else(|| text("file_url")) {
                 Some(url) => Part::Media {
                     kind: MediaKind::File,
-                    source: Source::of(url),
+                    source: PartSource::of(url),
                     name: text("filename"),
                     detail: None,
                 },

@@ -10,7 +10,7 @@
 
 use crate::conversation::{Conversation, Message};
 use crate::members::Put;
-use crate::request::options::{RequestError, RequestOptions, Tool, ToolChoice, is_system};
+use crate::request::options::{RequestError, RequestOptions, RequestTool, ToolChoice, is_system};
 use serde_json::{Map, Value, json};
 use tag::{Dialect, PromptChoice, PromptResult};
 
@@ -63,7 +63,7 @@ fn prompt(options: &RequestOptions, dialect: &Dialect) -> Option<String> {
         .tool_list()
         .iter()
         .filter(|t| t.name().is_some())
-        .map(Tool::openai)
+        .map(RequestTool::openai)
         .collect();
     let choice = match options.choice() {
         Some(ToolChoice::None) => return None,
@@ -240,7 +240,7 @@ mod tests {
             .tool_list()
             .iter()
             .filter(|t| t.name().is_some())
-            .map(Tool::openai)
+            .map(RequestTool::openai)
             .collect();
         options.dialect.unwrap().system(&tools.into(), choice)
     }

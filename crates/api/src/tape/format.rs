@@ -32,7 +32,7 @@ impl Tape {
     /// The line that is not a tape line, has a time that is negative, not a number or longer than a
     /// day, or holds the shape of a credential.
     pub fn read(text: &str) -> Result<Tape, TapeError> {
-        let mut exchanges: Vec<Exchange> = vec![];
+        let mut exchanges: Vec<TapeExchange> = vec![];
         for (number, line) in text.lines().enumerate() {
             let at = |what: String| TapeError {
                 line: number + 1,
@@ -78,9 +78,9 @@ fn refusal(shape: &str) -> String {
     format!("holds what looks like a credential ({shape}), put [redacted] in its place")
 }
 
-impl Exchange {
+impl TapeExchange {
     /// Appends the lines of this exchange, the last with its line feed. Redact it first: see
-    /// [`Exchange::redact`].
+    /// [`TapeExchange::redact`].
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         o.int("tape", 1)
@@ -131,13 +131,13 @@ impl Exchange {
     }
 }
 
-impl Ending {
+impl TapeEnding {
     /// Its word on a tape.
     pub fn name(self) -> &'static str {
         match self {
-            Ending::Eof => "eof",
-            Ending::Reset => "reset",
-            Ending::Timeout => "timeout",
+            TapeEnding::Eof => "eof",
+            TapeEnding::Reset => "reset",
+            TapeEnding::Timeout => "timeout",
         }
     }
 }
@@ -151,7 +151,7 @@ fn line(out: &mut Vec<u8>, after: Duration, kind: &str, value: impl FnOnce(&mut 
     out.extend_from_slice(b"]\n");
 }
 
-fn header(value: Raw<'_>, line: usize) -> Result<Exchange, String> {
+fn header(value: Raw<'_>, line: usize) -> Result<TapeExchange, String> {
     match value.get("tape").and_then(Raw::i64) {
         Some(1) => {}
         Some(n) => {
@@ -176,22 +176,22 @@ fn header(value: Raw<'_>, line: usize) -> Result<Exchange, String> {
     let redactions = value
         .get("redactions")
         .map(|r| r.items().filter_map(Raw::str).map(Into::into).collect());
-    Ok(Exchange {
+    Ok(TapeExchange {
         line,
         api: text(value, "api"),
         model: text(value, "model"),
-        request: Request {
+        request: RecordedRequest {
             method: text(request, "method"),
             url: text(request, "url"),
             body,
             sha256: text(request, "sha256"),
         },
         redactions: redactions.unwrap_or_default(),
-        ..Exchange::default()
+        ..TapeExchange::default()
     })
 }
 
-fn piece(value: Raw<'_>, exchange: &mut Exchange) -> Result<(), String> {
+fn piece(value: Raw<'_>, exchange: &mut TapeExchange) -> Result<(), String> {
     let shape = "not [SECONDS,\"head\"|\"text\"|\"bytes\"|\"end\",VALUE], mend the line";
     let items: Vec<Raw<'_>> = value.items().collect();
     let [time, kind, value] = items[..] else {
@@ -208,7 +208,7 @@ fn piece(value: Raw<'_>, exchange: &mut Exchange) -> Result<(), String> {
             return Err("a second head, or one after its body, give it a header of its own".into());
         }
         (Some("head"), _) => exchange.head = Some(head(value, after)?),
-        (Some("text"), Some(text)) => exchange.reads.push(Read {
+        (Some("text"), Some(text)) => exchange.reads.push(TapeRead {
             after,
             bytes: text.into_owned().into_bytes(),
         }),
@@ -216,10 +216,10 @@ fn piece(value: Raw<'_>, exchange: &mut Exchange) -> Result<(), String> {
             let bytes = STANDARD
                 .decode(text.as_bytes())
                 .map_err(|e| format!("not base64 ({e}), mend the line"))?;
-            exchange.reads.push(Read { after, bytes });
+            exchange.reads.push(TapeRead { after, bytes });
         }
         (Some("end"), Some(word)) => {
-            let ending = [Ending::Eof, Ending::Reset, Ending::Timeout]
+            let ending = [TapeEnding::Eof, TapeEnding::Reset, TapeEnding::Timeout]
                 .into_iter()
                 .find(|e| e.name() == word);
             let ending =
@@ -278,7 +278,10 @@ mod tests {
             exchange.head.as_ref().unwrap().header("content-type"),
             Some("x/y")
         );
-        assert_eq!(exchange.end, Some((Duration::from_secs(2), Ending::Eof)));
+        assert_eq!(
+            exchange.end,
+            Some((Duration::from_secs(2), TapeEnding::Eof))
+        );
         let mut out = vec![];
         exchange.write(&mut out);
         let out = String::from_utf8(out).unwrap();
@@ -331,14 +334,14 @@ mod tests {
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
     /// The recorded exchanges.
-    pub exchanges: Vec<Exchange>,
+    pub exchanges: Vec<TapeExchange>,
     /// Which exchanges [`Tape::take`] gave out.
     pub(crate) played: Vec<bool>,
 }
 
 /// One request and what came back.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Exchange {
+pub struct TapeExchange {
     /// The 1-based line of its header on the tape; 0 for one that is not yet on a tape.
     pub line: usize,
     /// The API's name.
@@ -346,20 +349,20 @@ pub struct Exchange {
     /// The requested model.
     pub model: String,
     /// The request.
-    pub request: Request,
+    pub request: RecordedRequest,
     /// The redacted members, as paths such as `request.url?key` and `response.headers.set-cookie`.
     pub redactions: Vec<String>,
     /// Status and headers of the answer; `None` when the connection failed before.
     pub head: Option<Head>,
     /// The reads from the network, decompressed, in order.
-    pub reads: Vec<Read>,
+    pub reads: Vec<TapeRead>,
     /// How it ended and how long after the line before; `None` if the tape has no end.
-    pub end: Option<(Duration, Ending)>,
+    pub end: Option<(Duration, TapeEnding)>,
 }
 
 /// A request as a tape has it: without headers, since those carry the key.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Request {
+pub struct RecordedRequest {
     /// `POST`.
     pub method: String,
     /// Without credentials.
@@ -393,7 +396,7 @@ impl Head {
 
 /// One read from the network.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Read {
+pub struct TapeRead {
     /// Since the line before.
     pub after: Duration,
     /// What came.
@@ -402,7 +405,7 @@ pub struct Read {
 
 /// How the answer's bytes ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum TapeEnding {
     /// The server closed the body.
     Eof,
     /// The connection broke, or could not be made.
@@ -437,7 +440,7 @@ const KEPT_HEADERS: [&str; 10] = [
     "x-request-id",
 ];
 
-impl Exchange {
+impl TapeExchange {
     /// Replaces the secrets in the whole exchange, and appends the path of each to its
     /// `redactions`.
     pub fn redact(&mut self, redactor: &Redactor) {
@@ -483,15 +486,15 @@ fn recorded(
 #[cfg(test)]
 mod exchange_tests {
     use super::*;
-    use crate::tape::{Head, Read, Request, Tape};
+    use crate::tape::{Head, RecordedRequest, Tape, TapeRead};
     use serde_json::json;
 
     const CANARY: &str = "canary/7Q=z";
 
-    fn planted() -> Exchange {
-        Exchange {
+    fn planted() -> TapeExchange {
+        TapeExchange {
             api: "openai-chat".into(),
-            request: Request {
+            request: RecordedRequest {
                 method: "POST".into(),
                 url: format!(
                     "https://me:{CANARY}@host/v1?key={CANARY}&x=1&echo={}",
@@ -521,12 +524,12 @@ mod exchange_tests {
                 "0123456789abcdef\\nsk-aaaaaaaaaaaaaaaaaaaaaaaa",
                 " Bearer 0123456789abcdef",
             ]
-            .map(|t| Read {
+            .map(|t| TapeRead {
                 bytes: t.into(),
-                ..Read::default()
+                ..TapeRead::default()
             })
             .to_vec(),
-            ..Exchange::default()
+            ..TapeExchange::default()
         }
     }
 

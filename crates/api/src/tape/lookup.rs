@@ -1,6 +1,6 @@
 //! Finding the recorded answer to a request.
 
-use crate::tape::format::{Exchange, Tape};
+use crate::tape::format::{Tape, TapeExchange};
 use redact::Redactor;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -62,7 +62,7 @@ impl Tape {
     ///
     /// # Errors
     /// [`Miss`] names the nearest recorded request and the first difference from it.
-    pub fn take(&mut self, asked: &Canonical) -> Result<&Exchange, Miss> {
+    pub fn take(&mut self, asked: &Canonical) -> Result<&TapeExchange, Miss> {
         let mut equal = 0;
         let mut nearest: Option<(usize, usize, Canonical)> = None;
         for (at, exchange) in self.exchanges.iter().enumerate() {
@@ -96,7 +96,7 @@ impl Tape {
     }
 }
 
-impl Exchange {
+impl TapeExchange {
     /// `None` when the tape leaves out the body, so that only the hash is known.
     fn canonical(&self) -> Option<Canonical> {
         self.request

@@ -1,7 +1,7 @@
 //! The places at which the risk that a call still follows falls under a limit, for one stream.
 
-use super::origin::Origin;
-use super::table::{Counts, EDGES, Table};
+use super::origin::StreamOrigin;
+use super::table::{AutoTable, EDGES, StreamCounts};
 use super::words::Sign;
 
 /// How many streams the habit of all models counts for, beside the streams of one API or of one
@@ -46,7 +46,7 @@ pub(crate) struct Limit {
 
 /// The limits of one stream.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Limits {
+pub(crate) struct AutoLimits {
     /// The shortest text before a no.
     pub floor: u64,
     /// The same for JSON and code.
@@ -56,12 +56,12 @@ pub(crate) struct Limits {
     pub runs: [Option<Limit>; 4],
 }
 
-impl Limits {
+impl AutoLimits {
     /// The limits of a stream of this origin. `risk` is the largest risk of a no that turns out to
     /// be wrong, from 0 to 1.
-    pub fn new(table: &Table, origin: &Origin, risk: f64) -> Self {
+    pub fn new(table: &AutoTable, origin: &StreamOrigin, risk: f64) -> Self {
         let all = share(table.text, 1.0, 0.05);
-        let counts = |rows: Option<&Counts>| rows.copied().unwrap_or_default();
+        let counts = |rows: Option<&StreamCounts>| rows.copied().unwrap_or_default();
         let api = share(counts(table.api.get(&origin.api)), HABIT_STREAMS, all);
         let family = share(counts(table.model.get(&origin.family)), HABIT_STREAMS, api);
         let tools = origin.offered.name().map_or(all, |name| {
@@ -71,7 +71,7 @@ impl Limits {
         let floor =
             (habit * tools).clamp(FLOOR.0 * tools.min(1.0), FLOOR.1) * table.median_before() as f64;
         let patience = (USUAL_RISK / risk).sqrt();
-        Limits {
+        AutoLimits {
             floor: ((floor * patience).round() as u64).max(1),
             data_floor: ((DATA_FLOOR as f64 * patience).round() as u64).max(1),
             runs: Sign::ALL.map(|sign| limit(table, sign, habit * tools, risk)),
@@ -80,12 +80,12 @@ impl Limits {
 }
 
 /// The share of calls, if `prior` counts for so many streams.
-fn share(counts: Counts, streams: f64, prior: f64) -> f64 {
+fn share(counts: StreamCounts, streams: f64, prior: f64) -> f64 {
     (counts.calls as f64 + streams * prior) / (counts.streams() as f64 + streams)
 }
 
 /// The first length at which the risk is under the limit.
-fn limit(table: &Table, sign: Sign, factor: f64, limit: f64) -> Option<Limit> {
+fn limit(table: &AutoTable, sign: Sign, factor: f64, limit: f64) -> Option<Limit> {
     let row = &table.runs[sign as usize];
     let first = share(row[0], 2.0, 0.5);
     EDGES.iter().zip(row).find_map(|(edge, counts)| {

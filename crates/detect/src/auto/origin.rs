@@ -28,7 +28,7 @@ impl OfferedTools {
 
 /// Where a stream comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct StreamOrigin {
     /// The provider's API; empty where it is unknown.
     pub api: Box<str>,
     /// The family of the model, such as `claude`; empty where it is unknown.
@@ -38,11 +38,11 @@ pub(crate) struct Origin {
     pub tools: Box<[Box<str>]>,
 }
 
-impl Origin {
+impl StreamOrigin {
     /// Reads the first event of a stream; one that is not `stream_start` shows nothing.
     pub fn read(first: &Event<'_>) -> Self {
         if first.kind() != Kind::StreamStart {
-            return Origin::default();
+            return StreamOrigin::default();
         }
         let start = StreamStart::read(first);
         let tools = start.tools.map(|tools| tools.with(names));
@@ -55,7 +55,7 @@ impl Origin {
             (None, None) => OfferedTools::Unknown,
         };
         let word = |text: Option<Text<'_>>| table_word(&text.map(Text::str).unwrap_or_default());
-        Origin {
+        StreamOrigin {
             api: word(start.api),
             family: family(&start.model.map(Text::str).unwrap_or_default()),
             offered,

@@ -1,6 +1,6 @@
 //! Reads a text for signs of a call, a character at a time, without looking back.
 
-use super::limits::Limits;
+use super::limits::AutoLimits;
 use super::words::{self, Sign};
 
 /// After a colon, this many characters must follow before the text can be read as going on: models
@@ -19,8 +19,8 @@ pub(crate) struct Signs {
     chars: u64,
     /// White space that does not count yet.
     white: u64,
-    word: Word,
-    previous: Word,
+    word: SignWord,
+    previous: SignWord,
     starts_sentence: bool,
     is_first: bool,
     tag: TagPart,
@@ -34,7 +34,7 @@ pub(crate) struct Signs {
     colon: Option<u64>,
     /// The last characters, for languages without spaces.
     last: [char; 3],
-    shape: Shape,
+    shape: TextShape,
     /// The characters at which the first text began, or text after an item that the provider ran.
     base: u64,
     /// The longest run of characters after each sign, without the sign or a stronger one again.
@@ -51,7 +51,7 @@ enum TagPart {
 
 /// What the text begins as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum TextShape {
     Empty,
     /// After `[`, which begins a list of JSON or a note.
     Bracket,
@@ -65,8 +65,8 @@ impl Default for Signs {
         Signs {
             chars: 0,
             white: 0,
-            word: Word::default(),
-            previous: Word::default(),
+            word: SignWord::default(),
+            previous: SignWord::default(),
             starts_sentence: true,
             is_first: true,
             tag: TagPart::Outside,
@@ -76,7 +76,7 @@ impl Default for Signs {
             before: None,
             colon: None,
             last: ['\0'; 3],
-            shape: Shape::Empty,
+            shape: TextShape::Empty,
             base: 0,
             runs: [None; 4],
         }
@@ -87,9 +87,9 @@ impl Signs {
     /// Takes the next text. Returns whether the risk fell under the limits at any of its
     /// characters; then the rest is not read. Without limits all of it is read. `tools` are the
     /// names of the known tools in lower case, sorted.
-    pub fn push(&mut self, text: &str, tools: &[Box<str>], limits: Option<&Limits>) -> bool {
+    pub fn push(&mut self, text: &str, tools: &[Box<str>], limits: Option<&AutoLimits>) -> bool {
         for c in text.chars() {
-            if c.is_whitespace() && self.shape == Shape::Empty {
+            if c.is_whitespace() && self.shape == TextShape::Empty {
                 continue;
             }
             if self.character(c, tools) && limits.is_some_and(|limits| self.is_settled(limits)) {
@@ -149,7 +149,7 @@ impl Signs {
         self.end_word(tools);
         if has_no_spaces {
             self.last = [self.last[1], self.last[2], c];
-            if self.shape != Shape::Data && words::announces(self.last) {
+            if self.shape != TextShape::Data && words::announces(self.last) {
                 self.take(Sign::Intent);
             }
             (self.is_first, self.starts_sentence) = (false, false);
@@ -165,7 +165,7 @@ impl Signs {
             '.' | '!' | '?' | '\n' | '。' | '！' | '？' | ':' | '：' | ';' | '—' => {
                 self.starts_sentence = true;
                 self.previous.clear();
-                if matches!(c, ':' | '：') && self.shape != Shape::Data {
+                if matches!(c, ':' | '：') && self.shape != TextShape::Data {
                     self.colon = Some(self.chars);
                 }
             }
@@ -188,10 +188,10 @@ impl Signs {
     /// Sets the shape by the first characters.
     fn shape(&mut self, c: char) {
         self.shape = match (self.shape, c) {
-            (Shape::Empty, '{' | '`') => Shape::Data,
-            (Shape::Empty, '[') => Shape::Bracket,
-            (Shape::Bracket, c) if !c.is_alphabetic() => Shape::Data,
-            (Shape::Empty | Shape::Bracket, _) => Shape::Prose,
+            (TextShape::Empty, '{' | '`') => TextShape::Data,
+            (TextShape::Empty, '[') => TextShape::Bracket,
+            (TextShape::Bracket, c) if !c.is_alphabetic() => TextShape::Data,
+            (TextShape::Empty | TextShape::Bracket, _) => TextShape::Prose,
             (shape, _) => shape,
         };
     }
@@ -210,13 +210,13 @@ impl Signs {
                 _ => self.open.saturating_sub(1),
             };
             self.take(Sign::Intent);
-        } else if self.shape != Shape::Data {
+        } else if self.shape != TextShape::Data {
             self.word_in_prose(&word, tools);
         }
         (self.previous, self.starts_sentence, self.is_first) = (word, false, false);
     }
 
-    fn word_in_prose(&mut self, word: &Word, tools: &[Box<str>]) {
+    fn word_in_prose(&mut self, word: &SignWord, tools: &[Box<str>]) {
         let (previous, text) = (self.previous.as_str(), word.as_str());
         if (previous, text) == ("me", "know") {
             if let Some((sign, zero)) = self.before.take() {
@@ -247,8 +247,8 @@ impl Signs {
         *run = Some(run.unwrap_or_default().max(self.chars - self.zero));
     }
 
-    fn is_settled(&self, limits: &Limits) -> bool {
-        let floor = if self.shape == Shape::Data {
+    fn is_settled(&self, limits: &AutoLimits) -> bool {
+        let floor = if self.shape == TextShape::Data {
             limits.data_floor
         } else {
             limits.floor
@@ -271,30 +271,30 @@ fn is_tool(word: &str, tools: &[Box<str>]) -> bool {
 
 /// A word in lower case.
 #[derive(Debug)]
-struct Word {
-    bytes: [u8; Word::MAX],
+struct SignWord {
+    bytes: [u8; SignWord::MAX],
     len: usize,
     has_underscore: bool,
 }
 
-impl Default for Word {
+impl Default for SignWord {
     fn default() -> Self {
-        Word {
-            bytes: [0; Word::MAX],
+        SignWord {
+            bytes: [0; SignWord::MAX],
             len: 0,
             has_underscore: false,
         }
     }
 }
 
-impl Word {
+impl SignWord {
     /// The longest name of a tool at OpenAI has 64 characters.
     const MAX: usize = 64;
 
     fn push(&mut self, c: char) {
         self.has_underscore |= c == '_';
         let c = c.to_lowercase().next().unwrap_or(c);
-        if self.len + c.len_utf8() <= Word::MAX {
+        if self.len + c.len_utf8() <= SignWord::MAX {
             self.len += c.encode_utf8(&mut self.bytes[self.len..]).len();
         }
     }

@@ -1,6 +1,6 @@
 //! The learned table: how often a call followed text, and after how much text none followed.
 
-use super::origin::Origin;
+use super::origin::StreamOrigin;
 use super::words::Sign;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result as FmtResult};
@@ -22,12 +22,12 @@ const MAX_WORDS: usize = 512;
 
 /// Counts of streams with text: those in which a call followed, and those without a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct StreamCounts {
     pub calls: u64,
     pub others: u64,
 }
 
-impl Counts {
+impl StreamCounts {
     fn add(&mut self, calls: u64, others: u64) {
         self.calls = sum(self.calls, calls);
         self.others = sum(self.others, others);
@@ -39,33 +39,33 @@ impl Counts {
     }
 }
 
-/// Counts of streams, which [`Table::parse`] and its `Display` read and write as text.
+/// Counts of streams, which [`AutoTable::parse`] and its `Display` read and write as text.
 ///
 /// One row a line: its kind, its words or numbers, the streams in which a call followed, and the
 /// streams without a call. Empty lines, and text after `#`, are ignored. Rows of one name add up.
 /// Streams without text before their call, or without text, do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct AutoTable {
     /// All streams with text.
-    pub(crate) text: Counts,
+    pub(crate) text: StreamCounts,
     /// By API.
-    pub(crate) api: BTreeMap<Box<str>, Counts>,
+    pub(crate) api: BTreeMap<Box<str>, StreamCounts>,
     /// By the family of the model.
-    pub(crate) model: BTreeMap<Box<str>, Counts>,
+    pub(crate) model: BTreeMap<Box<str>, StreamCounts>,
     /// By the knowledge about the tools: `none`, `some`.
-    pub(crate) tools: BTreeMap<Box<str>, Counts>,
+    pub(crate) tools: BTreeMap<Box<str>, StreamCounts>,
     /// The number of calls that had at least as many characters of text before them as each of the
     /// [`EDGES`].
     pub(crate) before: [u64; EDGES.len()],
     /// For each sign, and each of the [`EDGES`]: the streams whose text went on for so many
     /// characters after the sign.
-    pub(crate) runs: [[Counts; EDGES.len()]; Sign::ALL.len()],
+    pub(crate) runs: [[StreamCounts; EDGES.len()]; Sign::ALL.len()],
 }
 
 /// The contribution of one stream to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    pub(crate) origin: Origin,
+    pub(crate) origin: StreamOrigin,
     /// Characters of text up to the first call, or to the end.
     pub(crate) chars: u64,
     pub(crate) has_call: bool,
@@ -80,31 +80,31 @@ pub struct TableError {
     problem: &'static str,
 }
 
-impl Default for Table {
+impl Default for AutoTable {
     fn default() -> Self {
-        Table {
-            text: Counts::default(),
+        AutoTable {
+            text: StreamCounts::default(),
             api: BTreeMap::new(),
             model: BTreeMap::new(),
             tools: BTreeMap::new(),
             before: [0; EDGES.len()],
-            runs: [[Counts::default(); EDGES.len()]; Sign::ALL.len()],
+            runs: [[StreamCounts::default(); EDGES.len()]; Sign::ALL.len()],
         }
     }
 }
 
-impl Table {
+impl AutoTable {
     /// The table that is compiled in. `docs/evaluation.md` has the command that makes it.
-    pub fn built_in() -> Table {
-        Table::parse(include_str!("../../auto.table")).unwrap_or_default()
+    pub fn built_in() -> AutoTable {
+        AutoTable::parse(include_str!("../../auto.table")).unwrap_or_default()
     }
 
     /// Reads a table.
     ///
     /// # Errors
     /// The first line that is not a row, with its number.
-    pub fn parse(text: &str) -> Result<Table, TableError> {
-        let mut table = Table::default();
+    pub fn parse(text: &str) -> Result<AutoTable, TableError> {
+        let mut table = AutoTable::default();
         for (at, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default();
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -151,7 +151,7 @@ impl Table {
     }
 
     /// Adds the counts of another table.
-    pub fn merge(&mut self, other: &Table) {
+    pub fn merge(&mut self, other: &AutoTable) {
         self.text.add(other.text.calls, other.text.others);
         let pairs = [
             (&mut self.api, &other.api),
@@ -205,7 +205,7 @@ impl Table {
     /// 0 would make the checker say no at the first character.
     pub(crate) fn median_before(&self) -> u64 {
         self.known_median()
-            .or_else(|| Table::built_in().known_median())
+            .or_else(|| AutoTable::built_in().known_median())
             .unwrap_or(0)
     }
 
@@ -228,7 +228,7 @@ fn sum(count: u64, more: u64) -> u64 {
     count.saturating_add(more).min(MAX_COUNT)
 }
 
-fn add(rows: &mut BTreeMap<Box<str>, Counts>, name: &str, calls: u64, others: u64) {
+fn add(rows: &mut BTreeMap<Box<str>, StreamCounts>, name: &str, calls: u64, others: u64) {
     if name.is_empty() || (rows.len() >= MAX_WORDS && !rows.contains_key(name)) {
         return;
     }
@@ -250,7 +250,7 @@ fn place(word: &str) -> Result<usize, &'static str> {
         .ok_or("a length is one of those of the table that is compiled in")
 }
 
-impl Display for Table {
+impl Display for AutoTable {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         writeln!(
             f,
@@ -303,8 +303,8 @@ impl Display for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{EDGES, Observation, Table};
-    use crate::auto::origin::Origin;
+    use super::{AutoTable, EDGES, Observation};
+    use crate::auto::origin::StreamOrigin;
     use crate::auto::words::Sign;
 
     #[test]
@@ -313,16 +313,16 @@ mod tests {
         let text = format!(
             "text {most} {most}\nmodel gpt {most} 1\nbefore 0 {most}\nafter plain 0 {most} {most}\n"
         );
-        let table = Table::parse(&text).unwrap();
+        let table = AutoTable::parse(&text).unwrap();
         assert_eq!(
-            Table::parse(&text.repeat(3)).unwrap().text,
+            AutoTable::parse(&text.repeat(3)).unwrap().text,
             table.text,
             "rows of one name"
         );
         let mut merged = table.clone();
         merged.merge(&table);
         let mut stream = Observation {
-            origin: Origin::default(),
+            origin: StreamOrigin::default(),
             chars: 9,
             has_call: true,
             runs: [None; 4],
@@ -334,12 +334,12 @@ mod tests {
             merged.runs[Sign::Plain as usize][0],
             table.runs[Sign::Plain as usize][0]
         );
-        assert_eq!(Table::parse(&merged.to_string()), Ok(merged));
+        assert_eq!(AutoTable::parse(&merged.to_string()), Ok(merged));
     }
 
     #[test]
     fn a_table_without_lengths_before_calls_has_those_of_the_one_that_is_compiled_in() {
-        let usual = Table::built_in().median_before();
+        let usual = AutoTable::built_in().median_before();
         assert!(usual > 0 && EDGES.contains(&usual));
         for text in [
             "",
@@ -347,18 +347,26 @@ mod tests {
             "before 0 0",
             "model gpt 1 2\nafter plain 0 5 5",
         ] {
-            assert_eq!(Table::parse(text).unwrap().median_before(), usual, "{text}");
+            assert_eq!(
+                AutoTable::parse(text).unwrap().median_before(),
+                usual,
+                "{text}"
+            );
             // Its calls do not count as calls after little text either, when it is added to another
             // table.
-            let mut both = Table::built_in();
-            both.merge(&Table::parse(text).unwrap());
+            let mut both = AutoTable::built_in();
+            both.merge(&AutoTable::parse(text).unwrap());
             assert_eq!(both.median_before(), usual, "{text}");
         }
         for (text, want) in [
             ("text 9 0\nbefore 0 9\nbefore 8 4", 0),
             ("before 0 4\nbefore 100 2\nbefore 200 1", 100),
         ] {
-            assert_eq!(Table::parse(text).unwrap().median_before(), want, "{text}");
+            assert_eq!(
+                AutoTable::parse(text).unwrap().median_before(),
+                want,
+                "{text}"
+            );
         }
     }
 }

@@ -1,11 +1,12 @@
 //! `auto`: yes at the first call, in an event or in the text, and no once a call has become
 //! unlikely, by a learned table of models and of the words of the text.
 
-use crate::auto::{Limits, Origin, Sign, Signs, Texts};
+use crate::auto::{AutoLimits, Sign, Signs, StreamOrigin, Texts};
 use crate::checker::{
-    CallFilter, Checker, CheckerRow, Checkers, Meaning, Risk, Settings, StreamEnding, Verdict, none,
+    CallFilter, Checker, CheckerRow, CheckerSettings, Checkers, Meaning, Risk, StreamEnding,
+    Verdict, none,
 };
-use crate::text_calls::{Found, TextCalls};
+use crate::text_calls::{ChoicePart, TextCalls};
 use event::{Event, Kind};
 use std::rc::Rc;
 
@@ -21,11 +22,11 @@ pub(crate) const ROW_WITH_RISK: CheckerRow = CheckerRow {
     checkers: |calls, risk, settings| Some(checkers(calls, settings, risk.parse().ok()?)),
 };
 
-fn checkers(calls: CallFilter, settings: &Settings, risk: Risk) -> Checkers {
+fn checkers(calls: CallFilter, settings: &CheckerSettings, risk: Risk) -> Checkers {
     let (table, texts) = (settings.table(), Texts::default());
     Rc::new(move |first| {
-        let origin = Rc::new(Origin::read(first));
-        let limits = Rc::new(Limits::new(&table, &origin, risk.share()));
+        let origin = Rc::new(StreamOrigin::read(first));
+        let limits = Rc::new(AutoLimits::new(&table, &origin, risk.share()));
         let (calls, tag) = (calls.clone(), texts.begin(&origin, first));
         Rc::new(move || {
             let tag = tag.as_ref().map(tag::Tag::fresh);
@@ -57,8 +58,8 @@ struct Auto {
 
 /// Whether a call still is likely.
 struct RiskOfCall {
-    origin: Rc<Origin>,
-    limits: Rc<Limits>,
+    origin: Rc<StreamOrigin>,
+    limits: Rc<AutoLimits>,
     signs: Signs,
 }
 
@@ -122,10 +123,10 @@ impl Auto {
             // After a decision only a call can change it, so text is not even unescaped.
             let is_open = !has_decided && shown.no.is_none() && shown.text_call.is_none();
             match found {
-                Found::Call(reason) => drop(shown.text_call.get_or_insert(reason)),
-                Found::Text(text) if is_open => shown.no = risk.text(text),
-                Found::Text(_) => {}
-                Found::Event(event) => match event.kind() {
+                ChoicePart::Call(reason) => drop(shown.text_call.get_or_insert(reason)),
+                ChoicePart::Text(text) if is_open => shown.no = risk.text(text),
+                ChoicePart::Text(_) => {}
+                ChoicePart::Event(event) => match event.kind() {
                     Kind::ServerItem => risk.signs.item(),
                     kind if is_open || matches!(kind, Kind::ToolCallDelta | Kind::ToolCall) => {
                         match calls.meaning(event) {
@@ -168,7 +169,7 @@ impl Checker for Auto {
     fn end(&mut self, ending: StreamEnding) -> Option<Verdict> {
         let mut call = self.later.take();
         self.text.end(ending, &mut |found| {
-            if let Found::Call(reason) = found {
+            if let ChoicePart::Call(reason) = found {
                 call.get_or_insert(reason);
             }
         });

@@ -16,13 +16,13 @@ impl<'a> Codec<'a, Option<Text<'a>>> for Fragment {
     }
 
     #[inline(always)]
-    fn read_member(member: Member<'a>) -> Option<Text<'a>> {
+    fn read_member(member: LineMember<'a>) -> Option<Text<'a>> {
         Text::of_member(member).or_else(|| Self::read(member.value()))
     }
 
     #[inline]
     fn write(value: &Option<Text<'a>>, key: &'static str, o: &mut Object<'_>) {
-        Plain::write(value, key, o);
+        PlainField::write(value, key, o);
     }
 }
 
@@ -82,9 +82,9 @@ words! {
 
 /// A call's arguments: an object, or `null`.
 #[derive(Debug)]
-pub(crate) struct Arguments;
+pub(crate) struct ArgumentsField;
 
-impl<'a> Codec<'a, Option<Json<'a>>> for Arguments {
+impl<'a> Codec<'a, Option<Json<'a>>> for ArgumentsField {
     const ALWAYS: bool = true;
     const SCHEMA: &'static str = r#""type":["object","null"]"#;
 
@@ -106,7 +106,7 @@ pub struct CallError<'a> {
     pub message: Text<'a>,
 }
 
-impl<'a> Value<'a> for CallError<'a> {
+impl<'a> FieldValue<'a> for CallError<'a> {
     const SCHEMA: &'static str = r#""type":"object","properties":{"code":{"type":"string"},"message":{"type":"string"}},
         "required":["code","message"]"#;
 
@@ -136,7 +136,7 @@ payload! {
         /// The tool's name; empty only with the error `no_name`.
         tool_name: Text<'a>,
         /// The arguments, an object; null with an error.
-        arguments: Option<Json<'a>> as Arguments,
+        arguments: Option<Json<'a>> as ArgumentsField,
         /// How certain it is that the call is complete; absent with an error.
         commit: Option<Commit>,
         /// The edits of a repair: a list of `{offset, kind, before, after}`.
@@ -162,7 +162,7 @@ payload! {
         /// The tool's name.
         tool_name: Text<'a>,
         /// The arguments so far.
-        arguments: Option<Json<'a>> as Arguments,
+        arguments: Option<Json<'a>> as ArgumentsField,
     }
 }
 
@@ -180,13 +180,13 @@ payload! {
 
 /// The status of a call that has begun to run: `running`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Running;
+pub struct RunningStatus;
 
-impl<'a> Value<'a> for Running {
+impl<'a> FieldValue<'a> for RunningStatus {
     const SCHEMA: &'static str = r#""const":"running""#;
 
     fn read(_: Raw<'a>) -> Option<Self> {
-        Some(Running)
+        Some(RunningStatus)
     }
 
     fn write(self, out: &mut Vec<u8>) {
@@ -239,7 +239,7 @@ payload! {
         /// The id of its call.
         tool_id: Text<'a>,
         /// Always `running`.
-        status: Running,
+        status: RunningStatus,
         /// The arguments on one short line, for people.
         input_summary: Text<'a> as Loose,
         /// Milliseconds since 1970.

@@ -1,7 +1,7 @@
 //! The fields of an event kind, described once: [`payload`] makes of a list of fields the struct,
 //! its reader, its writer and its schema.
 
-pub(crate) use crate::slot::{Field, Member, Members};
+pub(crate) use crate::slot::{LineField, LineMember, LineMembers};
 pub(crate) use crate::{Json, Object, Raw, Text};
 
 /// An event kind, made by [`payload`].
@@ -10,14 +10,14 @@ pub(crate) trait Fields<'a>: Default {
     const SCHEMA: KindSchema;
 
     /// Takes a field, if it is one of this kind's.
-    fn take(&mut self, member: Member<'a>);
+    fn take(&mut self, member: LineMember<'a>);
 
     /// Writes the fields.
     fn write(&self, o: &mut Object<'_>);
 
     /// Reads the fields of a line.
     #[inline(always)]
-    fn of_line(members: Members<'a>) -> Self {
+    fn of_line(members: LineMembers<'a>) -> Self {
         let mut payload = Self::default();
         members.iter().for_each(|member| payload.take(member));
         payload
@@ -34,7 +34,7 @@ pub(crate) trait Codec<'a, T> {
     fn read(value: Raw<'a>) -> T;
     /// The same of a member of a line.
     #[inline(always)]
-    fn read_member(member: Member<'a>) -> T {
+    fn read_member(member: LineMember<'a>) -> T {
         Self::read(member.value())
     }
     /// Writes the member, unless there is nothing to write. `key` has its quotes and its colon.
@@ -42,7 +42,7 @@ pub(crate) trait Codec<'a, T> {
 }
 
 /// A type that has one form in JSON.
-pub(crate) trait Value<'a>: Copy {
+pub(crate) trait FieldValue<'a>: Copy {
     /// The members of its JSON Schema.
     const SCHEMA: &'static str;
 
@@ -50,7 +50,7 @@ pub(crate) trait Value<'a>: Copy {
     fn read(value: Raw<'a>) -> Option<Self>;
     /// The same of a member of a line.
     #[inline(always)]
-    fn read_member(member: Member<'a>) -> Option<Self> {
+    fn read_member(member: LineMember<'a>) -> Option<Self> {
         Self::read(member.value())
     }
     /// Appends the value.
@@ -60,9 +60,9 @@ pub(crate) trait Value<'a>: Copy {
 /// The codec of a field that names none: a value that is always written, or an `Option` that is
 /// left out when it is `None`.
 #[derive(Debug)]
-pub(crate) struct Plain;
+pub(crate) struct PlainField;
 
-impl<'a, T: Value<'a> + Default> Codec<'a, T> for Plain {
+impl<'a, T: FieldValue<'a> + Default> Codec<'a, T> for PlainField {
     const ALWAYS: bool = true;
     const SCHEMA: &'static str = T::SCHEMA;
 
@@ -72,7 +72,7 @@ impl<'a, T: Value<'a> + Default> Codec<'a, T> for Plain {
     }
 
     #[inline(always)]
-    fn read_member(member: Member<'a>) -> T {
+    fn read_member(member: LineMember<'a>) -> T {
         T::read_member(member).unwrap_or_default()
     }
 
@@ -82,7 +82,7 @@ impl<'a, T: Value<'a> + Default> Codec<'a, T> for Plain {
     }
 }
 
-impl<'a, T: Value<'a>> Codec<'a, Option<T>> for Plain {
+impl<'a, T: FieldValue<'a>> Codec<'a, Option<T>> for PlainField {
     const ALWAYS: bool = false;
     const SCHEMA: &'static str = T::SCHEMA;
 
@@ -92,7 +92,7 @@ impl<'a, T: Value<'a>> Codec<'a, Option<T>> for Plain {
     }
 
     #[inline(always)]
-    fn read_member(member: Member<'a>) -> Option<T> {
+    fn read_member(member: LineMember<'a>) -> Option<T> {
         T::read_member(member)
     }
 
@@ -138,7 +138,7 @@ impl<'a> Codec<'a, Text<'a>> for Loose {
     }
 
     fn write(value: &Text<'a>, key: &'static str, o: &mut Object<'_>) {
-        Plain::write(value, key, o);
+        PlainField::write(value, key, o);
     }
 }
 
@@ -168,7 +168,7 @@ macro_rules! words {
             }
         }
 
-        impl<'a> Value<'a> for $name {
+        impl<'a> FieldValue<'a> for $name {
             const SCHEMA: &'static str = one_of!($($text)+);
 
             fn read(value: Raw<'a>) -> Option<Self> {
@@ -191,7 +191,7 @@ macro_rules! one_of {
 }
 pub(crate) use one_of;
 
-impl<'a> Value<'a> for Text<'a> {
+impl<'a> FieldValue<'a> for Text<'a> {
     const SCHEMA: &'static str = r#""type":"string""#;
 
     #[inline]
@@ -202,7 +202,7 @@ impl<'a> Value<'a> for Text<'a> {
     // Most fields of most events are texts: this cuts the line once, where a value that is cut
     // again costs twice the checks.
     #[inline(always)]
-    fn read_member(member: Member<'a>) -> Option<Self> {
+    fn read_member(member: LineMember<'a>) -> Option<Self> {
         Text::of_member(member)
     }
 
@@ -212,7 +212,7 @@ impl<'a> Value<'a> for Text<'a> {
     }
 }
 
-impl<'a> Value<'a> for Json<'a> {
+impl<'a> FieldValue<'a> for Json<'a> {
     const SCHEMA: &'static str = "";
 
     #[inline]
@@ -226,7 +226,7 @@ impl<'a> Value<'a> for Json<'a> {
     }
 }
 
-impl<'a> Value<'a> for bool {
+impl<'a> FieldValue<'a> for bool {
     const SCHEMA: &'static str = r#""type":"boolean""#;
 
     #[inline]
@@ -242,7 +242,7 @@ impl<'a> Value<'a> for bool {
 
 macro_rules! integers {
     ($($type:ty)*) => {$(
-        impl<'a> Value<'a> for $type {
+        impl<'a> FieldValue<'a> for $type {
             const SCHEMA: &'static str = if <$type>::MIN == 0 {
                 r#""type":"integer","minimum":0"#
             } else {
@@ -265,7 +265,7 @@ macro_rules! integers {
 
 integers!(i64 u64 u32 i32);
 
-impl<'a> Value<'a> for f64 {
+impl<'a> FieldValue<'a> for f64 {
     const SCHEMA: &'static str = r#""type":"number""#;
 
     fn read(value: Raw<'a>) -> Option<Self> {
@@ -284,7 +284,7 @@ pub struct Millis {
     pub micros: u64,
 }
 
-impl<'a> Value<'a> for Millis {
+impl<'a> FieldValue<'a> for Millis {
     const SCHEMA: &'static str = r#""type":"number","minimum":0"#;
 
     fn read(value: Raw<'a>) -> Option<Self> {
@@ -322,7 +322,7 @@ pub(crate) struct KindSchema {
 }
 
 /// Makes the struct of an event kind from a list of its fields: `name: Type`, with `as Codec` where
-/// the codec is not [`Plain`], and with `= SCHEMA` where the schema is narrower than the type's.
+/// the codec is not [`PlainField`], and with `= SCHEMA` where the schema is narrower than the type's.
 macro_rules! payload {
     ($(#[doc = $doc:literal])+ $name:ident $(<$lt:lifetime>)? {
         $($(#[doc = $field_doc:literal])+ $field:ident: $type:ty $(as $codec:ty)? $(= $schema:expr)?,)+
@@ -339,16 +339,16 @@ macro_rules! payload {
                 fields: &[$(FieldSchema {
                     name: stringify!($field),
                     doc: &[$($field_doc),+],
-                    is_always_there: <or!(($($codec)?) Plain) as Codec<'_, $type>>::ALWAYS,
-                    schema: or!(($($schema)?) <or!(($($codec)?) Plain) as Codec<'_, $type>>::SCHEMA),
+                    is_always_there: <or!(($($codec)?) PlainField) as Codec<'_, $type>>::ALWAYS,
+                    schema: or!(($($schema)?) <or!(($($codec)?) PlainField) as Codec<'_, $type>>::SCHEMA),
                 }),+],
             };
 
             #[inline(always)]
-            fn take(&mut self, member: Member<'a>) {
+            fn take(&mut self, member: LineMember<'a>) {
                 $(
-                    if member.is(const { Field::of(stringify!($field).as_bytes()) }, stringify!($field)) {
-                        self.$field = <or!(($($codec)?) Plain) as Codec<'_, $type>>::read_member(member);
+                    if member.is(const { LineField::of(stringify!($field).as_bytes()) }, stringify!($field)) {
+                        self.$field = <or!(($($codec)?) PlainField) as Codec<'_, $type>>::read_member(member);
                         return;
                     }
                 )+
@@ -356,7 +356,7 @@ macro_rules! payload {
 
             #[inline]
             fn write(&self, o: &mut Object<'_>) {
-                $(<or!(($($codec)?) Plain) as Codec<'_, $type>>::write(
+                $(<or!(($($codec)?) PlainField) as Codec<'_, $type>>::write(
                     &self.$field,
                     concat!("\"", stringify!($field), "\":"),
                     o,

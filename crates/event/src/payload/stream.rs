@@ -4,13 +4,13 @@ use super::field::*;
 
 /// The version of the protocol: 1.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Version;
+pub struct ProtocolVersion;
 
-impl<'a> Value<'a> for Version {
+impl<'a> FieldValue<'a> for ProtocolVersion {
     const SCHEMA: &'static str = r#""const":1"#;
 
     fn read(_: Raw<'a>) -> Option<Self> {
-        Some(Version)
+        Some(ProtocolVersion)
     }
 
     fn write(self, out: &mut Vec<u8>) {
@@ -25,7 +25,7 @@ payload! {
     /// The first event of a stream.
     StreamStart<'a> {
         /// The version of the protocol.
-        v: Version,
+        v: ProtocolVersion,
         /// The provider's API.
         api: Option<Text<'a>>,
         /// The model that answers.

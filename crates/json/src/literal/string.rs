@@ -12,7 +12,7 @@ pub(super) enum Advance {
 }
 
 /// The result of one step, or why the text breaks the notation.
-pub(super) type Outcome = Result<Advance, &'static str>;
+pub(super) type StepOutcome = Result<Advance, &'static str>;
 
 /// The notation of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +72,9 @@ impl StringForm {
                 None => Advance::Hold(end),
                 Some(Escape { width, meant }) => {
                     match meant {
-                        Meaning::Char(c) => escape(c.encode_utf8(&mut [0; 4]), out),
-                        Meaning::Half(unit) => out.push_str(&format!("\\u{unit:04x}")),
-                        Meaning::Nothing => {}
+                        EscapeMeaning::Char(c) => escape(c.encode_utf8(&mut [0; 4]), out),
+                        EscapeMeaning::Half(unit) => out.push_str(&format!("\\u{unit:04x}")),
+                        EscapeMeaning::Nothing => {}
                     }
                     Advance::On(end + width)
                 }
@@ -139,10 +139,10 @@ fn plain(rest: &str, at: usize, out: &mut String) -> Advance {
 /// An escape.
 struct Escape {
     width: usize,
-    meant: Meaning,
+    meant: EscapeMeaning,
 }
 
-enum Meaning {
+enum EscapeMeaning {
     Char(char),
     /// Half of a surrogate pair, which JSON can escape, too.
     Half(u32),
@@ -158,7 +158,7 @@ impl Escape {
         let one = |c: char| {
             Some(Escape {
                 width: 2,
-                meant: Meaning::Char(c),
+                meant: EscapeMeaning::Char(c),
             })
         };
         match *b.get(1)? {
@@ -173,13 +173,13 @@ impl Escape {
             b'/' if json => one('/'),
             b'\n' if !json => Some(Escape {
                 width: 2,
-                meant: Meaning::Nothing,
+                meant: EscapeMeaning::Nothing,
             }),
             b'\r' if !json => {
                 let width = if *b.get(2)? == b'\n' { 3 } else { 2 };
                 Some(Escape {
                     width,
-                    meant: Meaning::Nothing,
+                    meant: EscapeMeaning::Nothing,
                 })
             }
             b'0'..=b'7' if !json => {
@@ -202,7 +202,7 @@ impl Escape {
 
     const NONE: Escape = Escape {
         width: 1,
-        meant: Meaning::Char('\\'),
+        meant: EscapeMeaning::Char('\\'),
     };
 
     fn hex(rest: &str, want: usize) -> Option<Escape> {
@@ -225,11 +225,11 @@ impl Escape {
         match char::from_u32(code) {
             Some(c) => Escape {
                 width,
-                meant: Meaning::Char(c),
+                meant: EscapeMeaning::Char(c),
             },
             None if code <= 0xffff => Escape {
                 width,
-                meant: Meaning::Half(code),
+                meant: EscapeMeaning::Half(code),
             },
             None => Escape::NONE,
         }

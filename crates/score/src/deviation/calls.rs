@@ -7,17 +7,17 @@ use super::table::{
 };
 use event::Text;
 use event::payload::ToolCallDelta;
-use json::Scanner;
+use json::JsonScanner;
 
 /// One call of a choice while its deltas come.
 #[derive(Debug, Default)]
-struct Call {
+struct DeltaCall {
     index: Option<i64>,
     id: Option<String>,
     name: Option<String>,
     /// The arguments so far, by the reading in which fragments append or replace.
     text: String,
-    scanner: Scanner,
+    scanner: JsonScanner,
     /// Deltas that had a name or arguments.
     deltas: u64,
 }
@@ -27,11 +27,11 @@ const CALLS: usize = 4096;
 
 /// The calls of one choice.
 #[derive(Debug, Default)]
-pub struct Calls {
-    calls: Vec<Call>,
+pub struct DeltaCalls {
+    calls: Vec<DeltaCall>,
 }
 
-impl Calls {
+impl DeltaCalls {
     /// Takes the next delta. `has_indexes` tells whether the API has an index in each delta; each
     /// deviation goes to `found`.
     pub fn push(
@@ -124,9 +124,9 @@ impl Calls {
         {
             found(INDEX_ODD);
         }
-        self.calls.push(Call {
+        self.calls.push(DeltaCall {
             index,
-            ..Call::default()
+            ..DeltaCall::default()
         });
         self.calls.len() - 1
     }
@@ -158,7 +158,7 @@ impl Calls {
     }
 }
 
-impl Call {
+impl DeltaCall {
     fn is_named(&self, name: &str) -> bool {
         self.name.as_deref() == Some(name)
     }
@@ -213,6 +213,6 @@ impl Call {
 
     fn replace(&mut self) {
         self.text.clear();
-        self.scanner = Scanner::default();
+        self.scanner = JsonScanner::default();
     }
 }

@@ -67,7 +67,7 @@ pub struct GroupKey {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Group {
+struct DeviationGroup {
     streams: u64,
     /// By the place in the table of deviations, which is the order of reports.
     seen: BTreeMap<usize, (u64, Example)>,
@@ -76,7 +76,7 @@ struct Group {
 /// The counts of all groups.
 #[derive(Clone, Debug, Default)]
 pub struct Card {
-    groups: BTreeMap<GroupKey, Group>,
+    groups: BTreeMap<GroupKey, DeviationGroup>,
     /// All streams.
     pub streams: u64,
 }

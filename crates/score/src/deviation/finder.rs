@@ -1,6 +1,6 @@
 //! Finds the deviations of one stream in its events.
 
-use super::calls::Calls;
+use super::calls::DeltaCalls;
 use super::table::{
     CONNECTION_CUT, Deviation, ERROR_IN_STREAM, FINISH_HIDES_CUT, FINISH_LIES, INVALID_ARGUMENTS,
     MESSAGE_RESTARTED, NO_FINISH, REASONING_BEFORE_CALL, SERVER_ITEMS, SEVERAL_CHOICES,
@@ -30,20 +30,20 @@ pub struct DeviationFinder {
     found: BTreeMap<&'static str, DeviationPlace>,
     place: DeviationPlace,
     has_indexes: bool,
-    choices: BTreeMap<u32, Choice>,
+    choices: BTreeMap<u32, ChoiceDeviations>,
     has_failed: bool,
 }
 
 /// What is known of one choice.
 #[derive(Debug, Default)]
-struct Choice {
-    calls: Calls,
-    reading: Reading,
+struct ChoiceDeviations {
+    calls: DeltaCalls,
+    reading: ChoiceReading,
 }
 
 /// What the full reading of one choice has shown so far.
 #[derive(Debug, Default)]
-struct Reading {
+struct ChoiceReading {
     has_text: bool,
     has_white_space: bool,
     has_reasoning: bool,
@@ -145,7 +145,7 @@ impl DeviationFinder {
                 let deviation = of_warning(&Warning::read(event).code.str());
                 if let Some(deviation) = deviation {
                     if deviation == MESSAGE_RESTARTED {
-                        *reading = Reading::default();
+                        *reading = ChoiceReading::default();
                     }
                     self.find(deviation);
                 }

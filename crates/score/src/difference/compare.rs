@@ -2,9 +2,12 @@
 //! its end.
 
 use super::found::{Difference, Locus, Side, What};
-use super::recording::Arguments;
-use super::recording::{Call, Choice, Conversation, Passage, Recording, ToolResult, Turn, Word};
-use super::text::{self, Settings};
+use super::recording::RecordedArguments;
+use super::recording::{
+    Passage, RecordedCall, RecordedChoice, RecordedConversation, RecordedTurn, RecordedWord,
+    Recording, ToolResult,
+};
+use super::text::{self, DiffSettings};
 use super::value;
 use crate::forms::counted;
 use event::Raw;
@@ -13,8 +16,8 @@ use std::collections::{BTreeSet, HashMap};
 /// Differences while they are collected: up to a limit, each with the place at which the comparison
 /// is.
 #[derive(Debug)]
-pub(super) struct Walk<'s> {
-    settings: &'s Settings<'s>,
+pub(super) struct CompareWalk<'s> {
+    settings: &'s DiffSettings<'s>,
     at: Locus,
     limit: usize,
     /// Whether both recordings could hold results.
@@ -25,10 +28,10 @@ pub(super) struct Walk<'s> {
 /// An item of each recording; `None` where a recording lacks it.
 type Pair<'r, T> = [Option<&'r T>; 2];
 
-impl<'s> Walk<'s> {
+impl<'s> CompareWalk<'s> {
     /// A walk that ends after `limit` differences.
-    pub fn new(settings: &'s Settings<'s>, limit: usize, has_results: bool) -> Self {
-        Walk {
+    pub fn new(settings: &'s DiffSettings<'s>, limit: usize, has_results: bool) -> Self {
+        CompareWalk {
             settings,
             at: Locus::default(),
             limit,
@@ -74,10 +77,10 @@ impl<'s> Walk<'s> {
         &mut self,
         a: &[T],
         b: &[T],
-        take: impl for<'l> Fn(&mut Walk<'s>, u64, Pair<'l, T>),
+        take: impl for<'l> Fn(&mut CompareWalk<'s>, u64, Pair<'l, T>),
     ) {
         let is_equal = |at: usize, bt: usize| {
-            let mut probe = Walk::new(self.settings, 1, self.has_results);
+            let mut probe = CompareWalk::new(self.settings, 1, self.has_results);
             take(&mut probe, 0, [a.get(at), b.get(bt)]);
             probe.found.is_empty()
         };
@@ -110,7 +113,7 @@ impl<'s> Walk<'s> {
                 .and_then(|one| one.name.clone());
             self.at.stream = name.filter(|_| are_several);
             match pair {
-                [Some(a), Some(b)] => self.list(&a.turns, &b.turns, Walk::turn),
+                [Some(a), Some(b)] => self.list(&a.turns, &b.turns, CompareWalk::turn),
                 pair => self.add_pair(What::Conversation, pair, |one| {
                     let turns = counted(one.turns.len() as u64, "turn");
                     Side::of(turns, one.turns.first().map(|turn| turn.line))
@@ -120,7 +123,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn turn(&mut self, at: u64, pair: Pair<'_, Turn>) {
+    fn turn(&mut self, at: u64, pair: Pair<'_, RecordedTurn>) {
         self.at.turn = at;
         let [Some(a), Some(b)] = pair else {
             return self.add_pair(What::Turn, pair, |turn| {
@@ -172,7 +175,7 @@ impl<'s> Walk<'s> {
             }
         }
         if self.settings.usage {
-            let count = |turn: &'_ Turn, name: &str| {
+            let count = |turn: &'_ RecordedTurn, name: &str| {
                 turn.usage.iter().position(|(known, _)| *known == name)
             };
             let more = b.usage.iter().filter(|(name, _)| count(a, name).is_none());
@@ -196,7 +199,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn choice(&mut self, a: &Choice, b: &Choice) {
+    fn choice(&mut self, a: &RecordedChoice, b: &RecordedChoice) {
         self.answers(a, b);
         if a.message.is_some() || b.message.is_some() {
             self.at.in_message = true;
@@ -209,30 +212,31 @@ impl<'s> Walk<'s> {
     }
 
     /// What both a stream and a message hold.
-    fn answers(&mut self, a: &Choice, b: &Choice) {
+    fn answers(&mut self, a: &RecordedChoice, b: &RecordedChoice) {
         if self.settings.reasoning {
             self.passage(What::Reasoning, &a.reasoning, &b.reasoning);
         }
         self.passage(What::Text, &a.text, &b.text);
         self.passage(What::Refusal, &a.refusal, &b.refusal);
-        self.list(&a.calls, &b.calls, Walk::call);
+        self.list(&a.calls, &b.calls, CompareWalk::call);
         self.at.call = None;
     }
 
-    fn call(&mut self, at: u64, pair: Pair<'_, Call>) {
+    fn call(&mut self, at: u64, pair: Pair<'_, RecordedCall>) {
         self.at.call = Some(at);
         let [Some(a), Some(b)] = pair else {
-            let show = |call: &Call| Side::of(call.request(), Some(call.line));
+            let show = |call: &RecordedCall| Side::of(call.request(), Some(call.line));
             return self.add_pair(What::Call, pair, show);
         };
         if a.name != b.name {
             // The arguments of another tool are another thing altogether.
-            let show = |call: &Call| Side::of(text::name(&call.name), Some(call.line));
+            let show = |call: &RecordedCall| Side::of(text::name(&call.name), Some(call.line));
             return self.add_pair(What::Tool, pair, show);
         }
         arguments(self, &a.arguments, &b.arguments, [a.line, b.line]);
-        let counts =
-            |one: &Call, other: &Call| one.error.as_deref() != Some("schema") || other.has_schema;
+        let counts = |one: &RecordedCall, other: &RecordedCall| {
+            one.error.as_deref() != Some("schema") || other.has_schema
+        };
         if a.error != b.error && counts(a, b) && counts(b, a) {
             self.add_pair(What::CallError, pair, |call| match &call.error {
                 Some(code) => Side::of(text::name(code), Some(call.line)),
@@ -285,23 +289,28 @@ impl<'s> Walk<'s> {
         self.push(what, Some(character(a, at)), sides);
     }
 
-    fn word(&mut self, what: What, pair: Pair<'_, Word>) {
+    fn word(&mut self, what: What, pair: Pair<'_, RecordedWord>) {
         let [a, b] = pair.map(|word| word.map(|word| &word.text));
         if a != b {
-            let show = |word: &Word| Side::of(text::name(&word.text), Some(word.line));
+            let show = |word: &RecordedWord| Side::of(text::name(&word.text), Some(word.line));
             self.add_pair(what, pair, show);
         }
     }
 }
 
 /// Compares the arguments of two calls, which come from the lines `lines`.
-fn arguments(walk: &mut Walk<'_>, a: &Arguments, b: &Arguments, lines: [u64; 2]) {
+fn arguments(
+    walk: &mut CompareWalk<'_>,
+    a: &RecordedArguments,
+    b: &RecordedArguments,
+    lines: [u64; 2],
+) {
     let whole = What::Argument(String::new());
     match (a.json(), b.json()) {
         (Some(a), Some(b)) => values(walk, &mut String::new(), [Some(a), Some(b)], lines),
         (None, None) => walk.string(whole, [&a.text, &b.text], lines),
         _ => {
-            let side = |arguments: &Arguments, line| {
+            let side = |arguments: &RecordedArguments, line| {
                 let shown = arguments.json().map_or_else(
                     || format!("{}, which is not JSON,", text::beginning(&arguments.text)),
                     value::shown,
@@ -315,7 +324,12 @@ fn arguments(walk: &mut Walk<'_>, a: &Arguments, b: &Arguments, lines: [u64; 2])
 
 /// Compares two values at `path`; `None` is a value that a recording lacks. A path is as deep as
 /// values may be nested.
-fn values(walk: &mut Walk<'_>, path: &mut String, pair: [Option<Raw<'_>>; 2], lines: [u64; 2]) {
+fn values(
+    walk: &mut CompareWalk<'_>,
+    path: &mut String,
+    pair: [Option<Raw<'_>>; 2],
+    lines: [u64; 2],
+) {
     let length = path.len();
     if let [Some(a), Some(b)] = pair {
         if walk.is_full() || json::equal(a, b) {
@@ -369,14 +383,19 @@ fn character(text: &str, at: usize) -> u64 {
 
 /// Conversations that belong together: those of one name, if both recordings have the same names;
 /// else in their order.
-fn pairs<'r>(a: &'r [Conversation], b: &'r [Conversation]) -> Vec<Pair<'r, Conversation>> {
-    let names = |list: &'r [Conversation]| -> HashMap<Option<&'r str>, &'r Conversation> {
-        list.iter().map(|one| (one.name.as_deref(), one)).collect()
-    };
+fn pairs<'r>(
+    a: &'r [RecordedConversation],
+    b: &'r [RecordedConversation],
+) -> Vec<Pair<'r, RecordedConversation>> {
+    let names =
+        |list: &'r [RecordedConversation]| -> HashMap<Option<&'r str>, &'r RecordedConversation> {
+            list.iter().map(|one| (one.name.as_deref(), one)).collect()
+        };
     let (left, right) = (names(a), names(b));
     let is_known = |name: &Option<&str>| right.contains_key(name);
     if left.len() == a.len() && left.len() == right.len() && left.keys().all(is_known) {
-        let pair = |one: &'r Conversation| [Some(one), right.get(&one.name.as_deref()).copied()];
+        let pair =
+            |one: &'r RecordedConversation| [Some(one), right.get(&one.name.as_deref()).copied()];
         return a.iter().map(pair).collect();
     }
     let longer = a.len().max(b.len());
@@ -384,7 +403,7 @@ fn pairs<'r>(a: &'r [Conversation], b: &'r [Conversation]) -> Vec<Pair<'r, Conve
 }
 
 /// A choice in a few words: its text, and its calls.
-fn sketch(choice: &Choice) -> String {
+fn sketch(choice: &RecordedChoice) -> String {
     let text = Some(&choice.text.text).filter(|text| !text.is_empty());
     let calls = match &choice.calls[..] {
         [] => None,

@@ -9,44 +9,44 @@ use event::{Index, Raw, Surrogates, Text};
 #[derive(Debug, Default)]
 pub struct Recording {
     /// The streams of one name are one conversation, in the order in which the names appear.
-    pub conversations: Vec<Conversation>,
+    pub conversations: Vec<RecordedConversation>,
     /// Whether results of calls could be recorded: a log holds them, a body and a tape do not.
     pub holds_results: bool,
 }
 
 /// The streams of one name.
 #[derive(Debug, Default)]
-pub struct Conversation {
+pub struct RecordedConversation {
     /// The name of the streams; `None` for unnamed ones.
     pub name: Option<String>,
     /// Its turns, in order.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<RecordedTurn>,
 }
 
 /// One request and its answer.
 #[derive(Debug, Default)]
-pub struct Turn {
+pub struct RecordedTurn {
     /// The line at which it begins.
     pub line: u64,
     /// The messages of the system and of the user since the turn before: the role, and the text.
     pub prompts: Vec<(String, Passage)>,
     /// The choices of the answer, sorted by their numbers.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<RecordedChoice>,
     /// The finish reason; `None` where the recording cannot show it.
-    pub finish: Option<Word>,
+    pub finish: Option<RecordedWord>,
     /// The kinds of what the provider ran itself.
-    pub server_items: Vec<Word>,
+    pub server_items: Vec<RecordedWord>,
     /// The codes of the errors of the stream.
-    pub errors: Vec<Word>,
+    pub errors: Vec<RecordedWord>,
     /// Counts of tokens, by the names of the protocol's fields.
-    pub usage: Vec<(&'static str, Word)>,
+    pub usage: Vec<(&'static str, RecordedWord)>,
     /// Results of calls that the recording does not hold, by the names of their tools.
     pub stray_results: Vec<(String, ToolResult)>,
 }
 
 /// One choice of an answer.
 #[derive(Debug, Default)]
-pub struct Choice {
+pub struct RecordedChoice {
     /// Its number.
     pub number: u32,
     /// The text of the answer.
@@ -56,14 +56,14 @@ pub struct Choice {
     /// A refusal that the provider keeps apart from the text.
     pub refusal: Passage,
     /// The calls, in the order in which they began.
-    pub calls: Vec<Call>,
+    pub calls: Vec<RecordedCall>,
     /// The assistant's message, where it holds something else than the stream before it.
-    pub message: Option<Box<Choice>>,
+    pub message: Option<Box<RecordedChoice>>,
 }
 
 /// A call of a tool.
 #[derive(Debug, Default)]
-pub struct Call {
+pub struct RecordedCall {
     /// The line at which the call was known.
     pub line: u64,
     /// Its id, by which results and messages name it.
@@ -73,10 +73,10 @@ pub struct Call {
     /// The name of the tool.
     pub name: String,
     /// The arguments.
-    pub arguments: Arguments,
+    pub arguments: RecordedArguments,
     /// The arguments with which the call runs, which a message repeats: after a repair they are not
     /// those that the model wrote.
-    pub used: Option<Arguments>,
+    pub used: Option<RecordedArguments>,
     /// The code of the error for which the call must not run.
     pub error: Option<String>,
     /// Whether the arguments were compared with the schema of the tool, so that the absence of an
@@ -88,7 +88,7 @@ pub struct Call {
     pub tool_message: Passage,
 }
 
-impl Call {
+impl RecordedCall {
     /// The name of the tool and the arguments on one line: cut where they are long, and without
     /// hidden characters.
     pub fn request(&self) -> String {
@@ -102,20 +102,20 @@ impl Call {
 
 /// The arguments of a call: JSON, or a text that is not JSON or was cut.
 #[derive(Clone, Debug, Default)]
-pub struct Arguments {
+pub struct RecordedArguments {
     /// As they are written.
     pub(super) text: String,
     is_json: bool,
 }
 
-impl Arguments {
+impl RecordedArguments {
     /// The arguments that `text` holds. Empty text is the empty object, as in the protocol.
     pub fn of(text: &str) -> Self {
         let text = match text.trim_ascii() {
             "" => "{}",
             _ => text,
         };
-        Arguments {
+        RecordedArguments {
             text: text.to_owned(),
             is_json: Raw::indexed(text.trim_ascii(), &mut Index::default()).is_ok(),
         }
@@ -129,7 +129,7 @@ impl Arguments {
     }
 }
 
-impl PartialEq for Arguments {
+impl PartialEq for RecordedArguments {
     fn eq(&self, other: &Self) -> bool {
         match (self.json(), other.json()) {
             (Some(a), Some(b)) => json::equal(a, b),
@@ -142,14 +142,14 @@ impl PartialEq for Arguments {
 #[derive(Debug, Default)]
 pub struct ToolResult {
     /// How the call ended.
-    pub status: Word,
+    pub status: RecordedWord,
     /// What the model gets to read.
     pub output: Passage,
 }
 
 /// A word of the recording.
 #[derive(Debug, Default)]
-pub struct Word {
+pub struct RecordedWord {
     /// The word.
     pub text: String,
     /// Its line.

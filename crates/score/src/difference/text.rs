@@ -10,7 +10,7 @@ pub type Ignored<'s> = &'s dyn Fn(&str) -> Vec<Range<usize>>;
 
 /// What counts as a difference.
 #[derive(Clone, Copy, Default)]
-pub struct Settings<'s> {
+pub struct DiffSettings<'s> {
     /// Compare reasoning. Models word it differently from run to run, and no program acts on it.
     pub reasoning: bool,
     /// Compare the messages of the system and of the user.
@@ -23,7 +23,7 @@ pub struct Settings<'s> {
     pub ignored: Option<Ignored<'s>>,
 }
 
-impl std::fmt::Debug for Settings<'_> {
+impl std::fmt::Debug for DiffSettings<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings").finish_non_exhaustive()
     }
@@ -54,7 +54,7 @@ struct Units<'t> {
 }
 
 impl<'t> Units<'t> {
-    fn of(text: &'t str, settings: &Settings<'_>) -> Self {
+    fn of(text: &'t str, settings: &DiffSettings<'_>) -> Self {
         let mut ignored = settings
             .ignored
             .map(|ignored| ignored(text))
@@ -108,7 +108,7 @@ impl<'t> Units<'t> {
 pub(super) fn first_difference(
     a: &str,
     b: &str,
-    settings: &Settings<'_>,
+    settings: &DiffSettings<'_>,
 ) -> Option<(usize, usize)> {
     if a == b {
         return None;
@@ -171,10 +171,10 @@ fn shown(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn spaces() -> Settings<'static> {
-        Settings {
+    fn spaces() -> DiffSettings<'static> {
+        DiffSettings {
             ignore_space: true,
-            ..Settings::default()
+            ..DiffSettings::default()
         }
     }
 
@@ -193,15 +193,15 @@ mod tests {
 
     #[test]
     fn the_first_place_is_found_whatever_is_ignored() {
-        let exact = Settings::default();
-        let masked = Settings {
+        let exact = DiffSettings::default();
+        let masked = DiffSettings {
             ignored: Some(&digits),
-            ..Settings::default()
+            ..DiffSettings::default()
         };
-        let both = Settings {
+        let both = DiffSettings {
             ignored: Some(&digits),
             ignore_space: true,
-            ..Settings::default()
+            ..DiffSettings::default()
         };
         for (a, b, settings, place) in [
             ("", "", &exact, None),

@@ -57,7 +57,7 @@ fn write(value: Raw<'_>, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recording::Arguments;
+    use super::super::recording::RecordedArguments;
     use super::*;
 
     #[test]
@@ -82,7 +82,11 @@ mod tests {
             ("{\"a\":", "{\"a\":", true),
             ("{\"a\":", "{\"a\"", false),
         ] {
-            assert_eq!(Arguments::of(a) == Arguments::of(b), are_equal, "{a} {b}");
+            assert_eq!(
+                RecordedArguments::of(a) == RecordedArguments::of(b),
+                are_equal,
+                "{a} {b}"
+            );
         }
         let value = Raw::parse("{\"b\":1.50,\"a\": \"\\u0007\"}").unwrap();
         assert_eq!(shown(value), "{\"a\":\"\\u0007\",\"b\":1.50}");

@@ -3,10 +3,10 @@
 
 use super::words::{self, NamedStreams, count, metric, percent};
 use crate::group::Dimension;
-use crate::metrics::{Metrics, Value};
+use crate::metrics::{MetricValue, Metrics};
 use crate::report::{CheckerReport, Confusion, GroupChecker, GroupReport, Report};
 use crate::statistics::Interval;
-use crate::verdict::Verdict;
+use crate::verdict::RequirementVerdict;
 use std::cmp::Reverse;
 
 /// A part of a report under one heading.
@@ -132,7 +132,7 @@ fn summary(report: &Report) -> Section<'_> {
 /// What is known of the streams, whatever the checkers answered.
 fn streams(report: &Report) -> Vec<String> {
     let cell = |name: &str| metric(&report.streams, name);
-    let number = |name: &str| report.streams.get(name).and_then(Value::number);
+    let number = |name: &str| report.streams.get(name).and_then(MetricValue::number);
     let is_one = |name: &str| number(name) == Some(1.0);
     let checkers = words::counted(report.checkers.len() as u64, "checker");
     let noun = if is_one("streams") {
@@ -175,7 +175,7 @@ fn streams(report: &Report) -> Vec<String> {
 /// All requirements, missed ones first.
 fn requirements(report: &Report) -> Vec<Block<'_>> {
     let all = report.verdicts.len();
-    let claim = |verdict: &Verdict| {
+    let claim = |verdict: &RequirementVerdict| {
         let word = if verdict.is_met { "met" } else { "missed" };
         (verdict.is_met, word, verdict.message())
     };
@@ -283,7 +283,9 @@ fn groups<'r>(report: &'r Report, by: &[Dimension], rows: usize) -> Vec<Block<'r
 fn recall(checker: &GroupChecker) -> String {
     let recall = metric(&checker.metrics, "recall");
     match checker.metrics.get("false_positives") {
-        Some(Value::Count(false_yes)) if false_yes > 0 => format!("{recall} +{}", count(false_yes)),
+        Some(MetricValue::Count(false_yes)) if false_yes > 0 => {
+            format!("{recall} +{}", count(false_yes))
+        }
         _ => recall,
     }
 }
@@ -296,7 +298,9 @@ fn is_shown(group: &GroupReport) -> bool {
         [] => false,
         [single] => {
             let wrong = cells(single, ["false_negatives", "false_positives", "undecided"]);
-            wrong.iter().any(|count| *count != Some(Value::Count(0)))
+            wrong
+                .iter()
+                .any(|count| *count != Some(MetricValue::Count(0)))
         }
         [first, rest @ ..] => {
             let answers = ["true_positives", "false_positives", "undecided"];
@@ -314,7 +318,7 @@ fn spread(group: &GroupReport) -> u64 {
             .checkers
             .iter()
             .map(|checker| match checker.metrics.get(metric) {
-                Some(Value::Count(count)) => count,
+                Some(MetricValue::Count(count)) => count,
                 _ => 0,
             });
         errors.clone().max().unwrap_or(0) - errors.min().unwrap_or(0)
@@ -379,10 +383,12 @@ fn places(checker: &CheckerReport) -> Sheet {
 /// A count in at most six characters.
 fn short(metrics: &Metrics, name: &str) -> String {
     match metrics.get(name) {
-        Some(Value::Count(number)) if number >= 10_000_000 => {
+        Some(MetricValue::Count(number)) if number >= 10_000_000 => {
             format!("{}M", count(number / 1_000_000))
         }
-        Some(Value::Count(number)) if number >= 100_000 => format!("{}k", count(number / 1_000)),
+        Some(MetricValue::Count(number)) if number >= 100_000 => {
+            format!("{}k", count(number / 1_000))
+        }
         _ => metric(metrics, name),
     }
 }

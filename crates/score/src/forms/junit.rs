@@ -7,7 +7,7 @@
 
 use super::words::{self, Named, NamedStreams};
 use crate::report::{CheckerReport, Report};
-use crate::verdict::Verdict;
+use crate::verdict::RequirementVerdict;
 use crate::visible;
 use maud::{Markup, PreEscaped, html};
 
@@ -185,7 +185,7 @@ fn is_about_answers(metric: &str) -> bool {
 }
 
 /// A test of a requirement; a failed one lists the wrong streams.
-fn requirement(verdict: &Verdict, wrong: &str) -> Case {
+fn requirement(verdict: &RequirementVerdict, wrong: &str) -> Case {
     Case {
         name: visible(&format!("{} {}", verdict.metric, verdict.required), NAME),
         result: if verdict.is_met {

@@ -33,7 +33,7 @@ const NAMES: [usize; 2] = [15, 60];
 /// The report as text for a terminal.
 #[must_use]
 pub fn table(report: &Report, layout: &Layout) -> String {
-    let mut page = Page {
+    let mut page = TextPage {
         out: String::new(),
         width: layout.width.max(60),
         has_colour: layout.has_colour,
@@ -54,13 +54,13 @@ pub fn table(report: &Report, layout: &Layout) -> String {
 }
 
 /// Text that grows line by line.
-struct Page {
+struct TextPage {
     out: String,
     width: usize,
     has_colour: bool,
 }
 
-impl Page {
+impl TextPage {
     fn line(&mut self, text: &str) {
         self.out.push_str(text.trim_end_matches(' '));
         self.out.push('\n');

@@ -1,8 +1,8 @@
 //! The numbers, names and sentences of a report that the forms share.
 
-use crate::baseline::{AnswerChange, BaselineReport, CheckerChange, StreamName};
+use crate::baseline::{AnswerChange, BaselineName, BaselineReport, CheckerChange};
 use crate::command_line::explain;
-use crate::metrics::{Metrics, Value};
+use crate::metrics::{MetricValue, Metrics};
 use crate::report::CheckerReport;
 use crate::wrong::WrongStream;
 use crate::{visible, visible_ends};
@@ -69,14 +69,14 @@ fn milliseconds(ms: Option<f64>) -> String {
 /// defined.
 pub fn metric(metrics: &Metrics, name: &str) -> String {
     let value = metrics.get(name);
-    let number = value.and_then(Value::number);
+    let number = value.and_then(MetricValue::number);
     match name {
         "accuracy" | "precision" | "recall" | "f1" | "waited" | "waited.stream" | "calls.exact"
         | "calls.in_order" => percent(number),
         "mcc" => coefficient(number),
         _ if name.contains(".ms.") => milliseconds(number),
         _ => match value {
-            Some(Value::Count(number)) => count(number),
+            Some(MetricValue::Count(number)) => count(number),
             _ => UNDEFINED.to_owned(),
         },
     }
@@ -246,7 +246,7 @@ pub fn unpaired(baseline: &BaselineReport) -> [NamedStreams<'_>; 2] {
     ]
 }
 
-fn of_name(stream: &StreamName) -> Named<'_> {
+fn of_name(stream: &BaselineName) -> Named<'_> {
     Named {
         corpus: &stream.corpus,
         id: &stream.id,

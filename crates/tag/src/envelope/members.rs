@@ -12,7 +12,7 @@ const LONGEST: usize = 512;
 const KEPT: usize = 4096;
 
 /// Why the text is not a call, and after how many bytes that is clear.
-pub(super) type Failure = (usize, Why);
+pub(super) type EnvelopeFailure = (usize, Why);
 
 /// What a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl CallMembers {
     }
 
     /// More of a key or a word.
-    pub fn add_to_word(&mut self, piece: &str) -> Result<(), Failure> {
+    pub fn add_to_word(&mut self, piece: &str) -> Result<(), EnvelopeFailure> {
         let room = LONGEST.saturating_sub(self.word.len());
         if piece.len() > room {
             return Err((cut(piece, room).len(), Why::LongWord));
@@ -195,7 +195,7 @@ impl CallMembers {
         ends: bool,
         context: &Context<'_>,
         calls: &mut FoundCalls,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EnvelopeFailure> {
         match self.role {
             MemberRole::Name | MemberRole::Id => self.add_to_word(piece),
             MemberRole::Arguments if self.is_streaming() => {

@@ -1,6 +1,8 @@
 //! The keys of one form: how calls are written, one after the other, and where they may begin.
 
-use crate::dialect::{CallPart, Dialect, Form, KnownTool, ParamForm, Scope, Section, Style, first};
+use crate::dialect::{
+    CallPart, Dialect, Form, KnownTool, ParamForm, Scope, Section, TagStyle, first,
+};
 use crate::notation::entry::{Fault, NotationRow, all, around, keep, marker};
 use crate::notation::scan::MarkerSpellings;
 use crate::notation::{call, parameter};
@@ -267,7 +269,7 @@ fn spellings_fit(part: &CallPart) -> Result<(), String> {
     }
     match part {
         CallPart::Params(ParamForm {
-            style: Style::Plain { .. } | Style::Attribute { .. },
+            style: TagStyle::Plain { .. } | TagStyle::Attribute { .. },
             open,
             close,
             ..

@@ -1,6 +1,6 @@
 //! How one tagged parameter is written: `⏎<parameter={name}>⏎{value}⏎</parameter>`.
 
-use crate::dialect::{ParamForm, ParamPiece, Style, Typing};
+use crate::dialect::{ParamForm, ParamPiece, TagStyle, Typing};
 use crate::notation::entry::{all, keep};
 use crate::notation::scan::NotationToken::{self, Cut, Slot, Space, Text};
 use crate::notation::scan::{MarkerSpellings, scan};
@@ -17,7 +17,7 @@ pub(super) fn read(text: &str, spellings: &MarkerSpellings) -> Result<ParamForm,
         written: all(tokens.iter().filter_map(piece).collect()),
         open: &[],
         close: &[],
-        style: Style::Element { prefix: "" },
+        style: TagStyle::Element { prefix: "" },
         call_closers: &[],
         is_xml: tokens.contains(&Slot("xml".to_owned())),
         typing: Typing::Schema,
@@ -77,7 +77,7 @@ fn shape(
             is_fit &= close.strip_suffix("</")? == prefix;
             form.open = all(vec![keep(open)]);
             let prefix = keep(prefix);
-            form.style = Style::Element { prefix };
+            form.style = TagStyle::Element { prefix };
             return is_fit.then_some(());
         }
         (Some((tag, name)), [] | [Slot(_), Text(_)], _) => {
@@ -94,7 +94,7 @@ fn shape(
                 end = last;
             }
             open = tag;
-            Style::Attribute {
+            TagStyle::Attribute {
                 end: keep(end.strip_prefix('"')?),
                 name: keep(name),
             }
@@ -116,7 +116,7 @@ fn shape(
                 }
                 _ => return None,
             };
-            Style::Plain {
+            TagStyle::Plain {
                 end: keep(&**end),
                 kind,
                 value: keep(value),

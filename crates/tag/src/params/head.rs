@@ -1,6 +1,6 @@
 //! The text before a value: a start tag, or elements with the name and the type.
 
-use crate::dialect::{ParamForm, Style, Typing};
+use crate::dialect::{ParamForm, TagStyle, Typing};
 use crate::mark::{Match, attribute, starts, tag_end};
 use event::cut;
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ pub(super) enum TypeHint {
 impl ParamForm {
     /// The head that `text` begins with.
     pub(super) fn head(&self, text: &str) -> Match<ParamHead> {
-        let mut best: Read<ParamHead> = Err(Match::No);
+        let mut best: HeadRead<ParamHead> = Err(Match::No);
         for (n, open) in self.open.iter().enumerate() {
             let mut from = HeadReader {
                 text: cut(text, LONGEST),
@@ -40,11 +40,13 @@ impl ParamForm {
             };
             let close = self.close.get(n).copied().unwrap_or_default();
             let head = match self.style {
-                Style::Plain { end, kind, value } => from.plain((open, end), kind, (value, close)),
-                Style::Attribute { end, name } => {
+                TagStyle::Plain { end, kind, value } => {
+                    from.plain((open, end), kind, (value, close))
+                }
+                TagStyle::Attribute { end, name } => {
                     from.attribute(open, end, close, name, self.typing)
                 }
-                Style::Element { prefix } => from.element(open, prefix),
+                TagStyle::Element { prefix } => from.element(open, prefix),
             };
             match (head, &best) {
                 (Ok(head), Err(_)) => best = Ok(head),
@@ -62,7 +64,7 @@ impl ParamForm {
 
 /// What was read; or, as the error, the result for the head as a whole: [`Match::Partial`] or
 /// [`Match::No`].
-type Read<T> = Result<T, Match<ParamHead>>;
+type HeadRead<T> = Result<T, Match<ParamHead>>;
 
 /// A place in a text.
 struct HeadReader<'t> {
@@ -86,7 +88,7 @@ impl<'t> HeadReader<'t> {
         &self.text[self.at..]
     }
 
-    fn take(&mut self, what: &str) -> Read<()> {
+    fn take(&mut self, what: &str) -> HeadRead<()> {
         match starts(what, self.rest()) {
             Match::Full(length) => self.at += length,
             Match::Partial => return Err(Match::Partial),
@@ -95,7 +97,7 @@ impl<'t> HeadReader<'t> {
         Ok(())
     }
 
-    fn space(&mut self) -> Read<()> {
+    fn space(&mut self) -> HeadRead<()> {
         self.at = self.text.len() - self.rest().trim_ascii_start().len();
         if self.rest().is_empty() {
             Err(Match::Partial)
@@ -105,7 +107,7 @@ impl<'t> HeadReader<'t> {
     }
 
     /// The text before a marker, without the beginning of another one or one of `stops` in it.
-    fn word(&mut self, close: &str, stops: &[char]) -> Read<&'t str> {
+    fn word(&mut self, close: &str, stops: &[char]) -> HeadRead<&'t str> {
         let first = close.chars().next().unwrap_or('<');
         let ends = |c| c == first || stops.contains(&c);
         let text = &self.rest()[..self.rest().find(ends).ok_or(Match::Partial)?];
@@ -120,7 +122,7 @@ impl<'t> HeadReader<'t> {
         key: (&str, &str),
         kind: Option<(&str, &str)>,
         value: (&str, &'static str),
-    ) -> Read<ParamHead> {
+    ) -> HeadRead<ParamHead> {
         let stem = key.0.strip_suffix('=').unwrap_or(key.0);
         self.take(stem)?;
         self.space()?;
@@ -158,7 +160,7 @@ impl<'t> HeadReader<'t> {
         close: &'static str,
         name: &str,
         typing: Typing,
-    ) -> Read<ParamHead> {
+    ) -> HeadRead<ParamHead> {
         self.take(open)?;
         let first = self.rest().chars().next().ok_or(Match::Partial)?;
         if !first.is_whitespace() {
@@ -191,7 +193,7 @@ impl<'t> HeadReader<'t> {
         })
     }
 
-    fn element(&mut self, open: &str, prefix: &str) -> Read<ParamHead> {
+    fn element(&mut self, open: &str, prefix: &str) -> HeadRead<ParamHead> {
         self.take(open)?;
         let name = element_name(self.rest());
         self.at += name.len();

@@ -2,7 +2,7 @@
 //! where its type depends on it.
 
 use crate::calls::FoundCalls;
-use crate::dialect::{ParamForm, Style};
+use crate::dialect::{ParamForm, TagStyle};
 use crate::mark::{Match, starts};
 use crate::params::element_name;
 use crate::params::head::TypeHint;
@@ -153,7 +153,7 @@ impl ParamValue {
 
     fn convert(&self, typed: &ValueType<'_>, out: &mut String) -> Conversion {
         // A value that may be a string keeps its bytes, with the tags.
-        if let Style::Element { prefix } = self.form.style
+        if let TagStyle::Element { prefix } = self.form.style
             && !typed.allows(JsonType::String)
             && let Some(converted) = tree(&self.held, prefix, typed, self.form, out)
         {

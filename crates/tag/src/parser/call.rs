@@ -4,7 +4,7 @@
 use crate::calls::{ArgumentsEnd, Op, ReadStep, Why};
 use crate::dialect::Form;
 use crate::outlet::{CallPiece, DROPPED, Outlet, Prose};
-use crate::parser::contest::{CallReading, CallStatus, Contest, Exclusion, Gate};
+use crate::parser::contest::{CallGate, CallReading, CallStatus, Contest, Exclusion};
 use crate::parser::router::{Mode, Router, TextEnd, Transition};
 use event::cut;
 
@@ -256,7 +256,7 @@ impl Router {
             .emitter
             .begin_call(self.look.ends(form) == Some(true), within, out);
         call.status = CallStatus::Open {
-            gate: Gate::default(),
+            gate: CallGate::default(),
             waits,
         };
         if within == Prose::Reasoning {

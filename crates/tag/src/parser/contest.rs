@@ -14,14 +14,14 @@ const ROOM: usize = 256;
 /// Forms that read the same text; at least one.
 #[derive(Debug)]
 pub(super) struct Contest {
-    candidates: Vec<Candidate>,
+    candidates: Vec<FormCandidate>,
     /// The text since the last complete call. It is released when it turns out not to be a call.
     pub raw: String,
 }
 
 /// A form that reads the text.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub(super) struct FormCandidate {
     pub run: Run,
     pub calls: FoundCalls,
     /// How many bytes of [`Contest::raw`] the form has read.
@@ -29,9 +29,9 @@ pub(super) struct Candidate {
     pub step: ReadStep,
 }
 
-impl Candidate {
-    fn new(run: Run, calls: FoundCalls) -> Candidate {
-        Candidate {
+impl FormCandidate {
+    fn new(run: Run, calls: FoundCalls) -> FormCandidate {
+        FormCandidate {
             run,
             calls,
             at: 0,
@@ -73,14 +73,14 @@ impl Contest {
     /// first wins: the form of the last call comes first.
     pub fn new(mut forms: Vec<&'static Form>, last: Option<&'static Form>) -> Contest {
         forms.sort_by_key(|form| !last.is_some_and(|last| std::ptr::eq(last, *form)));
-        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut candidates: Vec<FormCandidate> = Vec::new();
         for form in forms {
             // What several dialects write in the same way is read once.
             if !candidates
                 .iter()
                 .any(|c| std::ptr::eq(c.run.form().call, form.call))
             {
-                candidates.push(Candidate::new(Run::new(form), FoundCalls::default()));
+                candidates.push(FormCandidate::new(Run::new(form), FoundCalls::default()));
             }
         }
         Contest {
@@ -112,7 +112,7 @@ impl Contest {
         let mut calls = FoundCalls::default();
         let run = Run::named(form, name, &mut calls);
         Contest {
-            candidates: vec![Candidate::new(run, calls)],
+            candidates: vec![FormCandidate::new(run, calls)],
             raw: String::with_capacity(ROOM),
         }
     }
@@ -123,7 +123,7 @@ impl Contest {
     }
 
     /// The one candidate that is left, or the first of several.
-    pub fn first(&mut self) -> Option<&mut Candidate> {
+    pub fn first(&mut self) -> Option<&mut FormCandidate> {
         self.candidates.first_mut()
     }
 
@@ -143,7 +143,7 @@ impl Contest {
         let mut others = self.candidates.iter_mut().filter(|c| c.is_live());
         if let (
             Some(
-                c @ Candidate {
+                c @ FormCandidate {
                     step: ReadStep::More(_),
                     ..
                 },
@@ -181,7 +181,7 @@ impl Contest {
         }
         self.keep_farthest();
         match self.candidates.first() {
-            Some(Candidate {
+            Some(FormCandidate {
                 at,
                 step: ReadStep::Fail(_, why),
                 ..
@@ -193,7 +193,7 @@ impl Contest {
     /// Keeps the candidate that has read most.
     pub fn keep_farthest(&mut self) {
         // Of two that came as far, the one whose reason needs no warning.
-        let is_quiet = |c: &Candidate| matches!(c.step, ReadStep::Fail(_, Why::NoCall));
+        let is_quiet = |c: &FormCandidate| matches!(c.step, ReadStep::Fail(_, Why::NoCall));
         let farthest = self
             .candidates
             .iter()
@@ -212,9 +212,9 @@ impl Contest {
             return true;
         }
         let live = self.candidates.iter().filter(|c| c.is_live()).count();
-        let counts = |c: &Candidate| live == 0 || c.is_live();
-        let is_whole = |c: &Candidate| matches!(c.step, ReadStep::Whole(_) | ReadStep::Done(_));
-        let has_begun = |c: &Candidate| {
+        let counts = |c: &FormCandidate| live == 0 || c.is_live();
+        let is_whole = |c: &FormCandidate| matches!(c.step, ReadStep::Whole(_) | ReadStep::Done(_));
+        let has_begun = |c: &FormCandidate| {
             c.calls
                 .ops
                 .iter()
@@ -226,11 +226,11 @@ impl Contest {
             .enumerate()
             .filter(|(_, c)| counts(c) && is_whole(c));
         // Of several, the form with more parts can read more of what may follow.
-        let length = |c: &Candidate| (c.run.form().section.is_some(), c.run.form().call.len());
+        let length = |c: &FormCandidate| (c.run.form().section.is_some(), c.run.form().call.len());
         let chosen = match whole.max_by_key(|(n, c)| (length(c), std::cmp::Reverse(*n))) {
             Some((n, _)) => Some(n),
             None if self.candidates.iter().all(|c| !c.is_live() || has_begun(c)) => {
-                self.candidates.iter().position(Candidate::is_live)
+                self.candidates.iter().position(FormCandidate::is_live)
             }
             None => None,
         };
@@ -297,7 +297,7 @@ pub(super) enum CallStatus {
     /// A call that is not complete. The byte that closes its arguments is held back until it is, so
     /// that nobody runs a call that the text may still turn into something else.
     Open {
-        gate: Gate,
+        gate: CallGate,
         /// The end of reasoning may still retract the call, so that its last byte waits for the end
         /// of the text.
         waits: bool,
@@ -373,13 +373,13 @@ impl CallStatus {
 /// The arguments of one call. All pass but the bytes from the one that closes them, so that nobody
 /// takes the call for complete.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(super) struct CallGate {
     balance: Balance,
     is_closed: bool,
     held: String,
 }
 
-impl Gate {
+impl CallGate {
     /// Whether the arguments are complete: what follows is held back.
     pub fn is_closed(&self) -> bool {
         self.is_closed

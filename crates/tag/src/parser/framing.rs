@@ -26,7 +26,7 @@ enum Edge {
 
 /// The white space of one choice that may be framing; see the module.
 #[derive(Debug, Default)]
-pub(super) struct Framing {
+pub(super) struct FramingSpace {
     edge: Edge,
     held: String,
     /// The length of the white space at the end of the text, emitted or held back.
@@ -35,7 +35,7 @@ pub(super) struct Framing {
     is_reasoning: bool,
 }
 
-impl Framing {
+impl FramingSpace {
     /// Whether text of the answer is emitted as it comes.
     pub fn is_in_answer(&self) -> bool {
         self.edge == Edge::Text && !self.is_reasoning
@@ -146,7 +146,7 @@ fn emit(is_reasoning: bool, text: &str, out: &mut dyn Outlet) {
 /// An outlet that takes white space out of what frames a message.
 pub(super) struct Framed<'f> {
     /// What is held back.
-    pub framing: &'f mut Framing,
+    pub framing: &'f mut FramingSpace,
     /// Takes the rest.
     pub out: &'f mut dyn Outlet,
 }

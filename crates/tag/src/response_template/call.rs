@@ -1,8 +1,10 @@
 //! How calls are written, by the field `tool_calls` of a description.
 
 use crate::notation::Fault;
-use crate::response_template::delimiter::{Delimiter, Spelling, Token, lines, text, trimmed};
-use crate::response_template::member::Member;
+use crate::response_template::delimiter::{
+    Delimiter, DelimiterToken, Spelling, lines, text, trimmed,
+};
+use crate::response_template::member::TemplateMember;
 use crate::response_template::parameter;
 use crate::response_template::pattern::Captures;
 
@@ -39,7 +41,7 @@ struct CallSources {
 }
 
 /// The text between the delimiters.
-enum Body {
+enum CallBody {
     /// A slot of JSON or of an expression.
     Slot(String),
     /// Tagged parameters: how one is written, and the white space before them.
@@ -52,7 +54,7 @@ enum Body {
 ///
 /// # Errors
 /// What is wrong in it, or has no place in the notation of dialects.
-pub(super) fn read(field: &Member<'_>) -> Result<CallNotation, Fault> {
+pub(super) fn read(field: &TemplateMember<'_>) -> Result<CallNotation, Fault> {
     let is_list = field.flag_of("transform_each")?;
     let shape = shape(field, is_list)?;
     let body = body(field, &shape, is_list)?;
@@ -77,7 +79,7 @@ pub(super) fn read(field: &Member<'_>) -> Result<CallNotation, Fault> {
     if open.is_edge || open.spellings.is_empty() {
         return Err(field.refuse("a call may begin without a marker"));
     }
-    let has_name = |spelling: &Spelling| spelling.contains(&Token::Name);
+    let has_name = |spelling: &Spelling| spelling.contains(&DelimiterToken::Name);
     if name.is_some() && !open.spellings.iter().all(has_name) {
         return Err(field.refuse("the group of the tool's name is missing in the pattern"));
     }
@@ -89,22 +91,24 @@ pub(super) fn read(field: &Member<'_>) -> Result<CallNotation, Fault> {
 
 /// Whether a delimiter is the header of a message to a tool: ` to=NAME<|message|>`.
 fn is_header(spelling: &Spelling) -> bool {
-    let name = spelling.iter().position(|token| *token == Token::Name);
+    let name = spelling
+        .iter()
+        .position(|token| *token == DelimiterToken::Name);
     let before = name.and_then(|at| spelling.get(at.checked_sub(1)?));
-    let is_recipient = matches!(before, Some(Token::Text(text)) if text.ends_with("to=") || text.ends_with("to=functions."));
+    let is_recipient = matches!(before, Some(DelimiterToken::Text(text)) if text.ends_with("to=") || text.ends_with("to=functions."));
     is_recipient
-        && matches!(trimmed(spelling).last(), Some(Token::Text(text)) if text.ends_with("<|message|>"))
+        && matches!(trimmed(spelling).last(), Some(DelimiterToken::Text(text)) if text.ends_with("<|message|>"))
 }
 
 /// Calls in messages with headers, which the parser reads itself: only the body of a message can
 /// differ.
-fn message(body: Body, open: &Delimiter) -> CallNotation {
+fn message(body: CallBody, open: &Delimiter) -> CallNotation {
     const ENDS: [&str; 3] = ["<|call|>", "<|end|>", "<|return|>"];
     let mut keys = CallNotation {
         messages: true,
         ..CallNotation::default()
     };
-    if let Body::Parameters(parameter, before) = body {
+    if let CallBody::Parameters(parameter, before) = body {
         let header = notation(
             open.spellings
                 .first()
@@ -137,10 +141,10 @@ impl CallNotation {
 
 /// Calls between markers.
 fn marked(
-    field: &Member<'_>,
+    field: &TemplateMember<'_>,
     open: &Delimiter,
     close: &Delimiter,
-    body: Body,
+    body: CallBody,
 ) -> Result<CallNotation, Fault> {
     let mut keys = CallNotation::default();
     // Markers that differ in their text alone are spellings of one; others are forms of their own.
@@ -149,17 +153,22 @@ fn marked(
             let first = keys.spell(texts);
             first
                 .into_iter()
-                .map(|text| vec![Token::Text(text)])
+                .map(|text| vec![DelimiterToken::Text(text)])
                 .collect()
         }
         None => open.spellings.clone(),
     };
-    let is_fixed = |token: &Token| !matches!(token, Token::Open | Token::Name | Token::Id);
+    let is_fixed = |token: &DelimiterToken| {
+        !matches!(
+            token,
+            DelimiterToken::Open | DelimiterToken::Name | DelimiterToken::Id
+        )
+    };
     let closers: Vec<String> = match (close.texts(), &close.spellings[..]) {
         (Some(texts), _) => keys.spell(texts).into_iter().collect(),
         (None, [one]) if one.iter().all(is_fixed) => {
             let texts = one.iter().filter_map(|token| match token {
-                Token::Text(text) => Some(text.trim().to_owned()),
+                DelimiterToken::Text(text) => Some(text.trim().to_owned()),
                 _ => None,
             });
             texts.collect()
@@ -183,7 +192,7 @@ fn marked(
         let (before, after) = (lines(before.trim()), lines(after));
         keys.around = Some(format!("{before}{{call}}⏎{{call}}{after}"));
     }
-    if let Body::Parameters(parameter, _) = body {
+    if let CallBody::Parameters(parameter, _) = body {
         keys.parameter = Some(parameter);
     }
     Ok(keys)
@@ -192,13 +201,13 @@ fn marked(
 /// The markers that end a call with this opener.
 fn ends(
     keys: &mut CallNotation,
-    opener: &[Token],
+    opener: &[DelimiterToken],
     close: &Delimiter,
     closers: &[String],
-    body: &Body,
+    body: &CallBody,
 ) -> Vec<String> {
     let mut ends = closers.to_vec();
-    if let Body::Parameters(..) = body {
+    if let CallBody::Parameters(..) = body {
         // The tag with the name has an end tag of its own, before the marker that ends the region.
         if let Some(tag) = end_tag(opener).filter(|tag| !ends.contains(tag)) {
             match close.texts() {
@@ -216,18 +225,19 @@ fn ends(
 /// The notation of a call from its opener to these markers that end it, of which the first is
 /// required after parameters.
 fn opened(
-    field: &Member<'_>,
+    field: &TemplateMember<'_>,
     opener: Spelling,
     ends: &[String],
-    body: &Body,
+    body: &CallBody,
 ) -> Result<String, Fault> {
-    let is_blank = |token: &Token| matches!(token, Token::Space | Token::Open);
+    let is_blank =
+        |token: &DelimiterToken| matches!(token, DelimiterToken::Space | DelimiterToken::Open);
     let from = opener.iter().position(|token| !is_blank(token));
     let mut opener = opener[from.unwrap_or(0)..].to_vec();
     let (mut call, between, required) = match body {
-        Body::Expression(quote) => (expression(field, &mut opener, quote)?, "", 0),
-        Body::Slot(slot) => (notation(&opener) + slot, "", 0),
-        Body::Parameters(_, before) => (notation(&opener) + "{parameters}", *before, 1),
+        CallBody::Expression(quote) => (expression(field, &mut opener, quote)?, "", 0),
+        CallBody::Slot(slot) => (notation(&opener) + slot, "", 0),
+        CallBody::Parameters(_, before) => (notation(&opener) + "{parameters}", *before, 1),
     };
     if ends.len() < required {
         return Err(field.refuse("nothing ends a call with tagged parameters"));
@@ -242,9 +252,11 @@ fn opened(
 
 /// The end tag of the start tag that has the tool's name: `</function>` of `<function={name}>` and
 /// `<function name="{name}">`.
-fn end_tag(opener: &[Token]) -> Option<String> {
-    let at = opener.iter().position(|token| *token == Token::Name)?;
-    let (Token::Text(before), Token::Text(after)) =
+fn end_tag(opener: &[DelimiterToken]) -> Option<String> {
+    let at = opener
+        .iter()
+        .position(|token| *token == DelimiterToken::Name)?;
+    let (DelimiterToken::Text(before), DelimiterToken::Text(after)) =
         (opener.get(at.checked_sub(1)?)?, opener.get(at + 1)?)
     else {
         return None;
@@ -256,8 +268,14 @@ fn end_tag(opener: &[Token]) -> Option<String> {
 }
 
 /// A call expression after its marker, which ends before the words that precede the name.
-fn expression(field: &Member<'_>, opener: &mut Spelling, quote: &str) -> Result<String, Fault> {
-    let (Some(Token::Name), Some(Token::Text(before))) = (opener.pop(), opener.pop()) else {
+fn expression(
+    field: &TemplateMember<'_>,
+    opener: &mut Spelling,
+    quote: &str,
+) -> Result<String, Fault> {
+    let (Some(DelimiterToken::Name), Some(DelimiterToken::Text(before))) =
+        (opener.pop(), opener.pop())
+    else {
         return Err(field.refuse(
             "the tool's name does not end the marker of a call with quotation marks of its own",
         ));
@@ -269,7 +287,7 @@ fn expression(field: &Member<'_>, opener: &mut Spelling, quote: &str) -> Result<
     if marker.is_empty() || quote.contains(['x', '{', '}', '(', '⏎']) {
         return Err(field.refuse("its quotation marks"));
     }
-    opener.push(Token::Text(marker.to_owned()));
+    opener.push(DelimiterToken::Text(marker.to_owned()));
     Ok(format!(
         "{}{{{prefix}name{{a:{quote}x{quote}}}}}",
         notation(opener)
@@ -277,16 +295,16 @@ fn expression(field: &Member<'_>, opener: &mut Spelling, quote: &str) -> Result<
 }
 
 /// A delimiter in the notation of a call, or a parameter in its own.
-pub(super) fn notation(tokens: &[Token]) -> String {
-    let piece = |token: &Token| match token {
-        Token::Text(marker) => text(marker),
-        Token::Space => "·".to_owned(),
-        Token::Name | Token::Same => "{name}".to_owned(),
-        Token::Id => "{id}".to_owned(),
-        Token::Open => "{author}".to_owned(),
-        Token::Value => "{value}".to_owned(),
-        Token::Flag => "{is_string}".to_owned(),
-        Token::Ahead => String::new(),
+pub(super) fn notation(tokens: &[DelimiterToken]) -> String {
+    let piece = |token: &DelimiterToken| match token {
+        DelimiterToken::Text(marker) => text(marker),
+        DelimiterToken::Space => "·".to_owned(),
+        DelimiterToken::Name | DelimiterToken::Same => "{name}".to_owned(),
+        DelimiterToken::Id => "{id}".to_owned(),
+        DelimiterToken::Open => "{author}".to_owned(),
+        DelimiterToken::Value => "{value}".to_owned(),
+        DelimiterToken::Flag => "{is_string}".to_owned(),
+        DelimiterToken::Ahead => String::new(),
     };
     let pieces: String = tokens.iter().map(piece).collect();
     // Kimi counts its calls in their names.
@@ -294,7 +312,7 @@ pub(super) fn notation(tokens: &[Token]) -> String {
 }
 
 /// Where the parts of a call are.
-fn shape(field: &Member<'_>, is_list: bool) -> Result<CallSources, Fault> {
+fn shape(field: &TemplateMember<'_>, is_list: bool) -> Result<CallSources, Fault> {
     let usual = || CallSources {
         name: PartSource::Key("name".to_owned()),
         arguments: PartSource::Key("arguments".to_owned()),
@@ -312,8 +330,9 @@ fn shape(field: &Member<'_>, is_list: bool) -> Result<CallSources, Fault> {
         return Ok(usual());
     }
     let function = function.unwrap_or_else(|| transform.clone());
-    let part =
-        |member: Option<Member<'_>>| member.map(|member| place(&member, is_list)).transpose();
+    let part = |member: Option<TemplateMember<'_>>| {
+        member.map(|member| place(&member, is_list)).transpose()
+    };
     match (
         part(function.get("name"))?,
         part(function.get("arguments"))?,
@@ -328,7 +347,7 @@ fn shape(field: &Member<'_>, is_list: bool) -> Result<CallSources, Fault> {
 }
 
 /// What a placeholder means: `{content}`, `{content.KEY}`, `{GROUP}`; in a list `{KEY}`.
-fn place(member: &Member<'_>, is_list: bool) -> Result<PartSource, Fault> {
+fn place(member: &TemplateMember<'_>, is_list: bool) -> Result<PartSource, Fault> {
     let text = member.text()?;
     let Some(inner) = text
         .strip_prefix('{')
@@ -346,7 +365,7 @@ fn place(member: &Member<'_>, is_list: bool) -> Result<PartSource, Fault> {
 }
 
 /// What the text between the delimiters is.
-fn body(field: &Member<'_>, shape: &CallSources, is_list: bool) -> Result<Body, Fault> {
+fn body(field: &TemplateMember<'_>, shape: &CallSources, is_list: bool) -> Result<CallBody, Fault> {
     let kind = field
         .text_of("content")?
         .unwrap_or_else(|| "text".to_owned());
@@ -356,13 +375,13 @@ fn body(field: &Member<'_>, shape: &CallSources, is_list: bool) -> Result<Body, 
             let quote = arguments.as_ref().map(quote).transpose()?.flatten();
             match (&shape.name, &shape.arguments, quote) {
                 (PartSource::Group(_), PartSource::Content, Some(quote)) => {
-                    Ok(Body::Expression(quote))
+                    Ok(CallBody::Expression(quote))
                 }
                 (_, _, Some(_)) => {
                     Err(field.refuse("quotation marks of its own round the tool's name"))
                 }
                 (PartSource::Group(_), PartSource::Content, None) => {
-                    Ok(Body::Slot("{arguments}".to_owned()))
+                    Ok(CallBody::Slot("{arguments}".to_owned()))
                 }
                 (PartSource::Key(name), PartSource::Key(arguments), None) => {
                     let id = match &shape.id {
@@ -370,7 +389,7 @@ fn body(field: &Member<'_>, shape: &CallSources, is_list: bool) -> Result<Body, 
                         _ => String::new(),
                     };
                     let object = format!("{{{id}{name}, {arguments}}}");
-                    Ok(Body::Slot(if is_list {
+                    Ok(CallBody::Slot(if is_list {
                         format!("[{object}]")
                     } else {
                         object
@@ -384,7 +403,7 @@ fn body(field: &Member<'_>, shape: &CallSources, is_list: bool) -> Result<Body, 
         "xml-inline" => match (&shape.name, &shape.arguments, arguments) {
             (PartSource::Group(_), PartSource::Content, Some(arguments)) => {
                 let (parameter, before) = parameter::read(&arguments)?;
-                Ok(Body::Parameters(parameter, before))
+                Ok(CallBody::Parameters(parameter, before))
             }
             (_, _, None) => Err(field
                 .fault("content_args.tag_pattern is missing; expected the pattern of a parameter")),
@@ -404,7 +423,7 @@ fn body(field: &Member<'_>, shape: &CallSources, is_list: bool) -> Result<Body, 
 
 /// The quotation mark of a model that has one of its own. Keys without quotation marks are read and
 /// repaired as any JSON is.
-fn quote(arguments: &Member<'_>) -> Result<Option<String>, Fault> {
+fn quote(arguments: &TemplateMember<'_>) -> Result<Option<String>, Fault> {
     arguments.expect(&["unquoted_keys", "string_delims", "allow_non_json"])?;
     let Some(delims) = arguments.get("string_delims") else {
         return Ok(None);

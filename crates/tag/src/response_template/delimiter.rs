@@ -2,7 +2,7 @@
 
 /// A place in a delimiter, or in a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum DelimiterToken {
     Text(String),
     /// White space, or none.
     Space,
@@ -23,16 +23,17 @@ pub(super) enum Token {
 }
 
 /// Appends a token. A text is joined with a text before it, and two equal gaps become one.
-pub(super) fn append(tokens: &mut Vec<Token>, token: Token) {
+pub(super) fn append(tokens: &mut Vec<DelimiterToken>, token: DelimiterToken) {
     match (tokens.last_mut(), token) {
-        (Some(Token::Text(text)), Token::Text(more)) => text.push_str(&more),
-        (Some(Token::Open), Token::Open) | (Some(Token::Space), Token::Space) => {}
+        (Some(DelimiterToken::Text(text)), DelimiterToken::Text(more)) => text.push_str(&more),
+        (Some(DelimiterToken::Open), DelimiterToken::Open)
+        | (Some(DelimiterToken::Space), DelimiterToken::Space) => {}
         (_, token) => tokens.push(token),
     }
 }
 
 /// One way to write a delimiter.
-pub(super) type Spelling = Vec<Token>;
+pub(super) type Spelling = Vec<DelimiterToken>;
 
 /// A delimiter.
 #[derive(Debug, Default)]
@@ -52,7 +53,7 @@ impl Delimiter {
     /// other may be missing if `has_before`, of one that begins another if `has_after`.
     pub fn new(mut all: Vec<Spelling>, has_before: bool, has_after: bool) -> Delimiter {
         all.iter_mut()
-            .for_each(|spelling| spelling.retain(|token| *token != Token::Ahead));
+            .for_each(|spelling| spelling.retain(|token| *token != DelimiterToken::Ahead));
         all.retain(|spelling| !trimmed(spelling).is_empty());
         let flat: Vec<String> = all.iter().map(|spelling| flat(trimmed(spelling))).collect();
         let is_marker = |rest: &&str| !rest.trim().is_empty() && !rest.contains(SLOT);
@@ -83,7 +84,7 @@ impl Delimiter {
 
     /// The delimiter as fixed texts; `None` if it has other tokens.
     pub fn texts(&self) -> Option<Vec<&str>> {
-        let is_text = |spelling: &Spelling| matches!(trimmed(spelling), [Token::Text(_)]);
+        let is_text = |spelling: &Spelling| matches!(trimmed(spelling), [DelimiterToken::Text(_)]);
         let all = self.spellings.iter().all(is_text);
         all.then(|| self.all_texts().collect())
     }
@@ -95,7 +96,7 @@ impl Delimiter {
             .iter()
             .flatten()
             .filter_map(|token| match token {
-                Token::Text(text) => Some(&text[..]),
+                DelimiterToken::Text(text) => Some(&text[..]),
                 _ => None,
             });
         self.before
@@ -107,8 +108,9 @@ impl Delimiter {
 }
 
 /// A spelling without the white space and the open text at its ends.
-pub(super) fn trimmed(spelling: &[Token]) -> &[Token] {
-    let is_edge = |token: &Token| matches!(token, Token::Space | Token::Open);
+pub(super) fn trimmed(spelling: &[DelimiterToken]) -> &[DelimiterToken] {
+    let is_edge =
+        |token: &DelimiterToken| matches!(token, DelimiterToken::Space | DelimiterToken::Open);
     let from = spelling
         .iter()
         .position(|token| !is_edge(token))
@@ -124,10 +126,10 @@ pub(super) fn trimmed(spelling: &[Token]) -> &[Token] {
 const SLOT: char = '\u{1}';
 
 /// A spelling as one text.
-fn flat(spelling: &[Token]) -> String {
-    let text = |token: &Token| match token {
-        Token::Text(text) => text.clone(),
-        Token::Space => " ".to_owned(),
+fn flat(spelling: &[DelimiterToken]) -> String {
+    let text = |token: &DelimiterToken| match token {
+        DelimiterToken::Text(text) => text.clone(),
+        DelimiterToken::Space => " ".to_owned(),
         _ => SLOT.to_string(),
     };
     spelling.iter().map(text).collect()

@@ -1,7 +1,7 @@
 //! The JSON of a description, with the places of its values.
 
 use crate::notation::Fault;
-use crate::response_template::delimiter::{Delimiter, Spelling, Token};
+use crate::response_template::delimiter::{Delimiter, DelimiterToken, Spelling};
 use crate::response_template::pattern::{self, Captures};
 use event::Raw;
 
@@ -14,7 +14,7 @@ const REMEDY: &str = "write the dialect as TOML, see docs/new-dialect.md";
 
 /// A value and the way to it.
 #[derive(Clone, Debug)]
-pub(super) struct Member<'t> {
+pub(super) struct TemplateMember<'t> {
     /// The whole file.
     pub file: &'t str,
     pub raw: Raw<'t>,
@@ -22,23 +22,23 @@ pub(super) struct Member<'t> {
     path: String,
 }
 
-impl<'t> Member<'t> {
+impl<'t> TemplateMember<'t> {
     /// The value of the whole file.
-    pub fn new(file: &'t str, raw: Raw<'t>) -> Member<'t> {
-        Member {
+    pub fn new(file: &'t str, raw: Raw<'t>) -> TemplateMember<'t> {
+        TemplateMember {
             file,
             raw,
             path: String::new(),
         }
     }
 
-    pub fn get(&self, key: &str) -> Option<Member<'t>> {
+    pub fn get(&self, key: &str) -> Option<TemplateMember<'t>> {
         let path = if self.path.is_empty() {
             key.to_owned()
         } else {
             format!("{}.{key}", self.path)
         };
-        Some(Member {
+        Some(TemplateMember {
             file: self.file,
             raw: self.raw.get(key)?,
             path,
@@ -109,7 +109,7 @@ impl<'t> Member<'t> {
         let mut texts = Vec::new();
         for raw in self.raw.items() {
             texts.push(
-                Member {
+                TemplateMember {
                     raw,
                     ..self.clone()
                 }
@@ -146,7 +146,7 @@ impl<'t> Member<'t> {
                 }
                 let spellings = all
                     .into_iter()
-                    .map(|text| vec![Token::Text(text)])
+                    .map(|text| vec![DelimiterToken::Text(text)])
                     .collect();
                 Ok(Some(Delimiter::new(spellings, false, true)))
             }
@@ -155,7 +155,7 @@ impl<'t> Member<'t> {
                 if spellings
                     .iter()
                     .flatten()
-                    .any(|token| *token == Token::Same)
+                    .any(|token| *token == DelimiterToken::Same)
                 {
                     return Err(member.refuse("it refers to what a group matched"));
                 }

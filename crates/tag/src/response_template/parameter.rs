@@ -3,8 +3,8 @@
 
 use crate::notation::{self, Fault};
 use crate::response_template::call;
-use crate::response_template::delimiter::{Token, append};
-use crate::response_template::member::Member;
+use crate::response_template::delimiter::{DelimiterToken, append};
+use crate::response_template::member::TemplateMember;
 use crate::response_template::pattern::{Captures, UNKNOWN_PARAMETER};
 
 /// Returns the notation of one parameter, and the white space before each parameter and after the
@@ -12,7 +12,7 @@ use crate::response_template::pattern::{Captures, UNKNOWN_PARAMETER};
 ///
 /// # Errors
 /// The part of `arguments` that the notation of dialects cannot express.
-pub(super) fn read(arguments: &Member<'_>) -> Result<(String, &'static str), Fault> {
+pub(super) fn read(arguments: &TemplateMember<'_>) -> Result<(String, &'static str), Fault> {
     arguments.expect(&["tag_pattern", "value_parser", "merge_duplicates"])?;
     if arguments.flag_of("merge_duplicates")? {
         return Err(arguments.refuse("merge_duplicates"));
@@ -38,7 +38,7 @@ pub(super) fn read(arguments: &Member<'_>) -> Result<(String, &'static str), Fau
     let (mut spellings, _) = member.pattern(captures)?;
     // A lookahead stands for the beginning of the next parameter, which ends this parameter in any
     // case.
-    let is_whole = |spelling: &Vec<Token>| !spelling.contains(&Token::Ahead);
+    let is_whole = |spelling: &Vec<DelimiterToken>| !spelling.contains(&DelimiterToken::Ahead);
     if spellings.iter().any(is_whole) {
         spellings.retain(is_whole);
     }
@@ -49,45 +49,47 @@ pub(super) fn read(arguments: &Member<'_>) -> Result<(String, &'static str), Fau
 }
 
 /// The notation of a parameter that is written like this.
-fn parameter(spelling: &[Token]) -> Option<(String, &'static str)> {
+fn parameter(spelling: &[DelimiterToken]) -> Option<(String, &'static str)> {
     let mut tokens = Vec::new();
     for token in spelling {
-        let Token::Text(text) = token else {
+        let DelimiterToken::Text(text) = token else {
             append(&mut tokens, token.clone());
             continue;
         };
         let inside = text.trim();
         let (before, after) = text.split_once(inside).unwrap_or_default();
-        let marker = Token::Text(inside.to_owned());
+        let marker = DelimiterToken::Text(inside.to_owned());
         let pieces = [
-            (before, Token::Space),
+            (before, DelimiterToken::Space),
             (inside, marker),
-            (after, Token::Space),
+            (after, DelimiterToken::Space),
         ];
         for (_, piece) in pieces.into_iter().filter(|(text, _)| !text.is_empty()) {
             append(&mut tokens, piece);
         }
     }
     // White space on both sides of the value is one newline on each side, as the template writes it.
-    let parts: Vec<&[Token]> = tokens.split(|token| *token == Token::Value).collect();
+    let parts: Vec<&[DelimiterToken]> = tokens
+        .split(|token| *token == DelimiterToken::Value)
+        .collect();
     let [head, close] = parts[..] else {
         return None;
     };
     let (round, head, close) = match (
-        head.strip_suffix(&[Token::Space]),
-        close.strip_prefix(&[Token::Space]),
+        head.strip_suffix(&[DelimiterToken::Space]),
+        close.strip_prefix(&[DelimiterToken::Space]),
     ) {
         (Some(head), Some(close)) => ("⏎", head, close),
         (trimmed, None) => ("", trimmed.unwrap_or(head), close),
         (None, Some(close)) => ("", head, close),
     };
-    let before = if round.is_empty() && !head.contains(&Token::Space) {
+    let before = if round.is_empty() && !head.contains(&DelimiterToken::Space) {
         ""
     } else {
         "⏎"
     };
-    let newline = |token: &Token| match token {
-        Token::Space => Token::Text("\n".to_owned()),
+    let newline = |token: &DelimiterToken| match token {
+        DelimiterToken::Space => DelimiterToken::Text("\n".to_owned()),
         token => token.clone(),
     };
     let head = call::notation(&head.iter().map(newline).collect::<Vec<_>>());

@@ -5,7 +5,7 @@
 //! is refused. The patterns are those of Python's `regex`, with `.` for any character
 //! (<https://huggingface.co/docs/transformers/main/chat_response_parsing>).
 
-use crate::response_template::delimiter::{Spelling, Token, append};
+use crate::response_template::delimiter::{DelimiterToken, Spelling, append};
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -65,7 +65,7 @@ enum Atom {
 }
 
 /// What is written as this token alone.
-fn only(token: Token) -> Vec<Spelling> {
+fn only(token: DelimiterToken) -> Vec<Spelling> {
     vec![vec![token]]
 }
 
@@ -134,7 +134,7 @@ impl PatternReader<'_> {
             'u' => Atom::Letter(self.code(4)?),
             '1'..='9' => {
                 while self.rest.next_if(char::is_ascii_digit).is_some() {}
-                Atom::Group(only(Token::Same), false)
+                Atom::Group(only(DelimiterToken::Same), false)
             }
             c if c.is_ascii_alphanumeric() => {
                 return Err(format!("'\\{c}' has no place in the notation of dialects"));
@@ -193,7 +193,7 @@ impl PatternReader<'_> {
                 Some('P') if self.rest.next_if_eq(&'=').is_some() => {
                     self.until(')')?;
                     self.depth -= 1;
-                    return Ok(Atom::Group(only(Token::Same), false));
+                    return Ok(Atom::Group(only(DelimiterToken::Same), false));
                 }
                 Some('P') if self.rest.next_if_eq(&'<').is_some() => name = Some(self.until('>')?),
                 Some('<') if !matches!(self.rest.peek(), Some('=' | '!')) => {
@@ -212,7 +212,7 @@ impl PatternReader<'_> {
         self.depth -= 1;
         if is_ahead {
             self.is_edge = was_edge;
-            spellings = only(Token::Ahead);
+            spellings = only(DelimiterToken::Ahead);
         }
         let spellings = self.slot(name.as_deref(), spellings)?;
         Ok(Atom::Group(spellings, name.is_some()))
@@ -225,19 +225,23 @@ impl PatternReader<'_> {
             id,
             value,
         } = self.captures;
-        let slots = [(tool, Token::Name), (id, Token::Id), (value, Token::Value)];
+        let slots = [
+            (tool, DelimiterToken::Name),
+            (id, DelimiterToken::Id),
+            (value, DelimiterToken::Value),
+        ];
         let slot = slots
             .into_iter()
             .find(|(slot, _)| slot.is_some() && *slot == name);
-        let is_word = |spelling: &Spelling, word: &str| matches!(&spelling[..], [Token::Text(text)] if text.eq_ignore_ascii_case(word));
+        let is_word = |spelling: &Spelling, word: &str| matches!(&spelling[..], [DelimiterToken::Text(text)] if text.eq_ignore_ascii_case(word));
         match (slot, &spellings[..]) {
-            (Some((_, token)), [one]) if one[..] == [Token::Open] => Ok(only(token)),
+            (Some((_, token)), [one]) if one[..] == [DelimiterToken::Open] => Ok(only(token)),
             (Some(_), _) if value.is_some() => Err(UNKNOWN_PARAMETER.to_owned()),
-            (Some((Some(name), Token::Name)), _) => {
+            (Some((Some(name), DelimiterToken::Name)), _) => {
                 Err(format!("the group '{name}' is more than the name"))
             }
             (_, [a, b]) if value.is_some() && is_word(a, "true") && is_word(b, "false") => {
-                Ok(only(Token::Flag))
+                Ok(only(DelimiterToken::Flag))
             }
             _ => Ok(spellings),
         }
@@ -255,31 +259,31 @@ impl PatternReader<'_> {
     fn repeated(&mut self, atom: Atom) -> Result<Vec<Spelling>, String> {
         let repetition = self.repetition();
         let (is_optional, is_once) = repetition.unwrap_or((false, true));
-        let is_blank = |token: &Token| match token {
-            Token::Text(text) => text.trim().is_empty(),
-            token => *token == Token::Space,
+        let is_blank = |token: &DelimiterToken| match token {
+            DelimiterToken::Text(text) => text.trim().is_empty(),
+            token => *token == DelimiterToken::Space,
         };
         let mut spellings = match atom {
-            Atom::Any => return Ok(only(Token::Open)),
-            Atom::Blank => return Ok(only(Token::Space)),
+            Atom::Any => return Ok(only(DelimiterToken::Open)),
+            Atom::Blank => return Ok(only(DelimiterToken::Space)),
             Atom::Letter(c) if repetition.is_some() && c.is_whitespace() => {
-                return Ok(only(Token::Space));
+                return Ok(only(DelimiterToken::Space));
             }
-            Atom::Letter(c) if is_once => only(Token::Text(c.to_string())),
+            Atom::Letter(c) if is_once => only(DelimiterToken::Text(c.to_string())),
             Atom::Letter(c) => return Err(format!("'{c}' repeats")),
             Atom::Group(spellings, _) if is_once => spellings,
             Atom::Group(_, true) => return Err("a named group repeats".to_owned()),
             Atom::Group(spellings, _) if spellings.iter().flatten().all(is_blank) => {
-                return Ok(only(Token::Space));
+                return Ok(only(DelimiterToken::Space));
             }
             Atom::Group(spellings, _)
                 if spellings.iter().all(|spelling| spelling.len() == 1)
                     && spellings
                         .iter()
                         .flatten()
-                        .any(|token| *token == Token::Open) =>
+                        .any(|token| *token == DelimiterToken::Open) =>
             {
-                return Ok(only(Token::Open));
+                return Ok(only(DelimiterToken::Open));
             }
             Atom::Group(..) => return Err("a group repeats".to_owned()),
         };
@@ -322,7 +326,7 @@ impl PatternReader<'_> {
 }
 
 /// One spelling after the other.
-fn joined(before: &[Token], after: &[Token]) -> Spelling {
+fn joined(before: &[DelimiterToken], after: &[DelimiterToken]) -> Spelling {
     let mut all = before.to_vec();
     after
         .iter()

@@ -6,7 +6,7 @@ use event::{Collect, Scanner};
 use json::ToolList;
 use serde_json::{Value, json};
 use std::rc::Rc;
-use toolpipe_tag::{CallPiece, Dialect, Look, Options, Outlet, Parser, PromptCall, Streams};
+use toolpipe_tag::{CallPiece, Dialect, Look, Outlet, Parser, PromptCall, Streams, TagOptions};
 
 const TOOLS: &str = r#"[{"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}}]"#;
 
@@ -114,7 +114,7 @@ fn bug_07_and_08_the_end_of_the_stream_stays_as_it_was() {
                 .to_string();
             let lines = [start.to_string(), delta, last.clone()];
             let begin = || {
-                Streams::new(Options::default())
+                Streams::new(TagOptions::default())
                     .begin(&Scanner::default().read(&lines[0]).expect("an event"))
             };
             let got = Collect::run(&mut begin(), &lines);

@@ -7,7 +7,7 @@ use json::ToolList;
 use serde_json::json;
 use std::collections::HashMap;
 use std::rc::Rc;
-use toolpipe_tag::{CallPiece, Look, Options, Outlet, Parser, Streams};
+use toolpipe_tag::{CallPiece, Look, Outlet, Parser, Streams, TagOptions};
 
 /// A text, and what is known of the request.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ pub struct Reader {
 impl Reader {
     pub fn new() -> Reader {
         Reader {
-            streams: Streams::new(Options::default()),
+            streams: Streams::new(TagOptions::default()),
             ..Reader::default()
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::approval::words;
 use crate::argv::Template;
-use crate::members::{BYTES, COUNT, Kind, Members, TEXT, TIME, strings};
+use crate::members::{BYTES, COUNT, MemberKind, Members, TEXT, TIME, strings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(super) const MEMBERS: [&str; 5] = ["command", "env", "cwd", "limits", "sandb
 
 /// Limits that the system enforces on every process of a call. `None`: the runner's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct CommandLimits {
     /// Processor time of each process.
     pub cpu: Option<Duration>,
     /// Private memory of each process, in bytes.
@@ -38,7 +38,7 @@ pub struct CommandRun {
     /// The folder of the command, relative to the tools file's folder; `None`: the runner's own.
     pub cwd: Option<String>,
     /// Limits that the system enforces.
-    pub limits: Limits,
+    pub limits: CommandLimits,
     /// What it asks of its sandbox; `None`: it asks for none.
     pub sandbox: Option<Sandbox>,
 }
@@ -66,12 +66,12 @@ impl CommandRun {
                 );
             }
         };
-        let env = Kind(
+        let env = MemberKind(
             "a list of names of environment variables, such as [\"GITHUB_TOKEN\"]",
             |value| strings(value).filter(|names| names.iter().all(|name| is_variable(name))),
             false,
         );
-        let limits = exec.value("limits").map(Limits::read).transpose()?;
+        let limits = exec.value("limits").map(CommandLimits::read).transpose()?;
         let sandbox = exec.value("sandbox");
         Ok(CommandRun {
             template: Template::read(&command, declared)?,
@@ -85,11 +85,11 @@ impl CommandRun {
     }
 }
 
-impl Limits {
-    fn read(value: Value) -> Result<Limits, String> {
+impl CommandLimits {
+    fn read(value: Value) -> Result<CommandLimits, String> {
         let known = ["cpu", "memory", "files", "processes", "file_size", "home"];
         let mut limits = Members::of(value, "exec.limits", &known, "{\"memory\":\"1G\"}")?;
-        Ok(Limits {
+        Ok(CommandLimits {
             cpu: limits.take("cpu", &TIME)?,
             memory: limits.take("memory", &BYTES)?,
             files: limits.take("files", &COUNT)?,
@@ -126,7 +126,7 @@ words! {
 
 /// What a command may reach of the network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Network {
+pub enum CommandNetwork {
     /// Nothing, by any protocol.
     #[default]
     Off,
@@ -149,7 +149,7 @@ pub struct Sandbox {
     /// Files and folders that it may read and write, besides its home.
     pub write: Vec<String>,
     /// What it may reach of the network.
-    pub network: Network,
+    pub network: CommandNetwork,
 }
 
 impl Sandbox {
@@ -193,7 +193,7 @@ fn kind(value: &Value) -> Result<SandboxKind, String> {
 /// A list of paths. They are those of the tools file alone: no shell reads them, and no argument of
 /// a model fills them.
 fn paths(members: &mut Members, key: &str) -> Result<Vec<String>, String> {
-    let list = Kind("a list of paths, such as [\"data\"]", strings, true);
+    let list = MemberKind("a list of paths, such as [\"data\"]", strings, true);
     let paths = members.take(key, &list)?.unwrap_or_default();
     for path in &paths {
         let wrong = if path.is_empty() || path.contains('\0') {
@@ -211,19 +211,19 @@ fn paths(members: &mut Members, key: &str) -> Result<Vec<String>, String> {
 }
 
 /// What a command may reach of the network.
-const NETWORK: Kind<Network> = Kind(
+const NETWORK: MemberKind<CommandNetwork> = MemberKind(
     "false, true, \"no-tcp\" or a list of TCP ports such as [443] (ports alone can be told apart, not hosts)",
     |value| match value {
-        Value::Bool(false) => Some(Network::Off),
-        Value::Bool(true) => Some(Network::On),
-        Value::String(word) if word == "no-tcp" => Some(Network::NoTcp),
+        Value::Bool(false) => Some(CommandNetwork::Off),
+        Value::Bool(true) => Some(CommandNetwork::On),
+        Value::String(word) if word == "no-tcp" => Some(CommandNetwork::NoTcp),
         Value::Array(ports) if !ports.is_empty() => {
             let port = |value: &Value| u16::try_from(value.as_u64()?).ok().filter(|port| *port > 0);
             ports
                 .iter()
                 .map(port)
                 .collect::<Option<_>>()
-                .map(Network::Ports)
+                .map(CommandNetwork::Ports)
         }
         _ => None,
     },
@@ -259,10 +259,13 @@ mod sandbox_tests {
             (lists.read, lists.write),
             (vec!["a".to_owned()], vec!["b".to_owned(), "/c".to_owned()])
         );
-        assert_eq!(lists.network, Network::Ports(vec![443, 80]));
-        assert_eq!(read(json!({"network": "no-tcp"})).network, Network::NoTcp);
-        assert_eq!(read(json!({"network": true})).network, Network::On);
-        assert_eq!(read(json!({"network": null})).network, Network::Off);
+        assert_eq!(lists.network, CommandNetwork::Ports(vec![443, 80]));
+        assert_eq!(
+            read(json!({"network": "no-tcp"})).network,
+            CommandNetwork::NoTcp
+        );
+        assert_eq!(read(json!({"network": true})).network, CommandNetwork::On);
+        assert_eq!(read(json!({"network": null})).network, CommandNetwork::Off);
     }
 
     #[test]

@@ -4,9 +4,9 @@
 
 mod url;
 
-use crate::argument::{Arguments, Refusal, plain};
+use crate::argument::{ArgumentRefusal, Arguments, plain};
 use crate::argv::{ItemPart, parts};
-use crate::members::{FLAG, Kind, Members, strings};
+use crate::members::{FLAG, MemberKind, Members, strings};
 use crate::variables::VariableText;
 use core::net::IpAddr;
 use event::Object;
@@ -109,7 +109,7 @@ impl HttpRun {
     pub(crate) fn read(member: Value, declared: &dyn Fn(&str) -> bool) -> Result<HttpRun, String> {
         let example = "{\"method\":\"GET\",\"url\":\"https://HOST/PATH\"}";
         let mut http = Members::of(member, "exec.http", &MEMBERS, example)?;
-        let method = Kind(
+        let method = MemberKind(
             "GET, POST, PUT, PATCH or DELETE",
             |value| METHODS.into_iter().find(|(name, _)| *value == *name),
             true,
@@ -147,7 +147,7 @@ impl HttpRun {
             }
         };
         let headers = headers(&mut http)?;
-        let redirects = Kind(
+        let redirects = MemberKind(
             "a number from 0 to 10, or false",
             |value: &Value| {
                 let number = value.as_u64().or((*value == false).then_some(0));
@@ -155,7 +155,7 @@ impl HttpRun {
             },
             true,
         );
-        let proxy = Kind(
+        let proxy = MemberKind(
             "an address, such as \"http://proxy.example:3128\"",
             |value| {
                 let url = value.as_str()?;
@@ -189,8 +189,8 @@ impl HttpRun {
     /// The request of a call with these arguments.
     ///
     /// # Errors
-    /// A [`Refusal`], written for the model.
-    pub(crate) fn fill(&self, arguments: &Arguments) -> Result<HttpRequest, Refusal> {
+    /// A [`ArgumentRefusal`], written for the model.
+    pub(crate) fn fill(&self, arguments: &Arguments) -> Result<HttpRequest, ArgumentRefusal> {
         let url = self.url.fill(arguments)?;
         let rest = || arguments.members().filter(|(name, _)| !self.url.has(name));
         let body = match self.body {
@@ -267,7 +267,7 @@ impl HttpRun {
 }
 
 /// An object of strings.
-const TEXTS: Kind<Vec<(String, String)>> = Kind(
+const TEXTS: MemberKind<Vec<(String, String)>> = MemberKind(
     "an object of strings",
     |value| {
         let text =
@@ -348,7 +348,7 @@ impl AllowedAddresses {
     /// # Errors
     /// The first mistake, with the remedy.
     pub(crate) fn take(members: &mut Members) -> Result<Self, String> {
-        let list = Kind("a list, such as [\"127.0.0.1:8080\"]", strings, true);
+        let list = MemberKind("a list, such as [\"127.0.0.1:8080\"]", strings, true);
         let entries = members.take("allow", &list)?.unwrap_or_default();
         AllowedAddresses::read(&entries).map_err(|entry| {
             let name = members.name("allow");

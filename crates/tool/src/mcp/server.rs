@@ -4,7 +4,7 @@
 use crate::approval::Class;
 use crate::canonical::{Hash, canonical, digest};
 use crate::exec::{AllowedAddresses, Sandbox};
-use crate::members::{FLAG, Kind, Members, TEXT, TIME, strings};
+use crate::members::{FLAG, MemberKind, Members, TEXT, TIME, strings};
 use crate::reference::shell_word;
 use event::{Glob, Raw};
 use serde_json::Value;
@@ -14,18 +14,18 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
     /// The servers.
-    pub list: Vec<Server>,
+    pub list: Vec<McpServer>,
     /// The value of `mcpServers`, as JSON.
     pub text: String,
 }
 
 /// A server and what may be done with its tools.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct McpServer {
     /// Its name in the tools file.
     pub name: String,
     /// How it is reached.
-    pub link: Link,
+    pub link: ServerLink,
     /// The class of each tool.
     pub class: ClassRule,
     /// How long a call may take; `None`: the runner's default.
@@ -36,7 +36,7 @@ pub struct Server {
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Link {
+pub enum ServerLink {
     /// It is a program that is started; messages go over its standard input and output.
     Stdio(Program),
     /// It is an HTTP server ("streamable HTTP").
@@ -131,7 +131,7 @@ impl Servers {
         let mut list = Vec::new();
         for (name, server) in members {
             list.extend(
-                Server::read(&name, server).map_err(|e| format!("mcpServers: {name:?}: {e}"))?,
+                McpServer::read(&name, server).map_err(|e| format!("mcpServers: {name:?}: {e}"))?,
             );
         }
         Ok(Servers {
@@ -157,7 +157,7 @@ impl Servers {
         settle: impl Fn(&str) -> Result<String, String>,
     ) -> Result<(), String> {
         for server in &mut self.list {
-            if let Link::Stdio(Program { cwd: Some(cwd), .. }) = &mut server.link {
+            if let ServerLink::Stdio(Program { cwd: Some(cwd), .. }) = &mut server.link {
                 *cwd =
                     settle(cwd).map_err(|e| format!("mcpServers: {:?}: cwd: {e}", server.name))?;
             }
@@ -166,23 +166,23 @@ impl Servers {
     }
 
     /// The server of this name.
-    pub fn get(&self, name: &str) -> Option<&Server> {
+    pub fn get(&self, name: &str) -> Option<&McpServer> {
         self.list.iter().find(|server| server.name == name)
     }
 }
 
-impl Server {
+impl McpServer {
     /// The working folder of its program, relative to the folder of the tools file; `None`: the
     /// caller's own.
     pub fn cwd(&self) -> Option<&str> {
         match &self.link {
-            Link::Stdio(program) => program.cwd.as_deref(),
-            Link::Http(_) => None,
+            ServerLink::Stdio(program) => program.cwd.as_deref(),
+            ServerLink::Http(_) => None,
         }
     }
 
     /// Reads a server; `None` if it is disabled.
-    fn read(name: &str, mut value: Value) -> Result<Option<Server>, String> {
+    fn read(name: &str, mut value: Value) -> Result<Option<McpServer>, String> {
         if let Some(members) = value.as_object_mut() {
             members.retain(|key, _| !IGNORED.contains(&key.as_str()));
         }
@@ -204,9 +204,9 @@ impl Server {
                         .to_owned(),
                 );
             }
-            (None | Some("stdio"), true, false) => Link::Stdio(Program::read(&mut members)?),
+            (None | Some("stdio"), true, false) => ServerLink::Stdio(Program::read(&mut members)?),
             (None | Some("http" | "streamable-http" | "streamableHttp"), false, true) => {
-                Link::Http(Endpoint::read(&mut members)?)
+                ServerLink::Http(Endpoint::read(&mut members)?)
             }
             (None | Some("stdio" | "http" | "streamable-http" | "streamableHttp"), ..) => {
                 return Err("give it either a command (a program) or a url (an HTTP server), as its type wants".to_owned());
@@ -217,14 +217,14 @@ impl Server {
         if let Some(key) = LINKS.iter().find(|key| members.has(key)) {
             return Err(format!("{key} is for another type of server, leave it out"));
         }
-        let class = Kind(
+        let class = MemberKind(
             "\"read\", \"write\" or \"danger\", or one of them for each name: {\"get_*\":\"read\"}",
             ClassRule::read,
             true,
         );
-        let tools = Kind("a list of names, such as [\"get_*\"]", strings, true);
+        let tools = MemberKind("a list of names, such as [\"get_*\"]", strings, true);
         let offered = members.take("tools", &tools)?.unwrap_or_default();
-        let server = Server {
+        let server = McpServer {
             name: name.to_owned(),
             link,
             class: members.take("class", &class)?.unwrap_or_default(),
@@ -242,7 +242,7 @@ impl Server {
     /// What is started or connected to, for people.
     pub fn target(&self) -> String {
         match &self.link {
-            Link::Stdio(program) => {
+            ServerLink::Stdio(program) => {
                 let words: Vec<_> = program
                     .command
                     .iter()
@@ -250,7 +250,7 @@ impl Server {
                     .collect();
                 words.join(" ")
             }
-            Link::Http(endpoint) => endpoint.url.clone(),
+            ServerLink::Http(endpoint) => endpoint.url.clone(),
         }
     }
 }
@@ -258,7 +258,7 @@ impl Server {
 impl Program {
     fn read(members: &mut Members) -> Result<Program, String> {
         let mut command: Vec<String> = members.take("command", &TEXT)?.into_iter().collect();
-        let args = Kind("a list of strings", strings, false);
+        let args = MemberKind("a list of strings", strings, false);
         command.extend(members.take("args", &args)?.unwrap_or_default());
         if command.iter().any(|item| item.contains("${")) {
             return Err("variables are filled in for env and headers only, where no list of processes shows them".to_owned());
@@ -266,7 +266,7 @@ impl Program {
         if command.iter().any(|item| item.contains('\0')) {
             return Err("command and args must not hold the character U+0000".to_owned());
         }
-        let env = Kind(
+        let env = MemberKind(
             "an object of texts, {\"NAME\":\"value\"}, or a list of names to let through",
             variables,
             false,
@@ -289,7 +289,7 @@ impl Endpoint {
         if url.contains("${") {
             return Err("variables are filled in for env and headers only".to_owned());
         }
-        let headers = Kind(
+        let headers = MemberKind(
             "an object of texts, {\"Authorization\":\"Bearer $NAME\"}",
             texts,
             false,
@@ -337,7 +337,7 @@ fn texts(value: &Value) -> Option<Vec<(String, String)>> {
 mod tests {
     use super::*;
 
-    fn server(text: &str) -> Server {
+    fn server(text: &str) -> McpServer {
         Servers::read(&format!("{{\"s\":{text}}}"))
             .unwrap()
             .list
@@ -351,7 +351,7 @@ mod tests {
         );
         assert_eq!(
             one.link,
-            Link::Stdio(Program {
+            ServerLink::Stdio(Program {
                 command: vec!["npx".to_owned(), "-y".to_owned(), "x y".to_owned()],
                 env: vec![
                     ("A".to_owned(), "$B".to_owned()),
@@ -372,7 +372,7 @@ mod tests {
             let headers = vec![("A".to_owned(), "Bearer $B".to_owned())];
             assert_eq!(
                 http.link,
-                Link::Http(Endpoint {
+                ServerLink::Http(Endpoint {
                     url: "https://h/mcp".to_owned(),
                     headers,
                     allow: AllowedAddresses::default()
@@ -387,7 +387,7 @@ mod tests {
         );
         let let_through = server(r#"{"command":"x","env":["A_TOKEN"]}"#);
         assert!(
-            matches!(let_through.link, Link::Stdio(p) if p.env == [("A_TOKEN".to_owned(), "${A_TOKEN}".to_owned())])
+            matches!(let_through.link, ServerLink::Stdio(p) if p.env == [("A_TOKEN".to_owned(), "${A_TOKEN}".to_owned())])
         );
     }
 

@@ -1,12 +1,12 @@
 //! A person's part in the schedule: which calls need a yes, the questions, one after the other, and
 //! what an answer does.
 
-use super::turn::CallState;
+use super::turn::PlannedState;
 use super::{Plan, PlanStep, Question};
 use crate::approval::{AnswerSource, Class, PersonAnswer, Reason};
 use crate::judge::{Consent, ReadyCall, denied, pending, too_many_questions};
 use crate::reference::CallHash;
-use crate::result::{Answer, Status};
+use crate::result::{Status, ToolAnswer};
 use event::payload::Verdict;
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ impl Plan {
             .history
             .over(&item.call, self.settings.max_repeats, self.now)
         {
-            return self.answer(key, Rc::new(Answer::new(Status::Denied, why)));
+            return self.answer(key, Rc::new(ToolAnswer::new(Status::Denied, why)));
         }
         if let Some(reason) = self.decide(key) {
             let most = self.settings.max_questions;
@@ -34,7 +34,7 @@ impl Plan {
             } else if turn.questions > most || !self.settings.can_ask {
                 self.leave_pending(key, &reason);
             } else {
-                self.set(key, CallState::Asked);
+                self.set(key, PlannedState::Asked);
                 self.questions.push_back(key);
             }
         }
@@ -155,7 +155,7 @@ impl Plan {
         }
     }
 
-    fn refuse(&mut self, key: u64, source: AnswerSource, answer: Answer) {
+    fn refuse(&mut self, key: u64, source: AnswerSource, answer: ToolAnswer) {
         self.approval(key, Verdict::Denied, source);
         self.answer(key, Rc::new(answer));
     }

@@ -2,9 +2,9 @@
 //! or whose turn failed.
 
 use super::schedule::StreamName;
-use super::turn::{CallState, StopCause, Turn};
+use super::turn::{MessageCalls, PlannedState, StopCause};
 use super::{Plan, PlanStep};
-use crate::result::{Answer, Status};
+use crate::result::{Status, ToolAnswer};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ impl Plan {
             return;
         };
         match item.state {
-            CallState::Runs => self.stop_call(key, StopCause::Cancelled),
-            CallState::Done(_) => {}
+            PlannedState::Runs => self.stop_call(key, StopCause::Cancelled),
+            PlannedState::Done(_) => {}
             _ => self.answer_instead(key, cancelled(false, None)),
         }
     }
@@ -49,9 +49,11 @@ impl Plan {
             return;
         };
         match item.state {
-            CallState::Runs => self.stop_call(key, StopCause::Contradicted),
-            CallState::Done(_) if item.ran => self.answer(key, Rc::new(contradicted(true, None))),
-            CallState::Done(_) => {}
+            PlannedState::Runs => self.stop_call(key, StopCause::Contradicted),
+            PlannedState::Done(_) if item.ran => {
+                self.answer(key, Rc::new(contradicted(true, None)))
+            }
+            PlannedState::Done(_) => {}
             _ => self.answer_instead(key, contradicted(false, None)),
         }
     }
@@ -67,8 +69,8 @@ impl Plan {
     }
 
     /// Answers a call that waits, in place of running it.
-    fn answer_instead(&mut self, key: u64, answer: Answer) {
-        if let Some(CallState::Asked) = self.state(key) {
+    fn answer_instead(&mut self, key: u64, answer: ToolAnswer) {
+        if let Some(PlannedState::Asked) = self.state(key) {
             self.withdraw(key);
         }
         self.answer(key, Rc::new(answer));
@@ -82,7 +84,7 @@ impl Plan {
         };
         let calls: Vec<_> = self.turn(turn).calls().collect();
         calls.into_iter().for_each(|key| self.drop_call(key));
-        if let Some(Turn {
+        if let Some(MessageCalls {
             admitted: admitted @ 1..,
             ..
         }) = self.turns.remove(&turn)
@@ -98,13 +100,13 @@ impl Plan {
         let (turn, place, call) = (item.turn, item.place, Rc::clone(&item.call));
         let never_ran = item.ready.is_some() && !item.ran;
         match &item.state {
-            CallState::Runs => {
+            PlannedState::Runs => {
                 item.stopped = Some(StopCause::TakenBack);
                 self.seen.take_back(key, &call);
                 self.steps.push(PlanStep::Stop { key });
             }
-            CallState::Done(answer) if item.ran && !item.told => {
-                let answer = taken_back(Answer::clone(answer));
+            PlannedState::Done(answer) if item.ran && !item.told => {
+                let answer = taken_back(ToolAnswer::clone(answer));
                 self.steps.push(PlanStep::Result {
                     key,
                     call: Rc::clone(&call),
@@ -113,7 +115,7 @@ impl Plan {
                 self.calls.remove(&key);
             }
             state => {
-                let is_asked = matches!(state, CallState::Asked);
+                let is_asked = matches!(state, PlannedState::Asked);
                 if !item.ran {
                     self.seen.forget(key, &call);
                 }
@@ -133,21 +135,21 @@ impl Plan {
 
 /// The answer to a call that was cancelled. `ran`: the call had started; `duration`: how long it
 /// ran.
-pub(crate) fn cancelled(ran: bool, duration: Option<Duration>) -> Answer {
+pub(crate) fn cancelled(ran: bool, duration: Option<Duration>) -> ToolAnswer {
     let text = if ran {
         "The call was cancelled while it ran; it may have done a part of its work."
     } else {
         "The call was cancelled before it started."
     };
-    Answer {
+    ToolAnswer {
         duration,
-        ..Answer::new(Status::Cancelled, text)
+        ..ToolAnswer::new(Status::Cancelled, text)
     }
 }
 
 /// The answer to a call that the message gives another name or other arguments than its event did.
 /// `ran`: it was started as the event had it; `duration`: how long it ran.
-pub(crate) fn contradicted(ran: bool, duration: Option<Duration>) -> Answer {
+pub(crate) fn contradicted(ran: bool, duration: Option<Duration>) -> ToolAnswer {
     let ran = if ran {
         "The call was started as it came first, and was ended or its result does not count; it may have done a part of its work"
     } else {
@@ -156,17 +158,17 @@ pub(crate) fn contradicted(ran: bool, duration: Option<Duration>) -> Answer {
     let text = format!(
         "{ran}: it came a second time under the same id with another name or other arguments. Call it again."
     );
-    Answer {
+    ToolAnswer {
         duration,
-        ..Answer::new(Status::Invalid, text)
+        ..ToolAnswer::new(Status::Invalid, text)
     }
 }
 
 /// The answer to a call that was retracted before its message and had started.
-pub(crate) fn taken_back(answer: Answer) -> Answer {
-    Answer {
+pub(crate) fn taken_back(answer: ToolAnswer) -> ToolAnswer {
+    ToolAnswer {
         duration: answer.duration,
-        ..Answer::new(
+        ..ToolAnswer::new(
             Status::Cancelled,
             "The call was taken back after it had started.",
         )

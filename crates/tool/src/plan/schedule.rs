@@ -1,41 +1,41 @@
 //! The calls of all turns: which of them wait, which run, and the next steps.
 
-use super::turn::{CallState, PlannedCall, Turn};
+use super::turn::{MessageCalls, PlannedCall, PlannedState};
 use super::{Plan, PlanStep};
 use crate::approval::Class;
 use crate::call::RequestedCall;
 use crate::log::LoggedCall;
-use crate::result::{Answer, Status};
+use crate::result::{Status, ToolAnswer};
 use std::rc::Rc;
 
 /// A stream's name, as JSON; `None` for the unnamed stream.
 pub(crate) type StreamName = Option<Box<str>>;
 
 impl Plan {
-    pub(crate) fn answer(&mut self, key: u64, answer: Rc<Answer>) {
+    pub(crate) fn answer(&mut self, key: u64, answer: Rc<ToolAnswer>) {
         let Some(item) = self.calls.get_mut(&key) else {
             return;
         };
         if !item.is_repeated {
             self.seen.answer(key, &item.call, &answer);
         }
-        item.state = CallState::Done(answer);
+        item.state = PlannedState::Done(answer);
         if let Some(turn) = self.turns.get_mut(&item.turn) {
             turn.answered(key);
         }
     }
 
     pub(crate) fn enqueue(&mut self, key: u64) {
-        self.set(key, CallState::Queued);
+        self.set(key, PlannedState::Queued);
         self.queue.push_back(key);
     }
 
-    pub(crate) fn set(&mut self, key: u64, state: CallState) {
+    pub(crate) fn set(&mut self, key: u64, state: PlannedState) {
         self.calls.entry(key).and_modify(|item| item.state = state);
     }
 
     /// The state of a call; `None`: it needs nothing more, or was taken out.
-    pub(crate) fn state(&self, key: u64) -> Option<&CallState> {
+    pub(crate) fn state(&self, key: u64) -> Option<&PlannedState> {
         self.calls.get(&key).map(|item| &item.state)
     }
 
@@ -81,7 +81,7 @@ impl Plan {
             let Some(item) = self
                 .calls
                 .get_mut(&key)
-                .filter(|item| matches!(item.state, CallState::Queued))
+                .filter(|item| matches!(item.state, PlannedState::Queued))
             else {
                 continue;
             };
@@ -93,11 +93,11 @@ impl Plan {
                 .over(&item.call, self.settings.max_repeats, self.now)
             {
                 let turn = item.turn;
-                self.answer(key, Rc::new(Answer::new(Status::Denied, why)));
+                self.answer(key, Rc::new(ToolAnswer::new(Status::Denied, why)));
                 self.release(turn);
                 continue;
             }
-            (item.state, item.ran) = (CallState::Runs, true);
+            (item.state, item.ran) = (PlannedState::Runs, true);
             self.running += 1;
             self.tally.started += 1;
             self.history.started(&item.call, self.now);
@@ -122,7 +122,8 @@ impl Plan {
     pub(crate) fn new_turn(&mut self, stream: StreamName) -> u64 {
         self.numbers += 1;
         let admitted = self.carried.remove(&stream).unwrap_or(0);
-        self.turns.insert(self.numbers, Turn::new(stream, admitted));
+        self.turns
+            .insert(self.numbers, MessageCalls::new(stream, admitted));
         self.numbers
     }
 
@@ -134,7 +135,7 @@ impl Plan {
         }
     }
 
-    pub(crate) fn turn(&mut self, key: u64) -> &mut Turn {
+    pub(crate) fn turn(&mut self, key: u64) -> &mut MessageCalls {
         self.turns.entry(key).or_default()
     }
 }
@@ -171,9 +172,9 @@ impl Plan {
             return;
         };
         for key in calls {
-            if let Some(CallState::Waits) = self.state(key) {
+            if let Some(PlannedState::Waits) = self.state(key) {
                 if let Some(reason) = self.stopped {
-                    let answer = Answer::new(
+                    let answer = ToolAnswer::new(
                         Status::Cancelled,
                         format!("The call was not run: {reason}."),
                     );
@@ -238,8 +239,8 @@ impl Plan {
             }
         };
         let (ready, state) = match verdict {
-            Ok(ready) => (Some(ready), CallState::Waits),
-            Err(answer) => (None, CallState::Done(answer)),
+            Ok(ready) => (Some(ready), PlannedState::Waits),
+            Err(answer) => (None, PlannedState::Done(answer)),
         };
         self.numbers += 1;
         let key = self.numbers;
@@ -247,10 +248,10 @@ impl Plan {
         let planned = self.turn(turn);
         let place = planned.add(key);
         planned.admitted += usize::from(ready.is_some());
-        let is_done = matches!(state, CallState::Done(_));
+        let is_done = matches!(state, PlannedState::Done(_));
         match &state {
             _ if is_repeated => {} // the first call of the id stays the one that is seen
-            CallState::Done(answer) => self.seen.answer(key, &call, answer),
+            PlannedState::Done(answer) => self.seen.answer(key, &call, answer),
             _ => self.seen.begin(key, &call),
         }
         self.calls.insert(
@@ -277,7 +278,7 @@ impl Plan {
     }
 
     /// The answer to a call that this run has taken before.
-    fn again(&self, call: &RequestedCall) -> Option<Rc<Answer>> {
+    fn again(&self, call: &RequestedCall) -> Option<Rc<ToolAnswer>> {
         let tool = self
             .judge
             .tools
@@ -288,8 +289,8 @@ impl Plan {
     }
 }
 
-fn crowded(most: usize) -> Answer {
-    Answer::new(
+fn crowded(most: usize) -> ToolAnswer {
+    ToolAnswer::new(
         Status::Denied,
         format!(
             "The call was not run: at most {most} calls of one turn may run (--max-calls), and so many came before it. Make fewer calls at once, \

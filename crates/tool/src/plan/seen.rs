@@ -2,7 +2,7 @@
 
 use crate::call::{CallKey, RequestedCall};
 use crate::canonical::Hash;
-use crate::result::{Answer, Status};
+use crate::result::{Status, ToolAnswer};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -36,7 +36,7 @@ enum SeenState {
     /// It ran and was taken back.
     TakenBack,
     /// It has its answer.
-    Answered(Rc<Answer>),
+    Answered(Rc<ToolAnswer>),
 }
 
 impl SeenCalls {
@@ -52,7 +52,7 @@ impl SeenCalls {
 
     /// Takes the answer of a call. Of the outputs of all answers only the latest [`KEPT`] bytes
     /// stay.
-    pub(crate) fn answer(&mut self, key: u64, call: &RequestedCall, answer: &Rc<Answer>) {
+    pub(crate) fn answer(&mut self, key: u64, call: &RequestedCall, answer: &Rc<ToolAnswer>) {
         self.set(key, call, SeenState::Answered(Rc::clone(answer)));
         self.bytes += answer.output.len();
         self.kept.push_back((call.key(), answer.output.len()));
@@ -85,7 +85,7 @@ impl SeenCalls {
 
     /// The answer to a call whose id this run has seen before; `None`: it is another call, or may
     /// run again. `reads`: its tool changes nothing.
-    pub(crate) fn again(&self, call: &RequestedCall, reads: bool) -> Option<Rc<Answer>> {
+    pub(crate) fn again(&self, call: &RequestedCall, reads: bool) -> Option<Rc<ToolAnswer>> {
         let seen = self.calls.get(&call.key())?;
         let is_same = seen.fingerprint.is_some() && seen.fingerprint == call.fingerprint();
         match &seen.state {
@@ -96,11 +96,11 @@ impl SeenCalls {
             SeenState::TakenBack if reads => None,
             SeenState::TakenBack => {
                 let text = "The call was started before and taken back; it is not run twice.";
-                Some(Rc::new(Answer::new(Status::Cancelled, text)))
+                Some(Rc::new(ToolAnswer::new(Status::Cancelled, text)))
             }
-            SeenState::Answered(answer) => Some(Rc::new(Answer {
+            SeenState::Answered(answer) => Some(Rc::new(ToolAnswer {
                 resumed: true,
-                ..Answer::clone(answer)
+                ..ToolAnswer::clone(answer)
             })),
         }
     }
@@ -124,7 +124,7 @@ impl SeenCalls {
 }
 
 /// The answer to a call whose id another one has that waits or runs.
-fn in_use(call: &RequestedCall, is_same: bool) -> Answer {
+fn in_use(call: &RequestedCall, is_same: bool) -> ToolAnswer {
     let what = if is_same {
         "The same call"
     } else {
@@ -135,16 +135,16 @@ fn in_use(call: &RequestedCall, is_same: bool) -> Answer {
          call again if another result is needed.",
         call.id
     );
-    Answer::new(Status::Invalid, text)
+    ToolAnswer::new(Status::Invalid, text)
 }
 
 /// An answer that points to the first one.
-fn without_output(answer: &Answer) -> Answer {
+fn without_output(answer: &ToolAnswer) -> ToolAnswer {
     let output = format!(
         "The result of {} bytes was given before, under the same id.",
         answer.output.len()
     );
-    Answer {
+    ToolAnswer {
         output,
         truncated: true,
         ..answer.clone()
@@ -246,7 +246,7 @@ mod tests {
             seen.answer(
                 id as u64,
                 &call(id),
-                &Rc::new(Answer::new(Status::Success, output.as_str())),
+                &Rc::new(ToolAnswer::new(Status::Success, output.as_str())),
             );
         }
         let length = |id| seen.again(&call(id), true).unwrap().output.len();

@@ -3,13 +3,13 @@
 use super::{Order, PlanStep};
 use crate::call::RequestedCall;
 use crate::judge::ReadyCall;
-use crate::result::{Answer, Status};
+use crate::result::{Status, ToolAnswer};
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 /// The state of a call.
 #[derive(Debug)]
-pub(crate) enum CallState {
+pub(crate) enum PlannedState {
     /// The call may run, and waits for the commit point.
     Waits,
     /// The call waits for its question, or for the answer to it.
@@ -19,7 +19,7 @@ pub(crate) enum CallState {
     /// [`PlanStep::Start`] was returned.
     Runs,
     /// The call has its answer.
-    Done(Rc<Answer>),
+    Done(Rc<ToolAnswer>),
 }
 
 /// Why a call that runs is stopped; its own answer does not count.
@@ -42,7 +42,7 @@ pub(crate) struct PlannedCall {
     pub(crate) call: Rc<RequestedCall>,
     /// What would run; `None` for a call that was answered at once.
     pub(crate) ready: Option<Rc<ReadyCall>>,
-    pub(crate) state: CallState,
+    pub(crate) state: PlannedState,
     /// Whether an earlier run started it, and its result is not known.
     pub(crate) started: bool,
     /// Whether this run took a call of its id before, which answers it.
@@ -61,7 +61,7 @@ pub(crate) struct PlannedCall {
 
 /// The calls of one assistant's message, which may still be to come.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct MessageCalls {
     pub(crate) stream: Option<Box<str>>,
     /// The calls in order, by their numbers; `None` for one that is taken out, or has all of its
     /// lines.
@@ -91,13 +91,13 @@ pub(crate) struct Turn {
     sent: usize,
 }
 
-impl Turn {
+impl MessageCalls {
     /// A turn of that stream without calls, to which so many count as let in.
     pub(crate) fn new(stream: Option<Box<str>>, admitted: usize) -> Self {
-        Turn {
+        MessageCalls {
             stream,
             admitted,
-            ..Turn::default()
+            ..MessageCalls::default()
         }
     }
 
@@ -201,7 +201,7 @@ impl Turn {
                 match &item.state {
                     // A call that waits for a person has no message yet. Those after it wait, too,
                     // to stay in call order.
-                    CallState::Done(answer) if item.told && answer.status != Status::Pending => {
+                    PlannedState::Done(answer) if item.told && answer.status != Status::Pending => {
                         if !item.sent {
                             steps.push(PlanStep::Message {
                                 call: Rc::clone(&item.call),
@@ -229,7 +229,7 @@ fn tell(
     steps: &mut Vec<PlanStep>,
 ) -> bool {
     let is_due = if committed { ended } else { item.ran };
-    let CallState::Done(answer) = &item.state else {
+    let PlannedState::Done(answer) = &item.state else {
         return false;
     };
     if is_due && !std::mem::replace(&mut item.told, true) {

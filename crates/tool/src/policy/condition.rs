@@ -39,7 +39,7 @@ impl Condition {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return false;
         };
-        let mut found = Found::default();
+        let mut found = FitCounts::default();
         self.look(value, quantity, folder, &mut found);
         match quantity {
             Quantity::All => found.fitting > 0 && found.others == 0,
@@ -48,7 +48,7 @@ impl Condition {
     }
 
     /// Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the recursion is bounded.
-    fn look(&self, value: Raw<'_>, quantity: Quantity, folder: &str, found: &mut Found) {
+    fn look(&self, value: Raw<'_>, quantity: Quantity, folder: &str, found: &mut FitCounts) {
         if value.is_array() {
             value
                 .items()
@@ -97,12 +97,12 @@ impl Condition {
 
 /// How many texts of a value fit a condition, and how many do not.
 #[derive(Default)]
-struct Found {
+struct FitCounts {
     fitting: usize,
     others: usize,
 }
 
-impl Found {
+impl FitCounts {
     fn take(&mut self, fits: bool) {
         *(if fits {
             &mut self.fitting

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What a conversation has used so far. Times are milliseconds since 1970.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct UseCounts {
     /// How many calls were started.
     calls: u64,
     /// How many tokens the model has read and written.
@@ -34,7 +34,7 @@ struct RuleStarts {
 /// corrected by less.
 const CORRECTION: u64 = 2000;
 
-impl Counts {
+impl UseCounts {
     /// Notes a time at which something of the conversation happened.
     pub fn at(&mut self, time: u64) {
         self.latest = self.latest.max(time);
@@ -166,11 +166,11 @@ fn seconds(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    struct Run(Policy, Counts);
+    struct Run(Policy, UseCounts);
 
     impl Run {
         fn new(policy: &str) -> Run {
-            Run(Policy::read(policy).unwrap(), Counts::default())
+            Run(Policy::read(policy).unwrap(), UseCounts::default())
         }
 
         /// Starts a call of `name` at `now`, unless a limit forbids it; returns which.

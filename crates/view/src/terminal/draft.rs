@@ -26,7 +26,7 @@ fn is_blank(text: &str) -> bool {
 
 /// The unfinished part of a text.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
+pub(crate) struct TerminalDraft {
     source: String,
     /// Whether a carriage return follows it: with a line feed next, both are one line end.
     has_return: bool,
@@ -46,12 +46,12 @@ pub(crate) struct Draft {
     is_open: bool,
 }
 
-impl Draft {
+impl TerminalDraft {
     /// Starts another text.
     pub fn reset(&mut self, base: Style) {
-        *self = Draft {
+        *self = TerminalDraft {
             base,
-            ..Draft::default()
+            ..TerminalDraft::default()
         };
     }
 

@@ -13,7 +13,7 @@ const NARROWEST: usize = 8;
 
 /// The current row.
 #[derive(Clone, Debug, Default)]
-struct Row {
+struct PenRow {
     text: String,
     /// The styles, each with the byte at which it begins.
     styles: Vec<(usize, Style)>,
@@ -33,7 +33,7 @@ struct Row {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mark {
     row: usize,
-    line: Row,
+    line: PenRow,
     feeds: usize,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Pen {
     pub columns: Vec<usize>,
     /// Line feeds at the end of the page; two before the first word.
     pub feeds: usize,
-    line: Row,
+    line: PenRow,
     /// The number of the current row, from 0.
     row: usize,
     /// The lowest row ever written to, and the highest one that is certainly on the screen.
@@ -71,7 +71,7 @@ impl Pen {
             prefix: Vec::new(),
             columns: Vec::new(),
             feeds: 2,
-            line: Row::default(),
+            line: PenRow::default(),
             row: 0,
             deepest: 0,
             highest: 0,
@@ -154,7 +154,7 @@ impl Pen {
     pub fn skip(&mut self, rows: usize) {
         self.row += rows;
         self.deepest = self.deepest.max(self.row);
-        self.line = Row::default();
+        self.line = PenRow::default();
         self.feeds = 1;
     }
 
@@ -189,7 +189,7 @@ impl Pen {
         self.row += 1;
         self.deepest = self.deepest.max(self.row);
         self.feeds += 1;
-        self.line = Row::default();
+        self.line = PenRow::default();
     }
 
     /// Ends the current row unless it is empty.

@@ -3,7 +3,7 @@
 
 use super::markdown::{BlockEvent, Blocks, Fence};
 use super::pen::Pen;
-use super::table::{Cell, Table};
+use super::table::{TableCell, TerminalTable};
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ pub(crate) struct Renderer<'p> {
     in_lead: bool,
     /// Whether the lead has a line end: only then does a table continue the one on the page.
     has_header: bool,
-    table: Option<Table>,
+    table: Option<TerminalTable>,
     /// The addresses of the open links, each with the text drawn for it.
     links: Vec<(String, String)>,
 }
@@ -149,7 +149,7 @@ impl<'p> Renderer<'p> {
             Some(row) => {
                 let cell = row.last_mut();
                 cell.into_iter()
-                    .for_each(|cell: &mut Cell| cell.push((text.clone().into_owned(), style)));
+                    .for_each(|cell: &mut TableCell| cell.push((text.clone().into_owned(), style)));
             }
             None => self.pen.put(&text, style),
         }
@@ -251,7 +251,7 @@ impl<'p> Renderer<'p> {
             Tag::Table(alignments) => {
                 self.row(start);
                 let goes_on = std::mem::take(&mut self.goes_on) && self.has_header;
-                self.table = Some(Table {
+                self.table = Some(TerminalTable {
                     alignments: alignments.clone(),
                     rows: Vec::new(),
                     goes_on,

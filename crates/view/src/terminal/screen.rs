@@ -4,9 +4,9 @@
 //! The cards that may change are the last thing on the screen. Before anything is written they are
 //! lifted (the cursor goes back to the end of the text, and all below is cleared), and afterwards
 //! they are laid again. A card that will not change any more is written for good, unless a card
-//! before it may change. The text of a model is drawn as Markdown, see [`Draft`].
+//! before it may change. The text of a model is drawn as Markdown, see [`TerminalDraft`].
 
-use super::draft::Draft;
+use super::draft::TerminalDraft;
 use super::pen::{Pen, paint};
 use crate::calls::{CallCard, CallCards, CallState, DONE, Who};
 use crate::escape::{columns, one_line};
@@ -29,7 +29,7 @@ enum ScreenBlock {
 #[derive(Debug)]
 pub(crate) struct Screen {
     pen: Pen,
-    draft: Draft,
+    draft: TerminalDraft,
     no_time: bool,
     now: Who,
     last: Option<ScreenBlock>,
@@ -48,7 +48,7 @@ impl Screen {
     pub fn new(terminal: Terminal, no_time: bool) -> Self {
         Screen {
             pen: Pen::new(terminal.columns, terminal.rows, terminal.colour),
-            draft: Draft::default(),
+            draft: TerminalDraft::default(),
             no_time,
             now: Who::default(),
             last: None,

@@ -6,23 +6,23 @@ use anstyle::Style;
 use pulldown_cmark::Alignment;
 
 /// Pieces of text, each in its style.
-pub(crate) type Cell = Vec<(String, Style)>;
+pub(crate) type TableCell = Vec<(String, Style)>;
 
 /// A table as it is read.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct TerminalTable {
     pub alignments: Vec<Alignment>,
     /// The first row is the header. A row may have more cells than the header.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<TableCell>>,
     /// Whether the header is on the page already.
     pub goes_on: bool,
 }
 
-fn wide(cell: &Cell) -> usize {
+fn wide(cell: &TableCell) -> usize {
     cell.iter().map(|(text, _)| columns(&safe(text))).sum()
 }
 
-impl Table {
+impl TerminalTable {
     pub fn draw(&self, pen: &mut Pen, base: Style) {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         // A table that continues keeps its columns where they are wide enough.
@@ -94,7 +94,7 @@ impl Table {
 }
 
 /// Draws a cell on a line of its own, after the name of its column.
-fn line(pen: &mut Pen, name: Option<&Cell>, cell: &Cell, base: Style) {
+fn line(pen: &mut Pen, name: Option<&TableCell>, cell: &TableCell, base: Style) {
     if let Some(name) = name {
         put(pen, name, true);
         pen.put(": ", base);
@@ -105,7 +105,7 @@ fn line(pen: &mut Pen, name: Option<&Cell>, cell: &Cell, base: Style) {
     pen.end_row();
 }
 
-fn put(pen: &mut Pen, cell: &Cell, bold: bool) {
+fn put(pen: &mut Pen, cell: &TableCell, bold: bool) {
     for (text, style) in cell {
         pen.put(text, if bold { style.bold() } else { *style });
     }

@@ -1,11 +1,11 @@
 //! The command line of bubblewrap (bwrap(1)): a root folder that holds nothing but what a command
 //! may reach.
 
-use super::{Confined, Confinement, Place};
+use super::{Confined, Confinement, HostPath};
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::Path;
-use tool::Network;
+use tool::CommandNetwork;
 
 /// The options that confine `confined`; its command line follows them. Standard files, environment
 /// and limits are passed on as they are. `filter` is the number of an open file with the filter of
@@ -24,7 +24,7 @@ pub fn arguments(
         "--cap-drop",
         "ALL",
     ]);
-    if confinement.network == Network::On {
+    if confinement.network == CommandNetwork::On {
         line.words(&["--share-net"]);
     }
     // Later mounts cover earlier ones: the folders in memory come before the paths of the lists,
@@ -72,7 +72,7 @@ pub fn arguments(
 /// What to show of these places, and under which paths: each under its own path, and under the name
 /// by which the command knows it, unless that is a link in a folder which is shown anyway. Each
 /// folder comes before what is below it: bubblewrap mounts in the given order.
-fn mounts<'a>(places: &'a [Place], confinement: &Confinement) -> Vec<(&'a Path, &'a Path)> {
+fn mounts<'a>(places: &'a [HostPath], confinement: &Confinement) -> Vec<(&'a Path, &'a Path)> {
     let all = || confinement.read.iter().chain(&confinement.write);
     let is_shown = |path: &Path| {
         let above = |folder: &Path| {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_folder_is_mounted_before_what_is_below_it_and_a_link_only_where_it_is_not_shown() {
-        let place = |name: &str, real: &str| Place {
+        let place = |name: &str, real: &str| HostPath {
             name: name.into(),
             real: real.into(),
         };

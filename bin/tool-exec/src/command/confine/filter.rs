@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
-use tool::Network;
+use tool::CommandNetwork;
 
 /// Denied whatever their arguments are.
 const CALLS: [i64; 46] = [
@@ -94,7 +94,7 @@ const X32: u32 = 0x4000_0000;
 ///
 /// # Errors
 /// Why it cannot be had.
-pub fn install(network: &Network) -> Result<(), String> {
+pub fn install(network: &CommandNetwork) -> Result<(), String> {
     apply_filter(&program(network)?).map_err(|e| format!("the filter of system calls: {e}"))
 }
 
@@ -103,7 +103,7 @@ pub fn install(network: &Network) -> Result<(), String> {
 ///
 /// # Errors
 /// Why it cannot be had.
-pub fn file(network: &Network) -> Result<OwnedFd, String> {
+pub fn file(network: &CommandNetwork) -> Result<OwnedFd, String> {
     let bytes: Vec<u8> = program(network)?.iter().flat_map(bytes).collect();
     let write = || {
         let mut file = File::from(memfd_create("filter", MemfdFlags::empty())?);
@@ -123,7 +123,7 @@ fn bytes(instruction: &sock_filter) -> [u8; 8] {
 
 /// The filter for a command that may reach `network`. A program of another architecture, such as
 /// one of 32 bits, is killed at its first system call: its calls have other numbers.
-fn program(network: &Network) -> Result<BpfProgram, String> {
+fn program(network: &CommandNetwork) -> Result<BpfProgram, String> {
     let machine = std::env::consts::ARCH;
     let target = machine
         .try_into()
@@ -171,7 +171,7 @@ fn missing() -> [sock_filter; 4] {
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// What is denied: each call with the conditions of which one must hold.
-fn rules(network: &Network) -> Result<Rules, seccompiler::BackendError> {
+fn rules(network: &CommandNetwork) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = CALLS.into_iter().map(|call| (call, Vec::new())).collect();
     let mut deny = |calls: &[i64], conditions: &[(u8, SeccompCmpOp, u64)]| {
         let condition = |(index, operator, value): &(u8, SeccompCmpOp, u64)| {
@@ -200,7 +200,7 @@ fn rules(network: &Network) -> Result<Rules, seccompiler::BackendError> {
     // The namespace of a command without a network has no interface but its own loopback, which
     // programs use among themselves.
     let mut families = vec![libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
-    if *network != Network::Off {
+    if *network != CommandNetwork::Off {
         families.push(libc::AF_NETLINK);
     }
     let others: Vec<_> = families
@@ -244,10 +244,10 @@ mod tests {
     #[test]
     fn a_filter_fits_into_the_kernel_and_its_file_holds_it() {
         for network in [
-            Network::Off,
-            Network::On,
-            Network::NoTcp,
-            Network::Ports(vec![443]),
+            CommandNetwork::Off,
+            CommandNetwork::On,
+            CommandNetwork::NoTcp,
+            CommandNetwork::Ports(vec![443]),
         ] {
             let program = program(&network).unwrap();
             assert!(program.len() < 4096, "{}", program.len()); // BPF_MAXINSNS

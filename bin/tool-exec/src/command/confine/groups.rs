@@ -31,7 +31,7 @@ pub struct GroupLimits {
 /// is dropped.
 #[derive(Debug)]
 pub struct CallGroup {
-    folders: Vec<(Controller, Version, PathBuf)>,
+    folders: Vec<(Controller, GroupsVersion, PathBuf)>,
 }
 
 impl CallGroup {
@@ -88,7 +88,7 @@ impl CallGroup {
             .iter()
             .filter(|(controller, _, _)| *controller == Controller::Memory);
         counts.into_iter().any(|(_, version, folder)| {
-            let file = if *version == Version::One {
+            let file = if *version == GroupsVersion::One {
                 "memory.oom_control"
             } else {
                 "memory.events"
@@ -111,7 +111,7 @@ impl Drop for CallGroup {
 }
 
 /// Makes the folder of a group with one limit.
-fn make(controller: Controller, version: Version, folder: &Path, limit: u64) -> bool {
+fn make(controller: Controller, version: GroupsVersion, folder: &Path, limit: u64) -> bool {
     // Both limits of one call may be in one folder.
     if !folder.is_dir() && std::fs::create_dir(folder).is_err() {
         return false;
@@ -124,11 +124,11 @@ fn make(controller: Controller, version: Version, folder: &Path, limit: u64) -> 
         // Without these the rest would go to the swap space. Systems without one do not have the
         // files.
         match version {
-            Version::One => write(
+            GroupsVersion::One => write(
                 &folder.join("memory.memsw.limit_in_bytes"),
                 &limit.to_string(),
             ),
-            Version::Two => {
+            GroupsVersion::Two => {
                 write(&folder.join("memory.swap.max"), "0")
                     && write(&folder.join("memory.oom.group"), "1")
             }
@@ -244,7 +244,7 @@ pub enum Controller {
 
 /// The version of control groups: its files differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum GroupsVersion {
     /// A hierarchy for each controller.
     One,
     /// One hierarchy for all.
@@ -261,10 +261,10 @@ impl Controller {
     }
 
     /// The file in which a group of that version has the limit.
-    pub fn file(self, version: Version) -> &'static str {
+    pub fn file(self, version: GroupsVersion) -> &'static str {
         match (self, version) {
-            (Controller::Memory, Version::One) => "memory.limit_in_bytes",
-            (Controller::Memory, Version::Two) => "memory.max",
+            (Controller::Memory, GroupsVersion::One) => "memory.limit_in_bytes",
+            (Controller::Memory, GroupsVersion::Two) => "memory.max",
             (Controller::Processes, _) => "pids.max",
         }
     }
@@ -272,7 +272,7 @@ impl Controller {
 
 /// Folders in which a group of this process may be made, the best first. Whether one can be made
 /// there is known once it is tried.
-pub fn folders(controller: Controller) -> Vec<(Version, PathBuf)> {
+pub fn folders(controller: Controller) -> Vec<(GroupsVersion, PathBuf)> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     parse(
         controller,
@@ -283,7 +283,7 @@ pub fn folders(controller: Controller) -> Vec<(Version, PathBuf)> {
 
 /// As [`folders`], from the texts of `/proc/self/mountinfo` (proc_pid_mountinfo(5)) and
 /// `/proc/self/cgroup` (cgroups(7)).
-fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(Version, PathBuf)> {
+fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(GroupsVersion, PathBuf)> {
     let own = |wanted: &dyn Fn(&str) -> bool| {
         groups.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
@@ -306,8 +306,8 @@ fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(Version, Pa
             continue;
         };
         let (version, path) = match *name {
-            "cgroup" if has(options) => (Version::One, own(&|list| has(list))),
-            "cgroup2" => (Version::Two, own(&str::is_empty)),
+            "cgroup" if has(options) => (GroupsVersion::One, own(&|list| has(list))),
+            "cgroup2" => (GroupsVersion::Two, own(&str::is_empty)),
             _ => continue,
         };
         let Some(path) = path.and_then(|path| Path::new(path).strip_prefix(root).ok()) else {
@@ -315,10 +315,10 @@ fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(Version, Pa
         };
         let folder = Path::new(point).join(path);
         match version {
-            Version::One => found.insert(0, (version, folder)),
+            GroupsVersion::One => found.insert(0, (version, folder)),
             // A group with processes cannot give its controllers to groups below it; a group beside
             // it can have them.
-            Version::Two => found.extend(
+            GroupsVersion::Two => found.extend(
                 folder
                     .ancestors()
                     .take_while(|above| above.starts_with(point))

@@ -22,7 +22,7 @@ use rustix::thread::{
 };
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use tool::Network;
+use tool::CommandNetwork;
 
 /// What every sandbox needs: before it a command could truncate any file.
 const FILES: ABI = ABI::V3;
@@ -45,10 +45,10 @@ pub fn version() -> i32 {
 }
 
 /// Why Landlock cannot confine a command that may use `network`; `None`: it can.
-pub fn lacks(network: &Network) -> Option<String> {
+pub fn lacks(network: &CommandNetwork) -> Option<String> {
     let (needed, what) = match network {
-        Network::NoTcp | Network::Ports(_) => (TCP, "rules about TCP"),
-        Network::Off | Network::On => (FILES, "rules about all changes of files"),
+        CommandNetwork::NoTcp | CommandNetwork::Ports(_) => (TCP, "rules about TCP"),
+        CommandNetwork::Off | CommandNetwork::On => (FILES, "rules about all changes of files"),
     };
     match version() {
         0 => Some("this kernel has no Landlock, or it is not enabled".to_owned()),
@@ -86,7 +86,7 @@ pub fn restrict(confinement: &Confinement, home: &Path) -> Result<(), String> {
 
 /// Puts the rules into force: what is `allowed` of files, and what `network` allows.
 fn enforce(
-    network: &Network,
+    network: &CommandNetwork,
     allowed: Vec<PathBeneath<OwnedFd>>,
 ) -> Result<RestrictionStatus, RulesetError> {
     let tcp = AccessNet::BindTcp | AccessNet::ConnectTcp;
@@ -94,18 +94,18 @@ fn enforce(
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(FILES))?;
     match network {
-        Network::On => {}
-        Network::NoTcp | Network::Ports(_) => rules = rules.handle_access(tcp)?,
+        CommandNetwork::On => {}
+        CommandNetwork::NoTcp | CommandNetwork::Ports(_) => rules = rules.handle_access(tcp)?,
         // The network namespace has no way out; with this rule a connection fails as one that is
         // not allowed.
-        Network::Off => {
+        CommandNetwork::Off => {
             rules = rules
                 .set_compatibility(CompatLevel::BestEffort)
                 .handle_access(tcp)?;
         }
     }
     let ports = match network {
-        Network::Ports(ports) => &ports[..],
+        CommandNetwork::Ports(ports) => &ports[..],
         _ => &[],
     };
     let connect = |port: &u16| Ok::<_, RulesetError>(NetPort::new(*port, AccessNet::ConnectTcp));
@@ -179,16 +179,18 @@ fn own_proc() -> &'static [&'static str] {
 ///
 /// # Errors
 /// The network is to be off, and no such namespace can be had.
-pub fn leave(network: &Network) -> Result<(), String> {
+pub fn leave(network: &CommandNetwork) -> Result<(), String> {
     let (both, ipc) = (
         CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC,
         CloneFlags::CLONE_NEWIPC,
     );
     match network {
-        Network::Off => enter(both).map_err(|e| format!("a network namespace cannot be had: {e}")),
+        CommandNetwork::Off => {
+            enter(both).map_err(|e| format!("a network namespace cannot be had: {e}"))
+        }
         // The rules about TCP hold without it.
-        Network::NoTcp => enter(both).or(Ok(())),
-        Network::On | Network::Ports(_) => enter(ipc).or(Ok(())),
+        CommandNetwork::NoTcp => enter(both).or(Ok(())),
+        CommandNetwork::On | CommandNetwork::Ports(_) => enter(ipc).or(Ok(())),
     }
 }
 

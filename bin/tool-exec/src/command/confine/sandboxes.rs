@@ -1,12 +1,12 @@
 //! The sandboxes of a tools file: checked once before anything runs, and made for each call.
 
-use super::{Confinement, Place, stage};
+use super::{Confinement, HostPath, stage};
 use crate::command::program;
 use anyhow::{anyhow, bail};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use tool::{CommandRun, Network, Run, Sandbox, SandboxKind, Tools};
+use tool::{CommandNetwork, CommandRun, RunnerKind, Sandbox, SandboxKind, Tools};
 
 /// What confines the commands of one tools file.
 #[derive(Debug, Default)]
@@ -29,9 +29,10 @@ impl Sandboxes {
         protected: &[ProtectedFile],
     ) -> anyhow::Result<Self> {
         let mut all = Sandboxes::default();
-        let mut probed: Vec<(SandboxKind, Network)> = Vec::new();
+        let mut probed: Vec<(SandboxKind, CommandNetwork)> = Vec::new();
         for tool in tools.iter() {
-            let Some(Run::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else {
+            let Some(RunnerKind::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run)
+            else {
                 continue;
             };
             let asked = command.sandbox.clone();
@@ -107,7 +108,9 @@ impl Sandboxes {
         tools
             .iter()
             .all(|tool| match tool.exec.as_ref().map(|exec| &exec.run) {
-                Some(Run::Command(command)) => self.confinements.contains_key(&command.sandbox),
+                Some(RunnerKind::Command(command)) => {
+                    self.confinements.contains_key(&command.sandbox)
+                }
                 _ => true,
             })
     }
@@ -148,7 +151,7 @@ fn confinement(
 ) -> Result<Confinement, String> {
     let none = Sandbox::default();
     let asked = asked.unwrap_or(&none);
-    if let (SandboxKind::Bwrap, Network::Ports(_)) = (kind, &asked.network) {
+    if let (SandboxKind::Bwrap, CommandNetwork::Ports(_)) = (kind, &asked.network) {
         return Err(
             "network lists ports, which bwrap cannot tell apart; use true, or landlock".to_owned(),
         );
@@ -184,9 +187,9 @@ fn confinement(
     })
 }
 
-fn find(member: &str, path: &str, folder: &Path) -> Result<Place, String> {
+fn find(member: &str, path: &str, folder: &Path) -> Result<HostPath, String> {
     let whole = folder.join(path);
-    Place::find(&whole).map_err(|e| {
+    HostPath::find(&whole).map_err(|e| {
         let whole = whole.display();
         format!("{member}: {path:?} ({whole}): {e}; create it, or take it out of the list")
     })
@@ -209,21 +212,21 @@ const DEVICES: [&str; 5] = [
 ];
 
 /// What every command may read and execute under this kind of sandbox.
-pub fn system(kind: SandboxKind, network: &Network) -> Vec<Place> {
+pub fn system(kind: SandboxKind, network: &CommandNetwork) -> Vec<HostPath> {
     let devices = DEVICES.iter().filter(|_| kind == SandboxKind::Landlock);
     // The file with the name servers, which is often a link to a file of a service.
     let servers = ["/etc/resolv.conf"]
         .into_iter()
-        .filter(|_| matches!(network, Network::On | Network::Ports(_)));
+        .filter(|_| matches!(network, CommandNetwork::On | CommandNetwork::Ports(_)));
     let all = SYSTEM.iter().chain(devices).copied().chain(servers);
-    all.filter_map(|path| Place::find(Path::new(path)).ok())
+    all.filter_map(|path| HostPath::find(Path::new(path)).ok())
         .collect()
 }
 
 /// What a command may read of where it is: its program, the folder of a program that its tool names
 /// by a path, and its working folder. A folder that holds a person's home is not among them: a
 /// command that needs one names what it reads.
-pub fn surroundings(program: &Path, is_path: bool, cwd: &Path) -> Vec<Place> {
+pub fn surroundings(program: &Path, is_path: bool, cwd: &Path) -> Vec<HostPath> {
     let folder = program.parent().filter(|_| is_path);
     let folders = folder
         .into_iter()
@@ -232,7 +235,7 @@ pub fn surroundings(program: &Path, is_path: bool, cwd: &Path) -> Vec<Place> {
     [program]
         .into_iter()
         .chain(folders)
-        .filter_map(|path| Place::find(path).ok())
+        .filter_map(|path| HostPath::find(path).ok())
         .collect()
 }
 
@@ -261,7 +264,7 @@ pub struct ProtectedFile {
 }
 
 /// The first of `files` that a command which may write `place` could change, remove or replace.
-pub fn covered<'a>(place: &Place, files: &'a [ProtectedFile]) -> Option<&'a ProtectedFile> {
+pub fn covered<'a>(place: &HostPath, files: &'a [ProtectedFile]) -> Option<&'a ProtectedFile> {
     let written = identity(&place.real)?;
     files.iter().find(|file| {
         let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
@@ -305,14 +308,19 @@ mod reach_tests {
 
     #[test]
     fn programs_find_what_they_need_and_no_home() {
-        let names = |places: Vec<Place>| {
+        let names = |places: Vec<HostPath>| {
             places
                 .into_iter()
                 .map(|place| place.name)
                 .collect::<Vec<_>>()
         };
-        assert!(names(system(SandboxKind::Landlock, &Network::Off)).contains(&"/dev/null".into()));
-        assert!(!names(system(SandboxKind::Bwrap, &Network::Off)).contains(&"/dev/null".into()));
+        assert!(
+            names(system(SandboxKind::Landlock, &CommandNetwork::Off))
+                .contains(&"/dev/null".into())
+        );
+        assert!(
+            !names(system(SandboxKind::Bwrap, &CommandNetwork::Off)).contains(&"/dev/null".into())
+        );
         let around = surroundings(Path::new("/bin/sh"), false, Path::new("/"));
         assert_eq!(names(around), [PathBuf::from("/bin/sh")]);
         let around = surroundings(Path::new("/bin/sh"), true, Path::new("/etc"));

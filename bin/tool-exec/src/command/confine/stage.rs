@@ -2,12 +2,12 @@
 //! again.
 
 use super::{Confined, Confinement, enter, explain};
-use crate::command::scratch::{Scratch, unused_name};
+use crate::command::scratch::{ScratchFolder, unused_name};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use tool::{Network, SandboxKind};
+use tool::{CommandNetwork, SandboxKind};
 
 /// The first argument of this stage.
 const FLAG: &str = "--confine";
@@ -62,9 +62,9 @@ pub fn probe(confinement: &Confinement) -> Result<(), String> {
     let own = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut trial = confinement.clone();
     trial.write.clear();
-    trial.read.push(super::Place::find(&own)?);
+    trial.read.push(super::HostPath::find(&own)?);
     let home = unused_name();
-    let _kept = Scratch::make(&home).map_err(|e| format!("{}: {e}", home.display()))?;
+    let _kept = ScratchFolder::make(&home).map_err(|e| format!("{}: {e}", home.display()))?;
     let mut command = Command::new(&own);
     command
         .arg(FLAG)
@@ -82,7 +82,7 @@ pub fn probe(confinement: &Confinement) -> Result<(), String> {
         .trim_start_matches("tool-exec: the command cannot be started: ")
         .to_owned();
     Err(match (&confinement.kind, &confinement.network) {
-        (SandboxKind::Landlock, Network::Off) => format!(
+        (SandboxKind::Landlock, CommandNetwork::Off) => format!(
             "{said} (Landlock covers TCP alone; \"network\":\"no-tcp\" in exec.sandbox accepts that other protocols stay open)"
         ),
         _ => said,

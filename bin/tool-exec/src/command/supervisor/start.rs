@@ -7,7 +7,7 @@ use super::wire;
 use super::wire::Frames;
 use crate::command::processes;
 use crate::command::processes::{GIVE_UP, LISTED, Process, ROUND};
-use crate::command::scratch::Scratch;
+use crate::command::scratch::ScratchFolder;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, waitpid};
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ pub enum StartError {
 
 /// A command that runs. Its supervisor ends it when this is dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningCommand {
     /// The command's standard input.
     pub stdin: Sender,
     /// The command's standard output.
@@ -66,7 +66,7 @@ pub struct Running {
 ///
 /// # Errors
 /// [`StartError`].
-pub async fn start(job: &Job) -> Result<Running, StartError> {
+pub async fn start(job: &Job) -> Result<RunningCommand, StartError> {
     // What a supervisor that was killed leaves behind comes to this process.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let failed = |e: std::io::Error| StartError::NotStarted(e.to_string());
@@ -86,7 +86,7 @@ pub async fn start(job: &Job) -> Result<Running, StartError> {
         match supervisor.begin(job, files).await? {
             Some(in_force) => {
                 reserve::refill();
-                return Ok(Running {
+                return Ok(RunningCommand {
                     stdin: feed,
                     stdout: out,
                     stderr: err,
@@ -257,7 +257,7 @@ impl Supervisor {
     }
 }
 
-/// Ends a command whose [`Running`] somebody else waits for.
+/// Ends a command whose [`RunningCommand`] somebody else waits for.
 #[derive(Clone, Debug)]
 pub struct Control(Weak<UnixStream>);
 
@@ -282,7 +282,7 @@ impl Control {
 async fn remove(home: PathBuf) {
     let (send, done) = tokio::sync::oneshot::channel();
     let work = move || {
-        drop(Scratch::adopt(home));
+        drop(ScratchFolder::adopt(home));
         let _ = send.send(()); // nobody waits any more where it took long
     };
     if std::thread::Builder::new().spawn(work).is_ok() {

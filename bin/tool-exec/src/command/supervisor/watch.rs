@@ -8,7 +8,7 @@ use super::{isolation, wire};
 use crate::command::confine::groups::{CallGroup, Controller};
 use crate::command::processes;
 use crate::command::processes::{GIVE_UP, LISTED, ROUND};
-use crate::command::scratch::Scratch;
+use crate::command::scratch::ScratchFolder;
 use nix::sys::signal::{Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::io::Errno;
@@ -60,8 +60,8 @@ pub fn supervise(is_plain: bool) -> ExitCode {
 fn begin(
     upstream: &UnixStream,
     namespaces: Namespaces,
-    home: &mut Option<Scratch>,
-) -> std::io::Result<Watch> {
+    home: &mut Option<ScratchFolder>,
+) -> std::io::Result<CommandWatch> {
     let signals = ChildSignals::new()?;
     let is_scoped = namespaces == Namespaces::None && isolation::enter_signal_scope();
     // The launch stage gets no file that this process was handed but its standard ones.
@@ -83,7 +83,7 @@ fn begin(
     let (body, files) = wire::receive(upstream)?;
     let job = Job::read(&body)?;
     let start = Instant::now();
-    *home = Some(Scratch::make(&job.home).map_err(|e| {
+    *home = Some(ScratchFolder::make(&job.home).map_err(|e| {
         let what = format!(
             "{}: its home cannot be made, check TMPDIR: {e}",
             job.home.display()
@@ -100,7 +100,7 @@ fn begin(
     let unknown = |_| std::io::Error::from(ErrorKind::UnexpectedEof);
     socket.set_nonblocking(true).map_err(unknown)?;
     orders.set_nonblocking(true).map_err(unknown)?;
-    Ok(Watch {
+    Ok(CommandWatch {
         upstream: Some((orders, Frames::default())),
         launch: Some((socket, Frames::default())),
         signals,
@@ -121,7 +121,7 @@ fn begin(
 }
 
 /// A command that runs.
-struct Watch {
+struct CommandWatch {
     /// The socket to `tool-exec`, while that is there.
     upstream: Option<(UnixStream, Frames)>,
     /// The socket to the launch stage: closed when that ends or becomes the command.
@@ -164,7 +164,7 @@ fn hear<M: DeserializeOwned>(from: &mut Option<(UnixStream, Frames)>) -> Vec<M> 
     messages
 }
 
-impl Watch {
+impl CommandWatch {
     /// Waits until nothing is left, and returns how it ended.
     fn until_ended(&mut self) -> Notice {
         loop {

@@ -1,8 +1,8 @@
 //! The way to a hub that runs already.
 
-use super::protocol::{Connection, Reply, Request, VERSION};
+use super::protocol::{Connection, HubRequest, Reply, VERSION};
 use crate::command::program::HUB;
-use crate::mcp::session::Outcome;
+use crate::mcp::session::CallOutcome;
 use anyhow::{Context, bail};
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ impl HubClient {
                 bail!("the hub {name} ({HUB}) belongs to another user, unset {HUB}");
             }
             let mut hub = Connection::new(stream);
-            let hello = Request::Hello {
+            let hello = HubRequest::Hello {
                 version: VERSION,
                 servers: self.servers.clone(),
             };
@@ -98,7 +98,7 @@ impl HubClient {
     pub async fn check(&self) -> anyhow::Result<Vec<String>> {
         let mut hub = self.connect().await?;
         let checking = async {
-            hub.send(&Request::Check {}).await.ok()?;
+            hub.send(&HubRequest::Check {}).await.ok()?;
             hub.next().await
         };
         match timeout(CHECK, checking).await {
@@ -112,7 +112,7 @@ impl HubClient {
     /// # Errors
     /// Why nothing of it was sent, for the model.
     pub async fn call(&self, tool: &McpRun, arguments: &str) -> Result<HubCall, String> {
-        let request = Request::Call {
+        let request = HubRequest::Call {
             server: tool.server.clone(),
             tool: tool.tool.clone(),
             definition: hex(&tool.definition),
@@ -130,15 +130,15 @@ impl HubClient {
 
 impl HubCall {
     /// Waits for the next news of the call. May be dropped while it waits, and called again.
-    pub async fn next(&mut self) -> Outcome {
+    pub async fn next(&mut self) -> CallOutcome {
         match self.hub.next().await {
-            Some(Reply::Step(step)) => Outcome::Step(step),
-            Some(Reply::Result(result)) => Outcome::Done(Ok(result)),
+            Some(Reply::Step(step)) => CallOutcome::Step(step),
+            Some(Reply::Result(result)) => CallOutcome::Done(Ok(result)),
             Some(Reply::Failed { failure, blocked }) => {
                 self.is_blocked.set(self.is_blocked.get() || blocked);
-                Outcome::Done(Err(failure))
+                CallOutcome::Done(Err(failure))
             }
-            _ => Outcome::Done(Err(CallFailure::may_have_run(GONE))),
+            _ => CallOutcome::Done(Err(CallFailure::may_have_run(GONE))),
         }
     }
 }

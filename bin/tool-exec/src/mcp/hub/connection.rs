@@ -1,8 +1,8 @@
 //! One connection to a hub.
 
-use super::protocol::{Connection, Reply, Request, VERSION};
+use super::protocol::{Connection, HubRequest, Reply, VERSION};
 use crate::mcp::pool::Pool;
-use crate::mcp::session::Outcome;
+use crate::mcp::session::CallOutcome;
 use std::rc::Rc;
 use tokio::net::UnixStream;
 use tool::{CallFailure, hex};
@@ -10,7 +10,7 @@ use tool::{CallFailure, hex};
 /// Answers the request of a client. A client that leaves has its call cancelled.
 pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
     let mut client = Connection::new(stream);
-    let Some(Request::Hello { version, servers }) = client.next().await else {
+    let Some(HubRequest::Hello { version, servers }) = client.next().await else {
         return;
     };
     let refusal = if version != VERSION {
@@ -31,7 +31,7 @@ pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
         return;
     }
     let reply = match client.next().await {
-        Some(Request::Call {
+        Some(HubRequest::Call {
             server,
             tool,
             definition,
@@ -46,7 +46,7 @@ pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
             )
             .await
         }
-        Some(Request::Check {}) => {
+        Some(HubRequest::Check {}) => {
             let changes = pool.check_all().await;
             Some(Reply::Checked {
                 changes: changes.unwrap_or_else(|e| vec![format!("{e:#}")]),
@@ -88,7 +88,7 @@ async fn call(
     };
     let sent = tokio::select! {
         sent = sending => sent,
-        _ = client.next::<Request>() => return None,
+        _ = client.next::<HubRequest>() => return None,
     };
     let (session, mut open) = match sent {
         Ok(sent) => sent,
@@ -97,13 +97,13 @@ async fn call(
     loop {
         let outcome = tokio::select! {
             biased;
-            _ = client.next::<Request>() => None,
+            _ = client.next::<HubRequest>() => None,
             outcome = session.next(&mut open) => Some(outcome),
         };
         let is_there = match outcome {
-            Some(Outcome::Done(Ok(result))) => return Some(Reply::Result(result)),
-            Some(Outcome::Done(Err(failure))) => return failed(failure),
-            Some(Outcome::Step(step)) => client.send(&Reply::Step(step)).await.is_ok(),
+            Some(CallOutcome::Done(Ok(result))) => return Some(Reply::Result(result)),
+            Some(CallOutcome::Done(Err(failure))) => return failed(failure),
+            Some(CallOutcome::Step(step)) => client.send(&Reply::Step(step)).await.is_ok(),
             None => false,
         };
         if !is_there {

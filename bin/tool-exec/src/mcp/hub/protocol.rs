@@ -19,7 +19,7 @@
 //!
 //! When a client closes its connection, the hub cancels the call of it.
 
-use crate::mcp::stdio::Lines;
+use crate::mcp::stdio::ServerLines;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,7 +35,7 @@ const LONGEST: usize = 64 << 20;
 /// From a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Request {
+pub enum HubRequest {
     /// The first message: the digest of its servers, and its version.
     Hello { version: u64, servers: String },
     /// A call.
@@ -73,12 +73,12 @@ pub enum Reply {
 
 /// One end of a connection.
 #[derive(Debug)]
-pub struct Connection(Lines<UnixStream>);
+pub struct Connection(ServerLines<UnixStream>);
 
 impl Connection {
     /// The end that is this socket.
     pub fn new(socket: UnixStream) -> Self {
-        Connection(Lines::new(socket, LONGEST))
+        Connection(ServerLines::new(socket, LONGEST))
     }
 
     /// Sends a message. Whoever drops the future before it is done has sent a part of a line, which
@@ -108,26 +108,26 @@ fn line(message: &impl Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tool::Ran;
+    use tool::MayHaveRun;
 
     #[test]
     fn messages_read_back_as_they_were_written() {
         let arguments: Map<String, Value> =
             serde_json::from_str(r#"{"n":23456789012345678901234,"t":"\n\u0000"}"#).unwrap();
         let (s, t) = ("a\nb".to_owned(), "c".to_owned());
-        let read = |line: &[u8]| serde_json::from_slice::<Request>(line).ok();
+        let read = |line: &[u8]| serde_json::from_slice::<HubRequest>(line).ok();
         for request in [
-            Request::Hello {
+            HubRequest::Hello {
                 version: 1,
                 servers: s.clone(),
             },
-            Request::Call {
+            HubRequest::Call {
                 server: s.clone(),
                 tool: t.clone(),
                 definition: t.clone(),
                 arguments: arguments.clone(),
             },
-            Request::Check {},
+            HubRequest::Check {},
         ] {
             let line = line(&request);
             assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
@@ -152,9 +152,9 @@ mod tests {
                 message: t,
             }),
             Reply::Result(arguments.into()),
-            failed(Ran::No, true),
-            failed(Ran::Maybe, false),
-            failed(Ran::Answered, false),
+            failed(MayHaveRun::No, true),
+            failed(MayHaveRun::Maybe, false),
+            failed(MayHaveRun::Answered, false),
             Reply::Checked {
                 changes: vec![s.clone()],
             },

@@ -1,8 +1,8 @@
 //! One choice: what its events become, in the one order that a front can write.
 
-use crate::answer::details::{Members, Place};
-use crate::answer::draft::Block;
-use crate::answer::failure::Failure;
+use crate::answer::details::{DetailMembers, DetailsPlace};
+use crate::answer::draft::AnswerBlock;
+use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{Dropped, Step, TextKind};
 use crate::members::minified;
 use event::payload::{FinishReason, ToolCall, ToolCallDelta};
@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// Why the answer cannot go on, although the upstream goes on.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum AnswerTrouble {
     /// A call was withdrawn of which bytes were sent.
     Withdrawn(String),
     /// The final arguments or the name of a call are not what its sent bytes began.
@@ -20,29 +20,29 @@ pub(crate) enum Trouble {
     Unusable(String),
 }
 
-impl Trouble {
-    pub fn failure(&self) -> Failure {
+impl AnswerTrouble {
+    pub fn failure(&self) -> FailedAnswer {
         match self {
-            Trouble::Withdrawn(name) => Failure::new(
+            AnswerTrouble::Withdrawn(name) => FailedAnswer::new(
                 "call_withdrawn",
                 &format!("the upstream withdrew a call of {name} after a part of it was sent"),
             ),
-            Trouble::Changed(name) => Failure::new(
+            AnswerTrouble::Changed(name) => FailedAnswer::new(
                 "call_changed",
                 &format!(
                     "the upstream's call of {name} ended with other arguments than it began with"
                 ),
             ),
-            Trouble::Unusable(message) => Failure::new("call_unusable", message),
+            AnswerTrouble::Unusable(message) => FailedAnswer::new("call_unusable", message),
         }
     }
 }
 
 /// Something that waits for the call before it.
 #[derive(Debug)]
-enum Item {
+enum WaitingItem {
     /// Anything but a call.
-    Block(Block),
+    Block(AnswerBlock),
     Call(HeldCall),
     /// The place of a call of which nothing has come, although one with a higher index has.
     Awaited,
@@ -50,10 +50,10 @@ enum Item {
     Nothing,
 }
 
-impl Item {
+impl WaitingItem {
     /// Whether this is a call of which bytes of the arguments are certain.
     fn is_certain(&self) -> bool {
-        matches!(self, Item::Call(call) if !call.arguments.is_empty())
+        matches!(self, WaitingItem::Call(call) if !call.arguments.is_empty())
     }
 }
 
@@ -63,12 +63,12 @@ const MOST_INDEXES: usize = 1024;
 
 /// One choice.
 #[derive(Debug, Default)]
-pub(crate) struct ChoiceTurn {
+pub(crate) struct ChoiceSteps {
     has_begun: bool,
     /// Everything waits for the end.
     waits: bool,
     /// What waits: a call that is not complete, and all that came behind it.
-    queue: VecDeque<Item>,
+    queue: VecDeque<WaitingItem>,
     /// How many calls are complete.
     complete: usize,
     /// How many items have left the queue.
@@ -80,36 +80,36 @@ pub(crate) struct ChoiceTurn {
     /// The place of each call, counted from the first item of all: a queue of many calls is not
     /// searched.
     places: HashMap<Box<str>, usize>,
-    /// The place of each [`Item::Awaited`], by the index of its call.
+    /// The place of each [`WaitingItem::Awaited`], by the index of its call.
     awaited: HashMap<usize, usize>,
     /// One more than the highest index so far.
     indexes: usize,
-    /// A call in the queue is [`CallState::Whole`].
+    /// A call in the queue is [`ChoiceCallState::Whole`].
     has_whole: bool,
     /// Half a surrogate pair at the end of each [`TextKind`].
     halves: [Surrogates; 3],
     scratch: String,
     /// The bytes of the queue and of the ids of all calls.
     held: usize,
-    /// What was counted of [`ChoiceTurn::kept`].
+    /// What was counted of [`ChoiceSteps::kept`].
     pub counted: usize,
 }
 
-impl Item {
+impl WaitingItem {
     /// The bytes that are kept of it.
     fn kept(&self) -> usize {
-        size_of::<Item>()
+        size_of::<WaitingItem>()
             + match self {
-                Item::Block(block) => block.bytes(),
-                Item::Call(call) => call.kept(),
-                Item::Awaited | Item::Nothing => 0,
+                WaitingItem::Block(block) => block.bytes(),
+                WaitingItem::Call(call) => call.kept(),
+                WaitingItem::Awaited | WaitingItem::Nothing => 0,
             }
     }
 }
 
-type Fed = Result<(), Trouble>;
+type Fed = Result<(), AnswerTrouble>;
 
-impl ChoiceTurn {
+impl ChoiceSteps {
     /// Counts what of a choice that has ended the client did not get.
     pub fn left_out(&self, dropped: &mut Dropped) {
         dropped.cut_calls += self.unsent;
@@ -123,19 +123,19 @@ impl ChoiceTurn {
 
     /// The bytes that are kept of it.
     pub fn kept(&self) -> usize {
-        size_of::<ChoiceTurn>() + self.held
+        size_of::<ChoiceSteps>() + self.held
     }
 
     /// A choice before its first event. `waits`: nothing is emitted before its end.
-    pub fn new(waits: bool) -> ChoiceTurn {
-        ChoiceTurn {
+    pub fn new(waits: bool) -> ChoiceSteps {
+        ChoiceSteps {
             waits,
-            ..ChoiceTurn::default()
+            ..ChoiceSteps::default()
         }
     }
 
     /// Emits `Begin`, once.
-    pub fn begin(&mut self, out: &mut Emitter<'_, '_>) {
+    pub fn begin(&mut self, out: &mut StepEmitter<'_, '_>) {
         if !std::mem::replace(&mut self.has_begun, true) {
             out.emit(&Step::Begin);
         }
@@ -147,7 +147,7 @@ impl ChoiceTurn {
         kind: TextKind,
         text: Text<'_>,
         provider: Option<&str>,
-        out: &mut Emitter<'_, '_>,
+        out: &mut StepEmitter<'_, '_>,
     ) -> Fed {
         let mut piece = std::mem::take(&mut self.scratch);
         self.halves[kind as usize].push_text(text, &mut piece);
@@ -158,7 +158,7 @@ impl ChoiceTurn {
         fed
     }
 
-    fn say(&mut self, step: &Step<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+    fn say(&mut self, step: &Step<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
         if !matches!(step, Step::Text(text) if text.trim_ascii().is_empty()) {
             self.release(out)?;
         }
@@ -166,24 +166,29 @@ impl ChoiceTurn {
         if last.is_none() && !self.waits {
             self.begin(out);
             out.emit(step);
-        } else if let Some(Item::Block(block)) = last
+        } else if let Some(WaitingItem::Block(block)) = last
             && let Some(bytes) = block.join(step)
         {
             self.held += bytes;
-        } else if let Some(block) = Block::of(step) {
-            self.hold(Item::Block(block));
+        } else if let Some(block) = AnswerBlock::of(step) {
+            self.hold(WaitingItem::Block(block));
         }
         Ok(())
     }
 
     /// Takes members of the text before them, or an item of the provider's.
-    pub fn details(&mut self, place: Place, members: Members, out: &mut Emitter<'_, '_>) -> Fed {
-        if place == Place::Item {
+    pub fn details(
+        &mut self,
+        place: DetailsPlace,
+        members: DetailMembers,
+        out: &mut StepEmitter<'_, '_>,
+    ) -> Fed {
+        if place == DetailsPlace::Item {
             self.release(out)?;
         }
         if !self.queue.is_empty() || self.waits {
-            self.hold(Item::Block(Block::Details(place, members)));
-        } else if place == Place::Item {
+            self.hold(WaitingItem::Block(AnswerBlock::Details(place, members)));
+        } else if place == DetailsPlace::Item {
             self.begin(out);
             out.emit(&Step::Details(place, &members));
         } else {
@@ -195,19 +200,19 @@ impl ChoiceTurn {
     }
 
     /// Takes the next certain bytes of a call's arguments.
-    pub fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+    pub fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
         let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.has_left(id)) else {
             return Ok(());
         };
         self.release(out)?;
-        self.with_call(&id, delta.index, CallState::Open, |call| {
+        self.with_call(&id, delta.index, ChoiceCallState::Open, |call| {
             if let Some(name) = delta.tool_name.filter(|_| call.name.is_empty()) {
                 call.name = name.str().into_owned();
             }
             if let Some(provider) = delta.provider {
                 call.provider = Some(provider.text().into_owned());
             }
-            if call.state == CallState::Open {
+            if call.state == ChoiceCallState::Open {
                 delta
                     .arguments
                     .unwrap_or_default()
@@ -219,7 +224,7 @@ impl ChoiceTurn {
     }
 
     /// Takes a call whose arguments have ended.
-    pub fn call(&mut self, event: &ToolCall<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+    pub fn call(&mut self, event: &ToolCall<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
         let mut id = event.tool_id.str();
         if id.is_empty() {
             id = format!("call_{}", self.places.len()).into();
@@ -231,34 +236,34 @@ impl ChoiceTurn {
         }
         if is_blank {
             if let Some(place) = self.place_of(event.index) {
-                self.queue[place - self.left] = Item::Nothing;
+                self.queue[place - self.left] = WaitingItem::Nothing;
             }
             return self.drain(out);
         }
-        self.with_call(&id, event.index, CallState::Whole, |call| {
+        self.with_call(&id, event.index, ChoiceCallState::Whole, |call| {
             call.take(event).map_err(|unfit| match unfit {
-                Unfit::Changed => Trouble::Changed(call.name.clone()),
-                Unfit::Unusable(message) => Trouble::Unusable(message),
+                UnfitCall::Changed => AnswerTrouble::Changed(call.name.clone()),
+                UnfitCall::Unusable(message) => AnswerTrouble::Unusable(message),
             })
         })?;
         self.drain(out)
     }
 
     /// Takes back a call.
-    pub fn retract(&mut self, id: &str, out: &mut Emitter<'_, '_>) -> Fed {
+    pub fn retract(&mut self, id: &str, out: &mut StepEmitter<'_, '_>) -> Fed {
         if self.has_left(id) {
-            return Err(Trouble::Withdrawn("a tool".to_owned()));
+            return Err(AnswerTrouble::Withdrawn("a tool".to_owned()));
         }
         let Some(place) = self.places.get(id).map(|place| place - self.left) else {
             return Ok(());
         };
-        if let Some(Item::Call(call)) = self.queue.get(place)
+        if let Some(WaitingItem::Call(call)) = self.queue.get(place)
             && call.has_begun
         {
-            return Err(Trouble::Withdrawn(call.name.clone()));
+            return Err(AnswerTrouble::Withdrawn(call.name.clone()));
         }
-        self.held -=
-            std::mem::replace(&mut self.queue[place], Item::Nothing).kept() - Item::Nothing.kept();
+        self.held -= std::mem::replace(&mut self.queue[place], WaitingItem::Nothing).kept()
+            - WaitingItem::Nothing.kept();
         self.places.remove(id);
         self.drain(out)
     }
@@ -272,7 +277,7 @@ impl ChoiceTurn {
         &mut self,
         reason: FinishReason,
         provider: Option<&str>,
-        out: &mut Emitter<'_, '_>,
+        out: &mut StepEmitter<'_, '_>,
     ) -> Fed {
         let mut rest = String::new();
         self.halves[TextKind::Answer as usize].finish(&mut rest);
@@ -281,7 +286,7 @@ impl ChoiceTurn {
         }
         self.waits = false;
         for place in std::mem::take(&mut self.awaited).into_values() {
-            self.queue[place - self.left] = Item::Nothing;
+            self.queue[place - self.left] = WaitingItem::Nothing;
         }
         self.release(out)?;
         self.drain(out)?;
@@ -290,16 +295,17 @@ impl ChoiceTurn {
         while !self.queue.is_empty() {
             is_cut = true;
             self.begin(out);
-            if let Some(Item::Call(call)) = self.queue.front_mut().filter(|item| item.is_certain())
+            if let Some(WaitingItem::Call(call)) =
+                self.queue.front_mut().filter(|item| item.is_certain())
             {
                 call.send(out);
-                let behind = self
-                    .queue
-                    .drain(..)
-                    .skip(1)
-                    .filter(|item| !matches!(item, Item::Block(Block::Details(..))));
-                self.behind_cut +=
-                    behind.filter(|item| !matches!(item, Item::Nothing)).count() as u64;
+                let behind =
+                    self.queue.drain(..).skip(1).filter(|item| {
+                        !matches!(item, WaitingItem::Block(AnswerBlock::Details(..)))
+                    });
+                self.behind_cut += behind
+                    .filter(|item| !matches!(item, WaitingItem::Nothing))
+                    .count() as u64;
             } else {
                 self.unsent += 1;
                 self.pop();
@@ -324,12 +330,12 @@ impl ChoiceTurn {
         &mut self,
         id: &str,
         index: Option<i64>,
-        state: CallState,
+        state: ChoiceCallState,
         feed: impl FnOnce(&mut HeldCall) -> Fed,
     ) -> Fed {
         if let Some(place) = self.places.get(id) {
             return match self.queue.get_mut(place - self.left) {
-                Some(Item::Call(call)) => {
+                Some(WaitingItem::Call(call)) => {
                     self.held -= call.kept();
                     let fed = feed(call);
                     self.held += call.kept();
@@ -340,14 +346,14 @@ impl ChoiceTurn {
         }
         let mut call = HeldCall::new(id.to_owned(), state);
         feed(&mut call)?;
-        self.has_whole |= call.state == CallState::Whole;
+        self.has_whole |= call.state == ChoiceCallState::Whole;
         let place = self.place_of(index).unwrap_or_else(|| {
-            self.hold(Item::Nothing);
+            self.hold(WaitingItem::Nothing);
             self.left + self.queue.len() - 1
         });
         self.places.insert(id.into(), place);
         self.held += id.len() + size_of::<(Box<str>, usize)>() + call.kept();
-        self.queue[place - self.left] = Item::Call(call);
+        self.queue[place - self.left] = WaitingItem::Call(call);
         Ok(())
     }
 
@@ -360,7 +366,7 @@ impl ChoiceTurn {
             .filter(|index| *index < MOST_INDEXES)?;
         for lower in self.indexes..index {
             self.awaited.insert(lower, self.left + self.queue.len());
-            self.hold(Item::Awaited);
+            self.hold(WaitingItem::Awaited);
         }
         self.indexes = self.indexes.max(index + 1);
         self.awaited.remove(&index)
@@ -372,7 +378,7 @@ impl ChoiceTurn {
     }
 
     /// Lets something wait.
-    fn hold(&mut self, item: Item) {
+    fn hold(&mut self, item: WaitingItem) {
         self.held += item.kept();
         self.queue.push_back(item);
     }
@@ -385,41 +391,43 @@ impl ChoiceTurn {
     }
 
     /// Calls that were held whole may be sent: something other than their own native form has come.
-    fn release(&mut self, out: &mut Emitter<'_, '_>) -> Fed {
+    fn release(&mut self, out: &mut StepEmitter<'_, '_>) -> Fed {
         if self.waits || !std::mem::take(&mut self.has_whole) {
             return Ok(());
         }
         for item in &mut self.queue {
-            if let Item::Call(call) = item
-                && call.state == CallState::Whole
+            if let WaitingItem::Call(call) = item
+                && call.state == ChoiceCallState::Whole
             {
-                call.state = CallState::Complete;
+                call.state = ChoiceCallState::Complete;
             }
         }
         self.drain(out)
     }
 
     /// Emits what need not wait any more.
-    fn drain(&mut self, out: &mut Emitter<'_, '_>) -> Fed {
+    fn drain(&mut self, out: &mut StepEmitter<'_, '_>) -> Fed {
         if self.waits {
             return Ok(());
         }
         loop {
             match self.queue.front() {
-                None | Some(Item::Awaited) => return Ok(()),
-                Some(Item::Call(call)) if !call.may_be_sent() => return Ok(()),
-                Some(Item::Nothing) => {}
+                None | Some(WaitingItem::Awaited) => return Ok(()),
+                Some(WaitingItem::Call(call)) if !call.may_be_sent() => return Ok(()),
+                Some(WaitingItem::Nothing) => {}
                 Some(_) => self.begin(out),
             }
             match self.queue.front_mut() {
-                Some(Item::Call(call)) => {
+                Some(WaitingItem::Call(call)) => {
                     if !call.send(out) {
                         return Ok(());
                     }
                     self.complete += 1;
                 }
-                Some(Item::Block(block)) => block.step().iter().for_each(|step| out.emit(step)),
-                Some(Item::Awaited | Item::Nothing) | None => {}
+                Some(WaitingItem::Block(block)) => {
+                    block.step().iter().for_each(|step| out.emit(step))
+                }
+                Some(WaitingItem::Awaited | WaitingItem::Nothing) | None => {}
             }
             self.pop();
         }
@@ -428,7 +436,7 @@ impl ChoiceTurn {
 
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallState {
+pub(crate) enum ChoiceCallState {
     /// More of it may come.
     Open,
     /// It is complete, and nothing of it was announced before. A call in the text is like this, and
@@ -450,23 +458,23 @@ pub(crate) struct HeldCall {
     /// How many bytes of the arguments were emitted.
     pub sent: usize,
     pub has_begun: bool,
-    pub state: CallState,
+    pub state: ChoiceCallState,
     /// What must go back to the provider with it, as JSON.
     pub provider: Option<String>,
 }
 
 /// Why the end of a call does not fit a client.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum UnfitCall {
     /// It has another name or other arguments than the sent bytes began.
     Changed,
-    /// See [`Verdict::Unusable`].
+    /// See [`CallVerdict::Unusable`].
     Unusable(String),
 }
 
 impl HeldCall {
     /// A call before its first bytes.
-    pub fn new(id: String, state: CallState) -> HeldCall {
+    pub fn new(id: String, state: ChoiceCallState) -> HeldCall {
         let (name, arguments) = (String::new(), String::new());
         HeldCall {
             id,
@@ -486,24 +494,24 @@ impl HeldCall {
     }
 
     /// Handles the end of the call.
-    pub fn take(&mut self, event: &ToolCall<'_>) -> Result<(), Unfit> {
+    pub fn take(&mut self, event: &ToolCall<'_>) -> Result<(), UnfitCall> {
         let all = match verdict(event) {
-            Verdict::Cut => {
-                self.state = CallState::Cut;
+            CallVerdict::Cut => {
+                self.state = ChoiceCallState::Cut;
                 return Ok(());
             }
-            Verdict::Unusable(message) => return Err(Unfit::Unusable(message)),
-            Verdict::Arguments(all) => all,
+            CallVerdict::Unusable(message) => return Err(UnfitCall::Unusable(message)),
+            CallVerdict::Arguments(all) => all,
         };
         let name = event.tool_name.str();
         if self.has_begun && (self.name != name || !all.starts_with(&self.arguments[..self.sent])) {
-            return Err(Unfit::Changed);
+            return Err(UnfitCall::Changed);
         }
         self.name = name.into_owned();
         self.arguments = all;
         self.provider = event.provider.map(|json| json.text().into_owned());
-        if self.state == CallState::Open {
-            self.state = CallState::Complete;
+        if self.state == ChoiceCallState::Open {
+            self.state = ChoiceCallState::Complete;
         }
         Ok(())
     }
@@ -511,16 +519,16 @@ impl HeldCall {
     /// Whether [`HeldCall::send`] emits anything.
     pub fn may_be_sent(&self) -> bool {
         match self.state {
-            CallState::Open => self.sent < self.arguments.len(),
-            CallState::Complete => true,
-            CallState::Whole | CallState::Cut => false,
+            ChoiceCallState::Open => self.sent < self.arguments.len(),
+            ChoiceCallState::Complete => true,
+            ChoiceCallState::Whole | ChoiceCallState::Cut => false,
         }
     }
 
     /// Emits what can be sent. Returns whether the call has ended. The call begins with its first
     /// byte of arguments, so that one which is cut never has the empty arguments that many clients
     /// read as `{}`.
-    pub fn send(&mut self, out: &mut Emitter<'_, '_>) -> bool {
+    pub fn send(&mut self, out: &mut StepEmitter<'_, '_>) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
             out.emit(&Step::CallBegin {
                 id: &self.id,
@@ -536,7 +544,7 @@ impl HeldCall {
             out.emit(&Step::CallArguments(more));
             self.sent = self.arguments.len();
         }
-        let is_complete = self.state == CallState::Complete;
+        let is_complete = self.state == ChoiceCallState::Complete;
         if is_complete {
             out.emit(&Step::CallEnd {
                 arguments: &self.arguments,
@@ -549,7 +557,7 @@ impl HeldCall {
 
 /// What an event `tool_call` means for a client.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum CallVerdict {
     /// The client gets these arguments: a JSON object on one line.
     Arguments(String),
     /// The call was cut.
@@ -560,27 +568,27 @@ enum Verdict {
 
 /// Reads what a `tool_call` says of its arguments. Arguments that do not fit their schema, or in
 /// which a key appears twice, are JSON: the client judges them by itself.
-fn verdict(call: &ToolCall<'_>) -> Verdict {
+fn verdict(call: &ToolCall<'_>) -> CallVerdict {
     let Some(error) = call.error else {
         if call.tool_name.is_empty() {
-            return Verdict::Unusable("a call came without a name".to_owned());
+            return CallVerdict::Unusable("a call came without a name".to_owned());
         }
         let arguments = call
             .arguments
             .map(|json| json.text().into_owned())
             .filter(|json| json.starts_with('{'));
-        return Verdict::Arguments(arguments.unwrap_or_else(|| "{}".to_owned()));
+        return CallVerdict::Arguments(arguments.unwrap_or_else(|| "{}".to_owned()));
     };
     if error.code == "incomplete" {
-        return Verdict::Cut;
+        return CallVerdict::Cut;
     }
     let text = call.arguments_text.unwrap_or_default().str();
     match Raw::parse(text.trim_ascii()) {
         _ if call.tool_name.is_empty() => {
-            Verdict::Unusable("a call came without a name".to_owned())
+            CallVerdict::Unusable("a call came without a name".to_owned())
         }
-        Ok(value) if value.is_object() => Verdict::Arguments(minified(value)),
-        _ => Verdict::Unusable(error.message.str().into_owned()),
+        Ok(value) if value.is_object() => CallVerdict::Arguments(minified(value)),
+        _ => CallVerdict::Unusable(error.message.str().into_owned()),
     }
 }
 
@@ -588,7 +596,7 @@ fn verdict(call: &ToolCall<'_>) -> Verdict {
 pub(crate) type TakeStep<'t> = dyn FnMut(&str, u32, &Step<'_>) + 't;
 
 /// Emits the steps of one choice, and notes that the answer has begun.
-pub(crate) struct Emitter<'e, 't> {
+pub(crate) struct StepEmitter<'e, 't> {
     pub model: &'e str,
     pub number: u32,
     pub has_begun: &'e mut bool,
@@ -596,7 +604,7 @@ pub(crate) struct Emitter<'e, 't> {
     pub take: &'e mut TakeStep<'t>,
 }
 
-impl Emitter<'_, '_> {
+impl StepEmitter<'_, '_> {
     pub fn emit(&mut self, step: &Step<'_>) {
         *self.has_begun = true;
         *self.has_content |= *step != Step::Begin;

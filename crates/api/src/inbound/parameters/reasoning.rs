@@ -10,12 +10,12 @@
 //! | cohere | `thinking` | <https://docs.cohere.com/docs/reasoning> |
 
 use crate::Api;
-use crate::inbound::parameters::table::{LeftOut, Target, Why, put, take};
+use crate::inbound::parameters::table::{LeftOut, TargetServer, WhyDropped, put, take};
 use serde_json::{Map, Value, json};
 
 /// What a client asks for.
 #[derive(Debug, Default)]
-struct Reasoning {
+struct ReasoningRequest {
     /// Its names in the client's request, for the log.
     names: Vec<&'static str>,
     /// `none`, `minimal`, `low`, `medium`, `high` and above.
@@ -31,12 +31,12 @@ struct Reasoning {
 /// Takes what `rest` asks for, and puts it into `out`.
 pub(crate) fn convert(
     from: Api,
-    to: &Target<'_>,
+    to: &TargetServer<'_>,
     rest: &mut Map<String, Value>,
     out: &mut Map<String, Value>,
     left_out: &mut LeftOut,
 ) {
-    let asked = Reasoning::take(from, rest, left_out);
+    let asked = ReasoningRequest::take(from, rest, left_out);
     if asked.names.is_empty() {
         return;
     }
@@ -51,12 +51,12 @@ pub(crate) fn convert(
     }
 }
 
-impl Reasoning {
+impl ReasoningRequest {
     /// Takes the members that a client of `from` has for it.
-    fn take(from: Api, rest: &mut Map<String, Value>, left_out: &mut LeftOut) -> Reasoning {
-        let mut asked = Reasoning {
+    fn take(from: Api, rest: &mut Map<String, Value>, left_out: &mut LeftOut) -> ReasoningRequest {
+        let mut asked = ReasoningRequest {
             is_openai_word: from != Api::Anthropic,
-            ..Reasoning::default()
+            ..ReasoningRequest::default()
         };
         let place = match from {
             Api::OpenaiChat => "reasoning_effort",
@@ -77,7 +77,7 @@ impl Reasoning {
             Some("adaptive") if asked.effort.is_none() => return asked,
             Some("adaptive") => {}
             Some(_) => {
-                left_out.add(Why::Value, "thinking");
+                left_out.add(WhyDropped::Value, "thinking");
                 return asked;
             }
             None => return asked,
@@ -90,7 +90,7 @@ impl Reasoning {
     }
 
     /// The members for a server; none where the server does so anyway.
-    fn members(&self, to: &Target<'_>) -> Result<Vec<(&'static str, Value)>, Why> {
+    fn members(&self, to: &TargetServer<'_>) -> Result<Vec<(&'static str, Value)>, WhyDropped> {
         let is_model = |starts: &[&str]| {
             let name = to.model.rsplit('/').next().unwrap_or_default();
             starts.iter().any(|start| name.starts_with(start))
@@ -117,7 +117,7 @@ impl Reasoning {
             }
             Api::OpenaiChat | Api::OpenaiResponses => {
                 if is_model(&["gpt-3", "gpt-4", "chatgpt-"]) {
-                    return Err(Why::Model);
+                    return Err(WhyDropped::Model);
                 }
                 let place = if to.api == Api::OpenaiChat {
                     "reasoning_effort"
@@ -136,14 +136,14 @@ impl Reasoning {
             }
             Api::Anthropic => match self.effort.as_deref() {
                 Some("none") => Ok(vec![]),
-                _ if is_model(&WITHOUT_EFFORT) => Err(Why::Model),
+                _ if is_model(&WITHOUT_EFFORT) => Err(WhyDropped::Model),
                 _ => Ok(vec![(
                     "output_config.effort",
                     self.level(&["low", "medium", "high", "xhigh", "max"])
                         .into(),
                 )]),
             },
-            Api::Gemini if is_model(&["gemini-1", "gemini-2.0"]) => Err(Why::Model),
+            Api::Gemini if is_model(&["gemini-1", "gemini-2.0"]) => Err(WhyDropped::Model),
             Api::Gemini => {
                 let budget = self.budget.or_else(|| (self.is_off()).then_some(0));
                 Ok(vec![match budget {
@@ -189,7 +189,7 @@ impl Reasoning {
                     },
                 )])
             }
-            Api::Mistral => Err(Why::Lacks),
+            Api::Mistral => Err(WhyDropped::Lacks),
         }
     }
 

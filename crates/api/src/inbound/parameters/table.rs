@@ -12,7 +12,7 @@ use crate::inbound::parameters::convert;
 use serde_json::{Map, Value, json};
 
 /// One setting.
-pub(crate) struct Row {
+pub(crate) struct SettingRow {
     /// Its places in the APIs, in the order of [`Api::ALL`]: a name, or two with a dot between
     /// them. A client may write each of several, with a bar between them; the first is written to
     /// an upstream. With `<` before them they are only read: clients send them, since servers of
@@ -24,7 +24,7 @@ pub(crate) struct Row {
     pub convert: fn(Api, Api, Value) -> Option<Value>,
 }
 
-impl Row {
+impl SettingRow {
     fn place(&self, api: Api) -> &'static str {
         let at = Api::ALL
             .iter()
@@ -42,13 +42,13 @@ impl Row {
     }
 
     /// The place where `to` wants it, or why it has none.
-    pub(crate) fn writable(&self, to: &Target<'_>) -> Result<&'static str, Why> {
+    pub(crate) fn writable(&self, to: &TargetServer<'_>) -> Result<&'static str, WhyDropped> {
         let places = self.place(to.api);
         match places.chars().next() {
-            None | Some('<') => return Err(Why::Lacks),
-            Some('!') => return Err(Why::Unread),
-            Some('+') if to.is_openai() => return Err(Why::NotOpenai),
-            Some('=') if !to.is_openai() => return Err(Why::OnlyOpenai),
+            None | Some('<') => return Err(WhyDropped::Lacks),
+            Some('!') => return Err(WhyDropped::Unread),
+            Some('+') if to.is_openai() => return Err(WhyDropped::NotOpenai),
+            Some('=') if !to.is_openai() => return Err(WhyDropped::OnlyOpenai),
             Some(_) => {}
         }
         Ok(places
@@ -88,40 +88,40 @@ const NOT_FALSE: [&str; 1] = ["parallel_tool_calls"];
 /// the like go to OpenAI's own server alone: of the many others that speak chat completions some
 /// reject them (<https://github.com/fanenr/chatbot/issues/21>).
 #[rustfmt::skip]
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[SettingRow] = &[
     // openai-chat, openai-responses, anthropic, gemini, ollama, mistral, cohere
-    Row { places: ["max_completion_tokens|max_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens", "options.num_predict", "max_tokens", "max_tokens"], convert: convert::count },
-    Row { places: ["temperature", "temperature", "temperature", "generationConfig.temperature", "options.temperature", "temperature", "temperature"], convert: convert::temperature },
-    Row { places: ["top_p", "top_p", "top_p", "generationConfig.topP", "options.top_p", "top_p", "p"], convert: convert::number },
-    Row { places: ["+top_k", "<top_k", "top_k", "generationConfig.topK", "options.top_k", "", "k"], convert: convert::count },
-    Row { places: ["+min_p", "<min_p", "<min_p", "", "options.min_p", "", ""], convert: convert::number },
-    Row { places: ["+repetition_penalty", "<repetition_penalty", "<repetition_penalty", "", "options.repeat_penalty", "", ""], convert: convert::number },
-    Row { places: ["+chat_template_kwargs", "<chat_template_kwargs", "<chat_template_kwargs", "", "", "", ""], convert: convert::object },
-    Row { places: ["stop", "<stop", "stop_sequences|stop", "generationConfig.stopSequences", "options.stop", "stop", "stop_sequences"], convert: convert::stops },
-    Row { places: ["seed", "<seed", "<seed", "generationConfig.seed", "options.seed", "random_seed", "seed"], convert: convert::count },
-    Row { places: ["frequency_penalty", "<frequency_penalty", "<frequency_penalty", "generationConfig.frequencyPenalty", "options.frequency_penalty", "frequency_penalty", "frequency_penalty"], convert: convert::number },
-    Row { places: ["presence_penalty", "<presence_penalty", "<presence_penalty", "generationConfig.presencePenalty", "options.presence_penalty", "presence_penalty", "presence_penalty"], convert: convert::number },
-    Row { places: ["n", "", "", "", "", "n", ""], convert: convert::count },
-    Row { places: ["parallel_tool_calls", "parallel_tool_calls", "<tool_choice.disable_parallel_tool_use", "", "", "parallel_tool_calls", ""], convert: convert::parallel },
-    Row { places: ["response_format", "text.format", "output_config.format|output_format", "generationConfig.*", "format", "response_format", "response_format"], convert: convert::format },
-    Row { places: ["verbosity", "text.verbosity", "", "", "", "", ""], convert: convert::word },
-    Row { places: ["logprobs", "include.logprobs", "", "!", "logprobs", "", "!"], convert: convert::same },
-    Row { places: ["top_logprobs", "top_logprobs", "", "!", "top_logprobs", "", "!"], convert: convert::count },
-    Row { places: ["logit_bias", "<logit_bias", "", "", "", "", ""], convert: convert::object },
-    Row { places: ["metadata", "metadata", "", "", "", "", ""], convert: convert::object },
-    Row { places: ["user", "user", "metadata.user_id", "", "", "", ""], convert: convert::user },
-    Row { places: ["=safety_identifier", "safety_identifier", "", "", "", "", ""], convert: convert::word },
-    Row { places: ["prompt_cache_key", "prompt_cache_key", "", "", "", "", ""], convert: convert::word },
-    Row { places: ["=prompt_cache_retention", "prompt_cache_retention", "", "", "", "", ""], convert: convert::word },
-    Row { places: ["=prompt_cache_options", "prompt_cache_options", "", "", "", "", ""], convert: convert::object },
-    Row { places: ["=moderation", "moderation", "", "", "", "", ""], convert: convert::object },
-    Row { places: ["=service_tier", "service_tier", "<service_tier", "", "", "", ""], convert: convert::tier },
-    Row { places: ["=store", "store", "", "", "", "", ""], convert: convert::same },
+    SettingRow { places: ["max_completion_tokens|max_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens", "options.num_predict", "max_tokens", "max_tokens"], convert: convert::count },
+    SettingRow { places: ["temperature", "temperature", "temperature", "generationConfig.temperature", "options.temperature", "temperature", "temperature"], convert: convert::temperature },
+    SettingRow { places: ["top_p", "top_p", "top_p", "generationConfig.topP", "options.top_p", "top_p", "p"], convert: convert::number },
+    SettingRow { places: ["+top_k", "<top_k", "top_k", "generationConfig.topK", "options.top_k", "", "k"], convert: convert::count },
+    SettingRow { places: ["+min_p", "<min_p", "<min_p", "", "options.min_p", "", ""], convert: convert::number },
+    SettingRow { places: ["+repetition_penalty", "<repetition_penalty", "<repetition_penalty", "", "options.repeat_penalty", "", ""], convert: convert::number },
+    SettingRow { places: ["+chat_template_kwargs", "<chat_template_kwargs", "<chat_template_kwargs", "", "", "", ""], convert: convert::object },
+    SettingRow { places: ["stop", "<stop", "stop_sequences|stop", "generationConfig.stopSequences", "options.stop", "stop", "stop_sequences"], convert: convert::stops },
+    SettingRow { places: ["seed", "<seed", "<seed", "generationConfig.seed", "options.seed", "random_seed", "seed"], convert: convert::count },
+    SettingRow { places: ["frequency_penalty", "<frequency_penalty", "<frequency_penalty", "generationConfig.frequencyPenalty", "options.frequency_penalty", "frequency_penalty", "frequency_penalty"], convert: convert::number },
+    SettingRow { places: ["presence_penalty", "<presence_penalty", "<presence_penalty", "generationConfig.presencePenalty", "options.presence_penalty", "presence_penalty", "presence_penalty"], convert: convert::number },
+    SettingRow { places: ["n", "", "", "", "", "n", ""], convert: convert::count },
+    SettingRow { places: ["parallel_tool_calls", "parallel_tool_calls", "<tool_choice.disable_parallel_tool_use", "", "", "parallel_tool_calls", ""], convert: convert::parallel },
+    SettingRow { places: ["response_format", "text.format", "output_config.format|output_format", "generationConfig.*", "format", "response_format", "response_format"], convert: convert::format },
+    SettingRow { places: ["verbosity", "text.verbosity", "", "", "", "", ""], convert: convert::word },
+    SettingRow { places: ["logprobs", "include.logprobs", "", "!", "logprobs", "", "!"], convert: convert::same },
+    SettingRow { places: ["top_logprobs", "top_logprobs", "", "!", "top_logprobs", "", "!"], convert: convert::count },
+    SettingRow { places: ["logit_bias", "<logit_bias", "", "", "", "", ""], convert: convert::object },
+    SettingRow { places: ["metadata", "metadata", "", "", "", "", ""], convert: convert::object },
+    SettingRow { places: ["user", "user", "metadata.user_id", "", "", "", ""], convert: convert::user },
+    SettingRow { places: ["=safety_identifier", "safety_identifier", "", "", "", "", ""], convert: convert::word },
+    SettingRow { places: ["prompt_cache_key", "prompt_cache_key", "", "", "", "", ""], convert: convert::word },
+    SettingRow { places: ["=prompt_cache_retention", "prompt_cache_retention", "", "", "", "", ""], convert: convert::word },
+    SettingRow { places: ["=prompt_cache_options", "prompt_cache_options", "", "", "", "", ""], convert: convert::object },
+    SettingRow { places: ["=moderation", "moderation", "", "", "", "", ""], convert: convert::object },
+    SettingRow { places: ["=service_tier", "service_tier", "<service_tier", "", "", "", ""], convert: convert::tier },
+    SettingRow { places: ["=store", "store", "", "", "", "", ""], convert: convert::same },
 ];
 
 /// The server that a request goes to.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub struct TargetServer<'a> {
     /// The API that it speaks.
     pub api: Api,
     /// Its address.
@@ -130,7 +130,7 @@ pub struct Target<'a> {
     pub model: &'a str,
 }
 
-impl Target<'_> {
+impl TargetServer<'_> {
     /// Whether the address is OpenAI's own, or OpenAI's models at Azure's
     /// (`NAME.openai.azure.com`). Any other server of chat completions is taken for one that
     /// ignores a parameter that it does not know, as vLLM, llama.cpp and SGLang do.
@@ -159,7 +159,7 @@ impl Target<'_> {
 
 /// Why a parameter was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum WhyDropped {
     /// The API has no such parameter.
     Lacks,
     /// OpenAI's own server rejects it; other servers of chat completions take it.
@@ -176,38 +176,38 @@ pub(crate) enum Why {
     Model,
 }
 
-impl Why {
-    const ALL: [Why; 7] = [
-        Why::Lacks,
-        Why::NotOpenai,
-        Why::OnlyOpenai,
-        Why::Value,
-        Why::Unread,
-        Why::Twice,
-        Why::Model,
+impl WhyDropped {
+    const ALL: [WhyDropped; 7] = [
+        WhyDropped::Lacks,
+        WhyDropped::NotOpenai,
+        WhyDropped::OnlyOpenai,
+        WhyDropped::Value,
+        WhyDropped::Unread,
+        WhyDropped::Twice,
+        WhyDropped::Model,
     ];
 
     /// The end of the sentence "left out, since".
     fn text(self, api: Api) -> String {
         let api = api.name();
         match self {
-            Why::Lacks => format!("{api} has no such parameter"),
-            Why::NotOpenai => "OpenAI's own server rejects the parameter".to_owned(),
-            Why::OnlyOpenai => "other servers than OpenAI's reject the parameter".to_owned(),
-            Why::Value => format!("{api} cannot have this value of it"),
-            Why::Unread => format!("what {api} answers to it is not read"),
-            Why::Twice => "another parameter says the same".to_owned(),
-            Why::Model => "the model does not take it".to_owned(),
+            WhyDropped::Lacks => format!("{api} has no such parameter"),
+            WhyDropped::NotOpenai => "OpenAI's own server rejects the parameter".to_owned(),
+            WhyDropped::OnlyOpenai => "other servers than OpenAI's reject the parameter".to_owned(),
+            WhyDropped::Value => format!("{api} cannot have this value of it"),
+            WhyDropped::Unread => format!("what {api} answers to it is not read"),
+            WhyDropped::Twice => "another parameter says the same".to_owned(),
+            WhyDropped::Model => "the model does not take it".to_owned(),
         }
     }
 }
 
 /// The names of what was left out.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOut(Vec<(Why, String)>);
+pub(crate) struct LeftOut(Vec<(WhyDropped, String)>);
 
 impl LeftOut {
-    pub fn add(&mut self, why: Why, name: &str) {
+    pub fn add(&mut self, why: WhyDropped, name: &str) {
         self.0.push((why, name.to_owned()));
     }
 
@@ -224,12 +224,12 @@ impl LeftOut {
                 .filter(move |(other, _)| *other == why)
                 .map(|(_, name)| name.as_str())
         };
-        let sentence = |why: Why| {
+        let sentence = |why: WhyDropped| {
             let names: Vec<&str> = names(why).collect();
             (!names.is_empty())
                 .then(|| format!("left out, since {}: {}", why.text(api), names.join(", ")))
         };
-        Why::ALL.into_iter().filter_map(sentence).collect()
+        WhyDropped::ALL.into_iter().filter_map(sentence).collect()
     }
 }
 

@@ -9,7 +9,7 @@
 //!   often it decodes them.
 //! - An argument that is missing or `null` drops its pair in the query; in the path it is an error.
 
-use crate::argument::{Arguments, MAX_URL, Refusal, plain};
+use crate::argument::{ArgumentRefusal, Arguments, MAX_URL, plain};
 use crate::argv::{ItemPart, parts};
 use event::url::{leads_elsewhere, percent_encoded};
 
@@ -138,8 +138,8 @@ impl UrlTemplate {
     /// The address with the arguments in their places.
     ///
     /// # Errors
-    /// [`Refusal::NoSegment`], [`Refusal::Segment`] and [`Refusal::LongUrl`].
-    pub(crate) fn fill(&self, arguments: &Arguments) -> Result<String, Refusal> {
+    /// [`ArgumentRefusal::NoSegment`], [`ArgumentRefusal::Segment`] and [`ArgumentRefusal::LongUrl`].
+    pub(crate) fn fill(&self, arguments: &Arguments) -> Result<String, ArgumentRefusal> {
         let mut url = self.origin.clone();
         for segment in &self.segments {
             url.push('/');
@@ -156,7 +156,7 @@ impl UrlTemplate {
             }
         }
         if url.len() > MAX_URL {
-            Err(Refusal::LongUrl(url.len()))
+            Err(ArgumentRefusal::LongUrl(url.len()))
         } else {
             Ok(url)
         }
@@ -237,7 +237,7 @@ fn push_segment(
     url: &mut String,
     segment: &[ItemPart],
     arguments: &Arguments,
-) -> Result<(), Refusal> {
+) -> Result<(), ArgumentRefusal> {
     let begin = url.len();
     let mut last = None;
     for part in segment {
@@ -245,14 +245,16 @@ fn push_segment(
             last = Some(name);
         }
         if !push(url, part, arguments) {
-            return Err(Refusal::NoSegment(last.cloned().unwrap_or_default()));
+            return Err(ArgumentRefusal::NoSegment(
+                last.cloned().unwrap_or_default(),
+            ));
         }
     }
     if url.len() > MAX_URL {
-        return Err(Refusal::LongUrl(url.len()));
+        return Err(ArgumentRefusal::LongUrl(url.len()));
     }
     match last {
-        Some(name) if leads_elsewhere(&url[begin..]) => Err(Refusal::Segment(name.clone())),
+        Some(name) if leads_elsewhere(&url[begin..]) => Err(ArgumentRefusal::Segment(name.clone())),
         _ => Ok(()),
     }
 }
@@ -265,7 +267,7 @@ mod tests {
         UrlTemplate::read(url, &|name| ["city", "unit", "n"].contains(&name))
     }
 
-    fn fill(url: &str, arguments: &str) -> Result<String, Refusal> {
+    fn fill(url: &str, arguments: &str) -> Result<String, ArgumentRefusal> {
         read(url)
             .unwrap()
             .fill(&Arguments::read(arguments).unwrap())
@@ -321,7 +323,7 @@ mod tests {
         for missing in ["{}", r#"{"city":null}"#] {
             assert_eq!(
                 fill("https://h/w/{city}", missing),
-                Err(Refusal::NoSegment("city".to_owned()))
+                Err(ArgumentRefusal::NoSegment("city".to_owned()))
             );
         }
     }
@@ -350,18 +352,18 @@ mod tests {
             let arguments = format!(r#"{{"city":{}}}"#, event::quoted(value));
             assert_eq!(
                 fill("https://h/w/{city}/x", &arguments),
-                Err(Refusal::Segment("city".to_owned())),
+                Err(ArgumentRefusal::Segment("city".to_owned())),
                 "{value}"
             );
         }
         // The text around it counts too.
         assert_eq!(
             fill("https://h/w/%2E{city}", r#"{"city":"."}"#),
-            Err(Refusal::Segment("city".to_owned()))
+            Err(ArgumentRefusal::Segment("city".to_owned()))
         );
         assert_eq!(
             fill("https://h/w/{city}{unit}", r#"{"city":".","unit":"."}"#),
-            Err(Refusal::Segment("unit".to_owned()))
+            Err(ArgumentRefusal::Segment("unit".to_owned()))
         );
         assert_eq!(
             fill("https://h/w/v{city}", r#"{"city":".."}"#).unwrap(),
@@ -428,7 +430,7 @@ mod tests {
     fn an_address_that_servers_would_not_take_is_refused() {
         let long = format!(r#"{{"city":"{}"}}"#, "x".repeat(MAX_URL));
         assert!(
-            matches!(fill("https://h/?q={city}", &long), Err(Refusal::LongUrl(n)) if n > MAX_URL)
+            matches!(fill("https://h/?q={city}", &long), Err(ArgumentRefusal::LongUrl(n)) if n > MAX_URL)
         );
     }
 }
