@@ -1,6 +1,11 @@
 //! Makes the table of dialects of the files in `dialects/`: start-up then costs nothing, and a
 //! mistake in one stops the build.
 
+#![allow(
+    unreachable_pub,
+    reason = "these files are modules of the crate, where others use them"
+)]
+
 #[allow(dead_code, reason = "the crate's own code uses the rest")]
 #[path = "src"]
 mod shared {

@@ -10,8 +10,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// How often a piece of the input is repeated in the smaller of two runs; the larger has [`TIMES`]
 /// as many.
-pub const REPEATED: usize = 5_000;
-pub const TIMES: usize = 4;
+pub(crate) const REPEATED: usize = 5_000;
+pub(crate) const TIMES: usize = 4;
 
 /// How much more [`TIMES`] the input may cost. Linear work costs 4 times as much, work that grows
 /// with the square 16 times; the bound lies as far from one as from the other, so that caches and a
@@ -28,7 +28,7 @@ const TRIES: usize = 6;
 
 /// The processor time of a run, and the length of its output.
 #[derive(Clone, Copy, Debug)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// User time in microseconds, which a busy machine changes little.
     pub micros: u64,
     /// In bytes.
@@ -37,7 +37,7 @@ pub struct Cost {
 
 /// Compares the cost of an input with that of [`TIMES`] the input; adds a line to `wrong` where it
 /// grows faster.
-pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
+pub(crate) fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
     let mut large = run(TIMES * REPEATED);
     let slow = large.micros > FLOOR_MICROS;
     if !slow && large.written <= FLOOR_BYTES {
@@ -72,14 +72,14 @@ const GLANCE_MOST: f64 = 5.5;
 const GLANCE_MICROS: u64 = 4_000;
 
 /// The processor time of this thread, in microseconds.
-pub fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
 }
 
 /// Runs an input at two small sizes, and compares its cost at the larger ones where it grows too
 /// fast.
-pub fn judge(
+pub(crate) fn judge(
     what: impl Fn() -> String,
     wrong: &mut Vec<String>,
     mut run: impl FnMut(usize) -> Cost,
@@ -94,7 +94,7 @@ pub fn judge(
 
 /// Counts what is written.
 #[derive(Default)]
-pub struct Count {
+pub(crate) struct Count {
     /// The length of the line that passes.
     pub passing: usize,
     pub written: usize,
@@ -114,7 +114,7 @@ impl Sink for Count {
 }
 
 /// Fails with what [`judge`] and [`compare`] found.
-pub fn none_is_wrong(wrong: &[String]) {
+pub(crate) fn none_is_wrong(wrong: &[String]) {
     assert!(
         wrong.is_empty(),
         "{} inputs cost too much:\n{}",

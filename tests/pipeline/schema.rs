@@ -12,7 +12,7 @@ static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
 
 /// The events among `lines` that do not fit the schema, each with the reason. Every event begins
 /// with its type; a provider's whole response (`tc-accumulate --as`) does not.
-pub fn misfits(lines: &[u8]) -> Vec<String> {
+pub(crate) fn misfits(lines: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(lines);
     let mut wrong = Vec::new();
     for line in text.lines().filter(|line| line.starts_with("{\"type\":")) {

@@ -5,30 +5,30 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-pub const ASK: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts.tape --model demo --log $SCRATCH/log";
+pub(crate) const ASK: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts.tape --model demo --log $SCRATCH/log";
 /// The same conversation with calls that are text.
-pub const ASK_TAG: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts-tag.tape --tools-mode tag \
+pub(crate) const ASK_TAG: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts-tag.tape --tools-mode tag \
     --model demo --log $SCRATCH/log";
-pub const QUESTION: &str = "'We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?'";
+pub(crate) const QUESTION: &str = "'We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?'";
 
 /// An empty folder, removed when the test ends, for the log of a run and the file of the tool that
 /// reserves; and the command line of react.
-pub struct Scratch(pub testkit::Scratch, pub &'static str);
+pub(crate) struct Scratch(pub testkit::Scratch, pub &'static str);
 
 impl Scratch {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Scratch::asking(ASK)
     }
 
-    pub fn asking(ask: &'static str) -> Self {
+    pub(crate) fn asking(ask: &'static str) -> Self {
         Scratch(testkit::Scratch::new(), ask)
     }
 
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         self.0.read(name)
     }
 
-    pub fn bash(&self, script: &str) -> Command {
+    pub(crate) fn bash(&self, script: &str) -> Command {
         let mut bash = testkit::bash(script, testkit::root());
         bash.env("SCRATCH", &*self.0)
             .env("TMPDIR", &*self.0)
@@ -40,14 +40,14 @@ impl Scratch {
     }
 
     /// Status, standard output and standard error.
-    pub fn run(&self, script: &str) -> (i32, String, String) {
+    pub(crate) fn run(&self, script: &str) -> (i32, String, String) {
         let ran = testkit::run(self.bash(script));
         (ran.status, ran.stdout, ran.stderr)
     }
 }
 
 /// Reads until `text` has come.
-pub fn wait_for(from: &mut impl Read, text: &str) {
+pub(crate) fn wait_for(from: &mut impl Read, text: &str) {
     let mut seen = Vec::new();
     let mut byte = [0];
     while !seen.ends_with(text.as_bytes()) {

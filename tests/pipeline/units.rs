@@ -7,7 +7,7 @@ use tag::{Dialect, PromptCall};
 const LONGEST_MARKER: usize = 48;
 
 /// Pieces of JSON, of fences and of escapes.
-pub const JSON: &[&str] = &[
+pub(crate) const JSON: &[&str] = &[
     "{",
     "}",
     "[",
@@ -67,7 +67,7 @@ pub const JSON: &[&str] = &[
 ];
 
 /// Every text of a dialect's row in the table that may be a marker, as the table writes them.
-pub fn markers(dialect: &Dialect) -> BTreeSet<String> {
+pub(crate) fn markers(dialect: &Dialect) -> BTreeSet<String> {
     let names: BTreeSet<&str> = [dialect.name, dialect.models]
         .into_iter()
         .chain(dialect.aliases.iter().copied())
@@ -106,7 +106,7 @@ fn literals(text: &str) -> Vec<String> {
 
 /// A marker and some of its prefixes: without its last character, its first half, its first
 /// characters.
-pub fn prefixes(marker: &str) -> BTreeSet<&str> {
+pub(crate) fn prefixes(marker: &str) -> BTreeSet<&str> {
     let ends: Vec<usize> = marker
         .char_indices()
         .map(|(at, _)| at)
@@ -120,7 +120,7 @@ pub fn prefixes(marker: &str) -> BTreeSet<&str> {
 }
 
 /// A dialect's call of the tool `f`: the text before its argument's value, and the text after it.
-pub fn written(dialect: &Dialect) -> (String, String) {
+pub(crate) fn written(dialect: &Dialect) -> (String, String) {
     let call = dialect.calls(&[PromptCall {
         id: "call_1",
         name: "f",

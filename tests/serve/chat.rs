@@ -7,7 +7,7 @@ use crate::reading::{Call, Ending, Finish, Reading, Usage, count, has_null, text
 use serde_json::Value;
 
 /// Reads a stream. `usage`: whether the request asked for the chunk of usage.
-pub fn stream(bytes: &[u8], usage: bool) -> Reading {
+pub(crate) fn stream(bytes: &[u8], usage: bool) -> Reading {
     let mut chat = Chat {
         usage,
         ..Chat::default()
@@ -290,7 +290,7 @@ fn counts(usage: &Value) -> Option<Usage> {
 }
 
 /// Reads a whole answer.
-pub fn whole(bytes: &[u8]) -> Reading {
+pub(crate) fn whole(bytes: &[u8]) -> Reading {
     let mut r = Reading::default();
     let Ok(answer) = serde_json::from_slice::<Value>(bytes) else {
         r.wrong

@@ -3,14 +3,14 @@
 
 /// One event, or a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub(crate) struct Frame {
     pub name: Option<String>,
     /// `None` for a comment.
     pub data: Option<String>,
 }
 
 /// Every event of `bytes`.
-pub fn frames(bytes: &[u8]) -> Result<Vec<Frame>, String> {
+pub(crate) fn frames(bytes: &[u8]) -> Result<Vec<Frame>, String> {
     let text = std::str::from_utf8(bytes).map_err(|e| e.to_string())?;
     if text.contains('\r') {
         return Err("a carriage return ends a line for a client".to_owned());

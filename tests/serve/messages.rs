@@ -7,7 +7,7 @@ use crate::reading::{Call, Ending, Finish, Reading, Usage, count, has_null, text
 use serde_json::{Value, json};
 
 /// Reads a stream.
-pub fn stream(bytes: &[u8]) -> Reading {
+pub(crate) fn stream(bytes: &[u8]) -> Reading {
     let mut messages = Messages::default();
     match frames(bytes) {
         Ok(all) => {
@@ -326,7 +326,7 @@ fn counts(usage: &Value, input: u64, cached: u64) -> Option<Usage> {
 }
 
 /// Reads a whole answer.
-pub fn whole(bytes: &[u8]) -> Reading {
+pub(crate) fn whole(bytes: &[u8]) -> Reading {
     let mut r = Reading::default();
     let Ok(message) = serde_json::from_slice::<Value>(bytes) else {
         r.wrong

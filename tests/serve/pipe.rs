@@ -22,7 +22,7 @@ thread_local! {
 
 /// What a client asks for, as far as the answer depends on it.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub(crate) struct Asked {
     pub front: Front,
     pub form: AnswerForm,
     /// The tools, in OpenAI's shape.
@@ -35,7 +35,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub fn new(front: Front, form: AnswerForm) -> Asked {
+    pub(crate) fn new(front: Front, form: AnswerForm) -> Asked {
         let options = AnswerOptions {
             id: "1f2e3d".to_owned(),
             model: "asked-model".to_owned(),
@@ -80,7 +80,7 @@ impl Asked {
     }
 
     /// Every front in both forms.
-    pub fn all() -> impl Iterator<Item = Asked> {
+    pub(crate) fn all() -> impl Iterator<Item = Asked> {
         Front::ALL.into_iter().flat_map(|front| {
             [AnswerForm::Stream, AnswerForm::Whole].map(|form| Asked::new(front, form))
         })
@@ -89,7 +89,7 @@ impl Asked {
 
 /// What the client gets.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answered {
+pub(crate) struct Answered {
     /// The bytes of the answer.
     pub body: Vec<u8>,
     /// The status, where the answer is an error before anything of the model was sent.
@@ -100,7 +100,7 @@ pub struct Answered {
 
 impl Answered {
     /// The bytes as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
@@ -214,7 +214,7 @@ impl Sink for Decoded<'_> {
 }
 
 /// The upstream's answer in these pieces, which ends so, to the client.
-pub fn answer<'a>(
+pub(crate) fn answer<'a>(
     api: Api,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     end: End,
@@ -243,7 +243,7 @@ pub fn answer<'a>(
 }
 
 /// What the client has after these bytes of an upstream that goes on.
-pub fn so_far(api: Api, bytes: &[u8], asked: &Asked) -> Vec<u8> {
+pub(crate) fn so_far(api: Api, bytes: &[u8], asked: &Asked) -> Vec<u8> {
     let mut pipe = None;
     Stream::new(api, options(asked.tools.clone())).push(
         bytes,
@@ -256,7 +256,7 @@ pub fn so_far(api: Api, bytes: &[u8], asked: &Asked) -> Vec<u8> {
 }
 
 /// The events of an upstream's stream, as lines, to the client.
-pub fn answer_events<S: AsRef<str>>(lines: &[S], asked: &Asked) -> Answered {
+pub(crate) fn answer_events<S: AsRef<str>>(lines: &[S], asked: &Asked) -> Answered {
     let mut scanner = Scanner::default();
     let mut pipe = None;
     for line in lines {
@@ -271,7 +271,7 @@ pub fn answer_events<S: AsRef<str>>(lines: &[S], asked: &Asked) -> Answered {
 }
 
 /// The events that the decoder makes of an upstream's answer.
-pub fn events<'a>(
+pub(crate) fn events<'a>(
     api: Api,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     end: End,
@@ -300,7 +300,7 @@ fn options(tools: Option<String>) -> StreamOptions {
 
 /// The calls, the text and the end that the events mean: through the same machines, but as lines of
 /// a pipe, and without live deltas.
-pub fn accumulated<S: AsRef<str>>(lines: &[S], asked: &Asked) -> Vec<String> {
+pub(crate) fn accumulated<S: AsRef<str>>(lines: &[S], asked: &Asked) -> Vec<String> {
     let mut scanner = Scanner::default();
     let first = scanner.read(lines[0].as_ref()).expect("an event");
     let tagged = Collect::run(&mut asked.streams().begin(&first), lines);

@@ -43,7 +43,7 @@ enum Digits {
 
 /// A text that grows.
 #[derive(Clone, Debug)]
-pub struct Prefix {
+pub(crate) struct Prefix {
     /// The closers of what is open.
     open: Vec<u8>,
     next: Next,
@@ -63,7 +63,7 @@ impl Default for Prefix {
 
 impl Prefix {
     /// Takes more of the text; gives what is wrong with its first wrong byte.
-    pub fn push(&mut self, more: &str) -> Result<(), String> {
+    pub(crate) fn push(&mut self, more: &str) -> Result<(), String> {
         for byte in more.bytes() {
             let Some(next) = self.step(byte) else {
                 let before = self.text.clone() + more;
@@ -79,7 +79,7 @@ impl Prefix {
     }
 
     /// Whether the object has closed.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.next == Next::End
     }
 

@@ -8,7 +8,7 @@ use api::{AnswerForm, Front};
 use serde_json::Value;
 
 /// Reads an answer; the sentence of an error in place of an answer is its ending.
-pub fn read(asked: &Asked, answered: &Answered) -> Reading {
+pub(crate) fn read(asked: &Asked, answered: &Answered) -> Reading {
     if answered.refused.is_some() {
         return refused(asked.front, answered);
     }
@@ -58,7 +58,7 @@ fn refused(front: Front, answered: &Answered) -> Reading {
 
 /// What an answer says besides ids and the end, of the choices that the front has: those of the
 /// chat front, else the first. A refusal is text where the API has no place for it.
-pub fn content(front: Front, reading: &Reading) -> Vec<Choice> {
+pub(crate) fn content(front: Front, reading: &Reading) -> Vec<Choice> {
     let has = |c: &&Choice| front == Front::Chat || c.number == 0;
     let mut all: Vec<Choice> = reading.choices.iter().filter(has).cloned().collect();
     for choice in &mut all {
@@ -87,13 +87,17 @@ pub fn content(front: Front, reading: &Reading) -> Vec<Choice> {
 }
 
 /// What differs between an answer and what it has to say.
-pub fn differences(asked: &Asked, got: &Reading, want: &Reading) -> Vec<String> {
+pub(crate) fn differences(asked: &Asked, got: &Reading, want: &Reading) -> Vec<String> {
     compare(asked, got, want, true)
 }
 
 /// The same without the order of calls: a call whose arguments need a repair goes out behind those
 /// that came meanwhile.
-pub fn differences_in_any_order(asked: &Asked, got: &Reading, want: &Reading) -> Vec<String> {
+pub(crate) fn differences_in_any_order(
+    asked: &Asked,
+    got: &Reading,
+    want: &Reading,
+) -> Vec<String> {
     compare(asked, got, want, false)
 }
 

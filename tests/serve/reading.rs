@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// An answer as a client reads it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// The answer's own id.
     pub id: String,
     pub model: String,
@@ -20,7 +20,7 @@ pub struct Reading {
 
 /// One choice of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Choice {
+pub(crate) struct Choice {
     pub number: u64,
     pub reasoning: String,
     pub text: String,
@@ -35,14 +35,14 @@ pub struct Choice {
 
 impl Choice {
     /// Whether its last call is not complete.
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.calls.iter().any(|call| !call.is_finished)
     }
 }
 
 /// One call of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Call {
+pub(crate) struct Call {
     pub id: String,
     pub name: String,
     pub arguments: String,
@@ -52,7 +52,7 @@ pub struct Call {
 
 impl Call {
     /// The arguments as a value, so that white space and escapes do not count.
-    pub fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         serde_json::from_str(&self.arguments)
             .unwrap_or_else(|_| Value::String(self.arguments.clone()))
     }
@@ -60,7 +60,7 @@ impl Call {
 
 /// Why a choice ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finish {
+pub(crate) enum Finish {
     Stop,
     ToolCalls,
     Length,
@@ -69,7 +69,7 @@ pub enum Finish {
 
 /// How an answer ended.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// Without an end.
     #[default]
     Open,
@@ -81,7 +81,7 @@ pub enum Ending {
 
 /// Counts of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub(crate) struct Usage {
     pub input: u64,
     pub output: u64,
     pub total: u64,
@@ -91,7 +91,7 @@ pub struct Usage {
 
 impl Reading {
     /// The choice with this number.
-    pub fn choice(&mut self, number: u64) -> &mut Choice {
+    pub(crate) fn choice(&mut self, number: u64) -> &mut Choice {
         let at = self.choices.partition_point(|c| c.number < number);
         if self.choices.get(at).is_none_or(|c| c.number != number) {
             self.choices.insert(
@@ -106,7 +106,7 @@ impl Reading {
     }
 
     /// Notes a broken rule unless `holds`.
-    pub fn rule(&mut self, holds: bool, what: impl AsRef<str>) {
+    pub(crate) fn rule(&mut self, holds: bool, what: impl AsRef<str>) {
         if !holds {
             self.wrong.push(what.as_ref().to_owned());
         }
@@ -114,7 +114,7 @@ impl Reading {
 
     /// The rules that hold for every API: ids of calls are distinct and not empty, names are not
     /// empty, finished calls have an object, and the finish reason fits the content.
-    pub fn check(&mut self) {
+    pub(crate) fn check(&mut self) {
         let mut wrong = Vec::new();
         for choice in &self.choices {
             let mut rule = |holds: bool, what: String| (!holds).then(|| wrong.push(what));
@@ -157,19 +157,19 @@ impl Reading {
 }
 
 /// The string member of an object, empty without it.
-pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+pub(crate) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
 
 /// The number at a path, in the counts of tokens.
-pub fn count(value: &Value, path: &[&str]) -> Option<u64> {
+pub(crate) fn count(value: &Value, path: &[&str]) -> Option<u64> {
     path.iter()
         .try_fold(value, |value, key| value.get(key))?
         .as_u64()
 }
 
 /// Whether a value holds null anywhere.
-pub fn has_null(value: &Value) -> bool {
+pub(crate) fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.iter().any(has_null),

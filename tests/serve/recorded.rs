@@ -4,14 +4,14 @@ use api::Api;
 use std::path::Path;
 
 /// One recorded response.
-pub struct Recorded {
+pub(crate) struct Recorded {
     pub name: String,
     pub api: Api,
     pub bytes: Vec<u8>,
 }
 
 /// All of them.
-pub fn recorded() -> Vec<Recorded> {
+pub(crate) fn recorded() -> Vec<Recorded> {
     let mut all: Vec<Recorded> = testkit::bodies()
         .into_iter()
         .map(|body| Recorded {
@@ -53,7 +53,7 @@ pub fn recorded() -> Vec<Recorded> {
 
 /// Fails with what is wrong, if anything is; at most some of it.
 #[track_caller]
-pub fn nothing(wrong: &[String]) {
+pub(crate) fn nothing(wrong: &[String]) {
     let shown: Vec<&str> = wrong.iter().take(12).map(String::as_str).collect();
     assert!(
         wrong.is_empty(),

@@ -7,7 +7,7 @@ use crate::reading::{Call, Ending, Finish, Reading, Usage, count, has_null, text
 use serde_json::Value;
 
 /// Reads a stream.
-pub fn stream(bytes: &[u8]) -> Reading {
+pub(crate) fn stream(bytes: &[u8]) -> Reading {
     let mut responses = Responses::default();
     let all = frames(bytes).unwrap_or_else(|why| {
         responses.wrong(why);
@@ -517,7 +517,7 @@ fn counts(usage: &Value) -> Option<Usage> {
 }
 
 /// Reads a whole answer.
-pub fn whole(bytes: &[u8]) -> Reading {
+pub(crate) fn whole(bytes: &[u8]) -> Reading {
     let mut r = Reading::default();
     let Ok(response) = serde_json::from_slice::<Value>(bytes) else {
         r.wrong

@@ -4,7 +4,7 @@ use crate::reading::{Call, Choice, Ending, Finish, Reading, Usage};
 use event::{Kind, Scanner};
 
 /// Reads events that `tc-accumulate` merged, without live deltas.
-pub fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
+pub(crate) fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
     let mut r = Reading::default();
     let mut scanner = Scanner::default();
     for line in merged {

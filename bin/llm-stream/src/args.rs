@@ -35,7 +35,7 @@ Exit status: 0 done; 2 an error (an `error` event was written, or one line on st
 /// Streams a model's answer as events, one JSON object a line
 #[derive(Debug, Parser)]
 #[command(name = "llm-stream", version, max_term_width = 100, after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// The question: a user's message after the log, or before the text on standard input
     #[arg(conflicts_with = "files")]
     pub prompt: Option<String>,
@@ -59,7 +59,7 @@ pub struct Args {
 /// What to ask.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
-pub struct RequestArgs {
+pub(crate) struct RequestArgs {
     #[command(flatten)]
     pub provider: ProviderArgs,
     /// The system prompt
@@ -88,7 +88,7 @@ pub struct RequestArgs {
 /// How `--tools-mode auto` decides.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Tools mode auto")]
-pub struct ProbeArgs {
+pub(crate) struct ProbeArgs {
     /// Print as JSON how auto decides for this model; the model gets no request
     #[arg(long, conflicts_with = "files")]
     pub probe: bool,

@@ -23,7 +23,7 @@ use stdio::{Failure, Filter, Status};
 /// # Errors
 /// One line for a mistake in the arguments, the files that they name and the log; failures of
 /// standard output.
-pub fn turn(args: Args) -> Result<Status> {
+pub(crate) fn turn(args: Args) -> Result<Status> {
     let mut opening = Opening::new(args, false)?;
     let recorder = opening.recorder.as_ref();
     let is_offline = recorder.is_some_and(|recorder| recorder.borrow().is_offline());
@@ -75,7 +75,7 @@ pub fn turn(args: Args) -> Result<Status> {
 /// # Errors
 /// One line for a mistake in the arguments, the files that they name and the log; failures of
 /// standard output.
-pub fn dry_run(args: Args) -> Result<Status> {
+pub(crate) fn dry_run(args: Args) -> Result<Status> {
     let mut opening = Opening::new(args, false)?;
     let shown = runtime()?.block_on(async {
         let watch = StopWatch::new()?;
@@ -111,7 +111,7 @@ fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
 /// # Errors
 /// One line for a mistake in the arguments or in a file that they name, or for a server that cannot
 /// be reached; failures of standard output.
-pub fn probe(args: Args) -> Result<Status> {
+pub(crate) fn probe(args: Args) -> Result<Status> {
     let mut opening = Opening::new(args, true)?;
     opening.turn.check_model()?;
     // Without a key the server may answer nevertheless.

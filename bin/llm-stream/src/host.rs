@@ -20,7 +20,7 @@ const PULSE: Duration = Duration::from_millis(100);
 
 /// Writes the events of one stream after the other. `t` counts from the first bytes of a stream
 /// with an event.
-pub struct StdoutHost<'o> {
+pub(crate) struct StdoutHost<'o> {
     watch: &'o StopWatch,
     out: &'o mut Out,
     /// The name of the stream, as JSON.
@@ -33,7 +33,11 @@ pub struct StdoutHost<'o> {
 
 impl<'o> StdoutHost<'o> {
     /// `name` (as JSON) is that of every stream that follows.
-    pub fn new(watch: &'o StopWatch, out: &'o mut Out, name: Option<&'o str>) -> StdoutHost<'o> {
+    pub(crate) fn new(
+        watch: &'o StopWatch,
+        out: &'o mut Out,
+        name: Option<&'o str>,
+    ) -> StdoutHost<'o> {
         StdoutHost {
             watch,
             out,
@@ -126,7 +130,7 @@ fn millis(time: Duration) -> String {
 
 /// Watches for signals, and for a reader of standard output that leaves, inside a runtime.
 #[derive(Debug)]
-pub struct StopWatch {
+pub(crate) struct StopWatch {
     signals: StopSignals,
     wake: UnixStream,
     /// Never written to; an error on it means that the reader left. `None` when standard output is
@@ -139,7 +143,7 @@ impl StopWatch {
     ///
     /// # Errors
     /// [`Failure::Limit`] when the system has no more file descriptors.
-    pub fn new() -> Result<StopWatch, Failure> {
+    pub(crate) fn new() -> Result<StopWatch, Failure> {
         let signals = StopSignals::new()?;
         let wake = signals
             .as_fd()
@@ -160,12 +164,12 @@ impl StopWatch {
     }
 
     /// The signals, for reading standard input before the runtime waits for anything.
-    pub fn signals(&self) -> &StopSignals {
+    pub(crate) fn signals(&self) -> &StopSignals {
         &self.signals
     }
 
     /// The signal that came, if one did.
-    pub fn signal(&self) -> Option<i32> {
+    pub(crate) fn signal(&self) -> Option<i32> {
         self.signals.seen()
     }
 
@@ -173,7 +177,7 @@ impl StopWatch {
     ///
     /// # Errors
     /// [`Failure::Gone`] when the reader leaves first.
-    pub async fn interrupt(&self) -> Result<i32, Failure> {
+    pub(crate) async fn interrupt(&self) -> Result<i32, Failure> {
         tokio::select! {
             signal = self.signalled() => Ok(signal),
             () = self.gone() => Err(Failure::Gone),
@@ -182,7 +186,7 @@ impl StopWatch {
 
     /// What has happened already, for work that never waits. Whether the reader left is looked at
     /// only if `and_reader`: that is a system call.
-    pub fn seen(&self, and_reader: bool) -> Option<Result<i32, Failure>> {
+    pub(crate) fn seen(&self, and_reader: bool) -> Option<Result<i32, Failure>> {
         let is_gone = || and_reader && stdio::reader_gone(Some(Duration::ZERO));
         let signal = self.signal().map(Ok);
         signal.or_else(|| is_gone().then_some(Err(Failure::Gone)))
@@ -212,7 +216,7 @@ impl StopWatch {
 ///
 /// # Errors
 /// [`Failure::Limit`] when the system has no more file descriptors.
-pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     // Together with the commands that use its signals, tokio panics where it has no files for them.
     stdio::check_descriptors(8)?;
     tokio::runtime::Builder::new_current_thread()

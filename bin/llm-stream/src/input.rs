@@ -14,7 +14,7 @@ use stdio::{BadLine, BadLines, Filter, Input, InputBlock, StopSignals};
 
 /// What standard input held.
 #[derive(Debug, Default)]
-pub struct InputContent {
+pub(crate) struct InputContent {
     /// The conversation of a log.
     pub conversation: Conversation,
     /// The API and the request of the log's last `request` event.
@@ -25,7 +25,7 @@ pub struct InputContent {
 
 impl InputContent {
     /// Reports what was read.
-    pub fn report(&self, messages: &Messages) {
+    pub(crate) fn report(&self, messages: &Messages) {
         match (&self.text, self.conversation.messages.len()) {
             (Some(text), _) => {
                 messages.verbose(format_args!("standard input: text, {} bytes", text.len()))
@@ -44,7 +44,7 @@ impl InputContent {
 /// # Errors
 /// Under `--strict` the first such line; a message that is longer than `--max-line`; text that
 /// cannot be sent whole; failures of standard input.
-pub fn read(
+pub(crate) fn read(
     options: &Filter,
     signals: &StopSignals,
     warn: &mut dyn FnMut(&Warning),
@@ -95,7 +95,7 @@ pub fn read(
 }
 
 /// The question: the prompt, and the text on standard input after it.
-pub fn question(prompt: Option<&str>, text: Option<String>) -> Option<String> {
+pub(crate) fn question(prompt: Option<&str>, text: Option<String>) -> Option<String> {
     match (prompt, text) {
         (Some(prompt), Some(text)) if !prompt.is_empty() => Some(format!("{prompt}\n\n{text}")),
         (_, Some(text)) => Some(text),
@@ -285,6 +285,6 @@ impl Patience {
 ///
 /// # Errors
 /// One line that names the file and what is wrong with it.
-pub fn tools(path: &Path) -> Result<String> {
+pub(crate) fn tools(path: &Path) -> Result<String> {
     Ok(args::file(path, tool::Tools::read)?.list(|_| true))
 }

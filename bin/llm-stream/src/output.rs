@@ -11,7 +11,7 @@ use stdio::{Errors, Failure, Output};
 /// Where all events go. After a failure nothing is written until [`Out::check`] or [`Out::flush`]
 /// has returned that failure.
 #[derive(Debug)]
-pub struct Out {
+pub(crate) struct Out {
     stdout: Output,
     no_time: bool,
     messages: Messages,
@@ -21,7 +21,7 @@ pub struct Out {
 
 impl Out {
     /// `no_time` leaves times out of the events.
-    pub fn new(no_time: bool, messages: Messages) -> Out {
+    pub(crate) fn new(no_time: bool, messages: Messages) -> Out {
         Out {
             stdout: Output::new(),
             no_time,
@@ -32,17 +32,17 @@ impl Out {
     }
 
     /// Whether times are left out.
-    pub fn no_time(&self) -> bool {
+    pub(crate) fn no_time(&self) -> bool {
         self.no_time
     }
 
     /// Where lines for people go.
-    pub fn messages(&self) -> &Messages {
+    pub(crate) fn messages(&self) -> &Messages {
         &self.messages
     }
 
     /// Whether an `error` event was written.
-    pub fn has_error(&self) -> bool {
+    pub(crate) fn has_error(&self) -> bool {
         self.errors.any()
     }
 
@@ -50,7 +50,7 @@ impl Out {
     ///
     /// # Errors
     /// The first failure since the last call.
-    pub fn flush(&mut self) -> Result<(), Failure> {
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.check()?;
         self.stdout.flush()
     }
@@ -59,7 +59,7 @@ impl Out {
     ///
     /// # Errors
     /// The first failure since the last call.
-    pub fn check(&mut self) -> Result<(), Failure> {
+    pub(crate) fn check(&mut self) -> Result<(), Failure> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
@@ -67,19 +67,19 @@ impl Out {
     ///
     /// # Errors
     /// As [`Out::flush`].
-    pub fn text(&mut self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
         self.stdout.put(text.as_bytes())?;
         self.stdout.put(b"\n")?;
         self.flush()
     }
 
     /// Writes an event that belongs to no stream.
-    pub fn event<'e>(&mut self, event: impl Into<Payload<'e>>) {
+    pub(crate) fn event<'e>(&mut self, event: impl Into<Payload<'e>>) {
         self.write(None, 0, None, &event.into());
     }
 
     /// Writes an event of the stream `stream` (as JSON) and of `choice`, at the time `t`.
-    pub fn write(
+    pub(crate) fn write(
         &mut self,
         stream: Option<&str>,
         choice: u32,
@@ -100,7 +100,7 @@ impl Out {
 
 /// Writes lines for people on standard error. No secret gets into them.
 #[derive(Clone, Debug)]
-pub struct Messages {
+pub(crate) struct Messages {
     is_verbose: bool,
     no_time: bool,
     redactor: Redactor,
@@ -108,7 +108,7 @@ pub struct Messages {
 
 impl Messages {
     /// `is_verbose` is `--verbose`, `no_time` leaves times out.
-    pub fn new(is_verbose: bool, no_time: bool, redactor: Redactor) -> Messages {
+    pub(crate) fn new(is_verbose: bool, no_time: bool, redactor: Redactor) -> Messages {
         Messages {
             is_verbose,
             no_time,
@@ -117,19 +117,19 @@ impl Messages {
     }
 
     /// Reports something that everybody should read.
-    pub fn always(&self, what: impl Display) {
+    pub(crate) fn always(&self, what: impl Display) {
         stdio::message("llm-stream", &self.redactor.text(&what.to_string()));
     }
 
     /// Reports what happens, under `--verbose`.
-    pub fn verbose(&self, what: impl Display) {
+    pub(crate) fn verbose(&self, what: impl Display) {
         if self.is_verbose {
             self.always(what);
         }
     }
 
     /// Reports what happened this time after the request was sent, under `--verbose`.
-    pub fn at(&self, what: impl Display, time: Option<Duration>) {
+    pub(crate) fn at(&self, what: impl Display, time: Option<Duration>) {
         match time.filter(|_| !self.no_time) {
             Some(time) => self.verbose(format_args!("{what} after {}", short(time))),
             None => self.verbose(what),
@@ -137,7 +137,7 @@ impl Messages {
     }
 
     /// A request's method and address.
-    pub fn line(&self, request: &Request) -> String {
+    pub(crate) fn line(&self, request: &Request) -> String {
         format!("{} {}", request.method, self.redactor.url(&request.url))
     }
 }

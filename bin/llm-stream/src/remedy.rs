@@ -82,7 +82,7 @@ const OTHERS: [(&str, &str); 5] = [
 ];
 
 /// What to write instead of the argument `unknown` of the command line.
-pub fn remedy(unknown: &str) -> Option<String> {
+pub(crate) fn remedy(unknown: &str) -> Option<String> {
     let typed: Vec<String> = env::args_os()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())

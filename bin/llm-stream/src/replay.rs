@@ -23,7 +23,7 @@ use stdio::{Failure, Status};
 /// # Errors
 /// One line for a mistake in the arguments, and for a file that does not exist; failures of
 /// standard output.
-pub fn replay(args: &Args) -> Result<Status> {
+pub(crate) fn replay(args: &Args) -> Result<Status> {
     let files = &args.replay.files;
     for path in files.iter().filter(|path| *path != Path::new("-")) {
         // Before anything is written: a wrong name should not cost half of the work.

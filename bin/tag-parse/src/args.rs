@@ -15,7 +15,7 @@ use tag::{Dialects, Look, TagOptions};
 /// is. An invalid call stays text, with a `warning`.
 #[derive(Debug, Parser)]
 #[command(name = "tag-parse", version, max_term_width = 100, after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
     /// The dialect of calls, or several with commas between, or auto: the dialect that
@@ -73,7 +73,7 @@ Examples:
 
 /// `--when`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum When {
+pub(crate) enum When {
     /// Streams whose `stream_start` has the mode `tag`, or none
     Tag,
     /// All streams
@@ -85,7 +85,7 @@ impl Args {
     ///
     /// # Errors
     /// A dialect that is not known, or a file of tools or dialects that cannot be read.
-    pub fn options(&self) -> anyhow::Result<TagOptions> {
+    pub(crate) fn options(&self) -> anyhow::Result<TagOptions> {
         let dialects = self.dialects()?;
         let names = self.names(&dialects);
         Ok(TagOptions {
@@ -113,7 +113,7 @@ impl Args {
     ///
     /// # Errors
     /// A name that is not known, or none, or a file of dialects that cannot be read.
-    pub fn look(&self) -> anyhow::Result<Look> {
+    pub(crate) fn look(&self) -> anyhow::Result<Look> {
         let dialects = self.dialects()?;
         look(&dialects, self.names(&dialects))
     }
@@ -122,7 +122,7 @@ impl Args {
     ///
     /// # Errors
     /// The file cannot be read, or has a mistake.
-    pub fn dialects(&self) -> anyhow::Result<Dialects> {
+    pub(crate) fn dialects(&self) -> anyhow::Result<Dialects> {
         let mut dialects = Dialects::default();
         if let Some(path) = &self.dialect_file {
             let text = ::args::file(path, |text| anyhow::Ok(text.to_owned()))?;
@@ -140,7 +140,7 @@ impl Args {
     }
 
     /// How to drive the machines.
-    pub fn filter(&self) -> stdio::Filter {
+    pub(crate) fn filter(&self) -> stdio::Filter {
         self.common.filter("tag-parse", self.files.clone())
     }
 }

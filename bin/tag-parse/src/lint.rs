@@ -9,7 +9,7 @@ use tag::lint::{Finding, Lint};
 ///
 /// # Errors
 /// A dialect that is not known, an input that cannot be read, or an output that cannot be written.
-pub fn run(args: &Args) -> anyhow::Result<Status> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<Status> {
     let lint = Lint::new(&args.look()?);
     let mut input = Input::open(&args.files, args.common.max_line)?;
     let signals = StopSignals::new().ok();

@@ -9,7 +9,7 @@ use tag::{Dialect, Dialects, PromptCall, PromptChoice, PromptResult};
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn print(dialects: &Dialects) -> Result<(), Failure> {
+pub(crate) fn print(dialects: &Dialects) -> Result<(), Failure> {
     let mut out = Output::new();
     out.put(b"name\taliases\tmodels\texample\tsource\n")?;
     for dialect in dialects.all() {
@@ -32,7 +32,7 @@ fn escaped(text: &str) -> String {
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn show(dialect: &Dialect) -> Result<(), Failure> {
+pub(crate) fn show(dialect: &Dialect) -> Result<(), Failure> {
     let call = |id, name, arguments| PromptCall {
         id,
         name,

@@ -15,7 +15,7 @@ use stdio::Emit;
 /// before `stream_end`.
 #[derive(Debug, Parser)]
 #[command(name = "tc-accumulate", version, max_term_width = 100, after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
     /// Validate arguments against the JSON Schemas of this tools file; without it the tools that
@@ -61,7 +61,7 @@ Examples:
 
 /// `--emit-on`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Level {
+pub(crate) enum Level {
     Balanced,
     Sealed,
     Final,
@@ -69,14 +69,14 @@ pub enum Level {
 
 /// `--repair`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RepairLevel {
+pub(crate) enum RepairLevel {
     None,
     Syntax,
 }
 
 /// `--as`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum As {
+pub(crate) enum As {
     Events,
     Openai,
     Anthropic,
@@ -88,7 +88,7 @@ impl Args {
     ///
     /// # Errors
     /// When the tools file cannot be read.
-    pub fn options(&self) -> anyhow::Result<AccumulateOptions> {
+    pub(crate) fn options(&self) -> anyhow::Result<AccumulateOptions> {
         Ok(AccumulateOptions {
             tools: self
                 .tools
@@ -111,7 +111,7 @@ impl Args {
     }
 
     /// The API whose whole responses are written in place of events.
-    pub fn api(&self) -> Option<Api> {
+    pub(crate) fn api(&self) -> Option<Api> {
         match self.shape {
             As::Events => None,
             As::Openai => Some(Api::OpenaiChat),
@@ -121,12 +121,12 @@ impl Args {
     }
 
     /// The most bytes that are kept of one stream.
-    pub fn max_kept(&self) -> usize {
+    pub(crate) fn max_kept(&self) -> usize {
         self.common.max_line.saturating_add(BESIDE_TEXT)
     }
 
     /// The options of reading and writing.
-    pub fn filter(&self) -> stdio::Filter {
+    pub(crate) fn filter(&self) -> stdio::Filter {
         let mut filter = self.common.filter("tc-accumulate", self.files.clone());
         if self.api().is_some() {
             filter.emit = Emit::Lines;

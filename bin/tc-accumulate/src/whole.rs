@@ -6,7 +6,7 @@ use event::{Event, Kind, Machine, Sink};
 use stdio::RawLines;
 
 /// A stream that becomes one response.
-pub struct OpenResponse {
+pub(crate) struct OpenResponse {
     /// Merges its deltas.
     pub merging: Accumulate,
     /// The response so far.

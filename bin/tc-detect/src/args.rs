@@ -14,7 +14,7 @@ use stdio::Emit;
 /// failed before that was decided, or if the input has no events.
 #[derive(Debug, Parser)]
 #[command(name = "tc-detect", version, max_term_width = 100, after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
     #[arg(short, long, value_name = "NAME", default_value = "full", help = checkers::help())]
@@ -56,11 +56,11 @@ Examples:
 With -q a call ends the reading at once. A no ends it only for a stream without a name in a pipe, so that its upstream stops; otherwise further streams are read. The exit status of a command of --then or --else that fails (128 + N if signal N ended it) replaces the answer.";
 
 /// The name of standard input in the file system.
-pub const STDIN: &str = "/dev/stdin";
+pub(crate) const STDIN: &str = "/dev/stdin";
 
 impl Args {
     /// What counts as a call.
-    pub fn calls(&self) -> CallFilter {
+    pub(crate) fn calls(&self) -> CallFilter {
         CallFilter {
             name: self.name.as_deref().map(Glob::new),
         }
@@ -68,7 +68,7 @@ impl Args {
 
     /// Whether to read on after a stream that calls no tool: with several inputs, and in a file,
     /// which has no upstream that should stop.
-    pub fn others(&self) -> bool {
+    pub(crate) fn others(&self) -> bool {
         let file = |path: &PathBuf| {
             if path.as_os_str() == "-" {
                 Path::new(STDIN).is_file()
@@ -82,12 +82,12 @@ impl Args {
     }
 
     /// Whether an input is a file, which holds streams of the past.
-    pub fn is_past(&self) -> bool {
+    pub(crate) fn is_past(&self) -> bool {
         self.files.iter().any(|path| path.as_os_str() != "-") || Path::new(STDIN).is_file()
     }
 
     /// The driver's settings.
-    pub fn filter(&self) -> stdio::Filter {
+    pub(crate) fn filter(&self) -> stdio::Filter {
         let mut filter = self.common.filter("tc-detect", self.files.clone());
         if self.quiet {
             (filter.emit, filter.stop_when_settled) = (Emit::Nothing, true);

@@ -13,7 +13,7 @@ use stdio::{RawLines, Status};
 
 /// The two commands; the streams of one that is missing go to standard output.
 #[derive(Clone, Debug)]
-pub struct BranchCommands {
+pub(crate) struct BranchCommands {
     then: Option<Rc<str>>,
     or_else: Option<Rc<str>>,
     /// The status of the first command that failed.
@@ -25,7 +25,7 @@ impl BranchCommands {
     ///
     /// # Errors
     /// When one of them is empty: its streams would be lost.
-    pub fn new(then: Option<String>, or_else: Option<String>) -> anyhow::Result<Self> {
+    pub(crate) fn new(then: Option<String>, or_else: Option<String>) -> anyhow::Result<Self> {
         for (option, command) in [("--then", &then), ("--else", &or_else)] {
             if command
                 .as_deref()
@@ -45,7 +45,7 @@ impl BranchCommands {
 
     /// The status of the first command that failed: its own, 128 plus the signal that ended it, or
     /// the status of an error if it cannot be started.
-    pub fn failed(&self) -> Option<u8> {
+    pub(crate) fn failed(&self) -> Option<u8> {
         self.failed.get()
     }
 
@@ -75,7 +75,7 @@ enum LineTarget {
 }
 
 /// A [`Detect`] that keeps its stream until it has decided, and then pipes it on.
-pub struct Branch {
+pub(crate) struct Branch {
     detect: Detect,
     commands: BranchCommands,
     target: LineTarget,
@@ -87,7 +87,12 @@ pub struct Branch {
 
 impl Branch {
     /// Wraps the machine of one stream.
-    pub fn new(detect: Detect, commands: BranchCommands, no_time: bool, lines: RawLines) -> Self {
+    pub(crate) fn new(
+        detect: Detect,
+        commands: BranchCommands,
+        no_time: bool,
+        lines: RawLines,
+    ) -> Self {
         Branch {
             detect,
             commands,

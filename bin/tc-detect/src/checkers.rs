@@ -24,7 +24,7 @@ fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The help of `--checker`.
-pub fn help() -> String {
+pub(crate) fn help() -> String {
     let checkers: Vec<_> = all()
         .map(|(name, help)| format!("{name} ({help})"))
         .collect();
@@ -37,7 +37,7 @@ pub fn help() -> String {
 /// # Errors
 /// When the name is unknown; the message lists all names. When the file of `--learn` is not a
 /// table, or another checker should learn.
-pub fn find(
+pub(crate) fn find(
     name: &str,
     calls: &CallFilter,
     risk: Risk,

@@ -12,7 +12,7 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// When no such descriptor is open, or its file cannot be opened for writing.
-pub fn open(fd: u32) -> anyhow::Result<Rc<RefCell<File>>> {
+pub(crate) fn open(fd: u32) -> anyhow::Result<Rc<RefCell<File>>> {
     let open = File::options().append(true).open(format!("/dev/fd/{fd}"));
     let file = open.map_err(|e| {
         anyhow::anyhow!("--decide-fd {fd}: {e}, open it in the shell, as in {fd}>decisions.ndjson")
@@ -21,7 +21,7 @@ pub fn open(fd: u32) -> anyhow::Result<Rc<RefCell<File>>> {
 }
 
 /// A [`Detect`] whose decisions go to a file descriptor and not into the stream.
-pub struct Diversion {
+pub(crate) struct Diversion {
     detect: Detect,
     target: Rc<RefCell<File>>,
     stream: Option<String>,
@@ -30,7 +30,7 @@ pub struct Diversion {
 
 impl Diversion {
     /// Wraps the machine of one stream.
-    pub fn new(detect: Detect, target: Rc<RefCell<File>>, no_time: bool) -> Self {
+    pub(crate) fn new(detect: Detect, target: Rc<RefCell<File>>, no_time: bool) -> Self {
         Diversion {
             detect,
             target,

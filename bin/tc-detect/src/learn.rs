@@ -20,7 +20,7 @@ const MAX_LINKS: usize = 40;
 
 /// A file of counts, and what this run adds to it.
 #[derive(Clone, Debug)]
-pub struct Learning {
+pub(crate) struct Learning {
     path: PathBuf,
     /// Whether the input can hold live streams.
     is_live: bool,
@@ -30,7 +30,7 @@ pub struct Learning {
 impl Learning {
     /// Of the file at `path`, which need not exist yet. Without live streams it is checked, but
     /// neither used nor written.
-    pub fn new(path: &Path, is_live: bool) -> Self {
+    pub(crate) fn new(path: &Path, is_live: bool) -> Self {
         Learning {
             path: path.to_owned(),
             is_live,
@@ -43,7 +43,7 @@ impl Learning {
     ///
     /// # Errors
     /// When the file is not a regular one, cannot be read, is too long, or is not a table.
-    pub fn table(&self) -> Result<AutoTable> {
+    pub(crate) fn table(&self) -> Result<AutoTable> {
         let mut table = AutoTable::built_in();
         let counts = read(&self.path).map_err(|e| anyhow!("--learn {e:#}"))?;
         if self.is_live {
@@ -53,13 +53,13 @@ impl Learning {
     }
 
     /// Whether this run can count streams.
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.is_live
     }
 
     /// Lets live streams use `learned` and count; replayed ones get `usual`, so that they stay
     /// reproducible. A replayed stream has the name of its file.
-    pub fn checkers(&self, usual: Checkers, learned: Checkers) -> Checkers {
+    pub(crate) fn checkers(&self, usual: Checkers, learned: Checkers) -> Checkers {
         let (added, is_live) = (Rc::clone(&self.added), self.is_live);
         Rc::new(move |first| -> Factory {
             if !is_live || first.stream().is_some() {
@@ -86,7 +86,7 @@ impl Learning {
     ///
     /// # Errors
     /// When the file cannot be read or written; then it is as it was.
-    pub fn save(&self) -> Result<()> {
+    pub(crate) fn save(&self) -> Result<()> {
         let added = self.added.borrow();
         if *added == AutoTable::default() {
             return Ok(());

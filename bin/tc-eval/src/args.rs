@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand};
     subcommand_negates_reqs = true,
     after_help = EXAMPLES
 )]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     pub command: Option<EvalCommand>,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub struct Args {
 
 /// What to do instead of evaluating checkers.
 #[derive(Debug, Subcommand)]
-pub enum EvalCommand {
+pub(crate) enum EvalCommand {
     /// Propose the labels of recordings, to be confirmed by a person
     Label(crate::label::Args),
     /// Show where a checker decided on one stream: the event and the bytes of the recording

@@ -6,7 +6,7 @@ mod decisions;
 mod lines;
 mod process;
 
-pub use answer::GivenAnswer;
+pub(crate) use answer::GivenAnswer;
 
 use crate::evaluate::judge::Judges;
 use anyhow::{Result, bail};
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The options of checkers outside of this process.
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub(crate) struct Args {
     /// How long a cmd: checker may take to read or to answer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
     pub checker_timeout: Duration,
@@ -38,7 +38,7 @@ fn patience(text: &str) -> Result<Duration, String> {
 }
 
 /// A checker by its name.
-pub enum NamedChecker {
+pub(crate) enum NamedChecker {
     /// One of `detect`, which each thread makes for itself.
     BuiltIn,
     /// One outside of this process.
@@ -50,7 +50,7 @@ pub enum NamedChecker {
 /// # Errors
 /// When a name is unknown (the message lists all names), a file of decisions cannot be opened, or
 /// its name is that of another checker.
-pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, NamedChecker)>> {
+pub(crate) fn find(names: &[String], args: &Args) -> Result<Vec<(String, NamedChecker)>> {
     let named = names
         .iter()
         .map(|name| Ok((name.clone(), find_one(name, args.checker_timeout)?)));

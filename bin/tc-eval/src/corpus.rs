@@ -16,7 +16,7 @@ const INDEX: &str = "index.ndjson";
 
 /// One recorded stream and its label.
 #[derive(Clone, Debug)]
-pub struct CorpusEntry {
+pub(crate) struct CorpusEntry {
     /// The index that names it, as the user typed it.
     pub corpus: Arc<str>,
     /// Its line in the index, from 1 on.
@@ -34,7 +34,7 @@ pub struct CorpusEntry {
 /// # Errors
 /// When the index cannot be opened. A line that is not a label is an error in its place, and the
 /// next line follows; a line of more than 16 MiB, and a failed read, are the last item.
-pub fn entries(corpus: &Path) -> Result<Entries> {
+pub(crate) fn entries(corpus: &Path) -> Result<Entries> {
     let name: Arc<str> = corpus.to_string_lossy().into();
     let (reader, folder): (Box<dyn Read + Send>, PathBuf) = if corpus == Path::new("-") {
         stdio::check_input()?;
@@ -74,7 +74,7 @@ fn missing(corpus: &Path, index: &Path, e: &std::io::Error) -> anyhow::Error {
 }
 
 /// The labels of one corpus, in order; see [`entries`].
-pub struct Entries {
+pub(crate) struct Entries {
     name: Arc<str>,
     folder: PathBuf,
     reader: BufReader<Box<dyn Read + Send>>,
@@ -87,7 +87,7 @@ pub struct Entries {
 impl Entries {
     /// The same labels as a part of the corpus in the folder `root`: recordings are relative to it,
     /// and it names the corpus, so that the parts of a corpus count as one.
-    pub fn of_root(self, root: &Path) -> Self {
+    pub(crate) fn of_root(self, root: &Path) -> Self {
         Entries {
             name: root.to_string_lossy().into(),
             folder: root.to_owned(),

@@ -1,8 +1,8 @@
 //! Compares two recordings by their meaning.
 
-pub mod lines;
+pub(crate) mod lines;
 mod mask;
-pub mod recording;
+pub(crate) mod recording;
 
 use crate::read::{AnswerKind, RecordingArgs};
 use crate::recordings::unreadable;
@@ -17,7 +17,7 @@ use stdio::Status;
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// A body, a tape or a log of events; - is standard input
     pub a: PathBuf,
     /// Another, of any of these kinds
@@ -66,7 +66,7 @@ The exit status is 0 if the recordings mean the same, and 1 if they differ.";
 ///
 /// # Errors
 /// What is wrong with the arguments or a file.
-pub fn diff(args: &Args) -> Result<Status> {
+pub(crate) fn diff(args: &Args) -> Result<Status> {
     let dash = Path::new("-");
     if args.a == dash && args.b == dash {
         bail!("both recordings are standard input (-); name a file for one of them");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// A file that is being written beside the one that it will replace. A full disk, a signal or a
 /// second writer leaves the old file whole; of two writers the last to finish wins.
 #[derive(Debug)]
-pub struct LabelDraft {
+pub(crate) struct LabelDraft {
     file: BufWriter<File>,
     /// Where it is, and the name that it gets. `None` for what is not an ordinary file (a pipe,
     /// /dev/stdout), which is written to directly.
@@ -21,7 +21,7 @@ impl LabelDraft {
     ///
     /// # Errors
     /// When the folder cannot be written.
-    pub fn create(path: &Path) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let existing = target.metadata().ok();
         if existing.as_ref().is_some_and(|meta| !meta.is_file()) {
@@ -59,7 +59,7 @@ impl LabelDraft {
     ///
     /// # Errors
     /// When the disk is full or broken; the old file is unchanged then.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.file.flush()?;
         if let Some((draft, target)) = &self.rename {
             self.file.get_ref().sync_all()?;
@@ -74,7 +74,7 @@ impl LabelDraft {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let written = LabelDraft::create(path).and_then(|mut draft| {
         draft.write_all(text.as_bytes())?;
         draft.finish()

@@ -1,14 +1,14 @@
 //! Evaluates checkers over corpora.
 
 mod asked;
-pub mod baseline;
+pub(crate) mod baseline;
 mod calls;
 mod feed;
-pub mod judge;
+pub(crate) mod judge;
 mod list;
-pub mod measure;
+pub(crate) mod measure;
 mod only;
-pub mod output;
+pub(crate) mod output;
 mod parallel;
 mod progress;
 mod resplit;
@@ -31,7 +31,7 @@ use stdio::{Output, Status};
 /// The arguments of an evaluation.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub(crate) struct Args {
     /// Files `index.ndjson`, or folders that hold one; `-` is an index on standard input
     #[arg(required = true)]
     pub corpora: Vec<PathBuf>,
@@ -84,7 +84,7 @@ const MOST_JOBS: usize = 16;
 ///
 /// # Errors
 /// What is wrong with the arguments, a corpus or a checker.
-pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
+pub(crate) fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
     let (names, checkers) = find(&checkers(&args.checkers)?, &args.outside)?
         .into_iter()
         .unzip();
@@ -131,7 +131,7 @@ pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
 ///
 /// # Errors
 /// When the file cannot be read or is not a table.
-pub fn table(path: &Path) -> Result<AutoTable> {
+pub(crate) fn table(path: &Path) -> Result<AutoTable> {
     args::file(path, AutoTable::parse)
 }
 
@@ -258,7 +258,7 @@ impl<'r> Evaluation<'r> {
 ///
 /// # Errors
 /// When one is named twice.
-pub fn checkers(named: &[String]) -> Result<Vec<String>> {
+pub(crate) fn checkers(named: &[String]) -> Result<Vec<String>> {
     if named.is_empty() {
         let is_known =
             |name: &&str| detect::checkers(name, &detect::CallFilter::default()).is_some();

@@ -23,7 +23,7 @@ use stdio::Status;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// A corpus, with --stream; or a recording: a body, a tape or a log of events
     pub path: PathBuf,
     /// The id of the stream in its corpus
@@ -60,7 +60,7 @@ Examples:
 ///
 /// # Errors
 /// What is wrong with the arguments or a file.
-pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
+pub(crate) fn explain(args: &Args, common: &args::Common) -> Result<Status> {
     let entry = match &args.stream {
         Some(id) => find(&args.path, id)?,
         None => recording(args)?,

@@ -15,7 +15,7 @@ use test::FoldedTest;
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Files `index.ndjson`, or folders that hold one
     #[arg(required = true)]
     pub corpora: Vec<PathBuf>,
@@ -41,7 +41,7 @@ pub struct Args {
 ///
 /// # Errors
 /// What is wrong with the arguments, a corpus, a recording or the output.
-pub fn fit(args: &Args, common: &args::Common) -> Result<Status> {
+pub(crate) fn fit(args: &Args, common: &args::Common) -> Result<Status> {
     if let Some(count) = args.folds {
         let checkers = if args.checkers.is_empty() {
             vec!["auto".to_owned()]

@@ -26,7 +26,7 @@ use tag::lint::Lint;
 Examples:
   tc-eval label recordings/ --output recordings/index.ndjson
   tc-eval label --confirm recordings/index.ndjson")]
-pub struct Args {
+pub(crate) struct Args {
     /// Bodies, tapes and logs, and folders of them
     #[arg(required = true, value_name = "RECORDING")]
     pub files: Vec<PathBuf>,
@@ -50,7 +50,7 @@ pub struct Args {
 ///
 /// # Errors
 /// What is wrong with the arguments or a file.
-pub fn label(args: &Args) -> Result<Status> {
+pub(crate) fn label(args: &Args) -> Result<Status> {
     let lint = Lint::new(&tag::Look::new("auto")?);
     if args.confirm {
         for path in &args.files {

@@ -13,7 +13,7 @@ use stdio::Status;
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub(crate) struct Args {
     /// Files that hold what runs of --partial wrote, any number of parts in each; without files,
     /// standard input
     #[arg(value_name = "PART")]
@@ -30,7 +30,7 @@ pub struct Args {
 ///
 /// # Errors
 /// What is wrong with the arguments, a file or a part.
-pub fn merge(args: &Args) -> Result<Status> {
+pub(crate) fn merge(args: &Args) -> Result<Status> {
     let mut merger = Merger::new(env!("CARGO_PKG_VERSION"));
     let mut names = Vec::new();
     let standard_input = [PathBuf::from("-")];

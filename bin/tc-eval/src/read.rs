@@ -5,7 +5,7 @@ mod log;
 mod settings;
 mod tape;
 
-pub use settings::{AnswerKind, EventOrigin, ReadSettings, RecordingArgs, api};
+pub(crate) use settings::{AnswerKind, EventOrigin, ReadSettings, RecordingArgs, api};
 
 use crate::recordings::unreadable;
 use anyhow::{Context, Result, bail};
@@ -25,7 +25,7 @@ use std::path::Path;
 /// # Errors
 /// When the file is neither a body of a known API nor a tape nor a log, or has no stream of the
 /// number `part`.
-pub fn each_event(
+pub(crate) fn each_event(
     path: &Path,
     bytes: &[u8],
     settings: &ReadSettings,
@@ -38,7 +38,11 @@ pub fn each_event(
 ///
 /// # Errors
 /// As [`each_event`], and when the file cannot be read.
-pub fn each_event_of_file(path: &Path, settings: &ReadSettings, take: &mut Take<'_>) -> Result<()> {
+pub(crate) fn each_event_of_file(
+    path: &Path,
+    settings: &ReadSettings,
+    take: &mut Take<'_>,
+) -> Result<()> {
     let file = File::open(path).map_err(unreadable(path))?;
     let file = BufReader::with_capacity(LOOKED_AT, file);
     read(file, settings, take).with_context(|| path.display().to_string())

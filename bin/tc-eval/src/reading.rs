@@ -11,7 +11,7 @@ use std::rc::Rc;
 use tag::{Streams, Tag};
 
 /// Reads the streams of one recording to their calls. Deltas pass too.
-pub struct FullReading {
+pub(crate) struct FullReading {
     tag: Streams,
     options: Rc<accumulate::AccumulateOptions>,
     /// The open streams by their number.
@@ -19,11 +19,11 @@ pub struct FullReading {
 }
 
 /// Takes the events of a reading, and whether each is one that the recording has.
-pub type TakeReading<'t> = dyn FnMut(&Event<'_>, bool) + 't;
+pub(crate) type TakeReading<'t> = dyn FnMut(&Event<'_>, bool) + 't;
 
 impl FullReading {
     /// A reading that takes calls out of the text of streams of tag mode.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let options = Rc::new(accumulate::AccumulateOptions {
             keep_deltas: true,
             ..accumulate::AccumulateOptions::default()
@@ -37,7 +37,7 @@ impl FullReading {
 
     /// Takes the next event of the stream `number`, and gives what a pipe of the two commands would
     /// write for it.
-    pub fn push(&mut self, number: u64, event: &Event<'_>, take: &mut TakeReading<'_>) {
+    pub(crate) fn push(&mut self, number: u64, event: &Event<'_>, take: &mut TakeReading<'_>) {
         let machine = || machine(&self.tag, &self.options, event);
         let pipe = self.open.entry(number).or_insert_with(machine);
         pipe.push(event, &mut each_event(Some(event), take));
@@ -47,7 +47,7 @@ impl FullReading {
     }
 
     /// Handles the end of a stream that has none of its own.
-    pub fn finish(&mut self, number: u64, take: &mut TakeReading<'_>) {
+    pub(crate) fn finish(&mut self, number: u64, take: &mut TakeReading<'_>) {
         if let Some(mut pipe) = self.open.remove(&number) {
             pipe.finish(&mut each_event(None, take));
         }
@@ -55,7 +55,7 @@ impl FullReading {
 }
 
 /// What is made of one stream of a recording.
-pub trait StreamReader: Default {
+pub(crate) trait StreamReader: Default {
     /// Takes the next event as the recording has it.
     fn push(&mut self, event: &Event<'_>, origin: EventOrigin);
 
@@ -67,7 +67,7 @@ pub trait StreamReader: Default {
 ///
 /// # Errors
 /// As [`read::each_event`].
-pub fn streams<S: StreamReader>(
+pub(crate) fn streams<S: StreamReader>(
     path: &Path,
     bytes: &[u8],
     settings: &ReadSettings,
@@ -102,7 +102,10 @@ fn machine(
 }
 
 /// A machine that reads one stream to its calls, which `tag` takes out of the text.
-pub fn to_calls(tag: Option<Tag>, options: &Rc<accumulate::AccumulateOptions>) -> Box<dyn Machine> {
+pub(crate) fn to_calls(
+    tag: Option<Tag>,
+    options: &Rc<accumulate::AccumulateOptions>,
+) -> Box<dyn Machine> {
     let options = Rc::clone(options);
     match tag {
         None => Box::new(Accumulate::new(options)),
@@ -114,7 +117,7 @@ pub fn to_calls(tag: Option<Tag>, options: &Rc<accumulate::AccumulateOptions>) -
 
 /// A sink that hands on what a machine passes and writes, as events. `event` is the one at hand;
 /// `None` at the end of the stream.
-pub fn each_event<'s>(
+pub(crate) fn each_event<'s>(
     event: Option<&'s Event<'_>>,
     take: &'s mut TakeReading<'_>,
 ) -> SinkOf<impl FnMut(Emitted<'_>) + 's> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A file that may be a recording.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RecordingFile {
+pub(crate) struct RecordingFile {
     /// Where it is.
     pub path: PathBuf,
     /// Whether the user named it, and not the folder that holds it. Of a folder, files of other
@@ -20,7 +20,7 @@ pub struct RecordingFile {
 ///
 /// # Errors
 /// When a path does not exist, or a folder cannot be read.
-pub fn candidates(paths: &[PathBuf]) -> Result<Vec<RecordingFile>> {
+pub(crate) fn candidates(paths: &[PathBuf]) -> Result<Vec<RecordingFile>> {
     let mut out = Vec::new();
     for path in paths {
         if path.is_dir() {
@@ -39,7 +39,7 @@ pub fn candidates(paths: &[PathBuf]) -> Result<Vec<RecordingFile>> {
 ///
 /// # Errors
 /// When it cannot be read, or is not an ordinary file: a device or a pipe may never end.
-pub fn bytes(path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
     let unreadable = unreadable(path);
     if !path.metadata().map_err(&unreadable)?.is_file() {
         bail!(
@@ -51,7 +51,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Makes a message of an error of the system about the file at `path`.
-pub fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> anyhow::Error {
+pub(crate) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> anyhow::Error {
     move |e| {
         anyhow!(
             "{}: {e}; check the path and its permissions",

@@ -23,7 +23,7 @@ use tag::lint::Lint;
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum CardForm {
+pub(crate) enum CardForm {
     /// For people
     #[default]
     Text,
@@ -40,7 +40,7 @@ Examples:
   tc-eval report-card recordings/
   tc-eval report-card recordings/ --save card.ndjson
   tc-eval report-card recordings/ --expect card.ndjson --format markdown")]
-pub struct Args {
+pub(crate) struct Args {
     /// Recordings, folders of recordings, and files `index.ndjson` or folders that hold one
     #[arg(required = true, value_name = "RECORDING-OR-CORPUS")]
     pub files: Vec<PathBuf>,
@@ -62,7 +62,7 @@ pub struct Args {
 ///
 /// # Errors
 /// What is wrong with the arguments or a file.
-pub fn report_card(args: &Args) -> Result<Status> {
+pub(crate) fn report_card(args: &Args) -> Result<Status> {
     let expected = args.expect.as_deref().map(saved::read).transpose()?;
     let api = args.api;
     let mut maker = CardMaker {

@@ -2,7 +2,7 @@
 
 /// A way to cut a sequence into pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Split {
+pub(crate) enum Split {
     /// Pieces of this size.
     Every(usize),
     /// Pieces of 1 to 64, by a generator with this seed.
@@ -27,7 +27,7 @@ impl std::str::FromStr for Split {
 impl Split {
     /// The sizes of the pieces. `key` makes the sizes of two streams differ, and those of one
     /// stream the same in each run.
-    pub fn sizes(self, key: &str) -> Sizes {
+    pub(crate) fn sizes(self, key: &str) -> Sizes {
         let state = match self {
             Split::Every(_) => 0,
             // FNV-1a, see http://www.isthe.com/chongo/tech/comp/fnv/
@@ -43,14 +43,14 @@ impl Split {
 
 /// The sizes of the pieces of one sequence, without end; each is at least 1.
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     split: Split,
     state: u64,
 }
 
 impl Sizes {
     /// The size of the next piece.
-    pub fn next(&mut self) -> usize {
+    pub(crate) fn next(&mut self) -> usize {
         match self.split {
             Split::Every(size) => size,
             Split::Random(_) => {

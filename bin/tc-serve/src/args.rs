@@ -36,7 +36,7 @@ const RETRIES: &str = "How often a request is sent again, as long as nothing of 
 /// Serves any model to any client, with correct tool calls
 #[derive(Debug, Parser)]
 #[command(name = "tc-serve", version, max_term_width = 100, after_help = EXAMPLES, mut_arg("retries", |arg| arg.help(RETRIES)))]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     pub service: ServiceArgs,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub struct Args {
 /// Where to serve, and how.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Service")]
-pub struct ServiceArgs {
+pub(crate) struct ServiceArgs {
     /// The address to listen on; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8790")]
     pub listen: String,
@@ -84,7 +84,7 @@ pub struct ServiceArgs {
 /// Who may ask.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Access")]
-pub struct AccessArgs {
+pub(crate) struct AccessArgs {
     /// A file of the keys that clients may send, one a line, which SIGHUP reads again; needed for
     /// any address but this machine's own
     #[arg(long, value_name = "FILE", conflicts_with = "no_key")]
@@ -104,7 +104,7 @@ pub struct AccessArgs {
 /// Limits on what clients may take.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
-pub struct LimitArgs {
+pub(crate) struct LimitArgs {
     /// The longest body of a request (K, M and G are understood)
     #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "32M")]
     pub max_body: usize,
@@ -144,7 +144,7 @@ pub struct LimitArgs {
 
 /// The provider that is asked.
 #[derive(Clone, Debug, clap::Args)]
-pub struct UpstreamArgs {
+pub(crate) struct UpstreamArgs {
     #[command(flatten)]
     pub provider: ProviderArgs,
     #[command(flatten)]
@@ -160,7 +160,7 @@ pub struct UpstreamArgs {
 /// A command that answers requests.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Command")]
-pub struct CommandArgs {
+pub(crate) struct CommandArgs {
     /// How many commands may run at once; further requests wait, as many of each key as --queue
     /// says, and the keys take turns
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -184,7 +184,7 @@ fn log_target(typed: &str) -> Result<LogTarget, String> {
 
 /// The settings of the service.
 #[derive(Debug)]
-pub struct ServeSettings {
+pub(crate) struct ServeSettings {
     /// The options that the user typed.
     pub args: Args,
     /// Where to listen.
@@ -199,7 +199,7 @@ pub struct ServeSettings {
 
 /// Where to listen.
 #[derive(Clone, Debug)]
-pub enum Listen {
+pub(crate) enum Listen {
     /// The addresses of one name; the first address that works is used.
     Tcp(Vec<SocketAddr>),
     /// A socket in the file system.
@@ -212,7 +212,7 @@ impl Args {
     /// # Errors
     /// One line for options that contradict each other or that would let strangers in, and for
     /// files that cannot be read.
-    pub fn settings(self) -> Result<ServeSettings> {
+    pub(crate) fn settings(self) -> Result<ServeSettings> {
         let words = &self.command.command;
         let has_command = !words.is_empty();
         if has_command && words.iter().all(|word| word.trim().is_empty()) {

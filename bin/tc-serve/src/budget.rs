@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The time that a client of a full service is asked to wait, in milliseconds.
-pub const FULL_MS: u64 = 1000;
+pub(crate) const FULL_MS: u64 = 1000;
 
 /// The message to a client whose request or answer would exceed the budget.
-pub const MEMORY: &str =
+pub(crate) const MEMORY: &str =
     "the open requests and answers keep as much as --max-memory allows, try again";
 
 /// The memory budget of the service. All clones share one count.

@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// How a command answers requests.
 #[derive(Debug)]
-pub struct AnsweringCommand {
+pub(crate) struct AnsweringCommand {
     words: Vec<String>,
     places: AnswerSlots,
     grace: Duration,
@@ -51,7 +51,10 @@ impl AnsweringCommand {
     ///
     /// # Errors
     /// One line for a program that does not exist.
-    pub fn new(settings: &ServeSettings, notices: &Notices) -> Result<Option<AnsweringCommand>> {
+    pub(crate) fn new(
+        settings: &ServeSettings,
+        notices: &Notices,
+    ) -> Result<Option<AnsweringCommand>> {
         let args = &settings.args;
         let words = &args.command.command;
         if words.is_empty() {
@@ -73,7 +76,7 @@ impl AnsweringCommand {
     }
 
     /// See [`crate::source::Source::run`].
-    pub async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
+    pub(crate) async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
         let full = Some(FULL_MS);
         let Some(place) = self.places.take(asked.key).await else {
             let message = "all commands are taken, try again";
@@ -181,12 +184,12 @@ impl AnsweringCommand {
 
     /// The name of the model that may be asked for. A client needs one to choose, also where the
     /// command knows better.
-    pub fn model(&self) -> &str {
+    pub(crate) fn model(&self) -> &str {
         self.model.as_deref().unwrap_or("command")
     }
 
     /// Waits until nothing of any command is left.
-    pub async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.places.all_free().await;
     }
 }

@@ -8,7 +8,7 @@ mod response;
 mod service;
 mod turn;
 
-pub use service::Service;
+pub(crate) use service::Service;
 
 use crate::life::ConnectionPhase;
 use crate::log::AccessLine;
@@ -30,7 +30,7 @@ impl Service {
     ///
     /// # Errors
     /// Never: each trouble has a status.
-    pub async fn answer(
+    pub(crate) async fn answer(
         self: Rc<Self>,
         request: Request<Incoming>,
         phase: Rc<ConnectionPhase>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The keys that clients may send.
 #[derive(Clone, Debug, Default)]
-pub struct Keys {
+pub(crate) struct Keys {
     /// Their SHA-256 hashes; without any no key is needed.
     pub hashes: Vec<[u8; 32]>,
     /// The key that was made at the start, to be printed.
@@ -20,7 +20,7 @@ impl Keys {
     ///
     /// # Errors
     /// When the system has no random bytes.
-    pub fn make() -> Result<Keys> {
+    pub(crate) fn make() -> Result<Keys> {
         let key = random().context("/dev/urandom: no key can be made; give one with --key-file")?;
         let key = format!("tp-{}", hex(&key));
         Ok(Keys {
@@ -34,7 +34,7 @@ impl Keys {
     ///
     /// # Errors
     /// One line for a file that cannot be read, or whose keys cannot be used.
-    pub fn read(file: &Path) -> Result<Keys> {
+    pub(crate) fn read(file: &Path) -> Result<Keys> {
         Ok(Keys {
             hashes: ::args::file(file, read_keys)?,
             made: None,
@@ -43,7 +43,7 @@ impl Keys {
     }
 
     /// The place of `key` in the list. Takes the same time for every key of the same length.
-    pub fn find(&self, key: &str) -> Option<usize> {
+    pub(crate) fn find(&self, key: &str) -> Option<usize> {
         let sent = hash(key);
         let mut found = None;
         for (place, known) in self.hashes.iter().enumerate() {
@@ -56,7 +56,7 @@ impl Keys {
     }
 
     /// The beginning of a key's hash, by which a log names it.
-    pub fn name(&self, place: usize) -> String {
+    pub(crate) fn name(&self, place: usize) -> String {
         hex(&self.hashes[place][..4])
     }
 }
@@ -65,7 +65,7 @@ impl Keys {
 ///
 /// # Errors
 /// When `/dev/urandom` cannot be read.
-pub fn random() -> std::io::Result<[u8; 16]> {
+pub(crate) fn random() -> std::io::Result<[u8; 16]> {
     use std::io::Read as _;
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -73,7 +73,7 @@ pub fn random() -> std::io::Result<[u8; 16]> {
 }
 
 /// Two hexadecimal digits for each byte.
-pub fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

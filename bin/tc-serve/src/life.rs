@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// The end of the service. All clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct ServiceEnd(Rc<EndingState>);
+pub(crate) struct ServiceEnd(Rc<EndingState>);
 
 #[derive(Debug, Default)]
 struct EndingState {
@@ -21,24 +21,24 @@ struct EndingState {
 
 impl ServiceEnd {
     /// No request is accepted from now on.
-    pub fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.0.has_begun.set(true);
         self.0.changed.notify_waiters();
     }
 
     /// Open answers end with an error.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.0.is_cut.set(true);
         self.0.changed.notify_waiters();
     }
 
     /// Waits for [`ServiceEnd::begin`].
-    pub async fn begun(&self) {
+    pub(crate) async fn begun(&self) {
         self.until(|state| state.has_begun.get()).await;
     }
 
     /// Waits for [`ServiceEnd::cut`].
-    pub async fn is_cut(&self) {
+    pub(crate) async fn is_cut(&self) {
         self.until(|state| state.is_cut.get()).await;
     }
 
@@ -55,7 +55,7 @@ impl ServiceEnd {
 
 /// What a connection waits for.
 #[derive(Debug)]
-pub struct ConnectionPhase {
+pub(crate) struct ConnectionPhase {
     /// Until when the head of a request, or its first byte, has to come; `None` while a request is
     /// answered.
     deadline: Cell<Option<Instant>>,
@@ -69,7 +69,7 @@ pub struct ConnectionPhase {
 
 impl ConnectionPhase {
     /// The phase of a connection that has just been accepted.
-    pub fn new(limits: &LimitArgs) -> ConnectionPhase {
+    pub(crate) fn new(limits: &LimitArgs) -> ConnectionPhase {
         ConnectionPhase {
             deadline: Cell::new(Some(Instant::now() + limits.header_timeout)),
             is_idle: Cell::new(false),
@@ -80,37 +80,37 @@ impl ConnectionPhase {
     }
 
     /// The head of a request is complete.
-    pub fn begin_request(&self) {
+    pub(crate) fn begin_request(&self) {
         self.is_idle.set(false);
         self.deadline.set(None);
     }
 
     /// The body of the request is complete.
-    pub fn begin_answer(&self) {
+    pub(crate) fn begin_answer(&self) {
         self.is_answering.set(true);
     }
 
     /// Whether the next bytes are those of another request.
-    pub fn is_answering(&self) -> bool {
+    pub(crate) fn is_answering(&self) -> bool {
         self.is_answering.get()
     }
 
     /// The response is complete.
-    pub fn end_request(&self) {
+    pub(crate) fn end_request(&self) {
         self.is_answering.set(false);
         self.is_idle.set(true);
         self.deadline.set(Some(Instant::now() + self.idle_time));
     }
 
     /// Bytes have come.
-    pub fn has_bytes(&self) {
+    pub(crate) fn has_bytes(&self) {
         if self.is_idle.replace(false) {
             self.deadline.set(Some(Instant::now() + self.header_time));
         }
     }
 
     /// When the connection is closed if nothing changes.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline.get()
     }
 }

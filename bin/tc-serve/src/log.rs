@@ -22,7 +22,7 @@ const FLUSH: Duration = Duration::from_millis(200);
 
 /// Where `--log` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogTarget {
+pub(crate) enum LogTarget {
     /// Standard error. Each line there is an event then.
     StandardError,
     /// A file, which is appended to.
@@ -48,7 +48,7 @@ enum LogItem {
 
 /// Lines on their way to a file or to standard error.
 #[derive(Clone, Debug)]
-pub struct LogLines {
+pub(crate) struct LogLines {
     lines: SyncSender<LogItem>,
     dropped: Arc<AtomicU64>,
 }
@@ -89,7 +89,7 @@ impl LogLines {
 
     /// Appends the line that `make` writes; `make` gets the number of lines that were dropped
     /// before this line.
-    pub fn write(&self, make: impl FnOnce(u64, &mut Vec<u8>)) {
+    pub(crate) fn write(&self, make: impl FnOnce(u64, &mut Vec<u8>)) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         let mut line = Vec::with_capacity(256);
         make(dropped, &mut line);
@@ -99,7 +99,7 @@ impl LogLines {
     }
 
     /// Waits until the lines so far are written, for a moment at most.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let (done, is_done) = sync_channel(1);
         if self.lines.try_send(LogItem::Flush(done)).is_ok() {
             let _ = is_done.recv_timeout(FLUSH);
@@ -109,14 +109,14 @@ impl LogLines {
 
 /// Notices for people: lines of text on standard error, or events there.
 #[derive(Clone, Debug)]
-pub struct Notices {
+pub(crate) struct Notices {
     lines: LogLines,
     is_events: bool,
 }
 
 /// One notice.
 #[derive(Clone, Copy, Debug)]
-pub enum LogLine<'n> {
+pub(crate) enum LogLine<'n> {
     /// The service listens: its address, the key that was made for this run, and how clients are
     /// set up.
     Start {
@@ -137,7 +137,7 @@ pub enum LogLine<'n> {
 
 impl Notices {
     /// Writes `notice`.
-    pub fn write(&self, notice: LogLine<'_>) {
+    pub(crate) fn write(&self, notice: LogLine<'_>) {
         self.lines.write(|_, out| {
             if self.is_events {
                 notice.event(out)
@@ -148,12 +148,12 @@ impl Notices {
     }
 
     /// Waits until the notices so far can be read, for a moment at most.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         self.lines.flush();
     }
 
     /// Writes a warning that is about no request.
-    pub fn warn(&self, code: &str, message: &str) {
+    pub(crate) fn warn(&self, code: &str, message: &str) {
         self.write(LogLine::Warning {
             code,
             message,
@@ -223,7 +223,7 @@ const SOURCE: &str = "tc-serve";
 ///
 /// # Errors
 /// A file that cannot be opened, [`Failure::Limit`].
-pub fn open(target: Option<&LogTarget>) -> anyhow::Result<(Option<LogLines>, Notices)> {
+pub(crate) fn open(target: Option<&LogTarget>) -> anyhow::Result<(Option<LogLines>, Notices)> {
     let lines = LogLines::to(std::io::stderr())?;
     let is_events = target == Some(&LogTarget::StandardError);
     let access = match target {
@@ -235,7 +235,7 @@ pub fn open(target: Option<&LogTarget>) -> anyhow::Result<(Option<LogLines>, Not
 }
 
 /// Reports `error`, which ends the service, as an event on standard error.
-pub fn fail(error: &anyhow::Error) {
+pub(crate) fn fail(error: &anyhow::Error) {
     let mut out = Vec::new();
     let mut line = Object::open(&mut out);
     line.str("type", "error")
@@ -251,7 +251,7 @@ pub fn fail(error: &anyhow::Error) {
 
 /// The fields of a line of the access log.
 #[derive(Clone, Debug, Default)]
-pub struct AccessLine {
+pub(crate) struct AccessLine {
     /// The id of the request.
     pub id: String,
     /// The method of the request.
@@ -284,7 +284,7 @@ pub struct AccessLine {
 
 impl AccessLine {
     /// Writes the line. `dropped`: how many lines before it were dropped.
-    pub fn write(&self, dropped: u64, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, dropped: u64, out: &mut Vec<u8>) {
         let ms = u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX);
         let mut line = Object::open(out);
         line.str("type", "access")

@@ -17,7 +17,7 @@ use std::task::Poll;
 
 /// What a client asks for.
 #[derive(Debug)]
-pub struct ClientRequest {
+pub(crate) struct ClientRequest {
     /// The share of the memory budget (`--max-memory`) that the conversation uses.
     pub share: Share,
     /// The client's key.

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
 /// The place of a client's key in the list of keys; `None` where no key is asked for.
-pub type KeyPlace = Option<usize>;
+pub(crate) type KeyPlace = Option<usize>;
 
 /// Places for answers, and a queue before them. All clones are the same.
 #[derive(Clone, Debug)]
-pub struct AnswerSlots(Arc<PlacesState>);
+pub(crate) struct AnswerSlots(Arc<PlacesState>);
 
 #[derive(Debug)]
 struct PlacesState {
@@ -31,11 +31,11 @@ struct WaitingLine {
 
 /// A place, which the next request gets when this is dropped.
 #[derive(Debug)]
-pub struct AnswerSlot(Arc<PlacesState>);
+pub(crate) struct AnswerSlot(Arc<PlacesState>);
 
 impl AnswerSlots {
     /// `places` answers at once, and at most `queue` requests of each key that wait.
-    pub fn new(places: usize, queue: usize) -> AnswerSlots {
+    pub(crate) fn new(places: usize, queue: usize) -> AnswerSlots {
         let line = Mutex::new(WaitingLine {
             free: places,
             keys: VecDeque::new(),
@@ -50,7 +50,7 @@ impl AnswerSlots {
 
     /// Takes a place for a request with `key`, and waits for one if that is necessary; first come,
     /// first served among those of one key. `None` when too many of the key wait already.
-    pub async fn take(&self, key: KeyPlace) -> Option<AnswerSlot> {
+    pub(crate) async fn take(&self, key: KeyPlace) -> Option<AnswerSlot> {
         let place = {
             let line = &mut *self.0.line();
             if line.free > 0 {
@@ -68,7 +68,7 @@ impl AnswerSlots {
     }
 
     /// Waits until all places are free.
-    pub async fn all_free(&self) {
+    pub(crate) async fn all_free(&self) {
         loop {
             let freed = self.0.freed.notified();
             if self.0.line().free == self.0.places {

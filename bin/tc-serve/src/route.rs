@@ -6,7 +6,7 @@ use hyper::{HeaderMap, Method};
 
 /// What a path is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub(crate) enum Endpoint {
     /// `/`
     Root,
     /// `/health`
@@ -33,7 +33,7 @@ pub enum Endpoint {
 impl Endpoint {
     /// What `path` is for. The prefix `/v1` may be missing, or be there twice: people give a base
     /// URL with and without it.
-    pub fn of(path: &str) -> Endpoint {
+    pub(crate) fn of(path: &str) -> Endpoint {
         let rest = unversioned(path);
         match rest {
             "" => Endpoint::Root,
@@ -58,7 +58,7 @@ impl Endpoint {
     }
 
     /// The API that a client of this path speaks.
-    pub fn front(self) -> Option<Front> {
+    pub(crate) fn front(self) -> Option<Front> {
         match self {
             Endpoint::Answer(front) => Some(front),
             Endpoint::CountTokens => Some(Front::Messages),
@@ -69,7 +69,7 @@ impl Endpoint {
     /// The API in whose shape errors are written: that of the path, also of a path which only that
     /// API has elsewhere, such as `/v1/messages/batches`, or that of a client of Anthropic's, which
     /// names the version of its API.
-    pub fn front_of_errors(self, path: &str, headers: &HeaderMap) -> Option<Front> {
+    pub(crate) fn front_of_errors(self, path: &str, headers: &HeaderMap) -> Option<Front> {
         let is_below = |front: &Front| {
             let tail = front.path().strip_prefix("/v1").unwrap_or(front.path());
             path.split_once(tail)
@@ -86,7 +86,7 @@ impl Endpoint {
     }
 
     /// The methods that it has.
-    pub fn methods(self) -> &'static [Method] {
+    pub(crate) fn methods(self) -> &'static [Method] {
         match self {
             Endpoint::Root
             | Endpoint::Health
@@ -103,13 +103,13 @@ impl Endpoint {
     }
 
     /// Whether a client has to send a key.
-    pub fn needs_key(self) -> bool {
+    pub(crate) fn needs_key(self) -> bool {
         !matches!(self, Endpoint::Root | Endpoint::Health)
     }
 }
 
 /// `path` without `/v1` before it, however often it is there, and without a slash at its end.
-pub fn unversioned(path: &str) -> &str {
+pub(crate) fn unversioned(path: &str) -> &str {
     let mut rest = path.strip_suffix('/').unwrap_or(path);
     while let Some(shorter) = rest
         .strip_prefix("/v1")
@@ -134,14 +134,14 @@ const PATHS: [(&str, bool); 7] = [
 
 /// The paths that are passed.
 #[derive(Clone, Debug)]
-pub struct PassedPaths(Vec<(String, bool)>);
+pub(crate) struct PassedPaths(Vec<(String, bool)>);
 
 impl PassedPaths {
     /// The paths of the table, and those of `--pass`.
     ///
     /// # Errors
     /// One line for a path that cannot be passed.
-    pub fn new(typed: &[String]) -> Result<PassedPaths> {
+    pub(crate) fn new(typed: &[String]) -> Result<PassedPaths> {
         let mut paths: Vec<(String, bool)> =
             PATHS.map(|(path, forms)| (path.to_owned(), forms)).into();
         for path in typed {
@@ -162,7 +162,7 @@ impl PassedPaths {
 
     /// The provider's path for that of a client, which may leave out `/v1` or double it; and
     /// whether it takes `GET` and forms. `None`: it is not passed.
-    pub fn find(&self, path: &str) -> Option<(String, bool)> {
+    pub(crate) fn find(&self, path: &str) -> Option<(String, bool)> {
         let rest = unversioned(path);
         let (known, forms) = self.0.iter().find(|(known, _)| {
             let known = unversioned(known);

@@ -26,7 +26,7 @@ use tokio::task::LocalSet;
 ///
 /// # Errors
 /// One line for an address that cannot be listened on, and for options of the source.
-pub fn serve(settings: &ServeSettings) -> Result<Status> {
+pub(crate) fn serve(settings: &ServeSettings) -> Result<Status> {
     listener::raise_descriptor_limit();
     stdio::check_descriptors(16)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -9,7 +9,7 @@ use api::{Api, InboundError, InboundRequest, ListedModel};
 
 /// Where the events of an answer come from.
 #[derive(Debug)]
-pub enum Source {
+pub(crate) enum Source {
     /// A provider, which this process asks.
     Upstream(Box<Upstream>),
     /// A command, which is started for each request.
@@ -20,7 +20,7 @@ impl Source {
     /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces. A
     /// failure becomes an `error` event, see [`Pipe::fail`]. The future is dropped when the client
     /// has left, and must then close everything that it has opened.
-    pub async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
+    pub(crate) async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
         match self {
             Source::Upstream(upstream) => upstream.run(asked, pipe).await,
             Source::Command(command) => command.run(asked, pipe).await,
@@ -32,7 +32,7 @@ impl Source {
     ///
     /// # Errors
     /// The part of the conversation that the provider or the command would not get.
-    pub fn check(&self, api: Api, request: &InboundRequest) -> Result<(), InboundError> {
+    pub(crate) fn check(&self, api: Api, request: &InboundRequest) -> Result<(), InboundError> {
         request.check(api, self.upstream().map(Upstream::address))
     }
 
@@ -40,7 +40,7 @@ impl Source {
     ///
     /// # Errors
     /// Why a provider does not give its list.
-    pub async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
+    pub(crate) async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
         match self {
             Source::Upstream(upstream) => upstream.models().await,
             Source::Command(command) => Ok(vec![command.model().into()]),
@@ -50,7 +50,7 @@ impl Source {
     /// The provider, if the source is one. Only for a provider does this process search the model's
     /// text for calls, and pass the provider's ids on to clients that speak the provider's API: a
     /// command searches text itself, and may ask a model many times for one answer.
-    pub fn upstream(&self) -> Option<&Upstream> {
+    pub(crate) fn upstream(&self) -> Option<&Upstream> {
         match self {
             Source::Upstream(upstream) => Some(upstream),
             Source::Command(_) => None,
@@ -59,13 +59,13 @@ impl Source {
 
     /// The maker of one answer from the turns of a command; `None` for a provider, which has one
     /// turn.
-    pub fn turns(&self, request: &InboundRequest) -> Option<Turns> {
+    pub(crate) fn turns(&self, request: &InboundRequest) -> Option<Turns> {
         let names = || request.tools.iter().flat_map(|tools| tools.names());
         matches!(self, Source::Command(_)).then(|| Turns::new(names()))
     }
 
     /// Waits until all processes that were started for requests that have ended are gone.
-    pub async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         if let Source::Command(command) = self {
             command.ended().await;
         }

@@ -15,7 +15,7 @@ use event::{Event, Kind, Scanner, Text};
 use std::collections::HashSet;
 
 /// Takes the events of the one answer.
-pub type TakeEvent<'t> = dyn FnMut(&Event<'_>) + 't;
+pub(crate) type TakeEvent<'t> = dyn FnMut(&Event<'_>) + 't;
 
 /// The turns of a command as one answer.
 #[derive(Debug, Default)]

@@ -40,7 +40,7 @@ const REPLAY: &str = "replay";
 
 /// How a provider is asked.
 #[derive(Debug)]
-pub struct Upstream {
+pub(crate) struct Upstream {
     provider: Arc<ReadyProvider>,
     /// The provider with the key that its file had last.
     renewed: RefCell<Option<Arc<ReadyProvider>>>,
@@ -65,7 +65,7 @@ impl Upstream {
     /// # Errors
     /// One line for a mistake in the arguments or in a file that they name, and for a key that is
     /// missing.
-    pub fn new(args: &Args, notices: &Notices) -> Result<Upstream> {
+    pub(crate) fn new(args: &Args, notices: &Notices) -> Result<Upstream> {
         let UpstreamArgs {
             provider,
             tools,
@@ -123,7 +123,7 @@ impl Upstream {
     }
 
     /// Whether the key of the provider is in a file.
-    pub fn has_key_file(&self) -> bool {
+    pub(crate) fn has_key_file(&self) -> bool {
         self.network.is_some() && self.provider.has_key_file()
     }
 
@@ -131,7 +131,7 @@ impl Upstream {
     ///
     /// # Errors
     /// One line for a file without a usable key.
-    pub fn read_key_again(&self) -> Result<()> {
+    pub(crate) fn read_key_again(&self) -> Result<()> {
         if !self.has_key_file() {
             return Ok(());
         }
@@ -145,12 +145,12 @@ impl Upstream {
     }
 
     /// The API of the provider, and its address.
-    pub fn address(&self) -> (Api, &str) {
+    pub(crate) fn address(&self) -> (Api, &str) {
         (self.provider.api, &self.provider.route.url)
     }
 
     /// See [`crate::source::Source::run`].
-    pub async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
+    pub(crate) async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
         if let Err(error) = self.ask(asked, pipe).await {
             // What is wrong with the address was found at the start, so this is about what the
             // client sent.
@@ -296,12 +296,12 @@ impl Upstream {
     }
 
     /// The API of the provider.
-    pub fn api(&self) -> Api {
+    pub(crate) fn api(&self) -> Api {
         self.provider.api
     }
 
     /// The dialects that an answer may be in: those of the table and the user's own.
-    pub fn dialects(&self) -> Dialects {
+    pub(crate) fn dialects(&self) -> Dialects {
         self.provider.dialects.clone()
     }
 
@@ -309,7 +309,7 @@ impl Upstream {
     ///
     /// # Errors
     /// Why the provider does not give its list. A provider that has none gives an empty one.
-    pub async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
+    pub(crate) async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
         if let Some(model) = self.provider.model() {
             return Ok(vec![model.into()]);
         }
@@ -374,7 +374,7 @@ impl Upstream {
     ///
     /// # Errors
     /// Why it does not.
-    pub async fn check(&self) -> Result<(), FailedAnswer> {
+    pub(crate) async fn check(&self) -> Result<(), FailedAnswer> {
         if self.network.is_none() {
             return Ok(());
         }
@@ -386,7 +386,7 @@ impl Upstream {
 
     /// Warns where the provider cannot be reached. A server on this machine gets a connection
     /// without a request, which nobody counts.
-    pub async fn warn_unreachable(&self) {
+    pub(crate) async fn warn_unreachable(&self) {
         if self.network.is_none() {
             return;
         }
@@ -483,7 +483,7 @@ impl Upstream {
     ///
     /// # Errors
     /// Why no answer came.
-    pub async fn pass(
+    pub(crate) async fn pass(
         &self,
         method: &'static str,
         path: &str,
@@ -530,12 +530,12 @@ impl Upstream {
     }
 
     /// Whether paths can be passed: there is a provider, and not recorded answers alone.
-    pub fn passes(&self) -> bool {
+    pub(crate) fn passes(&self) -> bool {
         self.network.is_some()
     }
 
     /// The failure of a request without an answer, in words for a client.
-    pub fn lost(&self, error: &Error) -> FailedAnswer {
+    pub(crate) fn lost(&self, error: &Error) -> FailedAnswer {
         self.failed(error, Some(&host_of(&self.provider.route.url)))
     }
 
@@ -581,7 +581,7 @@ impl Upstream {
 
 /// The body of an answer to a request that is passed.
 #[derive(Debug)]
-pub enum Passed {
+pub(crate) enum Passed {
     /// It streams.
     Stream(Body),
     /// The words of a provider that refuses.
@@ -639,7 +639,7 @@ struct KnownServer {
 impl Upstream {
     /// The tokens of a request of Anthropic's API, which `body` is: the count of a provider of the
     /// same API, or that of a llama.cpp server. `None` where nobody counts, or not in time.
-    pub async fn count_tokens(&self, asked: ClientRequest, body: &Bytes) -> Option<u64> {
+    pub(crate) async fn count_tokens(&self, asked: ClientRequest, body: &Bytes) -> Option<u64> {
         let counted = self.counted(asked, body);
         tokio::time::timeout(QUESTION_TIME, counted).await.ok()?
     }

@@ -13,7 +13,7 @@ use view::{FORMS, FormRow, Surface};
 /// The exit status is 2 after an `error` event.
 #[derive(Debug, Parser)]
 #[command(name = "tc-view", version, max_term_width = 100, after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
     /// The form; `term` on a terminal, else `text`
@@ -84,7 +84,7 @@ impl Colour {
 
 impl Args {
     /// The view that `--format` names, or the default.
-    pub fn view(&self) -> Box<dyn View> {
+    pub(crate) fn view(&self) -> Box<dyn View> {
         let surface = Surface {
             size: stdio::terminal,
             is_terminal: std::io::stdout().is_terminal(),

@@ -4,7 +4,7 @@
 mod question;
 mod terminal;
 
-pub use terminal::QuestionTerminal;
+pub(crate) use terminal::QuestionTerminal;
 
 use super::args::Args;
 use nix::unistd::{Uid, User};
@@ -35,7 +35,7 @@ const UNCONFINED: &str = "without a sandbox, a tool that runs as this user could
 
 /// The answer to a question.
 #[derive(Debug)]
-pub struct Answered {
+pub(crate) struct Answered {
     /// The key of the call.
     pub key: u64,
     /// The hash of the call as it was shown.
@@ -46,7 +46,7 @@ pub struct Answered {
 
 /// Asks one question at a time.
 #[derive(Debug)]
-pub struct Asker {
+pub(crate) struct Asker {
     answers: mpsc::Sender<Answered>,
     /// The question that waits for [`Asker::open`].
     next: Option<Question>,
@@ -69,7 +69,7 @@ impl Drop for Asker {
 impl Asker {
     /// An asker, and where the answers arrive. `is_confined`: tools run in a sandbox. `redactor`
     /// takes secrets out of what is shown.
-    pub fn new(is_confined: bool, redactor: Redactor) -> (Self, mpsc::Receiver<Answered>) {
+    pub(crate) fn new(is_confined: bool, redactor: Redactor) -> (Self, mpsc::Receiver<Answered>) {
         let (answers, received) = mpsc::channel(1);
         (
             Asker {
@@ -85,13 +85,13 @@ impl Asker {
     }
 
     /// Takes the next question.
-    pub fn ask(&mut self, question: Question) {
+    pub(crate) fn ask(&mut self, question: Question) {
         self.close();
         self.next = Some(question);
     }
 
     /// Takes the question about this call back.
-    pub fn withdraw(&mut self, key: u64) {
+    pub(crate) fn withdraw(&mut self, key: u64) {
         self.next.take_if(|question| question.key == key);
         if self.open.as_ref().is_some_and(|(open, _)| *open == key) {
             self.close();
@@ -99,13 +99,13 @@ impl Asker {
     }
 
     /// Whether a question waits for [`Asker::open`].
-    pub fn has_next(&self) -> bool {
+    pub(crate) fn has_next(&self) -> bool {
         self.next.is_some()
     }
 
     /// Shows the question that waits. The caller has flushed the output: what comes before the
     /// question is shown before it.
-    pub fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         let Some(question) = self.next.take() else {
             return;
         };
@@ -132,7 +132,7 @@ impl Asker {
 
     /// Notes that output was written: where it goes to the same terminal, whoever shows it may have
     /// drawn over the open question.
-    pub fn disturb(&self) {
+    pub(crate) fn disturb(&self) {
         if self.open.is_some() {
             self.disturbed.notify_one();
         }
@@ -197,7 +197,7 @@ fn answer(line: &[u8], allows_always: bool) -> PersonAnswer {
 // Who answers.
 
 /// The user_name of the user who runs this process, or the user's number where the system knows no user_name.
-pub fn user_name() -> String {
+pub(crate) fn user_name() -> String {
     let user = Uid::current();
     User::from_uid(user)
         .ok()
@@ -211,7 +211,7 @@ pub fn user_name() -> String {
 const ANSWERS: [&str; 3] = ["--approve-call", "--deny-call", "--answer-call"];
 
 /// The command that continues a run of these arguments after a person's answer.
-pub fn continuation(args: &Args) -> Continuation {
+pub(crate) fn continuation(args: &Args) -> Continuation {
     if let Some(command) = &args.permissions.continue_with {
         return Continuation {
             command: command.clone(),

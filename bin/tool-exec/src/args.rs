@@ -15,7 +15,7 @@ use tool::{ApprovalLevel, CallAnswer, CallReference, Order, SandboxKind};
 /// over; 2 the turn failed; 3 calls wait for a person.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tool-exec", version, max_term_width = 100, override_usage = "tool-exec [OPTIONS] --tools <FILE> [FILES]...", after_help = EXAMPLES)]
-pub struct Args {
+pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
     /// The tools file: the tools, and how each is run
@@ -127,7 +127,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 /// What may run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "What may run")]
-pub struct Permissions {
+pub(crate) struct Permissions {
     /// Run only tools whose name matches (may be given many times; * matches any characters, ?
     /// matches one)
     #[arg(long, value_name = "GLOB")]
@@ -178,7 +178,7 @@ fn approve(text: &str) -> Result<ApprovalLevel, String> {
 /// What confines commands.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "What commands may reach")]
-pub struct Confining {
+pub(crate) struct Confining {
     /// What confines each command at the least: none, landlock or bwrap; a tool may ask for more
     /// with `exec.sandbox`
     #[arg(long, value_name = "HOW", default_value = "none", value_parser = kind)]
@@ -196,7 +196,7 @@ fn kind(text: &str) -> Result<SandboxKind, String> {
 /// What is kept on disk.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "What is kept")]
-pub struct Keeping {
+pub(crate) struct Keeping {
     /// Keep results of tools that have a `cache` time in this folder, in place of
     /// ~/.cache/toolpipe/results
     #[arg(long, value_name = "DIR")]
@@ -238,7 +238,7 @@ pub struct Keeping {
 /// Servers of tools.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Servers of tools (mcpServers)")]
-pub struct ServerArgs {
+pub(crate) struct ServerArgs {
     /// The lock file: the tools of the servers as a person has accepted them (default: the tools
     /// file with .lock at its end)
     #[arg(long, value_name = "FILE")]

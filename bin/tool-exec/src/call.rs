@@ -14,7 +14,7 @@ use tool::{CallStep, ReadyCall, RequestedCall, RunnerKind, Status, ToolAnswer, W
 
 /// What runs the calls of one tools file.
 #[derive(Debug)]
-pub struct Runners {
+pub(crate) struct Runners {
     /// How long a call may take, unless its tool has a limit of its own.
     pub timeout: Duration,
     /// How much it may write to each of its outputs in bytes, likewise.
@@ -31,7 +31,7 @@ pub struct Runners {
 
 /// What a call may use, and what makes its output readable.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms<'a> {
+pub(crate) struct Terms<'a> {
     /// How long it may take.
     pub timeout: Duration,
     /// How much it may write to each of its outputs, in bytes.
@@ -44,13 +44,13 @@ pub struct Terms<'a> {
 
 impl Terms<'_> {
     /// See [`Outputs::readable`].
-    pub fn readable(&self, bytes: &[u8]) -> ToolAnswer {
+    pub(crate) fn readable(&self, bytes: &[u8]) -> ToolAnswer {
         self.outputs.readable(bytes, self.max_result)
     }
 }
 
 /// One call while it runs.
-pub struct Task<'a> {
+pub(crate) struct Task<'a> {
     /// The call.
     pub call: &'a RequestedCall,
     /// Its arguments, as JSON.
@@ -65,7 +65,7 @@ pub struct Task<'a> {
 
 impl Task<'_> {
     /// Reports what has come of an output; see [`ProgressMark::more`].
-    pub fn show(&self, shown: &mut ProgressMark, output: &[u8], is_open: bool) {
+    pub(crate) fn show(&self, shown: &mut ProgressMark, output: &[u8], is_open: bool) {
         if let Some(progress) = &self.progress
             && let Some(text) = shown.more(output, is_open, self.terms.outputs.redactor())
         {
@@ -77,7 +77,7 @@ impl Task<'_> {
 impl Runners {
     /// Runs a call to its end and returns its answer; `handle` ends it early. With `progress` its
     /// output is reported as it appears.
-    pub async fn run(
+    pub(crate) async fn run(
         &self,
         call: &RequestedCall,
         ready: &ReadyCall,
@@ -122,7 +122,7 @@ impl Runners {
 
 /// The means to end a running call.
 #[derive(Debug, Default)]
-pub struct Handle {
+pub(crate) struct Handle {
     /// Notified when the call is to end.
     pub stop: Notify,
     /// Whether it is to end without a grace.
@@ -134,13 +134,13 @@ pub struct Handle {
 impl Handle {
     /// Ends the call, at once or after a grace; [`CallReport::Done`] still comes. A second call
     /// may leave out the grace.
-    pub fn stop(&self, at_once: bool) {
+    pub(crate) fn stop(&self, at_once: bool) {
         self.at_once.set(at_once);
         self.stop.notify_one();
     }
 
     /// Asks the supervisor of the call to end it, at once or after a grace, and waits for nothing.
-    pub fn abandon(&self, at_once: bool) {
+    pub(crate) fn abandon(&self, at_once: bool) {
         if let Some(control) = &*self.control.borrow() {
             control.end(at_once);
         }
@@ -158,7 +158,7 @@ const MOST_STEPS: usize = 64;
 
 /// What a running call reports, under the key that the plan gave it.
 #[derive(Debug)]
-pub enum CallReport {
+pub(crate) enum CallReport {
     /// It goes on.
     Progress(u64, CallProgress),
     /// Its answer: the call has ended.
@@ -167,7 +167,7 @@ pub enum CallReport {
 
 /// What a running call has to show.
 #[derive(Debug)]
-pub enum CallProgress {
+pub(crate) enum CallProgress {
     /// More output: all pieces that were not removed yet, as one text.
     Output(Rc<RefCell<String>>),
     /// How far the call has come. The references to the second value count the steps that wait.
@@ -183,7 +183,7 @@ pub enum CallProgress {
 /// ending. Pieces that nobody has taken become one piece, and at most one report of a call is under
 /// way.
 #[derive(Clone, Debug)]
-pub struct ProgressReporter {
+pub(crate) struct ProgressReporter {
     key: u64,
     reports: mpsc::UnboundedSender<CallReport>,
     waiting: Rc<RefCell<String>>,
@@ -193,7 +193,7 @@ pub struct ProgressReporter {
 
 impl ProgressReporter {
     /// Reports the progress of the call that the plan gave `key`.
-    pub fn new(key: u64, reports: mpsc::UnboundedSender<CallReport>) -> Self {
+    pub(crate) fn new(key: u64, reports: mpsc::UnboundedSender<CallReport>) -> Self {
         ProgressReporter {
             key,
             reports,
@@ -203,7 +203,7 @@ impl ProgressReporter {
     }
 
     /// Reports the next piece of its output.
-    pub fn text(&self, text: &str) {
+    pub(crate) fn text(&self, text: &str) {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() + text.len() > MOST {
             return;
@@ -216,7 +216,7 @@ impl ProgressReporter {
 
     /// Reports how far it has come, and what it does now. Where many such reports wait to be
     /// written, this one is left out: the next replaces it.
-    pub fn step(&self, step: CallStep) {
+    pub(crate) fn step(&self, step: CallStep) {
         if Rc::strong_count(&self.steps) <= MOST_STEPS {
             self.report(CallProgress::Step(step, Rc::clone(&self.steps)));
         }
@@ -230,12 +230,17 @@ impl ProgressReporter {
 
 /// How much of an output has been reported, in bytes.
 #[derive(Debug, Default)]
-pub struct ProgressMark(usize);
+pub(crate) struct ProgressMark(usize);
 
 impl ProgressMark {
     /// The whole characters of `output` that have come since the last call, without secrets. While
     /// more may come (`is_open`), what may be the beginning of a secret waits for the rest of it.
-    pub fn more(&mut self, output: &[u8], is_open: bool, redactor: &Redactor) -> Option<String> {
+    pub(crate) fn more(
+        &mut self,
+        output: &[u8],
+        is_open: bool,
+        redactor: &Redactor,
+    ) -> Option<String> {
         let rest = output.get(self.0..)?;
         let whole = match std::str::from_utf8(rest) {
             // A character that is not yet whole waits for its end.

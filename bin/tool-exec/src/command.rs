@@ -1,13 +1,13 @@
 //! A call as a command: one process for each call, under a supervisor of its own.
 
 mod answer;
-pub mod confine;
+pub(crate) mod confine;
 mod processes;
-pub mod program;
-pub mod scratch;
-pub mod supervisor;
+pub(crate) mod program;
+pub(crate) mod scratch;
+pub(crate) mod supervisor;
 
-pub use program::folder_of;
+pub(crate) use program::folder_of;
 
 use super::call::{ProgressMark, Task};
 use answer::{Capture, EndCause, answer};
@@ -24,7 +24,7 @@ use tool::{CallFailure, CommandLimits, CommandRun, Status, ToolAnswer};
 
 /// How long a command may take to end by itself after SIGTERM, before it is killed. With the
 /// killing that is less than a second.
-pub const GRACE: Duration = Duration::from_millis(500);
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// How long a supervisor may take to end its command before it is given up: the grace, the time in
 /// which the supervisor itself gives up, and a part of a second.
 const BACKSTOP: Duration = Duration::from_secs(3);
@@ -42,7 +42,7 @@ const HOME: u64 = 1 << 30;
 const PROCESSES: u64 = 1024;
 /// Runs the commands of one tools file.
 #[derive(Debug)]
-pub struct Commands {
+pub(crate) struct Commands {
     /// The folder of the tools file.
     folder: PathBuf,
     /// What confines them.
@@ -51,7 +51,7 @@ pub struct Commands {
 
 impl Commands {
     /// The commands of the tools file `tools`, which `sandboxes` confine.
-    pub fn new(tools: &Path, sandboxes: Sandboxes) -> Self {
+    pub(crate) fn new(tools: &Path, sandboxes: Sandboxes) -> Self {
         Commands {
             folder: folder_of(tools),
             sandboxes,
@@ -68,7 +68,7 @@ impl Commands {
 
     /// What the command line `argv` of a tool runs, and all around it that could change its result,
     /// for the cache; `None`: nothing can run.
-    pub fn identity(&self, command: &CommandRun, argv: &[String]) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn identity(&self, command: &CommandRun, argv: &[String]) -> Option<Vec<Vec<u8>>> {
         let name = argv.first()?;
         let program = program::find(name, &self.folder).ok()?;
         let folder = self.cwd(command);
@@ -78,7 +78,12 @@ impl Commands {
     }
 
     /// Runs the command line `argv` of a tool to its end and returns its answer.
-    pub async fn run(&self, task: &Task<'_>, command: &CommandRun, argv: &[String]) -> ToolAnswer {
+    pub(crate) async fn run(
+        &self,
+        task: &Task<'_>,
+        command: &CommandRun,
+        argv: &[String],
+    ) -> ToolAnswer {
         let not_started = |why: &str| {
             CallFailure::not_run(format!("The command could not be started: {why}."))
                 .answer(Status::Error)
@@ -246,7 +251,7 @@ fn threads() -> Option<u64> {
 }
 
 /// Lets this process open as many files as the system allows it: each call needs a few.
-pub fn raise_limits() {
+pub(crate) fn raise_limits() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let now = getrlimit(Resource::Nofile);
     let _ = setrlimit(

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// When no command can be started here, or the sandbox `wanted` cannot be had; the findings are
 /// printed all the same.
-pub fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
+pub(crate) fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
     let in_force = stream::block_on(try_command())?;
     let (landlock, bwrap) = (
         Sandboxes::lacks(SandboxKind::Landlock),

@@ -2,7 +2,7 @@
 
 mod sender;
 
-pub use sender::Sender;
+pub(crate) use sender::Sender;
 
 use super::call::{ProgressMark, Task, Terms};
 use super::store::Outputs;
@@ -14,7 +14,7 @@ use tool::{CallFailure, HttpRequest, HttpRun, MayHaveRun, Status, ToolAnswer};
 
 /// Sends the request of a call, reads the answer and returns it. A call that is ended early closes
 /// its connection.
-pub async fn run(
+pub(crate) async fn run(
     task: &Task<'_>,
     sender: &Sender,
     http: &HttpRun,

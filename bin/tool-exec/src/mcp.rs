@@ -11,9 +11,9 @@ mod session;
 mod setup;
 mod stdio;
 
-pub use lock_file::LockFile;
-pub use program::Confines;
-pub use setup::{Setup, Unlocked};
+pub(crate) use lock_file::LockFile;
+pub(crate) use program::Confines;
+pub(crate) use setup::{Setup, Unlocked};
 
 use super::call::{Task, Terms};
 use answer::{answer, of_text};
@@ -24,7 +24,7 @@ use std::rc::Rc;
 use tool::{CallFailure, CallStep, McpRun, Status, ToolAnswer};
 
 /// Calls a tool of a server and returns the answer.
-pub async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> ToolAnswer {
+pub(crate) async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> ToolAnswer {
     let Task { handle, terms, .. } = task;
     let timeout = terms.timeout;
     let failed = |failed: CallFailure| {
@@ -103,7 +103,7 @@ fn settled(mut step: CallStep, terms: &Terms<'_>) -> CallStep {
 
 /// Where the servers are.
 #[derive(Clone, Debug)]
-pub enum Backend {
+pub(crate) enum Backend {
     /// This process starts them.
     Own(Rc<Pool>),
     /// A hub has started them.
@@ -111,7 +111,7 @@ pub enum Backend {
 }
 
 /// A call that a server has taken.
-pub enum TakenCall {
+pub(crate) enum TakenCall {
     /// By a server of this process.
     Own(Rc<McpSession>, Box<SessionCall>),
     /// By a server of a hub.
@@ -123,7 +123,7 @@ impl Backend {
     ///
     /// # Errors
     /// Why it does not run, for the model.
-    pub async fn ready(&self, tool: &McpRun) -> Result<(), String> {
+    pub(crate) async fn ready(&self, tool: &McpRun) -> Result<(), String> {
         match self {
             Backend::Own(pool) => pool.ready(&tool.server).await,
             Backend::Hub(_) => Ok(()),
@@ -135,7 +135,7 @@ impl Backend {
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.
-    pub async fn call(&self, tool: &McpRun, arguments: &str) -> Result<TakenCall, String> {
+    pub(crate) async fn call(&self, tool: &McpRun, arguments: &str) -> Result<TakenCall, String> {
         match self {
             Backend::Own(pool) => {
                 let session = pool.session(&tool.server, &tool.tool).await?;
@@ -147,7 +147,7 @@ impl Backend {
     }
 
     /// Whether a server was found whose tools are not as they were locked.
-    pub fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         match self {
             Backend::Own(pool) => pool.is_blocked(),
             Backend::Hub(hub) => hub.is_blocked(),
@@ -155,7 +155,7 @@ impl Backend {
     }
 
     /// Ends the servers that this process has started.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         if let Backend::Own(pool) = self {
             pool.close().await;
         }
@@ -164,7 +164,7 @@ impl Backend {
 
 impl TakenCall {
     /// Waits for the next news of the call. May be dropped while it waits, and called again.
-    pub async fn next(&mut self) -> CallOutcome {
+    pub(crate) async fn next(&mut self) -> CallOutcome {
         match self {
             TakenCall::Own(session, call) => session.next(call).await,
             TakenCall::Hub(call) => call.next().await,
@@ -172,7 +172,7 @@ impl TakenCall {
     }
 
     /// Tells the server that nobody waits for the call any more.
-    pub async fn cancel(&self, why: &str) {
+    pub(crate) async fn cancel(&self, why: &str) {
         match self {
             TakenCall::Own(session, call) => session.cancel(call, why).await,
             TakenCall::Hub(_) => {} // the hub cancels it when its connection is closed

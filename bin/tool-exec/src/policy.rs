@@ -14,7 +14,7 @@ use tool::{ApprovalLevel, Glob, Judge, PlanSettings, Policy, Rules, Tools};
 ///
 /// # Errors
 /// When the file cannot be read, or holds a mistake.
-pub fn read(args: &Args, tools: &Tools) -> anyhow::Result<Policy> {
+pub(crate) fn read(args: &Args, tools: &Tools) -> anyhow::Result<Policy> {
     let Some(path) = &args.permissions.policy else {
         return Ok(Policy::default());
     };
@@ -34,12 +34,12 @@ pub fn read(args: &Args, tools: &Tools) -> anyhow::Result<Policy> {
 }
 
 /// The least class that needs a yes. What is typed and what the policy says both hold.
-pub fn level(permissions: &Permissions, policy: &Policy) -> ApprovalLevel {
+pub(crate) fn level(permissions: &Permissions, policy: &Policy) -> ApprovalLevel {
     permissions.approve.max(policy.approve).unwrap_or_default()
 }
 
 /// The settings under a policy, which lowers numbers and never raises them.
-pub fn narrowed(settings: PlanSettings, policy: &Policy) -> PlanSettings {
+pub(crate) fn narrowed(settings: PlanSettings, policy: &Policy) -> PlanSettings {
     let lower = |here: usize, there: Option<usize>| there.map_or(here, |there| here.min(there));
     // 0 turns the guard off.
     let repeats = [settings.max_repeats, policy.max_repeats.unwrap_or(0)]
@@ -60,7 +60,7 @@ pub fn narrowed(settings: PlanSettings, policy: &Policy) -> PlanSettings {
 ///
 /// # Errors
 /// A mistake in the policy.
-pub fn judge(args: &Args, tools: Tools) -> anyhow::Result<Judge> {
+pub(crate) fn judge(args: &Args, tools: Tools) -> anyhow::Result<Judge> {
     let policy = read(args, &tools)?;
     let globs = |patterns: &[String]| patterns.iter().map(|p| Glob::new(p)).collect();
     let rules = Rules {

@@ -28,7 +28,7 @@ use tool::{Judge, Log, Plan, PlanSettings, Tool, Tools};
 /// # Errors
 /// When the input, the output, a file or the sandbox that was asked for cannot be had. Whatever
 /// still runs is ended.
-pub fn run(
+pub(crate) fn run(
     args: &Args,
     judge: Judge,
     backend: Backend,
@@ -173,7 +173,7 @@ fn settings(args: &Args) -> PlanSettings {
 ///
 /// # Errors
 /// A sandbox that cannot be had, or a list that opens a file of this program.
-pub fn sandboxes(args: &Args, tools: &Tools) -> anyhow::Result<Sandboxes> {
+pub(crate) fn sandboxes(args: &Args, tools: &Tools) -> anyhow::Result<Sandboxes> {
     Sandboxes::check(
         args.confining.sandbox,
         tools,
@@ -183,7 +183,7 @@ pub fn sandboxes(args: &Args, tools: &Tools) -> anyhow::Result<Sandboxes> {
 }
 
 /// What confines the servers of tools that are programs.
-pub fn confines(args: &Args) -> Confines {
+pub(crate) fn confines(args: &Args) -> Confines {
     Confines {
         least: args.confining.sandbox,
         protected: own_files(args),

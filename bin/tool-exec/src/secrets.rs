@@ -14,7 +14,7 @@ use tool::{CALL_ID, HttpRun, RunnerKind, Tools, VariableError, fill};
 /// query, those that the `env` or a header of a server is filled from, the passwords in URLs that
 /// commands and servers are given in variables, and the credentials that the tools file itself
 /// holds.
-pub fn redactor(tools: &Tools, servers: &Servers) -> Redactor {
+pub(crate) fn redactor(tools: &Tools, servers: &Servers) -> Redactor {
     let ours = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let programs = || {
@@ -97,7 +97,7 @@ fn in_command(tool: &Rc<tool::Tool>) -> Vec<String> {
 
 /// An error whose text holds no secret. One without any stays as it is, because its type may matter
 /// to the caller.
-pub fn without(error: anyhow::Error, redactor: &Redactor) -> anyhow::Error {
+pub(crate) fn without(error: anyhow::Error, redactor: &Redactor) -> anyhow::Error {
     let text = format!("{error:#}");
     match redactor.text(&text) {
         Cow::Owned(clean) => anyhow::Error::msg(clean),
@@ -154,7 +154,7 @@ fn filled(value: &str) -> Option<(String, bool)> {
 }
 
 /// The tools whose requests need a variable that is not set, and the first such variable of each.
-pub fn missing(tools: &Tools) -> Vec<(String, String)> {
+pub(crate) fn missing(tools: &Tools) -> Vec<(String, String)> {
     let value = |name: &str| {
         std::env::var(name)
             .ok()

@@ -7,7 +7,7 @@ mod folder;
 mod outputs;
 mod records;
 
-pub use cache::Cache;
-pub use files::{Locks, lines};
-pub use outputs::{Outputs, Spill};
-pub use records::{CallLog, Records};
+pub(crate) use cache::Cache;
+pub(crate) use files::{Locks, lines};
+pub(crate) use outputs::{Outputs, Spill};
+pub(crate) use records::{CallLog, Records};

@@ -4,8 +4,8 @@
 mod cancels;
 mod output;
 
-pub use cancels::Cancels;
-pub use output::OutputThread;
+pub(crate) use cancels::Cancels;
+pub(crate) use output::OutputThread;
 
 use crate::store::lines;
 use std::fs::File;
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 /// Hands `look` every line of the inputs before they are read, if all of them are files on disk:
 /// those can be read twice. Returns whether they are.
-pub fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool {
+pub(crate) fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool {
     let stdin = [PathBuf::from("-")];
     let files = if files.is_empty() { &stdin[..] } else { files };
     let mut all = Vec::new();
@@ -84,14 +84,14 @@ impl Read for Stdin {
 // The clock.
 
 /// The time since 1970; 0 before.
-pub fn since_1970() -> Duration {
+pub(crate) fn since_1970() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
 }
 
 /// Milliseconds since 1970.
-pub fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -103,7 +103,7 @@ const BUSY: Duration = Duration::from_secs(2);
 
 /// The signals that have come; each clone sees all that its original has not seen.
 #[derive(Clone, Debug)]
-pub struct SignalsSeen {
+pub(crate) struct SignalsSeen {
     /// How many have come, and the latest.
     received: watch::Receiver<(u32, i32)>,
     seen: u32,
@@ -116,7 +116,7 @@ impl SignalsSeen {
     ///
     /// # Errors
     /// [`Failure::Limit`].
-    pub fn take() -> Result<Self, Failure> {
+    pub(crate) fn take() -> Result<Self, Failure> {
         let (send, received) = watch::channel((0, 0));
         stdio::each_signal(move |signal| {
             send.send_modify(|(count, latest)| (*count, *latest) = (*count + 1, signal));
@@ -136,7 +136,7 @@ impl SignalsSeen {
     }
 
     /// Waits for the next signal and returns its number.
-    pub async fn next(&mut self) -> i32 {
+    pub(crate) async fn next(&mut self) -> i32 {
         let seen = self.seen;
         match self
             .received
@@ -157,7 +157,7 @@ impl SignalsSeen {
 ///
 /// # Errors
 /// Those of the future, and [`Failure::Limit`].
-pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     // Tokio panics where it has no files for its signals.
     stdio::check_descriptors(12)?;
     let limit = |error| Failure::Limit {

@@ -19,7 +19,7 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 ///
 /// # Errors
 /// What others could change, and what to do.
-pub fn tools_file(path: &Path, tools: &Tools) -> anyhow::Result<()> {
+pub(crate) fn tools_file(path: &Path, tools: &Tools) -> anyhow::Result<()> {
     file(path)?;
     let commands = tools
         .iter()
@@ -34,7 +34,7 @@ pub fn tools_file(path: &Path, tools: &Tools) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// What others could change, and what to do.
-pub fn servers(tools: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<()> {
+pub(crate) fn servers(tools: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<()> {
     file(lock)?;
     let commands = servers.list.iter().filter_map(|server| match &server.link {
         ServerLink::Stdio(program) => program.command.first().map(String::as_str),
@@ -60,7 +60,7 @@ fn programs<'p>(tools: &Path, mut names: impl Iterator<Item = &'p str>) -> anyho
 ///
 /// # Errors
 /// What others could change, and what to do.
-pub fn file(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn file(path: &Path) -> anyhow::Result<()> {
     let name = path.display();
     let whole = std::path::absolute(path)
         .with_context(|| format!("{name}: the current folder cannot be found"))?;

@@ -1,8 +1,8 @@
 //! A turn as it is read: its calls run, or what would run is shown.
 
 mod calls;
-pub mod dry;
+pub(crate) mod dry;
 mod session;
 
-pub use calls::{CallOptions, Calls};
-pub use session::ToolSession;
+pub(crate) use calls::{CallOptions, Calls};
+pub(crate) use session::ToolSession;

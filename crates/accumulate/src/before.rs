@@ -19,7 +19,7 @@ pub(crate) struct EarlierOutput {
 
 impl EarlierOutput {
     /// The call of an id. `begun`: its deltas have begun it again.
-    pub fn call(&mut self, id: &str, begun: bool) -> &mut OpenCall {
+    pub(crate) fn call(&mut self, id: &str, begun: bool) -> &mut OpenCall {
         let at = *self.by_id.entry(id.into()).or_insert_with(|| {
             self.calls.push(None);
             self.calls.len() - 1
@@ -31,37 +31,37 @@ impl EarlierOutput {
     }
 
     /// Notes that deltas have begun a call of this id.
-    pub fn begin(&mut self, id: &str) {
+    pub(crate) fn begin(&mut self, id: &str) {
         if self.by_id.contains_key(id) {
             self.begun.insert(id.into());
         }
     }
 
     /// Removes and returns the call of an id.
-    pub fn take(&mut self, id: &str) -> Option<OpenCall> {
+    pub(crate) fn take(&mut self, id: &str) -> Option<OpenCall> {
         self.begun.remove(id);
         self.by_id.remove(id).and_then(|at| self.calls[at].take())
     }
 
     /// How many calls no deltas have begun.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.by_id.len() - self.begun.len()
     }
 
     /// Removes and returns the calls that are left, in order.
-    pub fn rest(&mut self) -> impl Iterator<Item = OpenCall> {
+    pub(crate) fn rest(&mut self) -> impl Iterator<Item = OpenCall> {
         self.by_id.clear();
         self.begun.clear();
         std::mem::take(&mut self.calls).into_iter().flatten()
     }
 
     /// Takes a warning of the input, by its message.
-    pub fn warning(&mut self, message: String) {
+    pub(crate) fn warning(&mut self, message: String) {
         *self.warnings.entry(message).or_default() += 1;
     }
 
     /// Whether this warning is in the input already. Each one of the input counts once.
-    pub fn warned(&mut self, message: &str) -> bool {
+    pub(crate) fn warned(&mut self, message: &str) -> bool {
         let Some(count) = self.warnings.get_mut(message).filter(|count| **count > 0) else {
             return false;
         };

@@ -73,12 +73,12 @@ pub(crate) enum Emission {
 
 impl Emission {
     /// Whether the call may run.
-    pub fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         matches!(self, Emission::Emitted(_) | Emission::Passed(_))
     }
 
     /// The arguments of a call that may run.
-    pub fn object(&self) -> Option<&str> {
+    pub(crate) fn object(&self) -> Option<&str> {
         match self {
             Emission::Emitted(object) | Emission::Passed(Some(object)) => Some(object),
             _ => None,
@@ -152,7 +152,7 @@ impl Default for Fragments {
 }
 
 impl OpenCall {
-    pub fn new(index: usize, id: String, has_made_id: bool) -> Self {
+    pub(crate) fn new(index: usize, id: String, has_made_id: bool) -> Self {
         OpenCall {
             index,
             id,
@@ -175,13 +175,13 @@ impl OpenCall {
     }
 
     /// Adds what has changed of [`OpenCall::kept`] to `bytes`.
-    pub fn count(&mut self, bytes: &mut usize) {
+    pub(crate) fn count(&mut self, bytes: &mut usize) {
         let now = self.kept();
         *bytes = *bytes + now - std::mem::replace(&mut self.counted, now);
     }
 
     /// Forgets the arguments, of which too much has come. The call is one that was cut.
-    pub fn empty(&mut self) {
+    pub(crate) fn empty(&mut self) {
         self.arguments = Fragments::default();
         self.provider = None;
         if self.emission.holds() {
@@ -191,23 +191,23 @@ impl OpenCall {
     }
 
     /// Whether it was retracted, so that its id and its index are free.
-    pub fn is_forgotten(&self) -> bool {
+    pub(crate) fn is_forgotten(&self) -> bool {
         matches!(self.emission, Emission::Retracted)
     }
 
     /// Whether it was not emitted yet.
-    pub fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         matches!(self.emission, Emission::Waiting)
     }
 
     /// The arguments as they came: appended, or the last text so far.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.arguments.text
     }
 
     /// The next bytes of the arguments that no later fragment and no repair changes, if there are
     /// any; see [`LiveArguments::read`]. `None` once the text is not valid JSON.
-    pub fn grow(&mut self, unpacked: &HashSet<String>) -> Option<String> {
+    pub(crate) fn grow(&mut self, unpacked: &HashSet<String>) -> Option<String> {
         let Fragments {
             text,
             certain,
@@ -219,13 +219,13 @@ impl OpenCall {
     }
 
     /// Whether the top-level object has closed.
-    pub fn is_balanced(&self) -> bool {
+    pub(crate) fn is_balanced(&self) -> bool {
         self.arguments.scanner.is_balanced()
     }
 
     /// Whether the arguments have ended: balanced, with all brackets closed though they are not
     /// valid JSON, or sealed. A name that comes now is another call's.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.arguments.scanner.is_balanced()
             || (!self.is_blank()
                 && !self.arguments.scanner.is_valid()
@@ -240,18 +240,18 @@ impl OpenCall {
     }
 
     /// Whether an event with the call's id was emitted.
-    pub fn has_shown_id(&self) -> bool {
+    pub(crate) fn has_shown_id(&self) -> bool {
         !self.is_waiting() || self.live.has_begun() || self.partial > 0
     }
 
     /// Whether no arguments have come.
-    pub fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         self.arguments.scanner.is_blank()
     }
 
     /// Whether every bracket and quote is closed: the text may be judged, and repaired, once the
     /// call is sealed or final.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.arguments.scanner.is_closed()
     }
 
@@ -259,7 +259,7 @@ impl OpenCall {
     /// may still be replaced by later fragments, also behind the beginning of the next call, so
     /// these wait until the provider closes the call's block, or for the end. A block that closed
     /// without an object may have been cut, so it waits for the next call, too.
-    pub fn level(&self) -> Option<Commit> {
+    pub(crate) fn level(&self) -> Option<Commit> {
         if self.is_balanced() && !self.arguments.scanner.is_empty_object() {
             return Some(if self.is_closed_by_provider || self.is_followed {
                 Commit::Sealed
@@ -272,7 +272,7 @@ impl OpenCall {
     }
 
     /// The level that it has reached when its stream ends: nothing replaces `{}` any more.
-    pub fn level_at_end(&self) -> Option<Commit> {
+    pub(crate) fn level_at_end(&self) -> Option<Commit> {
         let level = if self.is_followed {
             Commit::Sealed
         } else {
@@ -284,7 +284,7 @@ impl OpenCall {
     /// Takes a name by the routing rule: one that begins with the present name replaces it; another
     /// is appended only before there are arguments, and only if the joined name is a known tool and
     /// the new piece is not.
-    pub fn take_name(&mut self, name: &str, known: impl Fn(&str) -> bool) -> NameUse {
+    pub(crate) fn take_name(&mut self, name: &str, known: impl Fn(&str) -> bool) -> NameUse {
         if name.is_empty() || name == self.name {
             return NameUse::Kept;
         }
@@ -303,7 +303,7 @@ impl OpenCall {
     }
 
     /// Takes the next fragment of the arguments.
-    pub fn take(&mut self, fragment: Text<'_>) -> FragmentUse {
+    pub(crate) fn take(&mut self, fragment: Text<'_>) -> FragmentUse {
         let Fragments { text, half, .. } = &mut self.arguments;
         let start = text.len();
         if start == 0 {
@@ -336,7 +336,7 @@ impl OpenCall {
 
     /// Begins the arguments with text behind the end of another call. Returns where in it yet
     /// another call begins, and whether the rest of it is dropped.
-    pub fn begin_with(&mut self, text: &str) -> (Option<usize>, bool) {
+    pub(crate) fn begin_with(&mut self, text: &str) -> (Option<usize>, bool) {
         let end = self.replace("", text);
         match self.behind(text, end) {
             Surplus::Nothing => (None, false),
@@ -347,7 +347,7 @@ impl OpenCall {
 
     /// Half of a surrogate pair at the end of the last fragment; the call that gets the next
     /// fragment needs it.
-    pub fn half(&mut self) -> &mut Surrogates {
+    pub(crate) fn half(&mut self) -> &mut Surrogates {
         &mut self.arguments.half
     }
 
@@ -376,7 +376,7 @@ impl OpenCall {
     }
 
     /// Handles the end of a stream that was not cut.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if !self.is_sealed() {
             self.arguments.settle();
         }

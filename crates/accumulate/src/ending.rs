@@ -11,7 +11,7 @@ use event::{Event, Json, Sink};
 impl OpenStream {
     /// Ends the stream: open calls are final or were cut, and the message commits the calls that
     /// are not cut.
-    pub fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
+    pub(crate) fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
         if self.choices.is_empty() && self.started {
             self.choice(0);
         }
@@ -92,7 +92,7 @@ impl OpenStream {
 
     /// Retracts a call that comes after nothing is kept any more, since no call of this stream
     /// holds.
-    pub fn refuse(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+    pub(crate) fn refuse(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let tool_id = payload::ToolCall::read(event).tool_id;
         if !tool_id.is_empty() {
             let retract = Retract {
@@ -106,7 +106,7 @@ impl OpenStream {
 
     /// Takes an `error` of the input. The error of a line that was too long means that an event of
     /// this stream is missing.
-    pub fn failed(&mut self, event: &Event<'_>) {
+    pub(crate) fn failed(&mut self, event: &Event<'_>) {
         self.lost |= payload::Error::read(event).code == "line_too_long";
     }
 }

@@ -13,11 +13,11 @@ impl Default for Seed {
 }
 
 impl Seed {
-    pub fn of_response(id: &str) -> Self {
+    pub(crate) fn of_response(id: &str) -> Self {
         Seed::default().mixed(id.as_bytes()).mixed(&[0])
     }
 
-    pub fn of_choice(self, choice: u32) -> Self {
+    pub(crate) fn of_choice(self, choice: u32) -> Self {
         self.mixed(&choice.to_le_bytes())
     }
 
@@ -30,7 +30,7 @@ impl Seed {
 
     /// Nine characters of `[A-Za-z0-9]`, the strictest form that a provider demands (Mistral), for
     /// the call at `position`: the same stream gives the same ids, however often it is replayed.
-    pub fn id(self, position: usize) -> String {
+    pub(crate) fn id(self, position: usize) -> String {
         const LETTERS: &[u8; 62] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let mut hash = self.mixed(&(position as u64).to_le_bytes()).0;
@@ -45,7 +45,7 @@ impl Seed {
     }
 
     /// The first id for the call at `position` that is not in `taken`.
-    pub fn free_id(mut self, position: usize, taken: &HashSet<String>) -> String {
+    pub(crate) fn free_id(mut self, position: usize, taken: &HashSet<String>) -> String {
         loop {
             let id = self.id(position);
             if !taken.contains(&id) {

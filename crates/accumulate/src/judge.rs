@@ -36,7 +36,7 @@ impl CallRefusal {
     }
 
     /// Of a call whose text was cut, even if the text is valid JSON by chance.
-    pub fn incomplete(call: &OpenCall, why: &str) -> CallRefusal {
+    pub(crate) fn incomplete(call: &OpenCall, why: &str) -> CallRefusal {
         let name = if call.name.is_empty() {
             "a call"
         } else {

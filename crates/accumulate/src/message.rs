@@ -31,13 +31,13 @@ pub(crate) struct AnswerDraft {
 
 impl AnswerDraft {
     /// The bytes that are kept.
-    pub fn kept(&self) -> usize {
+    pub(crate) fn kept(&self) -> usize {
         self.content.len() + self.refusal.len() + self.reasoning.len() + self.data
     }
 
     /// Takes a piece of reasoning. `provider` closes its block; `calls` is how many calls have
     /// begun.
-    pub fn think(&mut self, text: Text<'_>, provider: Option<&str>, calls: usize) {
+    pub(crate) fn think(&mut self, text: Text<'_>, provider: Option<&str>, calls: usize) {
         self.reasoning_half.push_text(text, &mut self.reasoning);
         if let Some(data) = provider {
             self.reasoning_half.finish(&mut self.reasoning);
@@ -54,14 +54,14 @@ impl AnswerDraft {
     }
 
     /// Handles the end of the stream: half a surrogate pair at the end of a text stays half.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.half.finish(&mut self.content);
         self.refusal_half.finish(&mut self.refusal);
         self.reasoning_half.finish(&mut self.reasoning);
     }
 
     /// Writes `content`, which is null where there are only calls or a refusal, and `refusal`.
-    pub fn answer(&self, o: &mut Object<'_>, calls: bool) {
+    pub(crate) fn answer(&self, o: &mut Object<'_>, calls: bool) {
         if self.content.is_empty() && (calls || !self.refusal.is_empty()) {
             o.raw("content", "null");
         } else {

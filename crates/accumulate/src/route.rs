@@ -61,7 +61,7 @@ pub(crate) struct OpenCalls {
 impl OpenCalls {
     /// Takes a delta. Returns the position of its call, or `None` if the delta is empty (rule 6),
     /// or if it has no id, no name and no arguments and no call has begun.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         delta: &ToolCallDelta<'_>,
         origin: RouteContext<'_>,
@@ -404,14 +404,14 @@ impl OpenCalls {
     }
 
     /// The bytes of the tables that find a call.
-    pub fn tables(&self) -> usize {
+    pub(crate) fn tables(&self) -> usize {
         self.by_id.len() * 64
             + self.by_far_index.len() * 32
             + self.by_index.len() * size_of::<u32>()
     }
 
     /// The call that began last, or whose id came last.
-    pub fn latest(&self) -> Option<usize> {
+    pub(crate) fn latest(&self) -> Option<usize> {
         self.latest
     }
 
@@ -424,7 +424,7 @@ impl OpenCalls {
     /// Frees the id and the index of a call that was retracted, so that a call can begin again
     /// under them. If the call was never emitted and no other has begun since, it frees its output
     /// index, too, so that the next call leaves no gap.
-    pub fn forget(&mut self, at: usize, was_seen: bool) {
+    pub(crate) fn forget(&mut self, at: usize, was_seen: bool) {
         let call = &mut self.list[at];
         call.emission = Emission::Retracted;
         if !was_seen && call.index + 1 == self.index {
@@ -434,7 +434,7 @@ impl OpenCalls {
     }
 
     /// The call of an id: the last one that came under it and was not retracted.
-    pub fn of_id(&mut self, id: &str) -> Option<usize> {
+    pub(crate) fn of_id(&mut self, id: &str) -> Option<usize> {
         let first = *self.by_id.get(id)?;
         let mut at = first;
         while self.list[at as usize].is_forgotten()
@@ -449,12 +449,12 @@ impl OpenCalls {
     }
 
     /// The call that a `retract` with this id names.
-    pub fn find(&mut self, id: &str) -> Option<usize> {
+    pub(crate) fn find(&mut self, id: &str) -> Option<usize> {
         self.of_id(id).filter(|at| !self.list[*at].is_forgotten())
     }
 
     /// The call of an index; the first one where others began behind its end.
-    pub fn bound(&self, index: i64) -> Option<usize> {
+    pub(crate) fn bound(&self, index: i64) -> Option<usize> {
         self.labelled(index)
             .map(|at| at as usize)
             .filter(|at| !self.list[*at].is_forgotten())

@@ -57,7 +57,7 @@ pub(crate) struct OpenStream {
 }
 
 impl OpenStream {
-    pub fn new(options: Rc<AccumulateOptions>) -> Self {
+    pub(crate) fn new(options: Rc<AccumulateOptions>) -> Self {
         let tools = options.tools.clone();
         OpenStream {
             options,
@@ -74,7 +74,7 @@ impl OpenStream {
     }
 
     /// Counts what is kept of a choice. Ends the turn as failed where that is too much.
-    pub fn count(&mut self, number: u32, out: &mut dyn Sink) {
+    pub(crate) fn count(&mut self, number: u32, out: &mut dyn Sink) {
         let Some(choice) = self.choices.find(number).map(|at| &mut self.choices[at]) else {
             return;
         };
@@ -106,7 +106,7 @@ impl OpenStream {
     }
 
     /// Takes the `stream_start`.
-    pub fn start(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+    pub(crate) fn start(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let start = StreamStart::read(event);
         self.started = true;
         self.seed = Seed::of_response(&start.id.unwrap_or_default().str());
@@ -131,7 +131,7 @@ impl OpenStream {
 
     /// The place of a choice in [`OpenStream::choices`].
     #[inline]
-    pub fn choice(&mut self, number: u32) -> usize {
+    pub(crate) fn choice(&mut self, number: u32) -> usize {
         self.choices.place(number, || OpenChoice {
             number,
             ..OpenChoice::default()
@@ -140,13 +140,13 @@ impl OpenStream {
 
     /// The choice of an event.
     #[inline]
-    pub fn choice_of(&mut self, event: &Event<'_>) -> &mut OpenChoice {
+    pub(crate) fn choice_of(&mut self, event: &Event<'_>) -> &mut OpenChoice {
         let at = self.choice(event.choice());
         &mut self.choices[at]
     }
 
     /// Takes a `tool_call_delta`.
-    pub fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+    pub(crate) fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let delta = ToolCallDelta::read(event);
         let number = event.choice();
         let at = self.choice(number);
@@ -234,7 +234,7 @@ impl OpenStream {
 
     /// Judges one call and emits its `tool_call`. It emits none if an earlier run of this filter
     /// wrote it.
-    pub fn emit(
+    pub(crate) fn emit(
         &mut self,
         at: usize,
         i: usize,
@@ -360,7 +360,7 @@ impl OpenStream {
 
     /// Keeps for the message a `tool_call` that the input already has because this filter ran
     /// before.
-    pub fn passed(&mut self, event: &Event<'_>) {
+    pub(crate) fn passed(&mut self, event: &Event<'_>) {
         let at = self.choice(event.choice());
         let ToolCall {
             tool_id,
@@ -399,7 +399,7 @@ impl OpenStream {
     /// came. Calls that began behind its end are retracted with it. Returns whether readers of the
     /// output know the call by what the `retract` names: they get no deltas, so an index of the
     /// provider names another call to them, or none.
-    pub fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
+    pub(crate) fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
         let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
         let retract = Retract::read(event);

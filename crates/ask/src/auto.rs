@@ -302,7 +302,7 @@ impl TurnDraft {
 
 /// How a model learns of its tools.
 #[derive(Clone, Copy, Debug)]
-pub enum AllowedForm {
+pub(crate) enum AllowedForm {
     /// In a member of the request.
     Native,
     /// In the prompt, in the dialect that the line names, if it names one.
@@ -316,7 +316,7 @@ pub enum AllowedForm {
 ///
 /// # Errors
 /// The file and the first invalid line, even if that line follows the line that fits.
-pub fn look_up(
+pub(crate) fn look_up(
     path: &Path,
     text: &str,
     name: &str,

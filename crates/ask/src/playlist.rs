@@ -132,7 +132,7 @@ fn read(
 
 /// The head of a recorded answer. A recording without a head comes from a connection that failed.
 /// It gets status 200, so that its body is read to the end, which reports the failure.
-pub fn head(recorded: Option<&Head>) -> Head {
+pub(crate) fn head(recorded: Option<&Head>) -> Head {
     recorded.cloned().unwrap_or(Head {
         status: 200,
         ..Head::default()

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::time::SystemTime;
 
 /// A sentence about what went wrong.
-pub fn message(trouble: &AttemptTrouble) -> Cow<'_, str> {
+pub(crate) fn message(trouble: &AttemptTrouble) -> Cow<'_, str> {
     match trouble {
         AttemptTrouble::Lost(error) => Cow::Owned(sentence(error, None)),
         other => other.message(),
@@ -16,7 +16,7 @@ pub fn message(trouble: &AttemptTrouble) -> Cow<'_, str> {
 }
 
 /// Ends the stream with this trouble as its error. `advice` follows the provider's message.
-pub fn write(
+pub(crate) fn write(
     trouble: &AttemptTrouble,
     advice: Option<&str>,
     redactor: &Redactor,

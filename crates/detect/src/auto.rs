@@ -129,7 +129,7 @@ impl Default for Texts {
 impl Texts {
     /// The parser of the stream that `first` begins and that has this origin. `None` where the
     /// request had no tools: then text is never a call.
-    pub fn begin(&self, origin: &StreamOrigin, first: &Event<'_>) -> Option<Tag> {
+    pub(crate) fn begin(&self, origin: &StreamOrigin, first: &Event<'_>) -> Option<Tag> {
         (origin.offered != OfferedTools::None).then(|| self.0.begin(first))
     }
 }

@@ -178,7 +178,7 @@ pub(crate) struct EventCallHead<'a> {
 impl<'a> EventCallHead<'a> {
     /// Reads a `tool_call_delta` or a `tool_call`; any other event names nothing.
     #[inline]
-    pub fn read(event: &Event<'a>) -> Self {
+    pub(crate) fn read(event: &Event<'a>) -> Self {
         let (index, id, name, has_arguments) = if event.kind() == Kind::ToolCall {
             let call = ToolCall::read(event);
             (
@@ -206,7 +206,7 @@ impl<'a> EventCallHead<'a> {
 
     /// Whether the event is not a call: a delta without an id, a name and arguments. Some servers
     /// write the word null as an id.
-    pub fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         self.name.is_empty() && !self.has_arguments && self.id.is_none_or(|id| id == "null")
     }
 }

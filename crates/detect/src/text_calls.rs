@@ -33,7 +33,7 @@ struct CallCounts {
 
 impl TextCalls {
     /// Reads text by `tag`; without it text is text. `calls` decides which calls count.
-    pub fn new(tag: Option<Tag>, calls: CallFilter) -> Self {
+    pub(crate) fn new(tag: Option<Tag>, calls: CallFilter) -> Self {
         TextCalls {
             tag,
             counts: CallCounts {
@@ -46,7 +46,7 @@ impl TextCalls {
 
     /// Takes the next event, and gives what it holds to `take`, with what was held back before it.
     #[inline]
-    pub fn push<'e>(&mut self, event: &Event<'e>, take: &mut dyn FnMut(ChoicePart<'_, 'e>)) {
+    pub(crate) fn push<'e>(&mut self, event: &Event<'e>, take: &mut dyn FnMut(ChoicePart<'_, 'e>)) {
         let TextCalls { tag, counts } = self;
         match tag {
             Some(tag) => tag.push(
@@ -61,7 +61,7 @@ impl TextCalls {
     }
 
     /// Handles the end of the stream, and gives what was held back to `take`.
-    pub fn end(&mut self, ending: StreamEnding, take: &mut dyn FnMut(ChoicePart<'_, '_>)) {
+    pub(crate) fn end(&mut self, ending: StreamEnding, take: &mut dyn FnMut(ChoicePart<'_, '_>)) {
         let Some(mut tag) = self.tag.take() else {
             return;
         };
@@ -84,12 +84,12 @@ impl TextCalls {
     }
 
     /// Whether a call of the text holds.
-    pub fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         !self.counts.held.is_empty()
     }
 
     /// See [`Checker::overturned`](crate::Checker::overturned).
-    pub fn overturned(&self) -> Option<bool> {
+    pub(crate) fn overturned(&self) -> Option<bool> {
         (self.counts.counted > 0).then_some(!self.holds())
     }
 }

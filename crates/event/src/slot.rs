@@ -21,7 +21,7 @@ pub(crate) enum LineField {
 impl LineField {
     /// The field of a key.
     #[inline]
-    pub const fn of(key: &[u8]) -> LineField {
+    pub(crate) const fn of(key: &[u8]) -> LineField {
         match key {
             b"text" => LineField::Text,
             b"index" => LineField::Index,
@@ -48,7 +48,7 @@ pub(crate) struct LineSlot {
 
 impl LineSlot {
     #[inline]
-    pub fn value(self, line: &str) -> Raw<'_> {
+    pub(crate) fn value(self, line: &str) -> Raw<'_> {
         Raw::checked(
             &line[self.value.0 as usize..self.value.1 as usize],
             self.value_escaped,
@@ -58,7 +58,7 @@ impl LineSlot {
     /// What lies between the quotes of a string, and whether it has escapes; `None` for any other
     /// value.
     #[inline(always)]
-    pub fn string(self, line: &str) -> Option<(&str, bool)> {
+    pub(crate) fn string(self, line: &str) -> Option<(&str, bool)> {
         let (start, end) = (self.value.0 as usize, self.value.1 as usize);
         if line.as_bytes().get(start) != Some(&b'"') {
             return None;
@@ -68,7 +68,7 @@ impl LineSlot {
     }
 
     #[inline]
-    pub fn key(self, line: &str) -> Cow<'_, str> {
+    pub(crate) fn key(self, line: &str) -> Cow<'_, str> {
         if self.key_escaped {
             Raw::checked(&line[self.key.0 as usize..self.key.1 as usize], true)
                 .str()
@@ -79,7 +79,7 @@ impl LineSlot {
     }
 
     #[inline]
-    pub fn has_key(&self, line: &str, key: &str) -> bool {
+    pub(crate) fn has_key(&self, line: &str, key: &str) -> bool {
         if self.key_escaped {
             self.key(line) == key
         } else {
@@ -97,7 +97,7 @@ pub(crate) struct LineMembers<'a> {
 
 impl<'a> LineMembers<'a> {
     #[inline]
-    pub fn iter(self) -> impl Iterator<Item = LineMember<'a>> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = LineMember<'a>> {
         self.slots.iter().map(move |slot| LineMember {
             line: self.line,
             slot,
@@ -115,18 +115,18 @@ pub(crate) struct LineMember<'a> {
 impl<'a> LineMember<'a> {
     /// Whether this is the field of that name; `field` is [`LineField::of`] the name.
     #[inline(always)]
-    pub fn is(self, field: LineField, name: &str) -> bool {
+    pub(crate) fn is(self, field: LineField, name: &str) -> bool {
         self.slot.field == field
             && (field != LineField::Other || self.slot.has_key(self.line, name))
     }
 
     #[inline(always)]
-    pub fn value(self) -> Raw<'a> {
+    pub(crate) fn value(self) -> Raw<'a> {
         self.slot.value(self.line)
     }
 
     #[inline(always)]
-    pub fn string(self) -> Option<(&'a str, bool)> {
+    pub(crate) fn string(self) -> Option<(&'a str, bool)> {
         self.slot.string(self.line)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// What adds up.
-pub trait AddUp {
+pub(crate) trait AddUp {
     /// Adds the counts of `other`.
     fn add_up(&mut self, other: &Self);
 }
@@ -49,6 +49,7 @@ macro_rules! counts {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $type:ty,)* }) => {
         $(#[$about])*
         #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+        #[allow(unreachable_pub, reason = "some are the crate's own")]
         pub struct $name { $($(#[$doc])* pub $field: $type,)* }
 
         impl AddUp for $name {

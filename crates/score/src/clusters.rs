@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// random groups: Wolter, *Introduction to Variance Estimation*, 2nd edition 2007, chapter 2). With
 /// few sources nearly each has a group of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Clusters {
+pub(crate) struct Clusters {
     /// How many groups there are.
     size: u16,
     /// The groups that hold a stream: how many of each [`Cell`].
@@ -21,7 +21,7 @@ pub struct Clusters {
 
 /// One cell of the confusion matrix, with the undecided answers on their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// A yes to a stream with a call.
     TruePositive,
     /// A yes to a stream without.
@@ -38,7 +38,7 @@ pub enum Cell {
 
 /// A share, as sums over random groups of sources: what an interval is computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ClusteredShare {
+pub(crate) struct ClusteredShare {
     /// How many groups there are, empty ones included.
     pub groups: u64,
     /// How many groups hold a stream that counts.
@@ -58,7 +58,7 @@ pub struct ClusteredShare {
 impl Clusters {
     /// No answers; `size` random groups, at least 1.
     #[must_use]
-    pub fn new(size: u16) -> Self {
+    pub(crate) fn new(size: u16) -> Self {
         Self {
             size: size.max(1),
             groups: BTreeMap::new(),
@@ -66,7 +66,7 @@ impl Clusters {
     }
 
     /// Counts one answer to a stream whose source has this hash (see [`hash`]).
-    pub fn add(&mut self, source: u64, cell: Cell) {
+    pub(crate) fn add(&mut self, source: u64, cell: Cell) {
         let group = u16::try_from(source % u64::from(self.size.max(1))).unwrap_or(0);
         let count = &mut self.groups.entry(group).or_default()[cell as usize];
         *count = count.saturating_add(1);
@@ -74,7 +74,7 @@ impl Clusters {
 
     /// Of the streams in the cells `of`, the share in the cells `hits`.
     #[must_use]
-    pub fn share(&self, hits: &[Cell], of: &[Cell]) -> ClusteredShare {
+    pub(crate) fn share(&self, hits: &[Cell], of: &[Cell]) -> ClusteredShare {
         let mut share = ClusteredShare {
             groups: u64::from(self.size),
             ..ClusteredShare::default()
@@ -108,7 +108,7 @@ impl AddUp for Clusters {
 /// MurmurHash3. It is part of the format of partial counts, so that all parts of a corpus group
 /// their sources alike.
 #[must_use]
-pub fn hash(source: &str) -> u64 {
+pub(crate) fn hash(source: &str) -> u64 {
     let mut hash = source
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

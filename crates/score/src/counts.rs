@@ -13,9 +13,9 @@ const GROUPS_OF_ALL: u16 = 4096;
 /// Those of one API, provider, model, tag or corpus, of which there may be thousands.
 const GROUPS_OF_PART: u16 = 32;
 /// In how many parts the text of a stream is divided, to count in which part decisions fall.
-pub const PARTS_OF_TEXT: usize = 20;
+pub(crate) const PARTS_OF_TEXT: usize = 20;
 /// A share of one stream is kept as a whole number of parts of this many.
-pub const SHARE_UNIT: u64 = 1_000_000_000;
+pub(crate) const SHARE_UNIT: u64 = 1_000_000_000;
 
 counts! {
 /// Streams, and how their calls were read, whatever the checkers answered.
@@ -100,7 +100,7 @@ pub struct Distances {
 
 impl StreamCounts {
     /// Counts one stream.
-    pub fn add(&mut self, measured: &Measured) {
+    pub(crate) fn add(&mut self, measured: &Measured) {
         let calls = &measured.calls;
         self.add_up(&StreamCounts {
             streams: 1,
@@ -122,13 +122,13 @@ impl StreamCounts {
 impl Counts {
     /// No answers to the streams of a whole corpus.
     #[must_use]
-    pub fn of_all() -> Self {
+    pub(crate) fn of_all() -> Self {
         Self::new(GROUPS_OF_ALL)
     }
 
     /// No answers to the streams of one group.
     #[must_use]
-    pub fn of_group() -> Self {
+    pub(crate) fn of_group() -> Self {
         Self::new(GROUPS_OF_PART)
     }
 
@@ -147,7 +147,7 @@ impl Counts {
     }
 
     /// Counts the outcome of one stream.
-    pub fn add(&mut self, measured: &Measured, outcome: &Outcome) {
+    pub(crate) fn add(&mut self, measured: &Measured, outcome: &Outcome) {
         let cell = cell(measured.has_tool_call, outcome.answer);
         self.cells[cell as usize] += 1;
         self.clusters.add(clusters::hash(&measured.source), cell);
@@ -170,14 +170,14 @@ impl Counts {
 
     /// How many answers are in a cell.
     #[must_use]
-    pub fn cell(&self, cell: Cell) -> u64 {
+    pub(crate) fn cell(&self, cell: Cell) -> u64 {
         self.cells[cell as usize]
     }
 }
 
 impl Details {
     /// Counts the outcome of one stream.
-    pub fn add(&mut self, measured: &Measured, outcome: &Outcome) {
+    pub(crate) fn add(&mut self, measured: &Measured, outcome: &Outcome) {
         if let Some(at) = decision(outcome) {
             self.decision.add(
                 at,

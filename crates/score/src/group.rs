@@ -86,7 +86,7 @@ pub struct Group {
 /// 300 is among the first 300 of any part of the streams too, so its counts are never given up, and
 /// the rest is the same whatever the order.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub struct Groups {
+pub(crate) struct Groups {
     dimension: Dimension,
     named: BTreeMap<String, Group>,
     other: Option<Group>,
@@ -95,7 +95,7 @@ pub struct Groups {
 impl Groups {
     /// No groups.
     #[must_use]
-    pub fn new(dimension: Dimension) -> Self {
+    pub(crate) fn new(dimension: Dimension) -> Self {
         Self {
             dimension,
             named: BTreeMap::new(),
@@ -105,12 +105,12 @@ impl Groups {
 
     /// By what these groups split.
     #[must_use]
-    pub fn dimension(&self) -> Dimension {
+    pub(crate) fn dimension(&self) -> Dimension {
         self.dimension
     }
 
     /// The groups by name, and at the end those that have no counts of their own (`None`).
-    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &Group)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Option<&str>, &Group)> {
         let named = self
             .named
             .iter()
@@ -119,7 +119,7 @@ impl Groups {
     }
 
     /// Counts a stream in its groups.
-    pub fn add(&mut self, measured: &Measured, checkers: usize) {
+    pub(crate) fn add(&mut self, measured: &Measured, checkers: usize) {
         match self.dimension {
             Dimension::Api => self.add_to(&measured.api, measured, checkers),
             Dimension::Provider => self.add_to(&measured.provider, measured, checkers),
@@ -151,7 +151,7 @@ impl Groups {
     }
 
     /// Adds the groups of `other`.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         for (name, more) in other.named {
             match self.named.get_mut(&name) {
                 Some(group) => group.add_up(&more),
@@ -166,7 +166,7 @@ impl Groups {
 
     /// Whether each group has counts for so many checkers.
     #[must_use]
-    pub fn fits(&self, checkers: usize) -> bool {
+    pub(crate) fn fits(&self, checkers: usize) -> bool {
         self.iter().all(|(_, group)| group.counts.len() == checkers)
     }
 
@@ -206,7 +206,7 @@ impl Group {
 
 /// The text, cut after so many characters with `…` at its end.
 #[must_use]
-pub fn cut(text: &str, limit: usize) -> String {
+pub(crate) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -11,7 +11,7 @@ const DIGITS: u8 = 2;
 /// How many values fell into each bucket. The largest value is exact.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(from = "Saved", into = "Saved")]
-pub struct Histogram {
+pub(crate) struct Histogram {
     buckets: Option<Buckets<u64>>,
     max: Option<u64>,
 }
@@ -57,7 +57,7 @@ impl From<Histogram> for Saved {
 
 impl Histogram {
     /// Counts one value.
-    pub fn record(&mut self, value: u64) {
+    pub(crate) fn record(&mut self, value: u64) {
         self.add(value, 1);
         self.max = self.max.max(Some(value));
     }
@@ -85,14 +85,14 @@ impl Histogram {
 
     /// The largest value; `None` without values.
     #[must_use]
-    pub fn max(&self) -> Option<u64> {
+    pub(crate) fn max(&self) -> Option<u64> {
         self.max
     }
 
     /// The smallest value that at least `percent` of 100 of all values do not exceed (the nearest
     /// rank; `inverted_cdf` in NumPy), within the error of a bucket; `None` without values.
     #[must_use]
-    pub fn percentile(&self, percent: u64) -> Option<u64> {
+    pub(crate) fn percentile(&self, percent: u64) -> Option<u64> {
         let all = self.buckets().map(|(_, count)| u128::from(count));
         let rank = (all.sum::<u128>() * u128::from(percent))
             .div_ceil(100)
@@ -109,7 +109,7 @@ impl Histogram {
     /// The values in ranges that grow with the values: one number each below 8, then four to a
     /// power of two. The ranges begin at 0 and end above the largest value; empty without values.
     #[must_use]
-    pub fn ranges(&self) -> Ranges {
+    pub(crate) fn ranges(&self) -> Ranges {
         let mut ranges = Ranges::default();
         let Some(max) = self.max else { return ranges };
         let mut edge = 0u64;

@@ -87,7 +87,7 @@ impl From<u64> for MetricValue {
 
 /// The metrics of streams, whatever the checkers answered.
 #[must_use]
-pub fn of_streams(counts: &StreamCounts) -> Metrics {
+pub(crate) fn of_streams(counts: &StreamCounts) -> Metrics {
     let mut metrics = Metrics::default();
     metrics.add("streams", counts.streams);
     metrics.add("calls", counts.calling);
@@ -103,7 +103,7 @@ pub fn of_streams(counts: &StreamCounts) -> Metrics {
 
 /// The metrics of one checker; without `details` those that each group has.
 #[must_use]
-pub fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
+pub(crate) fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
     let [tp, fp, tn, fn_, undecided_call, undecided_text] = counts.cells;
     let sum = |counts: &[u64]| {
         counts
@@ -155,7 +155,7 @@ pub fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
 /// The cells of the share that a metric is: those that count as hits, and those of which they are a
 /// share.
 #[must_use]
-pub fn cells(metric: &str) -> Option<(&'static [Cell], &'static [Cell])> {
+pub(crate) fn cells(metric: &str) -> Option<(&'static [Cell], &'static [Cell])> {
     use Cell::{FalseNegative, FalsePositive, TrueNegative, TruePositive, UndecidedCall};
     match metric {
         "accuracy" => Some((
@@ -192,7 +192,7 @@ impl<'de> Deserialize<'de> for MetricValue {
 /// Of how many streams (of `calls.exact`: calls, of `waited`: nothing, since characters are not
 /// counted here) how many have the property whose share the metric is.
 #[must_use]
-pub fn part(metrics: &Metrics, name: &str) -> Option<(u64, u64)> {
+pub(crate) fn part(metrics: &Metrics, name: &str) -> Option<(u64, u64)> {
     let all = |names: &[&str]| {
         let counts = names.iter().filter_map(|name| match metrics.get(name) {
             Some(MetricValue::Count(count)) => Some(count),
@@ -218,7 +218,7 @@ pub fn part(metrics: &Metrics, name: &str) -> Option<(u64, u64)> {
 
 /// Why a metric has no value.
 #[must_use]
-pub fn why_undefined(name: &str) -> &'static str {
+pub(crate) fn why_undefined(name: &str) -> &'static str {
     match name {
         "accuracy" => "no stream is decided",
         "precision" => "no answer is yes",

@@ -189,7 +189,7 @@ impl Confusion {
 }
 
 /// The metrics that are shares of streams and have an interval.
-pub const WITH_INTERVAL: [&str; 3] = ["accuracy", "precision", "recall"];
+pub(crate) const WITH_INTERVAL: [&str; 3] = ["accuracy", "precision", "recall"];
 
 fn intervals(counts: &Counts) -> BTreeMap<String, Interval> {
     let of = |metric: &str| {

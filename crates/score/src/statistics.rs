@@ -20,13 +20,13 @@ const UPPER_TAIL: f64 = 0.975;
 
 /// `part` of `whole`.
 #[must_use]
-pub fn ratio(part: u64, whole: u64) -> Option<f64> {
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// The harmonic mean of precision and recall; 0 where no yes is right and one was due.
 #[must_use]
-pub fn f1(true_positives: u64, false_positives: u64, missed: u64) -> Option<f64> {
+pub(crate) fn f1(true_positives: u64, false_positives: u64, missed: u64) -> Option<f64> {
     let twice = 2.0 * true_positives as f64;
     let all = twice + false_positives as f64 + missed as f64;
     (all > 0.0).then(|| twice / all)
@@ -35,7 +35,7 @@ pub fn f1(true_positives: u64, false_positives: u64, missed: u64) -> Option<f64>
 /// The correlation of answers and labels (Matthews 1975), from -1 to 1. It is not defined where all
 /// answers, or all labels, are equal.
 #[must_use]
-pub fn mcc(
+pub(crate) fn mcc(
     true_positives: u64,
     false_positives: u64,
     true_negatives: u64,
@@ -57,7 +57,7 @@ pub fn mcc(
 /// their number: of seven intervals with an effective number [Franco et al.
 /// (2019)](https://pmc.ncbi.nlm.nih.gov/articles/PMC6690503) recommend this one by simulations.
 #[must_use]
-pub fn wilson(share: &ClusteredShare) -> Option<Interval> {
+pub(crate) fn wilson(share: &ClusteredShare) -> Option<Interval> {
     let n = effective(share)?;
     let p = share.hits / share.total;
     let z = Normal::standard().inverse_cdf(UPPER_TAIL);

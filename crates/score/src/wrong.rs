@@ -30,7 +30,7 @@ pub struct WrongStream {
 /// The wrong streams of one checker: those that are first by corpus and id, so that the order in
 /// which parts are merged does not matter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub struct WrongStreams {
+pub(crate) struct WrongStreams {
     limit: usize,
     missed: BTreeSet<WrongStream>,
     false_yes: BTreeSet<WrongStream>,
@@ -39,7 +39,7 @@ pub struct WrongStreams {
 impl WrongStreams {
     /// No streams; at most `limit` of a kind are kept.
     #[must_use]
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
             missed: BTreeSet::new(),
@@ -49,24 +49,24 @@ impl WrongStreams {
 
     /// How many of a kind are kept.
     #[must_use]
-    pub fn limit(&self) -> usize {
+    pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
     /// Streams with a call to which the answer was not yes.
     #[must_use]
-    pub fn missed(&self) -> &BTreeSet<WrongStream> {
+    pub(crate) fn missed(&self) -> &BTreeSet<WrongStream> {
         &self.missed
     }
 
     /// Streams without a call to which the answer was yes.
     #[must_use]
-    pub fn false_yes(&self) -> &BTreeSet<WrongStream> {
+    pub(crate) fn false_yes(&self) -> &BTreeSet<WrongStream> {
         &self.false_yes
     }
 
     /// Keeps the stream if the outcome is wrong.
-    pub fn add(&mut self, measured: &Measured, outcome: &Outcome) {
+    pub(crate) fn add(&mut self, measured: &Measured, outcome: &Outcome) {
         let kept = match (measured.has_tool_call, outcome.answer) {
             (true, Answer::No | Answer::Undecided) => &mut self.missed,
             (false, Answer::Yes) => &mut self.false_yes,
@@ -84,7 +84,7 @@ impl WrongStreams {
     }
 
     /// Adds the streams of `other`.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.missed.extend(other.missed);
         self.false_yes.extend(other.false_yes);
         keep(&mut self.missed, self.limit);

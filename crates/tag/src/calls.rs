@@ -22,7 +22,7 @@ pub(crate) enum ReadStep {
 
 impl ReadStep {
     /// The same step for a text that begins `n` bytes before.
-    pub fn after(self, n: usize) -> ReadStep {
+    pub(crate) fn after(self, n: usize) -> ReadStep {
         match self {
             ReadStep::On(m) => ReadStep::On(n + m),
             ReadStep::More(m) => ReadStep::More(n + m),
@@ -98,7 +98,7 @@ reasons! {
 
 impl Why {
     /// Whether a call failed at its name.
-    pub fn is_about_name(self) -> bool {
+    pub(crate) fn is_about_name(self) -> bool {
         matches!(self, Why::NoTool | Why::InvalidName | Why::NoNameEnd)
     }
 }
@@ -116,7 +116,7 @@ impl Context<'_> {
     /// Whether a call of this name is read. Where the tools are known, a call of another name is
     /// read to its end, too, so that nothing inside it is taken for a call; the parser then
     /// releases it as text.
-    pub fn accepts(&self, name: &str) -> bool {
+    pub(crate) fn accepts(&self, name: &str) -> bool {
         match self.tools {
             Some(tools) if self.strict => tools.knows(name),
             Some(_) => !name.is_empty(),
@@ -125,7 +125,7 @@ impl Context<'_> {
     }
 
     /// The reason why a name is not accepted.
-    pub fn refusal(&self, name: &str) -> Why {
+    pub(crate) fn refusal(&self, name: &str) -> Why {
         if self.tools.is_some() && !name.is_empty() {
             Why::NoTool
         } else {
@@ -134,7 +134,7 @@ impl Context<'_> {
     }
 
     /// The reason why the beginning of a text cannot become an accepted name.
-    pub fn refusal_of_start(&self, start: &str) -> Why {
+    pub(crate) fn refusal_of_start(&self, start: &str) -> Why {
         if is_name(start) {
             self.refusal(start)
         } else {
@@ -143,13 +143,13 @@ impl Context<'_> {
     }
 
     /// Whether the request lists a tool of this name.
-    pub fn lists(&self, name: &str) -> bool {
+    pub(crate) fn lists(&self, name: &str) -> bool {
         self.tools.is_some_and(|tools| tools.knows(name))
     }
 
     /// The tool that a model means by this name. Some write the namespace `functions` before it, as
     /// Harmony and Kimi K2 do.
-    pub fn known<'n>(&self, name: &'n str) -> Option<&'n str> {
+    pub(crate) fn known<'n>(&self, name: &'n str) -> Option<&'n str> {
         let short = name.strip_prefix("functions.");
         Some(name)
             .filter(|name| self.lists(name))
@@ -157,7 +157,7 @@ impl Context<'_> {
     }
 
     /// Whether this can be the beginning of an accepted name.
-    pub fn may_become(&self, start: &str) -> bool {
+    pub(crate) fn may_become(&self, start: &str) -> bool {
         let short = start.strip_prefix("functions.");
         let begins = |start: &str| {
             self.tools
@@ -235,7 +235,7 @@ pub(crate) struct FoundCalls {
 
 impl FoundCalls {
     /// A call begins.
-    pub fn begin(&mut self, name: &str, id: Option<&str>) {
+    pub(crate) fn begin(&mut self, name: &str, id: Option<&str>) {
         self.end = ArgumentsEnd::Unknown;
         self.text.push_str(name);
         self.ops.push(Op::Name(self.text.len()));
@@ -246,13 +246,13 @@ impl FoundCalls {
     }
 
     /// The call's id, where it comes after the name.
-    pub fn id(&mut self, id: &str) {
+    pub(crate) fn id(&mut self, id: &str) {
         self.text.push_str(id);
         self.ops.push(Op::Id(self.text.len()));
     }
 
     /// The next piece of the call's arguments, which together are the text of a JSON object.
-    pub fn arguments(&mut self, piece: &str) {
+    pub(crate) fn arguments(&mut self, piece: &str) {
         if !piece.is_empty() {
             self.text.push_str(piece);
             self.wrote();
@@ -260,14 +260,14 @@ impl FoundCalls {
     }
 
     /// The next piece of the arguments, from an engine that follows them to their end.
-    pub fn arguments_until(&mut self, piece: &str, end: ArgumentsEnd) {
+    pub(crate) fn arguments_until(&mut self, piece: &str, end: ArgumentsEnd) {
         self.end = end;
         self.arguments(piece);
     }
 
     /// What was appended to [`FoundCalls::text`] since the last part is the next piece of the
     /// arguments.
-    pub fn wrote(&mut self) {
+    pub(crate) fn wrote(&mut self) {
         let op = Op::Arguments(self.text.len(), self.end);
         match self.ops.last_mut() {
             Some(last @ Op::Arguments(..)) => *last = op,
@@ -276,17 +276,17 @@ impl FoundCalls {
     }
 
     /// The call is complete.
-    pub fn done(&mut self) {
+    pub(crate) fn done(&mut self) {
         self.ops.push(Op::Done);
     }
 
     /// Something is wrong with the call, for a warning.
-    pub fn note(&mut self, what: &'static str) {
+    pub(crate) fn note(&mut self, what: &'static str) {
         self.ops.push(Op::Note(what));
     }
 
     /// All calls were emitted.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.ops.clear();
         self.text.clear();
     }

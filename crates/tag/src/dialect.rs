@@ -113,7 +113,7 @@ pub(crate) struct Form {
 impl Form {
     /// Where the body of a message begins in a call that is written with the header of its message;
     /// `None` in all other forms. The parser reads headers itself.
-    pub fn body(&self) -> Option<usize> {
+    pub(crate) fn body(&self) -> Option<usize> {
         let name = self
             .call
             .iter()
@@ -203,7 +203,7 @@ pub(crate) enum CallPart {
 
 impl CallPart {
     /// The spellings of a marker, required or not.
-    pub fn marks(&self) -> Option<&'static [&'static str]> {
+    pub(crate) fn marks(&self) -> Option<&'static [&'static str]> {
         match self {
             CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => Some(marks),
             _ => None,

@@ -51,7 +51,7 @@ pub(crate) struct Envelope {
 
 impl Envelope {
     /// Begins before the first bracket.
-    pub fn new(keys: &'static CallKeys) -> Self {
+    pub(crate) fn new(keys: &'static CallKeys) -> Self {
         let python = (keys.shape == CallShape::PythonArray)
             .then(|| Box::new((Literal::value(Notation::Python), String::new())));
         Envelope {
@@ -64,19 +64,19 @@ impl Envelope {
     }
 
     /// Whether arguments have been read, so that their text must not be read as something else.
-    pub fn is_deep(&self) -> bool {
+    pub(crate) fn is_deep(&self) -> bool {
         self.members.is_deep
     }
 
     /// Whether the text may end here.
-    pub fn may_end(&self) -> bool {
+    pub(crate) fn may_end(&self) -> bool {
         self.at == At::End
     }
 
     /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
     /// nothing.
     #[inline]
-    pub fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
+    pub(crate) fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
         if self.at != At::InValue || !self.members.is_streaming() || self.python.is_some() {
             return false;
         }
@@ -90,7 +90,12 @@ impl Envelope {
     }
 
     /// Takes the next piece.
-    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
+    pub(crate) fn push(
+        &mut self,
+        text: &str,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> ReadStep {
         let Some(mut python) = self.python.take() else {
             return self.json(text, context, calls);
         };

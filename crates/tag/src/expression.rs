@@ -37,7 +37,7 @@ const MAX_NAME: usize = 256;
 
 impl Expression {
     /// A reader before the first call.
-    pub fn new(form: &'static ExpressionForm) -> Expression {
+    pub(crate) fn new(form: &'static ExpressionForm) -> Expression {
         Expression {
             form,
             state: if form.list {
@@ -50,7 +50,12 @@ impl Expression {
     }
 
     /// Takes the next piece. A name is taken and emitted with its opening bracket.
-    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
+    pub(crate) fn push(
+        &mut self,
+        text: &str,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> ReadStep {
         let mut at = 0;
         loop {
             let rest = &text[at..];
@@ -74,7 +79,7 @@ impl Expression {
     }
 
     /// Whether the text may end here: every call that began is complete.
-    pub fn may_end(&self) -> bool {
+    pub(crate) fn may_end(&self) -> bool {
         match self.state {
             ExpressionState::End => true,
             ExpressionState::Name => self.done > 0 && !self.form.list,

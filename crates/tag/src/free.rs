@@ -18,7 +18,7 @@ pub(crate) struct Free {
 
 impl Free {
     /// Begins after the marker before the text.
-    pub fn new(form: &'static FreeText) -> Free {
+    pub(crate) fn new(form: &'static FreeText) -> Free {
         Free {
             form,
             json: None,
@@ -29,7 +29,7 @@ impl Free {
 
     /// Takes the next piece. [`ReadStep::Done`] is returned before the marker that ends the text, or
     /// after the JSON object.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         text: &str,
         tool: &str,
@@ -79,7 +79,7 @@ impl Free {
     ///
     /// # Errors
     /// Why the argument is not complete, or not one that the tool takes.
-    pub fn finish(
+    pub(crate) fn finish(
         &mut self,
         tool: &str,
         context: &Context<'_>,

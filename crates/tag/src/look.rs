@@ -32,7 +32,7 @@ pub(crate) enum MarkerMeaning {
 
 impl MarkerMeaning {
     /// The form whose calls it begins.
-    pub fn form(&self) -> Option<&'static Form> {
+    pub(crate) fn form(&self) -> Option<&'static Form> {
         match self {
             MarkerMeaning::Form(form) => Some(form),
             _ => None,

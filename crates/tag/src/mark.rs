@@ -14,7 +14,7 @@ pub(crate) enum Match<T = usize> {
 
 impl<T> Match<T> {
     /// The match, if there is one. Sets `is_partial` where the text ends before that is clear.
-    pub fn full_or(self, is_partial: &mut bool) -> Option<T> {
+    pub(crate) fn full_or(self, is_partial: &mut bool) -> Option<T> {
         *is_partial |= matches!(self, Match::Partial);
         match self {
             Match::Full(found) => Some(found),

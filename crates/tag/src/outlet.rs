@@ -48,7 +48,7 @@ pub(crate) enum Prose {
 
 impl Prose {
     /// Reasoning, or the answer.
-    pub fn reasoning_if(is_reasoning: bool) -> Prose {
+    pub(crate) fn reasoning_if(is_reasoning: bool) -> Prose {
         if is_reasoning {
             Prose::Reasoning
         } else {

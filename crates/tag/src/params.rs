@@ -73,7 +73,7 @@ enum Follower {
 
 impl Params {
     /// The parameters of a call of this tool.
-    pub fn new(form: &'static ParamForm, outside: Outside, tool: &str) -> Params {
+    pub(crate) fn new(form: &'static ParamForm, outside: Outside, tool: &str) -> Params {
         Params {
             form,
             outside,
@@ -91,7 +91,7 @@ impl Params {
     }
 
     /// Whether the parameters have ended.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.state == ParamsState::Done
     }
 
@@ -213,7 +213,7 @@ impl Params {
 impl Params {
     /// Takes the next piece; `last`: no text follows, and the text was not cut. After
     /// [`ReadStep::Done`] or [`ReadStep::Back`] the end of the call follows, which is not taken.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         text: &str,
         last: bool,
@@ -497,7 +497,7 @@ pub(crate) struct Outside {
 impl Outside {
     /// The marker at the beginning of `text` that closes the call or its section. `last`: no text
     /// follows.
-    pub fn closer(&self, text: &str, last: bool) -> Match {
+    pub(crate) fn closer(&self, text: &str, last: bool) -> Match {
         let find = |marks, text| find_in(marks, text, last);
         let marks = self.behind.iter().filter_map(CallPart::marks);
         let parts = marks.map(|marks| find(marks, text));
@@ -505,7 +505,7 @@ impl Outside {
     }
 
     /// The marker at the beginning of `text` that opens a section or a call.
-    pub fn opener(&self, text: &str) -> Match {
+    pub(crate) fn opener(&self, text: &str) -> Match {
         let parts = self.before.iter().map(|part| match part {
             // A marker that is a word occurs in prose, too.
             CallPart::Mark(marks)

@@ -67,7 +67,7 @@ impl Default for Quote {
 
 impl Quote {
     /// A call was here: its line goes on outside code, and the message is not JSON.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         *self = Quote {
             is_line_start: false,
             ..Quote::markdown()
@@ -75,7 +75,7 @@ impl Quote {
     }
 
     /// The beginning of a text whose JSON does not matter.
-    pub fn markdown() -> Quote {
+    pub(crate) fn markdown() -> Quote {
         Quote {
             data: Data::other(),
             ..Quote::default()
@@ -83,7 +83,7 @@ impl Quote {
     }
 
     /// Takes text without backticks and tildes.
-    pub fn plain(&mut self, text: &str) {
+    pub(crate) fn plain(&mut self, text: &str) {
         let b = text.as_bytes();
         let Some(last) = b.last() else { return };
         self.data.push(text);
@@ -122,12 +122,12 @@ impl Quote {
     }
 
     /// What follows is quoted, as the text that was passed last is.
-    pub fn cite(&mut self) {
+    pub(crate) fn cite(&mut self) {
         self.is_after_mark = true;
     }
 
     /// Takes one backtick or tilde.
-    pub fn tick(&mut self, c: u8) {
+    pub(crate) fn tick(&mut self, c: u8) {
         if self.run.0 != c {
             self.settle();
         }
@@ -168,14 +168,14 @@ impl Quote {
     }
 
     /// Whether what comes next is quoted.
-    pub fn is_quoted(&mut self) -> bool {
+    pub(crate) fn is_quoted(&mut self) -> bool {
         self.settle();
         self.is_inside() || self.is_after_mark
     }
 
     /// Whether a quotation mark alone quotes what comes next: it quotes a whole call, so that the
     /// call is read to its end.
-    pub fn is_cited(&self) -> bool {
+    pub(crate) fn is_cited(&self) -> bool {
         // The quotation mark ended any run of backticks before it.
         self.is_after_mark && !self.is_inside()
     }
@@ -185,12 +185,12 @@ impl Quote {
     }
 
     /// Whether what comes next is inside a string of an answer that is JSON.
-    pub fn is_data(&self) -> bool {
+    pub(crate) fn is_data(&self) -> bool {
         self.data.is_in_text()
     }
 
     /// Whether what comes next begins a line outside code.
-    pub fn is_line_start(&self) -> bool {
+    pub(crate) fn is_line_start(&self) -> bool {
         self.is_line_start
             && self.run.1 == 0
             && self.fence.is_none()
@@ -243,7 +243,7 @@ impl Default for Data {
 
 impl Data {
     /// A message that is not JSON.
-    pub fn other() -> Data {
+    pub(crate) fn other() -> Data {
         Data {
             state: DataState::Other,
         }
@@ -251,7 +251,7 @@ impl Data {
 
     /// Takes the next piece of the message.
     #[inline]
-    pub fn push(&mut self, text: &str) {
+    pub(crate) fn push(&mut self, text: &str) {
         if !matches!(self.state, DataState::Other) {
             self.follow(text);
         }
@@ -299,7 +299,7 @@ impl Data {
 
     /// Whether the next byte is inside a string of the JSON.
     #[inline]
-    pub fn is_in_text(&self) -> bool {
+    pub(crate) fn is_in_text(&self) -> bool {
         matches!(&self.state, DataState::Json(scanner, _) if scanner.is_in_text())
     }
 }

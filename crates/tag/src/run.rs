@@ -80,7 +80,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// A run at the marker that the form begins with.
-    pub fn new(form: &'static Form) -> Run {
+    pub(crate) fn new(form: &'static Form) -> Run {
         Run {
             form,
             place: FormPlace::Open,
@@ -98,7 +98,7 @@ impl Run {
     }
 
     /// A run of a form whose call was named by the text before it.
-    pub fn named(form: &'static Form, name: &str, calls: &mut FoundCalls) -> Run {
+    pub(crate) fn named(form: &'static Form, name: &str, calls: &mut FoundCalls) -> Run {
         let mut run = Run::new(form);
         name.clone_into(&mut run.name);
         calls.begin(name, None);
@@ -108,25 +108,25 @@ impl Run {
     }
 
     /// The form that is read.
-    pub fn form(&self) -> &'static Form {
+    pub(crate) fn form(&self) -> &'static Form {
         self.form
     }
 
     /// Whether the text so far is names and markers alone, so that it can be read again as
     /// something else.
-    pub fn is_shallow(&self) -> bool {
+    pub(crate) fn is_shallow(&self) -> bool {
         !self.has_begun
             && !self.is_deep
             && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
     /// Whether the run has read no call so far.
-    pub fn is_without_calls(&self) -> bool {
+    pub(crate) fn is_without_calls(&self) -> bool {
         self.whole == 0
     }
 
     /// Whether only markers were read since the last call.
-    pub fn is_bare(&self) -> bool {
+    pub(crate) fn is_bare(&self) -> bool {
         let is_inside = match self.place {
             FormPlace::Inside => true,
             FormPlace::Part(n) => n > 0 || self.in_section,
@@ -136,13 +136,13 @@ impl Run {
     }
 
     /// Whether the section begins with text that is not a call.
-    pub fn is_noise(&self) -> bool {
+    pub(crate) fn is_noise(&self) -> bool {
         matches!(self.place, FormPlace::Noise | FormPlace::Over)
     }
 
     /// Whether a failure deserves a warning, since the text looks like a call: the tool is listed,
     /// or the call has an opening marker that does not occur in ordinary text.
-    pub fn is_marked(&self, why: Option<Why>) -> bool {
+    pub(crate) fn is_marked(&self, why: Option<Why>) -> bool {
         let marked = self.in_section || !first(self.form.call).is_empty();
         let past = self.in_section
             || why.is_some_and(Why::is_about_name)
@@ -152,7 +152,7 @@ impl Run {
     }
 
     /// What the engines of this form need to know of the request.
-    pub fn context<'a>(form: &Form, tools: Option<&'a ToolList>) -> Context<'a> {
+    pub(crate) fn context<'a>(form: &Form, tools: Option<&'a ToolList>) -> Context<'a> {
         Context {
             tools,
             strict: form.needs == KnownTool::Known,

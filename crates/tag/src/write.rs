@@ -258,7 +258,7 @@ pub(crate) enum ValueNotation {
 
 impl ValueNotation {
     /// A value in this notation; numbers keep their digits.
-    pub fn write(self, value: Raw<'_>) -> String {
+    pub(crate) fn write(self, value: Raw<'_>) -> String {
         let between = self.between();
         if value.is_object() {
             let members = value.entries().map(|(key, value)| self.member(&key, value));
@@ -396,7 +396,7 @@ impl ExpressionForm {
     /// the same calls, numbers digit for digit: an argument whose name is not an identifier of
     /// Python is written as `**{"a b": 1}`, and a string that holds Gemma's delimiter as a JSON
     /// string with `\u003c` for `<`.
-    pub fn write(&self, calls: &[PromptCall<'_>]) -> String {
+    pub(crate) fn write(&self, calls: &[PromptCall<'_>]) -> String {
         let (open, between, close) = match (self.list, self.separators.first()) {
             (true, _) => ("[", ", ".to_owned(), "]"),
             (false, separator) => ("", separator.unwrap_or(&'\n').to_string(), ""),

@@ -94,7 +94,7 @@ impl Arguments {
 }
 
 /// A value as one item of a command line: the text of a string, the JSON of any other value.
-pub fn plain(value: Raw<'_>) -> String {
+pub(crate) fn plain(value: Raw<'_>) -> String {
     match value.str() {
         Some(text) => text.into_owned(),
         None => value.text().to_owned(),

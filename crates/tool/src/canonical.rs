@@ -10,7 +10,7 @@ pub type Hash = [u8; 32];
 /// The canonical text of a checked value: no white space, the members of objects sorted by key,
 /// strings escaped in one way. Numbers keep their digits: `1` and `1.0` differ. Keys must not
 /// repeat (see [`json::check`]).
-pub fn canonical(value: Raw<'_>) -> String {
+pub(crate) fn canonical(value: Raw<'_>) -> String {
     text(value, Numbers::Digits, None)
 }
 
@@ -21,7 +21,7 @@ pub fn pretty(value: Raw<'_>) -> String {
 
 /// As [`canonical`], for what a tool is asked to do: numbers of one value have one text (see
 /// [`number_text`]), and a member that is `null` counts as missing.
-pub fn by_value(value: Raw<'_>) -> String {
+pub(crate) fn by_value(value: Raw<'_>) -> String {
     text(value, Numbers::Value, None)
 }
 
@@ -99,7 +99,7 @@ fn block<T>(
 
 /// The digest of several texts, each with its length before it, so that no two lists of texts read
 /// alike.
-pub fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Hash {
+pub(crate) fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Hash {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update((text.len() as u64).to_le_bytes());
@@ -121,7 +121,7 @@ pub fn hex(hash: &Hash) -> String {
 // Numbers of JSON by their value: `1000`, `1000.0` and `1e3` are one number.
 
 /// Whether a value is a number.
-pub fn is_number(value: Raw<'_>) -> bool {
+pub(crate) fn is_number(value: Raw<'_>) -> bool {
     value
         .text()
         .starts_with(|c: char| c == '-' || c.is_ascii_digit())
@@ -134,7 +134,7 @@ const DIGITS: i64 = 400;
 /// A number in the one spelling that all texts of its value share: a whole number, however large,
 /// as its digits, any other one as the double that programs make of it. `-0` is `0`. `text` is a
 /// number of JSON.
-pub fn number_text(text: &str) -> Cow<'_, str> {
+pub(crate) fn number_text(text: &str) -> Cow<'_, str> {
     let is_plain = |digits: &str| {
         digits == "0" || (!digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()))
     };
@@ -149,7 +149,7 @@ pub fn number_text(text: &str) -> Cow<'_, str> {
 
 /// A number as the double that many programs make of it, which has 53 bits, written out without an
 /// exponent.
-pub fn as_double(text: &str) -> Option<String> {
+pub(crate) fn as_double(text: &str) -> Option<String> {
     let double: f64 = text.parse().ok()?;
     // The sum makes 0 of -0.
     double.is_finite().then(|| format!("{}", double + 0.0))

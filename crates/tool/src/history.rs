@@ -26,7 +26,7 @@ pub(crate) struct History {
 
 impl History {
     /// An empty history, which counts for the rules of this policy.
-    pub fn new(policy: Rc<Policy>) -> Self {
+    pub(crate) fn new(policy: Rc<Policy>) -> Self {
         History {
             policy,
             ..History::default()
@@ -35,7 +35,7 @@ impl History {
 
     /// Takes an event of the log or of the input. Messages go to [`History::assistant`],
     /// [`History::tool`] and [`History::user`].
-    pub fn event(&mut self, event: &Event<'_>) {
+    pub(crate) fn event(&mut self, event: &Event<'_>) {
         let key = |id: event::Text<'_>| (event.stream().map(|s| s.text().into()), id.str().into());
         match event.kind() {
             Kind::ToolCall => self.call(&RequestedCall::of_event(event)),
@@ -82,30 +82,30 @@ impl History {
     }
 
     /// Takes the calls of an assistant's message.
-    pub fn assistant(&mut self, calls: &[RequestedCall]) {
+    pub(crate) fn assistant(&mut self, calls: &[RequestedCall]) {
         self.repeats.turn(calls);
         calls.iter().for_each(|call| self.call(call));
     }
 
     /// Takes the text of a tool message.
-    pub fn tool(&mut self, call: &CallKey, text: &str) {
+    pub(crate) fn tool(&mut self, call: &CallKey, text: &str) {
         self.calls.remove(call);
         self.repeats.result(call, text);
     }
 
     /// Takes a message of a user.
-    pub fn user(&mut self) {
+    pub(crate) fn user(&mut self) {
         self.repeats.user();
     }
 
     /// Takes the result of a call of this run, whose tool message is written.
-    pub fn result(&mut self, call: &RequestedCall, status: Status, text: &str) {
+    pub(crate) fn result(&mut self, call: &RequestedCall, status: Status, text: &str) {
         self.repeats.status(call.key(), status);
         self.tool(&call.key(), text);
     }
 
     /// Counts the start of a call of this run at `now`, in milliseconds since 1970.
-    pub fn started(&mut self, call: &RequestedCall, now: u64) {
+    pub(crate) fn started(&mut self, call: &RequestedCall, now: u64) {
         self.starts.count(call.key(), None);
         self.counts.start(
             &self.policy,
@@ -116,13 +116,13 @@ impl History {
     }
 
     /// How often a call of this id was started.
-    pub fn starts(&self, call: &RequestedCall) -> u32 {
+    pub(crate) fn starts(&self, call: &RequestedCall) -> u32 {
         self.starts.of(&call.key())
     }
 
     /// Why a call may not start now, if it may not; a text for the model. `repeats`: after how many
     /// turns in a row with the same result it is not run again; 0: never.
-    pub fn over(&mut self, call: &RequestedCall, repeats: u32, now: u64) -> Option<String> {
+    pub(crate) fn over(&mut self, call: &RequestedCall, repeats: u32, now: u64) -> Option<String> {
         let seen = self.repeats.of(call);
         if repeats > 0 && seen >= repeats {
             return Some(format!(
@@ -151,7 +151,7 @@ struct HistoryCount {
 
 impl Starts {
     /// Takes a `tool_use` event. Returns whether it is a start that was not known.
-    pub fn event(&mut self, event: &Event<'_>) -> bool {
+    pub(crate) fn event(&mut self, event: &Event<'_>) -> bool {
         let ToolUse {
             tool_id, timestamp, ..
         } = ToolUse::read(event);
@@ -167,7 +167,7 @@ impl Starts {
 
     /// Counts a start at this time, in milliseconds since 1970, if it is known. Returns whether it
     /// is a new one.
-    pub fn count(&mut self, call: CallKey, time: Option<u64>) -> bool {
+    pub(crate) fn count(&mut self, call: CallKey, time: Option<u64>) -> bool {
         let count = self.0.entry(call).or_default();
         match time {
             Some(time) => count.times.insert(time),
@@ -179,7 +179,7 @@ impl Starts {
     }
 
     /// How often this call has been started.
-    pub fn of(&self, call: &CallKey) -> u32 {
+    pub(crate) fn of(&self, call: &CallKey) -> u32 {
         let count = |count: &HistoryCount| {
             u32::try_from(count.times.len())
                 .unwrap_or(u32::MAX)
@@ -208,12 +208,12 @@ pub(crate) struct Repeats {
 
 impl Repeats {
     /// A user has written: what follows is another task.
-    pub fn user(&mut self) {
+    pub(crate) fn user(&mut self) {
         *self = Repeats::default();
     }
 
     /// Takes the calls of an assistant's message.
-    pub fn turn(&mut self, calls: &[RequestedCall]) {
+    pub(crate) fn turn(&mut self, calls: &[RequestedCall]) {
         self.turns += 1;
         for call in calls {
             self.unrun.remove(&call.key());
@@ -224,14 +224,14 @@ impl Repeats {
     }
 
     /// Takes the status of a call's result. The tool message with its text follows.
-    pub fn status(&mut self, call: CallKey, status: Status) {
+    pub(crate) fn status(&mut self, call: CallKey, status: Status) {
         if matches!(status, Status::Denied | Status::Cancelled | Status::Pending) {
             self.unrun.insert(call);
         }
     }
 
     /// Takes the text of a tool message.
-    pub fn result(&mut self, call: &CallKey, text: &str) {
+    pub(crate) fn result(&mut self, call: &CallKey, text: &str) {
         let Some((meaning, turn)) = self.open.remove(call) else {
             return;
         };
@@ -248,7 +248,7 @@ impl Repeats {
     }
 
     /// In how many turns in a row the call had the same result.
-    pub fn of(&self, call: &RequestedCall) -> u32 {
+    pub(crate) fn of(&self, call: &RequestedCall) -> u32 {
         let seen = call
             .meaning()
             .and_then(|meaning| self.results.get(&meaning));

@@ -380,12 +380,12 @@ pub(crate) struct LoggedCall {
 
 impl LoggedCall {
     /// Whether the log has all that the call needs.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.sent || (self.answer.is_some() && !self.listed)
     }
 
     /// Whether it can be that call.
-    pub fn fits(&self, call: &RequestedCall) -> bool {
+    pub(crate) fn fits(&self, call: &RequestedCall) -> bool {
         let is_same = match (&self.fingerprint, call.fingerprint()) {
             (Some(mine), Some(other)) => *mine == other,
             _ => true,

@@ -52,7 +52,12 @@ impl Members {
     ///
     /// # Errors
     /// It is not an object, or has a member that is not among `known`.
-    pub fn of(value: Value, path: &str, known: &[&str], example: &str) -> Result<Self, String> {
+    pub(crate) fn of(
+        value: Value,
+        path: &str,
+        known: &[&str],
+        example: &str,
+    ) -> Result<Self, String> {
         let name = if path.is_empty() { "it" } else { path };
         let Value::Object(mut left) = value else {
             return Err(format!("{name} must be an object, such as {example}"));
@@ -74,7 +79,7 @@ impl Members {
     }
 
     /// The path of a member.
-    pub fn name(&self, key: &str) -> String {
+    pub(crate) fn name(&self, key: &str) -> String {
         match &*self.path {
             "" => key.to_owned(),
             path => format!("{path}.{key}"),
@@ -82,12 +87,12 @@ impl Members {
     }
 
     /// Whether the member is left.
-    pub fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.left.contains_key(key)
     }
 
     /// Takes a member as it is.
-    pub fn value(&mut self, key: &str) -> Option<Value> {
+    pub(crate) fn value(&mut self, key: &str) -> Option<Value> {
         self.left.remove(key)
     }
 
@@ -95,7 +100,7 @@ impl Members {
     ///
     /// # Errors
     /// What it must be, if it is something else.
-    pub fn take<T>(&mut self, key: &str, kind: &MemberKind<T>) -> Result<Option<T>, String> {
+    pub(crate) fn take<T>(&mut self, key: &str, kind: &MemberKind<T>) -> Result<Option<T>, String> {
         let MemberKind(wanted, read, is_shown) = kind;
         let Some(value) = self.value(key) else {
             return Ok(None);

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 /// The longest summary, in characters.
-pub const SUMMARY: usize = 120;
+pub(crate) const SUMMARY: usize = 120;
 
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

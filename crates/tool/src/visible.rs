@@ -15,7 +15,7 @@ pub fn is_unclear(c: char) -> bool {
 /// the fillers of Hangul (U+115F, U+1160) and of Khitan (U+16FE4), the Braille pattern without dots
 /// (U+2800), U+FFFC, the layout controls of hieroglyphs with their blanks (U+13430–U+13442), the
 /// null notehead (U+1D159), the joiner of Brahmi numbers (U+1107F), and Unicode's noncharacters.
-pub fn is_blank(c: char) -> bool {
+pub(crate) fn is_blank(c: char) -> bool {
     let code = u32::from(c);
     let is_noncharacter = (code & 0xfffe) == 0xfffe || matches!(code, 0xfdd0..=0xfdef);
     is_noncharacter
@@ -23,7 +23,7 @@ pub fn is_blank(c: char) -> bool {
 }
 
 /// A text for a screen: each unclear character but a tab as `\\u{…}`.
-pub fn visible_text(text: &str) -> String {
+pub(crate) fn visible_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c != '\t' && is_unclear(c) {

@@ -21,7 +21,7 @@ pub(crate) struct CallCards {
 impl CallCards {
     /// Takes an event about a call, and returns the position of the call that is new or has
     /// changed.
-    pub fn push(&mut self, event: &Event<'_>) -> Option<usize> {
+    pub(crate) fn push(&mut self, event: &Event<'_>) -> Option<usize> {
         match event.payload()? {
             Payload::ToolCallDelta(delta) => self.delta(event, &delta),
             Payload::ToolCallPartial(partial) => self.partial(event, &partial),
@@ -36,7 +36,7 @@ impl CallCards {
 
     /// Takes the `tool_calls` of an assistant message whose turn has no other events; returns the
     /// positions of the new calls.
-    pub fn asked(&mut self, event: &Event<'_>, message: Raw<'_>) -> std::ops::Range<usize> {
+    pub(crate) fn asked(&mut self, event: &Event<'_>, message: Raw<'_>) -> std::ops::Range<usize> {
         let first = self.list.len();
         for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
             let name = plain(call.at(&["function", "name"]));
@@ -48,7 +48,7 @@ impl CallCards {
     }
 
     /// The event's stream was cancelled, and with it each of its calls that has no result.
-    pub fn cancel(&mut self, event: &Event<'_>) {
+    pub(crate) fn cancel(&mut self, event: &Event<'_>) {
         for call in &mut self.list {
             call.is_cancelled |=
                 call.who.shares_stream(event) && !call.is_closed && call.result().is_none();
@@ -56,14 +56,14 @@ impl CallCards {
     }
 
     /// Whether any call runs.
-    pub fn any_runs(&self) -> bool {
+    pub(crate) fn any_runs(&self) -> bool {
         self.list
             .iter()
             .any(|call| call.was_started() && call.result().is_none())
     }
 
     /// The input has ended.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         for call in &mut self.list {
             if let CallState::Running = call.state {
                 call.state = CallState::Lost;
@@ -72,7 +72,7 @@ impl CallCards {
     }
 
     /// Removes the first calls of the list.
-    pub fn forget(&mut self, first: usize) {
+    pub(crate) fn forget(&mut self, first: usize) {
         for call in self.list.drain(..first) {
             self.without_id -= usize::from(call.id.is_empty());
         }
@@ -85,7 +85,7 @@ impl CallCards {
     }
 
     /// Takes a `tool` message, which is the result of a call without a `tool_result` in the log.
-    pub fn answered(&mut self, event: &Event<'_>, message: Raw<'_>) -> Option<usize> {
+    pub(crate) fn answered(&mut self, event: &Event<'_>, message: Raw<'_>) -> Option<usize> {
         let id = message.get_str("tool_call_id")?;
         let n = self.find(event, |c| c.id == id);
         let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), &plain(message.get("name"))));
@@ -294,7 +294,7 @@ impl CallCards {
 }
 
 /// The length of the brief form of arguments, in columns: that of the widest card.
-pub const BRIEF: usize = 120;
+pub(crate) const BRIEF: usize = 120;
 
 /// The state of a call.
 #[derive(Clone, Debug, Default)]
@@ -366,7 +366,7 @@ pub(crate) struct CallCard {
 
 impl CallCard {
     /// Whether it is still arriving, so that further deltas may belong to it.
-    pub fn is_arriving(&self) -> bool {
+    pub(crate) fn is_arriving(&self) -> bool {
         !self.is_closed && matches!(self.state, CallState::Arriving)
     }
 
@@ -381,7 +381,7 @@ impl CallCard {
     }
 
     /// Its result.
-    pub fn result(&self) -> Option<&CallResult> {
+    pub(crate) fn result(&self) -> Option<&CallResult> {
         match &self.state {
             CallState::Ended(result) => Some(result),
             _ => None,
@@ -391,7 +391,7 @@ impl CallCard {
     /// Whether its card will not change any more. A call that was retracted because its stream
     /// failed waits for the end of the stream, which has the reason; one that was running waits for
     /// its result.
-    pub fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         let waits = match self.state {
             CallState::Retracted {
                 was_started,
@@ -403,7 +403,7 @@ impl CallCard {
     }
 
     /// Whether it ended, one way or another.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         matches!(
             self.state,
             CallState::Ended(_) | CallState::Retracted { .. }
@@ -411,7 +411,7 @@ impl CallCard {
     }
 
     /// The text to show of its result or progress.
-    pub fn result_text(&self) -> &str {
+    pub(crate) fn result_text(&self) -> &str {
         match self.result() {
             Some(result) if self.summary.is_empty() => &result.output,
             _ => &self.summary,
@@ -420,7 +420,7 @@ impl CallCard {
 
     /// The text that its card shows: for a command that failed its last line, on standard error if
     /// there is one.
-    pub fn gist(&self) -> &str {
+    pub(crate) fn gist(&self) -> &str {
         self.result()
             .filter(|result| ["error", "timeout", "cancelled"].contains(&&*result.status))
             .and_then(|result| last_words(&result.output))
@@ -428,7 +428,7 @@ impl CallCard {
     }
 
     /// Sets the arguments, and their brief form.
-    pub fn set_arguments(&mut self, arguments: String) {
+    pub(crate) fn set_arguments(&mut self, arguments: String) {
         self.brief = brief(&arguments);
         self.arguments = arguments;
     }
@@ -470,7 +470,7 @@ pub(crate) const DONE: &str = "✓";
 
 impl CallCard {
     /// The sign before a call's name, its colour, and the text at the other end of the line.
-    pub fn status(&self, no_time: bool) -> (&'static str, Style, String) {
+    pub(crate) fn status(&self, no_time: bool) -> (&'static str, Style, String) {
         let of = |sign, colour: AnsiColor, text: &str| (sign, colour.on_default(), text.to_owned());
         let cancelled = if self.was_started() {
             "cancelled"
@@ -539,23 +539,23 @@ pub(crate) struct Who {
 }
 
 impl Who {
-    pub fn of(event: &Event<'_>) -> Self {
+    pub(crate) fn of(event: &Event<'_>) -> Self {
         Who {
             stream: event.stream().map(|s| s.text().into()),
             choice: event.choice(),
         }
     }
 
-    pub fn is(&self, event: &Event<'_>) -> bool {
+    pub(crate) fn is(&self, event: &Event<'_>) -> bool {
         self.choice == event.choice() && self.shares_stream(event)
     }
 
-    pub fn shares_stream(&self, event: &Event<'_>) -> bool {
+    pub(crate) fn shares_stream(&self, event: &Event<'_>) -> bool {
         self.stream.as_deref() == event.stream().map(Raw::text)
     }
 
     /// The heading before its events.
-    pub fn heading(&self) -> String {
+    pub(crate) fn heading(&self) -> String {
         let name = self.stream.as_deref().and_then(|s| Raw::parse(s).ok());
         let name = name.map_or_else(|| "the unnamed stream".to_owned(), |s| plain(Some(s)));
         if self.choice == 0 {

@@ -27,7 +27,7 @@ pub(crate) struct Story<P> {
 }
 
 impl<P: Page> Story<P> {
-    pub fn new(page: P) -> Self {
+    pub(crate) fn new(page: P) -> Self {
         Story {
             page,
             calls: CallCards::default(),
@@ -40,7 +40,7 @@ impl<P: Page> Story<P> {
         }
     }
 
-    pub fn page(&mut self) -> &mut P {
+    pub(crate) fn page(&mut self) -> &mut P {
         &mut self.page
     }
 
@@ -337,7 +337,7 @@ pub(crate) enum Voice {
 }
 
 impl Voice {
-    pub fn style(self) -> Style {
+    pub(crate) fn style(self) -> Style {
         match self {
             Voice::User => Style::new().bold(),
             Voice::Thinking => Style::new().dimmed(),
@@ -347,7 +347,7 @@ impl Voice {
 
     /// The mark before its text and the style of that, where the style of the text does not show
     /// whose words it is.
-    pub fn mark(self) -> Option<(&'static str, Style)> {
+    pub(crate) fn mark(self) -> Option<(&'static str, Style)> {
         match self {
             Voice::Thinking => Some(("thinking: ", self.style())),
             Voice::Refusal => Some(("refusal: ", AnsiColor::Yellow.on_default())),
@@ -369,7 +369,7 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
-    pub fn style(self) -> Style {
+    pub(crate) fn style(self) -> Style {
         match self {
             Tone::Heading => Style::new().bold(),
             Tone::Figures | Tone::Quiet => Style::new().dimmed(),

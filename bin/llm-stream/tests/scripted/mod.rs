@@ -3,13 +3,13 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses its part")]
 
 use std::process::{Command, Stdio};
-pub use testkit::{
+pub(crate) use testkit::{
     File, JSON, PATIENCE as GUARD, Ran, Request, SSE, Scratch, Server, Step, answer, finish, gzip,
     gzip_run, kill, run, run_with, sse_head, terminal, until,
 };
 
 /// A whole stream of chat completions with these pieces of content.
-pub fn chat(pieces: &[&str]) -> String {
+pub(crate) fn chat(pieces: &[&str]) -> String {
     let mut body = String::new();
     for piece in pieces {
         let text = serde_json::Value::from(*piece);
@@ -21,7 +21,7 @@ pub fn chat(pieces: &[&str]) -> String {
 }
 
 /// The command, with nothing of this process's environment.
-pub fn command(args: &[&str]) -> Command {
+pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(testkit::program("llm-stream"));
     command
         .args(args)
@@ -33,7 +33,7 @@ pub fn command(args: &[&str]) -> Command {
 }
 
 /// The command against `server`.
-pub fn asking(server: &Server, args: &[&str]) -> Command {
+pub(crate) fn asking(server: &Server, args: &[&str]) -> Command {
     let mut command = command(&["--base-url", &server.url, "--model", "m", "--no-time"]);
     command.args(args);
     command

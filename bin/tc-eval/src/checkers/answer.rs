@@ -9,7 +9,7 @@ const REASON: usize = 500;
 
 /// A line of decision about choice 0 of a stream.
 #[derive(Debug)]
-pub struct DecisionLine<'a> {
+pub(super) struct DecisionLine<'a> {
     /// The stream that it is about.
     pub stream: Option<Cow<'a, str>>,
     /// The answer, as the first and the last one.
@@ -20,7 +20,7 @@ pub struct DecisionLine<'a> {
 
 impl<'a> DecisionLine<'a> {
     /// Reads a decision; `None` for any other event, and for decisions about other choices.
-    pub fn read(event: &Event<'a>) -> Option<Self> {
+    pub(super) fn read(event: &Event<'a>) -> Option<Self> {
         if event.kind() != Kind::Decision || event.choice() != 0 {
             return None;
         }
@@ -61,7 +61,7 @@ impl<'a> DecisionLine<'a> {
 
 /// What another program decided about a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenAnswer {
+pub(crate) struct GivenAnswer {
     /// Its first answer.
     pub first: Answer,
     /// Its last answer.
@@ -75,7 +75,7 @@ pub struct GivenAnswer {
 
 impl GivenAnswer {
     /// An undecided answer, and why.
-    pub fn undecided(reason: impl Into<String>) -> Self {
+    pub(crate) fn undecided(reason: impl Into<String>) -> Self {
         GivenAnswer {
             first: Answer::Undecided,
             last: Answer::Undecided,
@@ -85,7 +85,7 @@ impl GivenAnswer {
     }
 
     /// The outcome, where `at` is the place of the event.
-    pub fn outcome(self, at: Option<Place>) -> Outcome {
+    pub(crate) fn outcome(self, at: Option<Place>) -> Outcome {
         Outcome {
             answer: self.first,
             last: self.last,

@@ -20,11 +20,11 @@ const FAILURES_IN_A_ROW: u32 = 3;
 const RESTARTS: u32 = 10;
 
 /// `cmd:COMMAND`, with a process for each thread that judges streams.
-pub struct CheckerCommands(Arc<CommandSettings>);
+pub(super) struct CheckerCommands(Arc<CommandSettings>);
 
 impl CheckerCommands {
     /// Judges by the command line `command`, which may take `patience` to read or to answer.
-    pub fn new(command: &str, patience: Duration) -> Self {
+    pub(super) fn new(command: &str, patience: Duration) -> Self {
         CheckerCommands(Arc::new(CommandSettings::new(command, patience)))
     }
 }

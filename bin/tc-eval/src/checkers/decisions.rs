@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// The decisions of a file by the ids of their streams.
 #[derive(Debug)]
-pub struct Decisions {
+pub(super) struct Decisions {
     file: String,
     held: HashMap<String, HeldDecision>,
 }
@@ -30,7 +30,7 @@ impl Decisions {
     /// When the text has another form, the file cannot be read, a line of it is not an event, a
     /// decision names no stream, or a stream has two decisions of which the second is not
     /// `revised`.
-    pub fn open(named: &str) -> Result<Self> {
+    pub(super) fn open(named: &str) -> Result<Self> {
         let parts = named.split_once('=');
         let Some((name, file)) = parts.filter(|(name, file)| !name.is_empty() && !file.is_empty())
         else {

@@ -6,7 +6,7 @@ use score::Place;
 
 /// Writes streams one after the other. The lines are made once for all commands.
 #[derive(Debug, Default)]
-pub struct StreamLines {
+pub(super) struct StreamLines {
     /// How many streams have begun.
     count: u64,
     /// The name of this stream.
@@ -22,7 +22,7 @@ pub struct StreamLines {
 impl StreamLines {
     /// Begins the next stream. Its name is its number and `id`, so that streams with equal ids have
     /// different names.
-    pub fn begin(&mut self, id: &str) {
+    pub(super) fn begin(&mut self, id: &str) {
         self.count += 1;
         self.name = format!("{}:{id}", self.count);
         self.quoted = event::quoted(&self.name);
@@ -31,12 +31,12 @@ impl StreamLines {
     }
 
     /// The name of this stream.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
     /// Where the event of that line is, counted from 1; `None` for a number behind the last.
-    pub fn place(&self, number: u64) -> Option<Place> {
+    pub(super) fn place(&self, number: u64) -> Option<Place> {
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
         self.places.get(index).copied()
     }
@@ -44,7 +44,7 @@ impl StreamLines {
     /// The line of an event, with its line feed. `None` for a decision, which is an answer and
     /// would be taken for the command's own where the command passes it on, and for what follows
     /// the end of the stream.
-    pub fn line(&mut self, event: &Event<'_>, at: Place) -> Option<&[u8]> {
+    pub(super) fn line(&mut self, event: &Event<'_>, at: Place) -> Option<&[u8]> {
         if event.kind() == Kind::Decision || self.has_ended {
             return None;
         }
@@ -72,7 +72,7 @@ impl StreamLines {
     }
 
     /// The end of a stream that was cut before its `stream_end`; `None` where it has one.
-    pub fn end(&mut self, at: Place) -> Option<&[u8]> {
+    pub(super) fn end(&mut self, at: Place) -> Option<&[u8]> {
         if self.has_ended {
             return None;
         }

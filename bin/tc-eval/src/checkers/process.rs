@@ -27,7 +27,7 @@ const LAST_WORDS: usize = 300;
 
 /// How far a wait got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitProgress {
+pub(super) enum WaitProgress {
     /// What was waited for is there.
     Done,
     /// The command closed its output, so it gives no more answers.
@@ -48,7 +48,7 @@ enum CheckerReport {
 
 /// A running command.
 #[derive(Debug)]
-pub struct CheckerProcess {
+pub(super) struct CheckerProcess {
     group: ProcessGroup,
     /// The command itself.
     command: Child,
@@ -71,7 +71,7 @@ impl CheckerProcess {
     ///
     /// # Errors
     /// When the shell or a thread cannot be started.
-    pub fn start(command: &str, patience: Duration) -> io::Result<Self> {
+    pub(super) fn start(command: &str, patience: Duration) -> io::Result<Self> {
         let group = ProcessGroup::start()?;
         let mut command = Command::new("sh")
             .args(["-c", command])
@@ -127,13 +127,13 @@ impl CheckerProcess {
     }
 
     /// Whether the command has closed its input.
-    pub fn reads_no_more(&self) -> bool {
+    pub(super) fn reads_no_more(&self) -> bool {
         self.reads_no_more.load(Ordering::Relaxed)
     }
 
     /// Gives a line to the command. `take` gets each line that the command writes meanwhile, and
     /// returns whether it was an answer.
-    pub fn push(&mut self, line: &[u8], take: &mut dyn FnMut(&str) -> bool) -> WaitProgress {
+    pub(super) fn push(&mut self, line: &[u8], take: &mut dyn FnMut(&str) -> bool) -> WaitProgress {
         self.input.extend_from_slice(line);
         if self.input.len() < WAITING / 2 {
             return WaitProgress::Done;
@@ -143,13 +143,13 @@ impl CheckerProcess {
     }
 
     /// Waits for the next answer: until `take` has returned `true`.
-    pub fn answer(&mut self, take: &mut dyn FnMut(&str) -> bool) -> WaitProgress {
+    pub(super) fn answer(&mut self, take: &mut dyn FnMut(&str) -> bool) -> WaitProgress {
         self.send();
         self.wait(take, |_, is_answered| is_answered)
     }
 
     /// Closes the input of the command, and lets it run until it ends by itself or is late.
-    pub fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.send();
         self.writer = None;
         self.wait(&mut |_| false, |_, _| false);
@@ -157,7 +157,7 @@ impl CheckerProcess {
 
     /// Ends the command and all its children; returns how it ended, and the last line of its
     /// standard error.
-    pub fn end(mut self) -> (io::Result<ExitStatus>, String) {
+    pub(super) fn end(mut self) -> (io::Result<ExitStatus>, String) {
         self.group.signal(Signal::KILL);
         let ended = self.command.wait();
         self.wait_for_errors();

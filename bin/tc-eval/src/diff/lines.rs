@@ -2,7 +2,7 @@
 
 /// Counts line ends up to places that do not go back.
 #[derive(Debug)]
-pub struct LineCounter<'b> {
+pub(crate) struct LineCounter<'b> {
     bytes: &'b [u8],
     at: usize,
     /// Line feeds before `at`.
@@ -11,7 +11,7 @@ pub struct LineCounter<'b> {
 
 impl<'b> LineCounter<'b> {
     /// The lines of `bytes`.
-    pub fn of(bytes: &'b [u8]) -> Self {
+    pub(crate) fn of(bytes: &'b [u8]) -> Self {
         LineCounter {
             bytes,
             at: 0,
@@ -22,7 +22,7 @@ impl<'b> LineCounter<'b> {
     /// The number of the line, from 1 on, that ends at the byte `offset` or holds it. Blank lines
     /// before the offset do not count: an event of a body is known at the blank line that ends its
     /// frame.
-    pub fn number(&mut self, offset: u64) -> u64 {
+    pub(crate) fn number(&mut self, offset: u64) -> u64 {
         let end = usize::try_from(offset)
             .unwrap_or(usize::MAX)
             .min(self.bytes.len());

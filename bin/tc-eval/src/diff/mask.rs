@@ -25,7 +25,7 @@ const DATES: [&str; 5] = [
 
 /// The parts of texts that are ignored.
 #[derive(Debug, Default)]
-pub struct Mask {
+pub(super) struct Mask {
     patterns: Vec<Regex>,
 }
 
@@ -34,7 +34,7 @@ impl Mask {
     ///
     /// # Errors
     /// When an expression cannot be read.
-    pub fn new(typed: &[String], ids: bool, dates: bool) -> Result<Self> {
+    pub(super) fn new(typed: &[String], ids: bool, dates: bool) -> Result<Self> {
         let of = |wanted: bool, list: &'static [&'static str]| if wanted { list } else { &[] };
         let known = of(ids, &IDS).iter().chain(of(dates, &DATES)).copied();
         let patterns = typed
@@ -61,12 +61,12 @@ impl Mask {
     }
 
     /// Whether nothing is ignored.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
     /// The places of the ignored parts of `text` in bytes, in order; parts that touch are one.
-    pub fn ranges(&self, text: &str) -> Vec<Range<usize>> {
+    pub(super) fn ranges(&self, text: &str) -> Vec<Range<usize>> {
         let found = self
             .patterns
             .iter()

@@ -24,7 +24,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// As [`read::each_event`].
-pub fn recording(
+pub(crate) fn recording(
     path: &Path,
     bytes: &[u8],
     settings: &ReadSettings,

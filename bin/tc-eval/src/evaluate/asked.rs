@@ -7,7 +7,7 @@ use event::{Emitted, Event, Machine, Payload, SinkOf};
 use score::{Answer, Outcome, Place};
 
 /// A checker on one reading of one stream.
-pub enum AskedChecker {
+pub(super) enum AskedChecker {
     /// A checker of `detect`.
     BuiltIn(Box<Detect>, Decided),
     /// One outside of this process; `None` where it has no answer for this reading.
@@ -16,14 +16,14 @@ pub enum AskedChecker {
 
 /// The decisions about choice 0 so far.
 #[derive(Default)]
-pub struct Decided {
+pub(super) struct Decided {
     first: Option<(Answer, Place, String)>,
     last: Option<Answer>,
 }
 
 impl AskedChecker {
     /// Shows the next event; `place` counts the stream up to it.
-    pub fn push(&mut self, event: &Event<'_>, place: Place) {
+    pub(super) fn push(&mut self, event: &Event<'_>, place: Place) {
         match self {
             AskedChecker::BuiltIn(detect, decided) => detect.push(event, &mut decided.sink(place)),
             AskedChecker::Outside(Some(judge)) => judge.push(event, place),
@@ -33,7 +33,7 @@ impl AskedChecker {
 
     /// What was decided. `has_ended` claims that the stream had a `stream_end`. `None` where a
     /// checker outside of this process has no answer for this reading.
-    pub fn outcome(self, has_ended: bool, end: Place) -> Option<Outcome> {
+    pub(super) fn outcome(self, has_ended: bool, end: Place) -> Option<Outcome> {
         match self {
             AskedChecker::BuiltIn(mut detect, mut decided) => {
                 if !has_ended {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// The options of baselines.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub(crate) struct Args {
     /// Compare with this earlier run, stream by stream; end with 1 if a checker was right on a
     /// stream and is not right now
     #[arg(long, value_name = "FILE")]
@@ -34,7 +34,7 @@ const LONGEST: usize = 1 << 20;
 
 /// The baselines of one run: the one that it is compared with, and the one that it writes.
 #[derive(Default)]
-pub struct Baseline {
+pub(crate) struct Baseline {
     earlier: Option<Earlier>,
     writer: Option<BaselineWriter>,
 }
@@ -57,7 +57,7 @@ impl Baseline {
     ///
     /// # Errors
     /// When a file cannot be opened, is not a whole baseline, or shares no checker with this run.
-    pub fn open(args: &Args, checkers: &[String], corpora: &[String]) -> Result<Self> {
+    pub(crate) fn open(args: &Args, checkers: &[String], corpora: &[String]) -> Result<Self> {
         let earlier = args.baseline.as_deref();
         let earlier = earlier.map(|path| Earlier::open(path, checkers, corpora, args.show));
         let writer = args.save_baseline.as_deref();
@@ -72,7 +72,7 @@ impl Baseline {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn take(&mut self, measured: &Measured) -> Result<()> {
+    pub(crate) fn take(&mut self, measured: &Measured) -> Result<()> {
         if self.earlier.is_none() && self.writer.is_none() {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl Baseline {
     }
 
     /// Leaves the file of `--save-baseline` as it was.
-    pub fn discard(&mut self) {
+    pub(crate) fn discard(&mut self) {
         self.writer = None;
     }
 
@@ -97,7 +97,7 @@ impl Baseline {
     ///
     /// # Errors
     /// When the baseline has no stream of this run, or a file cannot be written.
-    pub fn finish(self) -> Result<Option<BaselineReport>> {
+    pub(crate) fn finish(self) -> Result<Option<BaselineReport>> {
         let report = self.earlier.map(Earlier::finish).transpose()?;
         let is_worse = report.as_ref().is_some_and(BaselineReport::has_regressions);
         if let Some(writer) = self.writer.filter(|_| !is_worse) {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use tag::Tag;
 
 /// Reads the calls of choice 0 of one stream.
-pub struct ChoiceCallReader {
+pub(super) struct ChoiceCallReader {
     machine: Box<dyn Machine>,
     has_tag: bool,
     found: FoundCalls,
@@ -41,7 +41,7 @@ struct ReadCall {
 impl ChoiceCallReader {
     /// A reader of one stream. `tag` is the parser of its text in tag mode, `full` the checker of
     /// that name.
-    pub fn new(tag: Option<Tag>, full: Box<dyn Checker>) -> Self {
+    pub(super) fn new(tag: Option<Tag>, full: Box<dyn Checker>) -> Self {
         let options = AccumulateOptions {
             keep_deltas: true,
             no_message: true,
@@ -60,7 +60,7 @@ impl ChoiceCallReader {
     }
 
     /// Takes the next event of the stream; `place` counts up to it.
-    pub fn push(&mut self, event: &Event<'_>, place: Place) {
+    pub(super) fn push(&mut self, event: &Event<'_>, place: Place) {
         let kind = event.kind();
         let is_text = matches!(
             kind,
@@ -84,24 +84,24 @@ impl ChoiceCallReader {
     }
 
     /// Handles the end of a stream without a `stream_end`.
-    pub fn finish(&mut self, place: Place) {
+    pub(super) fn finish(&mut self, place: Place) {
         let ChoiceCallReader { machine, found, .. } = self;
         let take = &mut |event: &Event<'_>, is_passed| found.take(event, is_passed, place);
         machine.finish(&mut each_event(None, take));
     }
 
     /// The first event of a call.
-    pub fn first(&self) -> Option<Place> {
+    pub(super) fn first(&self) -> Option<Place> {
         self.found.first
     }
 
     /// When the first call was complete, in recorded milliseconds.
-    pub fn ready_ms(&self) -> Option<f64> {
+    pub(super) fn ready_ms(&self) -> Option<f64> {
         self.found.ready_ms
     }
 
     /// Compares the calls with those of the label.
-    pub fn counts(&mut self, labelled: &[LabelledCall]) -> CallCounts {
+    pub(super) fn counts(&mut self, labelled: &[LabelledCall]) -> CallCounts {
         let calls = &mut self.found.calls;
         calls.sort_by_key(|call| call.index);
         let mut left: Vec<&LabelledCall> = labelled.iter().collect();

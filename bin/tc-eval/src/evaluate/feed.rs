@@ -11,7 +11,7 @@ use score::Measured;
 use std::path::{Path, PathBuf};
 
 /// What is to be done next.
-pub enum FeedJob {
+pub(super) enum FeedJob {
     /// A stream to measure.
     Stream(Box<CorpusEntry>, Judgings),
     /// What needs no work.
@@ -19,7 +19,7 @@ pub enum FeedJob {
 }
 
 /// What became of a stream.
-pub enum Done {
+pub(super) enum Done {
     /// It was measured.
     Measured(Box<Measured>),
     /// Nobody has labelled it.
@@ -31,7 +31,7 @@ pub enum Done {
 }
 
 /// Reads corpora, one after the other.
-pub struct Feed<'f> {
+pub(super) struct Feed<'f> {
     corpora: std::slice::Iter<'f, PathBuf>,
     root: Option<&'f Path>,
     open: Option<Entries>,
@@ -48,7 +48,7 @@ impl<'f> Feed<'f> {
     ///
     /// # Errors
     /// When a corpus does not exist: before anything is read.
-    pub fn new(
+    pub(super) fn new(
         corpora: &'f [PathBuf],
         root: Option<&'f Path>,
         only: &'f [Only],
@@ -77,7 +77,7 @@ impl<'f> Feed<'f> {
     }
 
     /// The next job; `None` at the end.
-    pub fn next(&mut self) -> Option<FeedJob> {
+    pub(super) fn next(&mut self) -> Option<FeedJob> {
         loop {
             let Some(open) = &mut self.open else {
                 match entries(self.corpora.next()?) {
@@ -130,7 +130,7 @@ impl<'f> Feed<'f> {
     ///
     /// # Errors
     /// What they report.
-    pub fn finish(self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<()> {
         self.judges
             .into_iter()
             .flatten()

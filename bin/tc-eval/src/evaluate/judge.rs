@@ -7,7 +7,7 @@ use score::{Outcome, Place};
 
 /// A checker outside of this process, or its decisions in a file: whatever `--checker` names that
 /// `detect` does not have.
-pub trait Judges: Send {
+pub(crate) trait Judges: Send {
     /// The judge of one reading of the next stream. Called in the order of the corpus, one call at
     /// a time, though several streams may be judged at once. `reading` is 0 for the stream as it
     /// was recorded, and 1, 2, … for the splits of `--resplit`, which follow it at once. `None`
@@ -30,7 +30,7 @@ pub trait Judges: Send {
 
 /// One reading of one stream before a checker outside of this process. It may be used in another
 /// thread than the one that made it.
-pub trait CheckerJudge: Send {
+pub(crate) trait CheckerJudge: Send {
     /// Takes the next event, in order. `place` counts the stream up to and with this event. The
     /// event has no name of a stream and no time unless it comes from a log.
     fn push(&mut self, event: &Event<'_>, place: Place);

@@ -4,7 +4,7 @@ use score::{Measured, Place};
 use serde_json::{Number, Value, json};
 
 /// Appends a line for each checker.
-pub fn write(out: &mut Vec<u8>, checkers: &[String], measured: &Measured) {
+pub(super) fn write(out: &mut Vec<u8>, checkers: &[String], measured: &Measured) {
     let tags: Vec<&str> = measured.tags.iter().map(|tag| &**tag).collect();
     let calls = &measured.calls;
     for (checker, outcome) in checkers.iter().zip(&measured.outcomes) {

@@ -21,7 +21,7 @@ use tag::{Streams, Tag};
 
 /// What is asked of every stream.
 #[derive(Clone, Debug, Default)]
-pub struct MeasurePlan {
+pub(crate) struct MeasurePlan {
     /// The names of the checkers.
     pub checkers: Vec<String>,
     /// The readings after the original one.
@@ -40,10 +40,10 @@ pub struct MeasurePlan {
 
 /// The judges of the checkers outside of this process: for each reading, one for each checker of
 /// the plan; `None` for a built-in one.
-pub type Judgings = Vec<Vec<Option<Box<dyn CheckerJudge>>>>;
+pub(crate) type Judgings = Vec<Vec<Option<Box<dyn CheckerJudge>>>>;
 
 /// Measures streams, one after the other. Each thread has its own.
-pub struct Meter<'p> {
+pub(crate) struct Meter<'p> {
     plan: &'p MeasurePlan,
     /// The built-in checkers of the plan, at their places.
     checkers: Vec<Option<Checkers>>,
@@ -57,7 +57,7 @@ impl<'p> Meter<'p> {
     ///
     /// # Errors
     /// When the table of checkers has no `full`.
-    pub fn new(plan: &'p MeasurePlan) -> Result<Self> {
+    pub(crate) fn new(plan: &'p MeasurePlan) -> Result<Self> {
         let calls = CallFilter::default();
         let full = detect::checkers("full", &calls)
             .ok_or_else(|| anyhow!("the checker full is missing"))?;
@@ -86,7 +86,7 @@ impl<'p> Meter<'p> {
     ///
     /// # Errors
     /// When its recording cannot be read or holds another stream than the label says.
-    pub fn measure(&mut self, entry: &CorpusEntry, judgings: Judgings) -> Result<Measured> {
+    pub(crate) fn measure(&mut self, entry: &CorpusEntry, judgings: Judgings) -> Result<Measured> {
         let label = &entry.label;
         let mut judgings = judgings.into_iter();
         let (mut read, outcomes) = self.read(entry, None, judgings.next())?;
@@ -300,7 +300,7 @@ fn show(asked: &mut [AskedChecker], event: &Event<'_>, place: Place) {
 ///
 /// # Errors
 /// As [`ReadSettings::of_label`].
-pub fn settings(
+pub(crate) fn settings(
     entry: &CorpusEntry,
     plan: &MeasurePlan,
     split: Option<Split>,

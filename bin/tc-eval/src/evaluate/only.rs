@@ -8,7 +8,7 @@ type Values = fn(&Label) -> Vec<&str>;
 
 /// A field of labels and a pattern of its values.
 #[derive(Clone, Debug)]
-pub struct Only {
+pub(crate) struct Only {
     values: Values,
     pattern: Glob,
 }
@@ -55,7 +55,7 @@ impl std::str::FromStr for Only {
 
 impl Only {
     /// Whether the label matches.
-    pub fn matches(&self, label: &Label) -> bool {
+    pub(crate) fn matches(&self, label: &Label) -> bool {
         let values = (self.values)(label);
         values.iter().any(|value| self.pattern.matches(value))
     }

@@ -11,7 +11,7 @@ use stdio::Status;
 /// The options of the report.
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub(crate) struct Args {
     /// The form of the report
     #[arg(short, long, value_enum, default_value = "table")]
     pub format: ReportForm,
@@ -31,7 +31,7 @@ pub struct Args {
 
 /// The forms of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReportForm {
+pub(crate) enum ReportForm {
     /// Tables for a terminal
     Table,
     /// One JSON object with all that is known
@@ -46,7 +46,7 @@ pub enum ReportForm {
 
 /// Where the report goes, and what is required of it.
 #[derive(Debug)]
-pub struct ReportOutput {
+pub(crate) struct ReportOutput {
     files: Vec<(ReportForm, PathBuf, LabelDraft)>,
     stdout: Option<ReportForm>,
     requirements: Vec<Requirement>,
@@ -61,7 +61,7 @@ impl ReportOutput {
     /// # Errors
     /// When a file cannot be created, or a requirement names a metric or a checker that does not
     /// exist.
-    pub fn open(
+    pub(crate) fn open(
         args: &Args,
         checkers: &[String],
         has_baseline: bool,
@@ -112,7 +112,7 @@ impl ReportOutput {
     ///
     /// # Errors
     /// When the report cannot be written.
-    pub fn write(self, mut report: Report, out: &mut stdio::Output) -> Result<Status> {
+    pub(crate) fn write(self, mut report: Report, out: &mut stdio::Output) -> Result<Status> {
         report.verdicts = self
             .requirements
             .iter()

@@ -12,7 +12,7 @@ const AHEAD: usize = 32;
 ///
 /// # Errors
 /// The first error of `consume`, which ends the work.
-pub fn in_order<J: Send, R: Send, S, E>(
+pub(super) fn in_order<J: Send, R: Send, S, E>(
     threads: usize,
     next: impl FnMut() -> Option<J> + Send,
     state: impl Fn() -> S + Sync,

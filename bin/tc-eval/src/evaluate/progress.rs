@@ -9,7 +9,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Shows on standard error how many streams were measured, if standard error is a terminal and the
 /// run takes long.
-pub struct ProgressLine {
+pub(super) struct ProgressLine {
     begin: Instant,
     /// When the line is written next; `None` if no line is wanted.
     next: Option<Instant>,
@@ -19,7 +19,7 @@ pub struct ProgressLine {
 
 impl ProgressLine {
     /// Begins the run. Continuous integration gets no line: its logs keep every state of a line.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let begin = Instant::now();
         let is_wanted = stderr().is_terminal() && std::env::var_os("CI").is_none();
         ProgressLine {
@@ -31,7 +31,7 @@ impl ProgressLine {
     }
 
     /// Counts one stream.
-    pub fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         self.streams += 1;
         let now = Instant::now();
         if self.next.is_some_and(|next| next <= now) {
@@ -48,13 +48,13 @@ impl ProgressLine {
     }
 
     /// Writes a message on a line of its own.
-    pub fn message(&mut self, text: &str) {
+    pub(super) fn message(&mut self, text: &str) {
         self.end();
         stdio::message("tc-eval", text);
     }
 
     /// Removes the line from the terminal.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             let _ = write!(stderr(), "\r\x1b[K");
         }

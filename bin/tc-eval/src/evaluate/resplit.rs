@@ -6,7 +6,7 @@ use event::{Event, Kind, Payload};
 
 /// Joins the deltas that follow each other and cuts them again. All other events pass in their
 /// places.
-pub struct EventSplit {
+pub(super) struct EventSplit {
     sizes: Sizes,
     /// What the text at hand belongs to; `None` before any.
     owner: Option<Owner>,
@@ -31,7 +31,7 @@ struct Owner {
 
 impl EventSplit {
     /// Cuts one stream; `id` is its name in the corpus.
-    pub fn new(split: Split, id: &str) -> Self {
+    pub(super) fn new(split: Split, id: &str) -> Self {
         let mut sizes = split.sizes(id);
         let wanted = sizes.next();
         EventSplit {
@@ -44,7 +44,7 @@ impl EventSplit {
     }
 
     /// Takes the next event, and gives what is complete to `take`.
-    pub fn push(&mut self, event: &Event<'_>, take: &mut dyn FnMut(&Event<'_>)) {
+    pub(super) fn push(&mut self, event: &Event<'_>, take: &mut dyn FnMut(&Event<'_>)) {
         let owner = |index, id| {
             Some(Owner {
                 kind: event.kind(),
@@ -124,7 +124,7 @@ impl EventSplit {
     }
 
     /// Handles the end of a stream without a `stream_end`.
-    pub fn finish(&mut self, take: &mut dyn FnMut(&Event<'_>)) {
+    pub(super) fn finish(&mut self, take: &mut dyn FnMut(&Event<'_>)) {
         self.flush(take);
     }
 

@@ -9,7 +9,7 @@ use anyhow::Result;
 use score::{Answer, Measured, Outcome, Place};
 
 /// What there is to explain about one stream.
-pub struct Explanation<'e> {
+pub(super) struct Explanation<'e> {
     pub entry: &'e CorpusEntry,
     pub measured: &'e Measured,
     /// Whether it calls a tool: by the label, or where it has no answer, by the calls that were
@@ -28,7 +28,7 @@ pub struct Explanation<'e> {
 }
 
 /// One checker on the stream.
-pub struct Explained<'e> {
+pub(super) struct Explained<'e> {
     pub name: &'e str,
     pub outcome: &'e Outcome,
     /// Whether the checker answered as the label does; `None` for an undecided checker. A recording
@@ -43,7 +43,7 @@ impl<'e> Explanation<'e> {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn new(
+    pub(super) fn new(
         entry: &'e CorpusEntry,
         plan: &'e MeasurePlan,
         measured: &'e Measured,
@@ -103,7 +103,7 @@ impl<'e> Explanation<'e> {
     }
 
     /// The text of choice 0 before a place, and after it.
-    pub fn texts(&self, at: &Place) -> (&str, &str) {
+    pub(super) fn texts(&self, at: &Place) -> (&str, &str) {
         let end = usize::try_from(at.bytes)
             .unwrap_or(usize::MAX)
             .min(self.text.len());

@@ -6,7 +6,7 @@ use score::{Place, command_line};
 use serde_json::{Value, json};
 
 /// The explanation as one JSON object.
-pub fn object(explanation: &Explanation<'_>) -> Value {
+pub(super) fn object(explanation: &Explanation<'_>) -> Value {
     let Explanation {
         entry, measured, ..
     } = explanation;

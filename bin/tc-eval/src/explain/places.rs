@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// An event of a stream, and the bytes that caused it.
 #[derive(Clone, Debug)]
-pub struct EventPlace {
+pub(super) struct EventPlace {
     /// Its number in the stream, from 1 on.
     pub number: u64,
     /// The event as it is, or would be, written.
@@ -27,7 +27,7 @@ pub struct EventPlace {
 
 /// The events that were asked for, and the text of choice 0.
 #[derive(Debug, Default)]
-pub struct AskedEvents {
+pub(super) struct AskedEvents {
     pub events: BTreeMap<u64, EventPlace>,
     pub text: String,
     /// How many events the stream has.
@@ -40,7 +40,7 @@ impl AskedEvents {
     ///
     /// # Errors
     /// As [`read::each_event`].
-    pub fn read(
+    pub(super) fn read(
         path: &Path,
         bytes: &[u8],
         settings: &ReadSettings,

@@ -13,7 +13,7 @@ const LINE: usize = 400;
 const LINES: usize = 6;
 
 /// The explanation in lines.
-pub fn lines(explanation: &Explanation<'_>) -> String {
+pub(super) fn lines(explanation: &Explanation<'_>) -> String {
     let mut page = ExplainPage {
         out: String::new(),
         file: explanation.entry.path.to_string_lossy().into_owned(),

@@ -5,7 +5,7 @@ use score::Label;
 
 /// A way to split.
 #[derive(Clone, Copy, Debug)]
-pub struct Folds {
+pub(super) struct Folds {
     /// The number of parts.
     pub count: u64,
     /// The seed of the split: another number splits in another way.
@@ -14,7 +14,7 @@ pub struct Folds {
 
 impl Folds {
     /// The part of a stream, from 0 to below the count. Streams of one repository are in one part.
-    pub fn part(&self, label: &Label) -> usize {
+    pub(super) fn part(&self, label: &Label) -> usize {
         let source = label.source.as_deref().map_or(label.id.as_str(), |source| {
             source.split(':').next().unwrap_or(source)
         });

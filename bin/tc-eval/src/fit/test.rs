@@ -27,7 +27,7 @@ impl FoldedTest {
     ///
     /// # Errors
     /// What is wrong with a checker, a corpus or a recording.
-    pub fn run(&self, corpora: &[PathBuf], common: &args::Common) -> Result<Status> {
+    pub(super) fn run(&self, corpora: &[PathBuf], common: &args::Common) -> Result<Status> {
         for name in &self.checkers {
             checkers(name, &CallFilter::default()).with_context(|| {
                 format!("unknown checker '{name}', use one of those of tc-detect but for cmd:")

@@ -19,7 +19,7 @@ const SHOWN: usize = 1500;
 ///
 /// # Errors
 /// When the process has no terminal, or the index cannot be read or written.
-pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
+pub(super) fn confirm(path: &Path, lint: &Lint) -> Result<()> {
     let mut index = LabelIndex::open(path)?;
     let open: Vec<(usize, Label)> = index
         .labels()?

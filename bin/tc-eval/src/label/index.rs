@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// An index file.
-pub struct LabelIndex {
+pub(super) struct LabelIndex {
     path: PathBuf,
     /// The file as it was read; `None` if it did not exist.
     read: Option<String>,
@@ -21,7 +21,7 @@ impl LabelIndex {
     ///
     /// # Errors
     /// When the file cannot be read, or a line is not a label.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
         let read = text(path)?;
         let lines = read
             .iter()
@@ -41,7 +41,7 @@ impl LabelIndex {
     ///
     /// # Errors
     /// When a line is not a label.
-    pub fn labels(&self) -> Result<Vec<(usize, Label)>> {
+    pub(super) fn labels(&self) -> Result<Vec<(usize, Label)>> {
         let mut out = Vec::new();
         for (n, line) in self
             .lines
@@ -69,12 +69,12 @@ impl LabelIndex {
     }
 
     /// Appends a label.
-    pub fn add(&mut self, label: &Label) {
+    pub(super) fn add(&mut self, label: &Label) {
         self.lines.push(line(label));
     }
 
     /// Sets members of the label in line `n`; all other members stay, in their order.
-    pub fn set(&mut self, n: usize, members: Vec<(&str, Value)>) {
+    pub(super) fn set(&mut self, n: usize, members: Vec<(&str, Value)>) {
         let Some(line) = self.lines.get_mut(n) else {
             return;
         };
@@ -93,7 +93,7 @@ impl LabelIndex {
     /// # Errors
     /// When the file cannot be written, or another process changed it since it was read: then
     /// nothing is written, so that no label of the other process is lost.
-    pub fn write(&mut self) -> Result<()> {
+    pub(super) fn write(&mut self) -> Result<()> {
         let name = self.path.display();
         if self.path.is_file() && text(&self.path)? != self.read {
             bail!(
@@ -109,7 +109,7 @@ impl LabelIndex {
 }
 
 /// A label as a line of an index. Hidden characters are written as escapes.
-pub fn line(label: &Label) -> String {
+pub(super) fn line(label: &Label) -> String {
     // A struct of strings and JSON always has a form in JSON.
     let line = serde_json::to_string(label).unwrap_or_default();
     event::safe_json(&line).into_owned()

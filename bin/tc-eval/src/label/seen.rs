@@ -17,7 +17,7 @@ use tag::lint::Lint;
 
 /// What was found in choice 0 of one stream.
 #[derive(Clone, Debug, Default)]
-pub struct SeenCalls {
+pub(super) struct SeenCalls {
     pub part: u64,
     pub api: Option<String>,
     pub model: Option<String>,
@@ -46,7 +46,7 @@ type Flags = BTreeMap<&'static str, ()>;
 ///
 /// # Errors
 /// When it cannot be read, or is not a recording.
-pub fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<SeenCalls>> {
+pub(super) fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<SeenCalls>> {
     let bytes = recordings::bytes(path)?;
     let streams = streams::<SeenCalls>(path, &bytes, settings)?;
     let mut streams: Vec<SeenCalls> = streams.into_values().collect();
@@ -119,17 +119,17 @@ impl StreamReader for SeenCalls {
 
 impl SeenCalls {
     /// Whether there is a call, by this reading.
-    pub fn has_call(&self) -> bool {
+    pub(super) fn has_call(&self) -> bool {
         self.calls.iter().any(Option::is_some)
     }
 
     /// The calls, in order.
-    pub fn calls(&self) -> Vec<LabelledCall> {
+    pub(super) fn calls(&self) -> Vec<LabelledCall> {
         self.calls.iter().flatten().cloned().collect()
     }
 
     /// What the stream shows, in the words of docs/evaluation.md.
-    pub fn tags(&self) -> Vec<String> {
+    pub(super) fn tags(&self) -> Vec<String> {
         self.flags.keys().map(|tag| (*tag).to_owned()).collect()
     }
 

@@ -55,7 +55,7 @@ impl BodySink<'_> {
     /// # Errors
     /// When a frame was longer than the settings allow: what the decoder gave is not what the
     /// provider sent.
-    pub fn check(&self, settings: &ReadSettings) -> Result<()> {
+    pub(super) fn check(&self, settings: &ReadSettings) -> Result<()> {
         if self.is_too_long {
             let limit = settings
                 .max_line
@@ -66,7 +66,12 @@ impl BodySink<'_> {
     }
 
     /// Feeds `stream` in the pieces of the settings, if they have any.
-    pub fn feed_pieces(&mut self, stream: &mut Stream, bytes: &[u8], settings: &ReadSettings) {
+    pub(super) fn feed_pieces(
+        &mut self,
+        stream: &mut Stream,
+        bytes: &[u8],
+        settings: &ReadSettings,
+    ) {
         let Some(mut sizes) = settings.pieces else {
             return stream.push(bytes, self);
         };

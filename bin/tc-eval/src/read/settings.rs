@@ -19,7 +19,7 @@ const WORDS: Words = Words {
 
 /// Where an event came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct EventOrigin {
+pub(crate) struct EventOrigin {
     /// Which stream of the file it belongs to, from 1 on. 0 for an event of a log that lies between
     /// streams, such as a result.
     pub part: u64,
@@ -36,7 +36,7 @@ pub(super) type Take<'t> = dyn FnMut(&Event<'_>, EventOrigin) + 't;
 
 /// How to read a recording.
 #[derive(Clone, Debug, Default)]
-pub struct ReadSettings {
+pub(crate) struct ReadSettings {
     /// The API of a body; without it the body shows its API.
     pub api: Option<Api>,
     /// Which stream of the file to read, from 1 on; `None`: all.
@@ -105,7 +105,7 @@ impl ReadSettings {
     ///
     /// # Errors
     /// When the label names an unknown API, mode or dialect, or contradicts itself.
-    pub fn of_label(label: &Label) -> Result<Self> {
+    pub(crate) fn of_label(label: &Label) -> Result<Self> {
         check(label)?;
         Ok(ReadSettings {
             api: label
@@ -131,7 +131,7 @@ impl ReadSettings {
 ///
 /// # Errors
 /// A line that lists all names.
-pub fn api(name: &str) -> Result<Api, String> {
+pub(crate) fn api(name: &str) -> Result<Api, String> {
     let names = || Api::ALL.map(Api::name).join(", ");
     Api::from_name(name)
         .ok_or_else(|| format!("the API \"{name}\" is unknown; use one of: {}", names()))
@@ -171,7 +171,7 @@ fn check(label: &Label) -> Result<()> {
 
 /// The options of commands that read single recordings, which have no label.
 #[derive(Clone, Debug, clap::Args)]
-pub struct RecordingArgs {
+pub(crate) struct RecordingArgs {
     /// The API of a body that does not show it
     #[arg(short, long, value_name = "NAME", value_parser = api)]
     pub api: Option<Api>,
@@ -185,7 +185,7 @@ pub struct RecordingArgs {
 
 impl RecordingArgs {
     /// How such a recording is read.
-    pub fn settings(&self) -> ReadSettings {
+    pub(crate) fn settings(&self) -> ReadSettings {
         ReadSettings {
             api: self.api,
             tools_mode: self.tools_mode.clone(),
@@ -197,7 +197,7 @@ impl RecordingArgs {
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum AnswerKind {
+pub(crate) enum AnswerKind {
     /// Lines of words
     Text,
     /// JSON objects, one a line

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// Gives each deviation of `body` to `found`, with the bytes up to the end of the line that shows
 /// it. A deviation may come several times.
-pub fn search(body: &[u8], api: Api, found: &mut dyn FnMut(&'static Deviation, usize)) {
+pub(super) fn search(body: &[u8], api: Api, found: &mut dyn FnMut(&'static Deviation, usize)) {
     let is_lines = api == Api::Ollama;
     let mut frames = CardFrames {
         api,

@@ -13,7 +13,7 @@ const LIMIT: u64 = 64 << 20;
 ///
 /// # Errors
 /// When the file cannot be read, or a line is not one of a card.
-pub fn read(path: &Path) -> Result<Vec<CardLine>> {
+pub(super) fn read(path: &Path) -> Result<Vec<CardLine>> {
     let name = path.display();
     let missing = || format!("{name}: write a card with --save {name}");
     let mut text = String::new();

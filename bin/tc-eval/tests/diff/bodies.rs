@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// One recorded body.
-pub struct Body {
+pub(crate) struct Body {
     pub api: String,
     pub name: String,
     pub path: PathBuf,
 }
 
 /// All of them, in the order of their names.
-pub fn bodies() -> Vec<Body> {
+pub(crate) fn bodies() -> Vec<Body> {
     let mut out = Vec::new();
     for folder in paths(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams")) {
         let api = name(&folder);
@@ -56,7 +56,7 @@ fn name(path: &Path) -> String {
 
 impl Body {
     /// The log of it that is recorded beside it.
-    pub fn recorded(&self) -> String {
+    pub(crate) fn recorded(&self) -> String {
         fs::read_to_string(self.path.with_extension("events.ndjson"))
             .expect("recorded events")
             .trim_end()
@@ -64,7 +64,7 @@ impl Body {
     }
 
     /// Its events, with the deltas of calls, read in pieces of `size` bytes.
-    pub fn deltas(&self, size: usize) -> Vec<String> {
+    pub(crate) fn deltas(&self, size: usize) -> Vec<String> {
         let api = Api::from_name(&self.api).expect("an API");
         let (mut stream, mut out) = (
             Stream::new(api, StreamOptions::default()),
@@ -78,7 +78,7 @@ impl Body {
     }
 
     /// What `tc-accumulate --keep-deltas` writes of `lines`.
-    pub fn merged(&self, lines: &[String]) -> Vec<String> {
+    pub(crate) fn merged(&self, lines: &[String]) -> Vec<String> {
         let options = AccumulateOptions {
             keep_deltas: true,
             partial: true,

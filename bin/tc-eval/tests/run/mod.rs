@@ -8,13 +8,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A folder for one test.
-pub struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
 }
 
 /// What a run left.
 #[derive(Debug)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// Standard output.
     pub out: String,
     /// Standard error.
@@ -25,7 +25,7 @@ pub struct Ran {
 
 impl Folder {
     /// An empty folder.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path =
@@ -35,12 +35,12 @@ impl Folder {
     }
 
     /// The path of a file in it.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
     /// Writes a file, with the folders above it.
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(&path, content).expect("a file");
@@ -48,12 +48,12 @@ impl Folder {
     }
 
     /// Reads a file.
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).expect("a file")
     }
 
     /// The command with these arguments, in this folder.
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tc-eval"));
         command.args(args).current_dir(&self.path).env_remove("CI");
         command
@@ -64,12 +64,12 @@ impl Folder {
     }
 
     /// Runs the command with these arguments, in this folder.
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(self.command(args).output().expect("the command runs"))
     }
 
     /// Runs the command with `input` on its standard input.
-    pub fn run_with(&self, args: &[&str], input: impl AsRef<[u8]>) -> Ran {
+    pub(crate) fn run_with(&self, args: &[&str], input: impl AsRef<[u8]>) -> Ran {
         let mut child: Child = self
             .command(args)
             .stdin(Stdio::piped())
@@ -94,7 +94,7 @@ impl Drop for Folder {
 
 impl Ran {
     /// The output of a process that has ended.
-    pub fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         Ran {
             out: text(output.stdout),
@@ -104,7 +104,7 @@ impl Ran {
     }
 
     /// The lines of standard output as JSON.
-    pub fn lines(&self) -> Vec<serde_json::Value> {
+    pub(crate) fn lines(&self) -> Vec<serde_json::Value> {
         self.out
             .lines()
             .map(|line| serde_json::from_str(line).expect("a line of JSON"))
@@ -113,6 +113,6 @@ impl Ran {
 }
 
 /// The project's root.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The fixtures of the project.
-pub fn fixtures() -> PathBuf {
+pub(crate) fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fixtures")
         .canonicalize()
@@ -14,10 +14,10 @@ pub fn fixtures() -> PathBuf {
 }
 
 /// A new folder with the fixtures linked into it; it is removed with this value.
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 /// What a script printed, and how it ended.
-pub struct Ran {
+pub(crate) struct Ran {
     pub out: String,
     pub err: String,
     pub status: i32,
@@ -25,7 +25,7 @@ pub struct Ran {
 
 impl Folder {
     /// A folder for the test `name`.
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -35,20 +35,20 @@ impl Folder {
         Folder(path)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.0.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.0.join(name), text).expect("the file can be written");
     }
 
     /// The files and folders in it, by name.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).expect("the folder can be read");
         let mut names: Vec<_> = entries
             .map(|entry| {
@@ -64,7 +64,7 @@ impl Folder {
     }
 
     /// Runs a script of bash here; it fails when any stage of a pipe fails.
-    pub fn run(&self, script: &str) -> Ran {
+    pub(crate) fn run(&self, script: &str) -> Ran {
         let bin = Path::new(env!("CARGO_BIN_EXE_tc-eval"))
             .parent()
             .expect("a folder of commands");
@@ -94,14 +94,14 @@ impl Folder {
     }
 
     /// Runs a script that must end with 0 and returns what it prints.
-    pub fn good(&self, script: &str) -> String {
+    pub(crate) fn good(&self, script: &str) -> String {
         let Ran { out, err, status } = self.run(script);
         assert_eq!((status, err.as_str()), (0, ""), "{script}\n{out}");
         out
     }
 
     /// Runs a script that must end with 2 and one line of `tc-eval`, and returns the line.
-    pub fn refused(&self, script: &str) -> String {
+    pub(crate) fn refused(&self, script: &str) -> String {
         let Ran { out, err, status } = self.run(script);
         assert_eq!(
             (status, err.lines().count()),

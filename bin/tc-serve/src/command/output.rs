@@ -16,7 +16,7 @@ const REPORTED: u64 = 10;
 
 /// The lines that a command writes, as events.
 #[derive(Debug)]
-pub struct CommandOutput {
+pub(super) struct CommandOutput {
     lines: LineCutter,
     state: OutputState,
 }
@@ -32,7 +32,7 @@ struct OutputState {
 
 impl CommandOutput {
     /// The output of a command before its first byte. `log` gets what is wrong with it.
-    pub fn new(log: RequestLog) -> CommandOutput {
+    pub(super) fn new(log: RequestLog) -> CommandOutput {
         CommandOutput {
             lines: LineCutter::new(LINE),
             state: OutputState {
@@ -46,20 +46,20 @@ impl CommandOutput {
     }
 
     /// Takes the next bytes.
-    pub fn push(&mut self, bytes: &[u8], pipe: &Pipe) {
+    pub(super) fn push(&mut self, bytes: &[u8], pipe: &Pipe) {
         let CommandOutput { lines, state } = self;
         lines.push(bytes, |line| state.line(line, pipe));
         pipe.set_kept(lines.kept());
     }
 
     /// Handles the end of the bytes.
-    pub fn finish(&mut self, pipe: &Pipe) {
+    pub(super) fn finish(&mut self, pipe: &Pipe) {
         let CommandOutput { lines, state } = self;
         lines.finish(|line| state.line(line, pipe));
     }
 
     /// Whether an event of a stream came.
-    pub fn has_stream(&self) -> bool {
+    pub(super) fn has_stream(&self) -> bool {
         self.state.has_stream
     }
 }
@@ -127,7 +127,7 @@ const SHOWN: usize = 64 << 10;
 
 /// The standard error of one command.
 #[derive(Debug)]
-pub struct CommandErrors {
+pub(super) struct CommandErrors {
     pipe: Option<ChildStderr>,
     lines: LineCutter,
     request: RequestLog,
@@ -135,7 +135,7 @@ pub struct CommandErrors {
 
 /// What one request writes to standard error.
 #[derive(Clone, Debug)]
-pub struct RequestLog {
+pub(super) struct RequestLog {
     notices: Notices,
     id: Arc<str>,
     /// How much of it may still be shown, in bytes.
@@ -144,7 +144,7 @@ pub struct RequestLog {
 
 impl RequestLog {
     /// The notices about the request `id`.
-    pub fn new(notices: Notices, id: &str) -> RequestLog {
+    pub(super) fn new(notices: Notices, id: &str) -> RequestLog {
         RequestLog {
             notices,
             id: id.into(),
@@ -153,7 +153,7 @@ impl RequestLog {
     }
 
     /// Notes what is wrong with the command.
-    pub fn line(&mut self, text: &str) {
+    pub(super) fn line(&mut self, text: &str) {
         if self.has_room(text) {
             self.warn(text);
         }
@@ -192,7 +192,7 @@ impl RequestLog {
 
 impl CommandErrors {
     /// Shows what comes out of `pipe`.
-    pub fn new(pipe: ChildStderr, request: RequestLog) -> CommandErrors {
+    pub(super) fn new(pipe: ChildStderr, request: RequestLog) -> CommandErrors {
         CommandErrors {
             pipe: Some(pipe),
             lines: LineCutter::new(SHOWN_LINE),
@@ -201,7 +201,7 @@ impl CommandErrors {
     }
 
     /// Reads to the end. May be dropped and called again.
-    pub async fn read(&mut self) {
+    pub(super) async fn read(&mut self) {
         let mut block = [0; 4096];
         let CommandErrors {
             pipe,
@@ -229,7 +229,7 @@ impl CommandErrors {
 
 /// A line of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub(super) enum Line<'a> {
     /// A whole line, without its line feed.
     Whole(&'a [u8]),
     /// The beginning of a line that is longer than allowed.
@@ -238,7 +238,7 @@ pub enum Line<'a> {
 
 /// Cuts bytes, which come in any pieces, into lines.
 #[derive(Debug)]
-pub struct LineCutter {
+pub(super) struct LineCutter {
     /// The line at the end, which is not complete, or the beginning of one that is too long.
     open: Vec<u8>,
     is_too_long: bool,
@@ -247,7 +247,7 @@ pub struct LineCutter {
 
 impl LineCutter {
     /// Lines of at most `max` bytes.
-    pub fn new(max: usize) -> LineCutter {
+    pub(super) fn new(max: usize) -> LineCutter {
         LineCutter {
             open: Vec::new(),
             is_too_long: false,
@@ -256,12 +256,12 @@ impl LineCutter {
     }
 
     /// How many bytes of a line that is not complete are kept.
-    pub fn kept(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         self.open.len()
     }
 
     /// Takes the next bytes, and gives `take` each line that ends in them.
-    pub fn push(&mut self, mut bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.extend(&bytes[..end]);
             self.end(&mut take);
@@ -271,7 +271,7 @@ impl LineCutter {
     }
 
     /// Handles the end of the bytes, and gives `take` a last line without a line feed.
-    pub fn finish(&mut self, mut take: impl FnMut(Line<'_>)) {
+    pub(super) fn finish(&mut self, mut take: impl FnMut(Line<'_>)) {
         if !self.open.is_empty() {
             self.end(&mut take);
         }

@@ -16,7 +16,7 @@ const KILLED: Duration = Duration::from_secs(5);
 /// One command while it runs. Dropping it ends the command: SIGTERM to all its processes, and
 /// SIGKILL when they have ended or the grace is over. Its place is free after that.
 #[derive(Debug)]
-pub struct RunningCommand {
+pub(super) struct RunningCommand {
     /// Its input, until it is closed.
     pub stdin: Option<ChildStdin>,
     /// Its processes and outputs, until this is dropped.
@@ -26,7 +26,7 @@ pub struct RunningCommand {
 
 /// What is needed to the end.
 #[derive(Debug)]
-pub struct Parts {
+pub(super) struct Parts {
     group: ProcessGroup,
     /// The command itself.
     pub command: Child,
@@ -44,7 +44,7 @@ impl RunningCommand {
     ///
     /// # Errors
     /// When a process cannot be started.
-    pub fn start(
+    pub(super) fn start(
         words: &[String],
         id: &str,
         log: RequestLog,

@@ -9,17 +9,17 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Request};
 
 /// The type of most bodies.
-pub const JSON: &[&str] = &["application/json"];
+pub(super) const JSON: &[&str] = &["application/json"];
 
 /// The types of a body that may hold files.
-pub const FORMS: &[&str] = &["application/json", "multipart/form-data"];
+pub(super) const FORMS: &[&str] = &["application/json", "multipart/form-data"];
 
 /// Reads the body of a request, which has to be of one of these types.
 ///
 /// # Errors
 /// 415 for another type: a page can send those of forms without asking first. 413 and 408 for one
 /// that is too long or too slow, 400 for one that is cut, 503 where `share` finds no room for it.
-pub async fn read(
+pub(super) async fn read(
     request: Request<Incoming>,
     types: &[&str],
     limits: &LimitArgs,
@@ -86,7 +86,11 @@ async fn whole(
 /// # Errors
 /// 400 for a body that is not a request, 413 for one of too many values, 503 where `share` finds no
 /// room.
-pub async fn inbound(api: Api, body: &Bytes, share: &mut Share) -> Result<InboundRequest, Refusal> {
+pub(super) async fn inbound(
+    api: Api,
+    body: &Bytes,
+    share: &mut Share,
+) -> Result<InboundRequest, Refusal> {
     if !share.keep(api::inbound_size(body).saturating_add(body.len())) {
         return Err(Refusal::memory());
     }
@@ -102,7 +106,7 @@ pub async fn inbound(api: Api, body: &Bytes, share: &mut Share) -> Result<Inboun
 }
 
 /// The refusal of a request with this error.
-pub fn refused(error: InboundError) -> Refusal {
+pub(super) fn refused(error: InboundError) -> Refusal {
     let (status, code) = match &error {
         InboundError::TooMany => (413, "body_too_long"),
         InboundError::NotFound { code, .. } => (400, *code),

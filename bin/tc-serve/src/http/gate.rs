@@ -12,14 +12,14 @@ use std::net::IpAddr;
 
 /// Who may ask at all.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub(super) struct Gate {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
 /// What the gate found out about a request that it lets pass.
 #[derive(Clone, Debug, Default)]
-pub struct Pass {
+pub(super) struct Pass {
     /// The other origin whose page asks.
     pub origin: Option<HeaderValue>,
     /// Whether a browser asks only whether it may ask.
@@ -28,7 +28,7 @@ pub struct Pass {
 
 impl Gate {
     /// A gate for these further hosts, and origins in lower case.
-    pub fn new(hosts: &[String], origins: &[String]) -> Gate {
+    pub(super) fn new(hosts: &[String], origins: &[String]) -> Gate {
         Gate {
             hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             origins: origins.to_vec(),
@@ -40,7 +40,7 @@ impl Gate {
     ///
     /// # Errors
     /// Status 403.
-    pub fn check<B>(
+    pub(super) fn check<B>(
         &self,
         request: &Request<B>,
         local: Option<IpAddr>,
@@ -139,7 +139,7 @@ fn is_own(origin: &str, host: &str) -> bool {
 }
 
 /// The response to a browser that asks whether a page may ask.
-pub fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
+pub(super) fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let allowed = response.headers_mut();
@@ -161,7 +161,7 @@ pub fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
 }
 
 /// Lets the page of `origin` read a response.
-pub fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+pub(super) fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert("access-control-allow-origin", origin);
     headers.insert("vary", HeaderValue::from_static("origin"));
     let exposed =

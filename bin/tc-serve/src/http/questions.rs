@@ -42,7 +42,7 @@ impl Service {
 }
 
 /// Whether the query asks for the provider, too: `upstream`, with or without a value.
-pub fn asks_upstream(query: Option<&str>) -> bool {
+pub(super) fn asks_upstream(query: Option<&str>) -> bool {
     query.is_some_and(|query| {
         query
             .split('&')

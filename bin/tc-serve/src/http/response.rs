@@ -19,13 +19,13 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// The body of a response.
-pub struct ResponseBody {
+pub(crate) struct ResponseBody {
     content: Content,
     exchange: Option<RequestRecord>,
 }
 
 /// What a body consists of.
-pub enum Content {
+pub(crate) enum Content {
     /// Bytes that are at hand.
     Whole(Bytes),
     /// An answer that goes on.
@@ -37,7 +37,7 @@ pub enum Content {
 }
 
 /// Bytes with their share of what the service keeps, until the last of them is sent.
-pub struct KeptBytes {
+pub(super) struct KeptBytes {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// Their share.
@@ -52,7 +52,7 @@ impl AsRef<[u8]> for KeptBytes {
 
 /// One request and its response, for the connection and for the log. Both get what they need when
 /// this is dropped.
-pub struct RequestRecord {
+pub(crate) struct RequestRecord {
     phase: Rc<ConnectionPhase>,
     log: Option<LogLines>,
     /// What the log will have.
@@ -63,7 +63,7 @@ pub struct RequestRecord {
 
 impl RequestRecord {
     /// An exchange whose request has just come.
-    pub fn new(
+    pub(crate) fn new(
         phase: Rc<ConnectionPhase>,
         log: Option<LogLines>,
         line: AccessLine,
@@ -79,7 +79,7 @@ impl RequestRecord {
     }
 
     /// The whole request has come, and the client waits for its answer.
-    pub fn begin_answer(&self) {
+    pub(crate) fn begin_answer(&self) {
         self.phase.begin_answer();
     }
 }
@@ -97,13 +97,13 @@ impl Drop for RequestRecord {
 
 impl ResponseBody {
     /// A body with this content.
-    pub fn new(content: Content) -> ResponseBody {
+    pub(crate) fn new(content: Content) -> ResponseBody {
         let exchange = None;
         ResponseBody { content, exchange }
     }
 
     /// Keeps the exchange until this body has ended.
-    pub fn carry(&mut self, exchange: RequestRecord) {
+    pub(crate) fn carry(&mut self, exchange: RequestRecord) {
         self.exchange = Some(exchange);
     }
 
@@ -184,7 +184,7 @@ impl Drop for ResponseBody {
 }
 
 /// A response whose body is at hand.
-pub fn whole(
+pub(super) fn whole(
     status: StatusCode,
     kind: &'static str,
     body: impl Into<Bytes>,
@@ -199,7 +199,7 @@ pub fn whole(
 
 /// One answer while it is made. The response's body polls it, so that a client that reads slowly
 /// slows its source, and one that leaves ends it.
-pub struct Answering {
+pub(crate) struct Answering {
     work: Pin<Box<dyn Future<Output = ()>>>,
     /// The machines that the answer goes through.
     pub pipe: Rc<Pipe>,
@@ -212,7 +212,7 @@ pub struct Answering {
 impl Answering {
     /// The answer whose events `work` pushes into `pipe`, with a sign of life after each pause of
     /// `keep_alive`.
-    pub fn new(
+    pub(crate) fn new(
         work: impl Future<Output = ()> + 'static,
         pipe: Rc<Pipe>,
         keep_alive: Duration,
@@ -237,7 +237,7 @@ impl Answering {
     }
 
     /// The next bytes of the answer; `None` after the last.
-    pub fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+    pub(crate) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         self.poll_work(cx);
         let mut bytes = self.pipe.take();
         if bytes.is_empty() {
@@ -258,7 +258,7 @@ impl Answering {
 
     /// Waits until the status is known: the answer has content, or has ended. A stream does not
     /// wait longer than `most`.
-    pub async fn until_known(&mut self, most: Option<Duration>) {
+    pub(crate) async fn until_known(&mut self, most: Option<Duration>) {
         let known = poll_fn(|cx| {
             self.poll_work(cx);
             let is_known = self.has_ended || (most.is_some() && self.pipe.has_begun());
@@ -277,14 +277,14 @@ impl Answering {
 
     /// The failure that the response's status and body report: the answer has failed, and none of
     /// its content was sent.
-    pub fn refusal(&self) -> Option<FailedAnswer> {
+    pub(crate) fn refusal(&self) -> Option<FailedAnswer> {
         self.pipe
             .failure()
             .filter(|_| self.has_ended && !self.pipe.has_begun())
     }
 
     /// Adds to the log what is known of the answer.
-    pub fn note(&self, line: &mut AccessLine) {
+    pub(crate) fn note(&self, line: &mut AccessLine) {
         let counts = self.pipe.counts();
         (line.calls, line.warnings) = (counts.calls, counts.warnings);
         line.answer_notes = self.pipe.notes();
@@ -294,7 +294,7 @@ impl Answering {
 
 /// Why a request is refused.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub(super) struct Refusal {
     /// The status, and what the body says.
     pub failure: Box<FailedAnswer>,
     /// Further headers.
@@ -312,12 +312,12 @@ impl From<FailedAnswer> for Refusal {
 
 impl Refusal {
     /// A refusal with this status.
-    pub fn new(status: u16, code: &str, message: impl Into<String>) -> Refusal {
+    pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Refusal {
         failure(status, code, message).into()
     }
 
     /// No key, or a wrong one.
-    pub fn unauthorized(has_key: bool) -> Refusal {
+    pub(super) fn unauthorized(has_key: bool) -> Refusal {
         let what = if has_key {
             "the key is wrong"
         } else {
@@ -328,19 +328,19 @@ impl Refusal {
     }
 
     /// A request that finds no room beside those that are open.
-    pub fn memory() -> Refusal {
+    pub(super) fn memory() -> Refusal {
         Refusal::full(503, "memory_full", MEMORY)
     }
 
     /// A refusal of a service that is full, with the wait before another request.
-    pub fn full(status: u16, code: &str, message: &str) -> Refusal {
+    pub(super) fn full(status: u16, code: &str, message: &str) -> Refusal {
         let mut refusal = Refusal::new(status, code, message);
         refusal.failure.retry_after_ms = Some(FULL_MS);
         refusal
     }
 
     /// A path that does not exist.
-    pub fn not_found(path: &str) -> Refusal {
+    pub(super) fn not_found(path: &str) -> Refusal {
         let paths = "use /v1/chat/completions, /v1/responses, /v1/messages or /v1/models";
         Refusal::new(
             404,
@@ -350,7 +350,7 @@ impl Refusal {
     }
 
     /// A method that the path does not have.
-    pub fn method(method: &Method, allowed: &str) -> Refusal {
+    pub(super) fn method(method: &Method, allowed: &str) -> Refusal {
         let method = event::cut(method.as_str(), 40);
         let message = format!("{method}: not allowed here, use {allowed}");
         let mut refusal = Refusal::new(405, "method_not_allowed", message);
@@ -361,7 +361,7 @@ impl Refusal {
     }
 
     /// The response. Its body has the form of `front`; that of OpenAI for a path that no front has.
-    pub fn response(&self, front: Option<Front>) -> Response<ResponseBody> {
+    pub(super) fn response(&self, front: Option<Front>) -> Response<ResponseBody> {
         let failure = &self.failure;
         let status = StatusCode::from_u16(failure.status)
             .ok()
@@ -395,7 +395,7 @@ impl Refusal {
 }
 
 /// A failure of which no more is known.
-pub fn failure(status: u16, code: &str, message: impl Into<String>) -> FailedAnswer {
+pub(super) fn failure(status: u16, code: &str, message: impl Into<String>) -> FailedAnswer {
     FailedAnswer {
         status,
         code: code.to_owned(),
@@ -406,7 +406,7 @@ pub fn failure(status: u16, code: &str, message: impl Into<String>) -> FailedAns
 
 /// The body of a provider's answer on its way to the client. Dropping it closes the connection to
 /// the provider.
-pub struct PassedBody {
+pub(crate) struct PassedBody {
     next: Pin<Box<dyn Future<Output = (client::Body, NextBytes)>>>,
     failure: Box<dyn Fn(&Error) -> FailedAnswer>,
     _place: AnswerSlot,
@@ -414,7 +414,7 @@ pub struct PassedBody {
 
 impl PassedBody {
     /// Passes `body`, and keeps `place` until its end. `failure` is how a loss is reported.
-    pub fn new(
+    pub(crate) fn new(
         body: client::Body,
         place: AnswerSlot,
         failure: impl Fn(&Error) -> FailedAnswer + 'static,
@@ -427,7 +427,7 @@ impl PassedBody {
     }
 
     /// The next bytes; `None` after the last.
-    pub fn poll_bytes(
+    pub(crate) fn poll_bytes(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Vec<u8>>, FailedAnswer>> {

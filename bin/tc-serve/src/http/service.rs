@@ -20,7 +20,7 @@ use std::time::Duration;
 use tag::Dialects;
 
 /// What all requests share.
-pub struct Service {
+pub(crate) struct Service {
     pub(super) source: Source,
     pub(super) pipe: PipeSettings,
     pub(super) gate: Gate,
@@ -55,7 +55,7 @@ impl Service {
     ///
     /// # Errors
     /// When the system has no random bytes.
-    pub fn new(
+    pub(crate) fn new(
         settings: &ServeSettings,
         source: Source,
         log: Option<LogLines>,
@@ -101,26 +101,26 @@ impl Service {
     }
 
     /// Warns where the provider cannot be reached.
-    pub async fn warn_unreachable(&self) {
+    pub(crate) async fn warn_unreachable(&self) {
         if let Some(upstream) = self.source.upstream() {
             upstream.warn_unreachable().await;
         }
     }
 
     /// Waits until nothing is left of what was started for requests that have ended.
-    pub async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.source.ended().await;
     }
 
     /// Whether a file has keys that [`Service::read_keys_again`] would read.
-    pub fn has_key_files(&self) -> bool {
+    pub(crate) fn has_key_files(&self) -> bool {
         let upstream = self.source.upstream();
         self.keys.borrow().file.is_some() || upstream.is_some_and(Upstream::has_key_file)
     }
 
     /// Reads the files of keys again: those of the clients, and that of the provider. Keys of a
     /// file that cannot be used stay as they are.
-    pub fn read_keys_again(&self, notices: &Notices) {
+    pub(crate) fn read_keys_again(&self, notices: &Notices) {
         let file = self.keys.borrow().file.clone();
         let of_clients =
             file.map(|file| Keys::read(&file).map(|keys| *self.keys.borrow_mut() = keys));

@@ -23,7 +23,7 @@ const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// The connections that are open.
-pub struct Connections {
+pub(super) struct Connections {
     service: Rc<Service>,
     limits: LimitArgs,
     ending: ServiceEnd,
@@ -32,7 +32,7 @@ pub struct Connections {
 
 impl Connections {
     /// Connections to `service`.
-    pub fn new(service: Rc<Service>, limits: LimitArgs, ending: ServiceEnd) -> Connections {
+    pub(super) fn new(service: Rc<Service>, limits: LimitArgs, ending: ServiceEnd) -> Connections {
         Connections {
             service,
             limits,
@@ -42,7 +42,7 @@ impl Connections {
     }
 
     /// Accepts connections for ever.
-    pub async fn accept(&mut self, listener: &Listener) {
+    pub(super) async fn accept(&mut self, listener: &Listener) {
         loop {
             match listener.accept().await {
                 Ok(accepted) => {
@@ -103,12 +103,12 @@ impl Connections {
     }
 
     /// Waits until all connections are closed.
-    pub async fn wait(&mut self) {
+    pub(super) async fn wait(&mut self) {
         while self.open.join_next().await.is_some() {}
     }
 
     /// Closes all connections.
-    pub async fn close(&mut self) {
+    pub(super) async fn close(&mut self) {
         self.open.shutdown().await;
     }
 }

@@ -15,7 +15,7 @@ const BACKLOG: u32 = 4096;
 
 /// What the service listens on.
 #[derive(Debug)]
-pub enum Listener {
+pub(super) enum Listener {
     /// A port.
     Tcp(TcpListener),
     /// A socket in the file system, which is removed at the end.
@@ -23,12 +23,12 @@ pub enum Listener {
 }
 
 /// A connection of either kind.
-pub trait Wire: AsyncRead + AsyncWrite + Unpin {}
+pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Wire for T {}
 
 /// An accepted connection.
-pub struct Accepted {
+pub(super) struct Accepted {
     /// Its bytes.
     pub wire: Box<dyn Wire>,
     /// The address that the client connected to; `None` for a socket in the file system.
@@ -40,7 +40,7 @@ impl Listener {
     ///
     /// # Errors
     /// One line that names the address.
-    pub fn bind(listen: &Listen) -> Result<Listener> {
+    pub(super) fn bind(listen: &Listen) -> Result<Listener> {
         match listen {
             Listen::Tcp(addresses) => {
                 let mut listener = listen_on(addresses[0]);
@@ -65,7 +65,7 @@ impl Listener {
     }
 
     /// Its address: a URL, or `unix:PATH`.
-    pub fn address(&self) -> String {
+    pub(super) fn address(&self) -> String {
         match self {
             Listener::Tcp(listener) => listener
                 .local_addr()
@@ -79,7 +79,7 @@ impl Listener {
     ///
     /// # Errors
     /// When the system has no more descriptors, or the client has left already.
-    pub async fn accept(&self) -> std::io::Result<Accepted> {
+    pub(super) async fn accept(&self) -> std::io::Result<Accepted> {
         match self {
             Listener::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -159,7 +159,7 @@ fn clear(path: &Path) -> Result<()> {
 }
 
 /// Lets this process open as many files as the system allows it: each stream takes two.
-pub fn raise_descriptor_limit() {
+pub(super) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// requests, and to read what it is sent. A limit that has passed is an error of the connection,
 /// which closes it. hyper has a limit on heads too, but counts the time between two requests as a
 /// part of it. All clones are the same connection.
-pub struct TimedWire<S>(Rc<RefCell<TimedState<S>>>);
+pub(super) struct TimedWire<S>(Rc<RefCell<TimedState<S>>>);
 
 struct TimedState<S> {
     wire: S,
@@ -74,7 +74,7 @@ impl Timer {
 
 impl<S: AsyncRead + Unpin> TimedWire<S> {
     /// A connection that has just been accepted.
-    pub fn new(wire: S, phase: Rc<ConnectionPhase>, reader_time: Duration) -> Self {
+    pub(super) fn new(wire: S, phase: Rc<ConnectionPhase>, reader_time: Duration) -> Self {
         TimedWire(Rc::new(RefCell::new(TimedState {
             wire,
             phase,
@@ -88,13 +88,13 @@ impl<S: AsyncRead + Unpin> TimedWire<S> {
 
     /// Waits until the client has left in the middle of an answer. hyper looks for that only while
     /// it expects another request. All that the client sends is read: its end is behind it.
-    pub async fn left(&self) {
+    pub(super) async fn left(&self) {
         poll_fn(|cx| self.0.borrow_mut().poll_left(cx)).await;
     }
 
     /// Waits until the client has sent more behind a request than is kept. Only [`TimedWire::left`]
     /// finds that out, so the two are polled together, in this order.
-    pub async fn overrun(&self) {
+    pub(super) async fn overrun(&self) {
         poll_fn(|_| {
             if self.0.borrow().has_overrun {
                 Poll::Ready(())

@@ -17,7 +17,7 @@ const NAME: usize = 256;
 
 /// The findings about models, by the names of the models.
 #[derive(Debug)]
-pub struct ByModel<T>(RefCell<HashMap<String, (T, Instant)>>);
+pub(super) struct ByModel<T>(RefCell<HashMap<String, (T, Instant)>>);
 
 impl<T> Default for ByModel<T> {
     fn default() -> Self {
@@ -27,13 +27,13 @@ impl<T> Default for ByModel<T> {
 
 impl<T: Copy> ByModel<T> {
     /// The finding about `model`, if there is one that still holds.
-    pub fn get(&self, model: &str) -> Option<T> {
+    pub(super) fn get(&self, model: &str) -> Option<T> {
         let (known, since) = *self.0.borrow().get(model)?;
         (since.elapsed() < HOLDS).then_some(known)
     }
 
     /// Stores a finding about `model`.
-    pub fn keep(&self, model: &str, known: T) {
+    pub(super) fn keep(&self, model: &str, known: T) {
         if model.len() > NAME {
             return;
         }
@@ -48,7 +48,7 @@ impl<T: Copy> ByModel<T> {
     }
 
     /// Forgets everything.
-    pub fn forget(&self) {
+    pub(super) fn forget(&self) {
         self.0.borrow_mut().clear();
     }
 }

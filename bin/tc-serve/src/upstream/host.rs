@@ -9,7 +9,7 @@ use std::future::pending;
 use std::time::Duration;
 
 /// Pushes events into a pipe. The end of the client ends the turn by dropping its future.
-pub struct PipeHost<'p>(pub &'p Pipe);
+pub(super) struct PipeHost<'p>(pub &'p Pipe);
 
 impl Host for PipeHost<'_> {
     /// The answer is complete, whatever still comes.

@@ -9,10 +9,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use testkit::Request;
-pub use testkit::{JSON, PATIENCE, SSE, Server};
+pub(crate) use testkit::{JSON, PATIENCE, SSE, Server};
 
 /// A running service; it ends when this is dropped.
-pub struct Service {
+pub(crate) struct Service {
     process: Child,
     /// `127.0.0.1:PORT`.
     pub address: String,
@@ -20,7 +20,7 @@ pub struct Service {
 }
 
 /// A connection to the service.
-pub struct Client {
+pub(crate) struct Client {
     pub stream: TcpStream,
     bytes: Vec<u8>,
     /// How far `until` has looked.
@@ -29,7 +29,7 @@ pub struct Client {
 
 /// A response, whole or as far as it has come.
 #[derive(Debug, Default)]
-pub struct Response {
+pub(crate) struct Response {
     pub status: u16,
     /// The head, in lower case.
     pub head: String,
@@ -38,12 +38,12 @@ pub struct Response {
 
 impl Service {
     /// Starts the service on a free port with these options, and with a key for its provider.
-    pub fn start(options: &[&str]) -> Service {
+    pub(crate) fn start(options: &[&str]) -> Service {
         Service::with_key(Some("sk-upstream-secret"), options)
     }
 
     /// The same without a key.
-    pub fn new(options: &[&str]) -> Service {
+    pub(crate) fn new(options: &[&str]) -> Service {
         Service::with_key(None, options)
     }
 
@@ -90,17 +90,17 @@ impl Service {
     }
 
     /// A service in front of a provider.
-    pub fn of(upstream: &str, options: &[&str]) -> Service {
+    pub(crate) fn of(upstream: &str, options: &[&str]) -> Service {
         Service::start(&[&["--base-url", upstream], options].concat())
     }
 
     /// The number of the process.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
     /// Connects.
-    pub fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         let stream = TcpStream::connect(&self.address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         stream.set_nodelay(true).expect("no delay");
@@ -112,7 +112,7 @@ impl Service {
     }
 
     /// Sends a request and returns its connection.
-    pub fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Client {
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Client {
         let mut client = self.connect();
         client.write(request(method, path, headers, body).as_bytes());
         client
@@ -120,35 +120,41 @@ impl Service {
 
     /// Sends a request and reads the whole response. A header `host` in `headers` takes the place
     /// of the usual one.
-    pub fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Response {
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Response {
         self.send(method, path, headers, body).rest()
     }
 
     /// The head of the answer to a request with JSON, and its body.
-    pub fn reply(&self, method: &str, path: &str, body: &str) -> (String, String) {
+    pub(crate) fn reply(&self, method: &str, path: &str, body: &str) -> (String, String) {
         self.reply_as("accept: */*", method, path, body)
     }
 
     /// The same with this header.
-    pub fn reply_as(&self, header: &str, method: &str, path: &str, body: &str) -> (String, String) {
+    pub(crate) fn reply_as(
+        &self,
+        header: &str,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> (String, String) {
         let headers = format!("{header}\r\n{JSON}");
         let response = self.ask(method, path, &headers, body);
         (response.head, response.body)
     }
 
     /// Posts JSON.
-    pub fn post(&self, path: &str, body: &str) -> Response {
+    pub(crate) fn post(&self, path: &str, body: &str) -> Response {
         self.ask("POST", path, JSON, body)
     }
 
     /// Sends a signal.
-    pub fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let id = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(id, signal).expect("the process is there");
     }
 
     /// Waits for the end, and returns the status and standard error.
-    pub fn ended(mut self) -> (ExitStatus, String) {
+    pub(crate) fn ended(mut self) -> (ExitStatus, String) {
         let mut text = String::new();
         if let Some(mut stderr) = self.stderr.take() {
             stderr.read_to_string(&mut text).expect("standard error");
@@ -157,7 +163,7 @@ impl Service {
     }
 
     /// Reads standard error up to a line that `is_it` accepts, and returns that.
-    pub fn line(&mut self, is_it: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn line(&mut self, is_it: impl Fn(&str) -> bool) -> String {
         let stderr = self.stderr.as_mut().expect("standard error");
         loop {
             let mut line = String::new();
@@ -181,7 +187,7 @@ impl Drop for Service {
 }
 
 /// A request as text.
-pub fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
+pub(crate) fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
     let host = if headers.to_lowercase().contains("host:") {
         ""
     } else {
@@ -202,12 +208,12 @@ pub fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
 
 impl Client {
     /// Sends bytes.
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("a write");
     }
 
     /// Reads the response up to the next `text`, and returns all that has come.
-    pub fn until(&mut self, text: &str) -> Response {
+    pub(crate) fn until(&mut self, text: &str) -> Response {
         loop {
             if let Some(at) = self.bytes[self.seen..]
                 .windows(text.len())
@@ -225,23 +231,23 @@ impl Client {
     }
 
     /// Reads the response until the connection ends, and returns all of it.
-    pub fn rest(&mut self) -> Response {
+    pub(crate) fn rest(&mut self) -> Response {
         while self.read() {}
         Response::of(&self.bytes)
     }
 
     /// The bytes that have come.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// All that has come.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
     /// Waits until the server closes the connection.
-    pub fn closed(&mut self) {
+    pub(crate) fn closed(&mut self) {
         while self.read() {}
     }
 
@@ -290,7 +296,7 @@ impl Response {
     }
 
     /// The value of a header.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
@@ -319,14 +325,14 @@ fn joined(mut rest: &[u8]) -> Vec<u8> {
 const QUESTIONS: &[&str] = &["/props", "/api/version", "/api/show"];
 
 /// A provider that answers each request as the test says, see [`Server::answering`].
-pub fn provider(
+pub(crate) fn provider(
     answer: impl Fn(usize, &Request, &mut TcpStream) -> bool + Send + Sync + 'static,
 ) -> Server {
     Server::lacking(QUESTIONS, answer)
 }
 
 /// Writes a whole answer, or the first `end` bytes of its body without the end of the body.
-pub fn answer(
+pub(crate) fn answer(
     stream: &mut TcpStream,
     status: &str,
     headers: &str,
@@ -349,19 +355,19 @@ pub fn answer(
 
 /// A provider whose requests a test takes by [`Upstream::next`], and answers itself, so that no time
 /// has to pass.
-pub struct Upstream {
+pub(crate) struct Upstream {
     server: Server,
     calls: Receiver<Call>,
 }
 
 /// One request, and its connection.
-pub struct Call {
+pub(crate) struct Call {
     pub request: Request,
     pub stream: TcpStream,
 }
 
 impl Upstream {
-    pub fn new() -> Upstream {
+    pub(crate) fn new() -> Upstream {
         let (send, calls) = channel();
         let send = Mutex::new(send);
         let server = provider(move |_, request, stream| {
@@ -376,18 +382,18 @@ impl Upstream {
     }
 
     /// Its base URL.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.server.url.clone()
     }
 
     /// Waits for the next request.
-    pub fn next(&self) -> Call {
+    pub(crate) fn next(&self) -> Call {
         self.calls.recv_timeout(PATIENCE).expect("a request")
     }
 
     /// The URL of a provider that answers every request with these bytes, and closes each
     /// connection.
-    pub fn always(answer: Vec<u8>) -> String {
+    pub(crate) fn always(answer: Vec<u8>) -> String {
         provider(move |_, _, stream| {
             let _ = stream.write_all(&answer);
             false
@@ -398,34 +404,34 @@ impl Upstream {
 
 impl Call {
     /// Begins a stream of events that ends with the connection.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.send(STREAM.as_bytes());
     }
 
     /// Sends bytes. That a client has left is not a failure here.
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
     /// Sends a piece of text as a chunk of OpenAI's API.
-    pub fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.send(chunk(&format!(r#"{{"content":{}}}"#, event::quoted(text)), "null").as_bytes());
     }
 
     /// Ends the answer.
-    pub fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         self.send((chunk("{}", "\"stop\"") + "data: [DONE]\n\n").as_bytes());
     }
 
     /// Answers with an error.
-    pub fn refuse(mut self, status: u16, headers: &str, body: &str) {
+    pub(crate) fn refuse(mut self, status: u16, headers: &str, body: &str) {
         let length = body.len();
         let head = format!("HTTP/1.1 {status} X\r\n{JSON}connection: close\r\n{headers}");
         self.send(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes());
     }
 
     /// Waits until the other side has closed the connection, and returns how long that took.
-    pub fn closed(&mut self) -> Duration {
+    pub(crate) fn closed(&mut self) -> Duration {
         let begun = Instant::now();
         while matches!(self.stream.read(&mut [0; 1024]), Ok(count) if count > 0) {}
         assert!(begun.elapsed() < PATIENCE, "the connection is still open");
@@ -433,7 +439,7 @@ impl Call {
     }
 
     /// Breaks the connection.
-    pub fn cut(self) {
+    pub(crate) fn cut(self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
@@ -443,7 +449,7 @@ const STREAM: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 /// A chunk of a stream of OpenAI's API, with these members as its delta.
-pub fn chunk(delta: &str, finish: &str) -> String {
+pub(crate) fn chunk(delta: &str, finish: &str) -> String {
     let choice = format!(r#"{{"index":0,"delta":{delta},"finish_reason":{finish}}}"#);
     format!(
         "data: {{\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{choice}]}}\n\n"
@@ -451,7 +457,7 @@ pub fn chunk(delta: &str, finish: &str) -> String {
 }
 
 /// A whole answer of a provider: a stream with one text.
-pub fn streamed(text: &str) -> Vec<u8> {
+pub(crate) fn streamed(text: &str) -> Vec<u8> {
     let text = event::quoted(text);
     let text = chunk(
         &format!(r#"{{"role":"assistant","content":{text}}}"#),

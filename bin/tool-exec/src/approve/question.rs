@@ -5,7 +5,7 @@ use tool::{Class, Question, Work, pretty, visible_json};
 
 /// How a terminal shows a question.
 #[derive(Clone, Copy, Debug)]
-pub struct QuestionStyle {
+pub(crate) struct QuestionStyle {
     /// How wide the terminal is.
     pub columns: usize,
     /// Whether colours may be used.
@@ -15,7 +15,7 @@ pub struct QuestionStyle {
 /// What is shown of a call before the prompt: the tool, why it needs a yes, what will run, the
 /// whole arguments, and the hash. `redactor` takes the keys that the tools file holds out of what
 /// will run; the arguments are shown as they are, since the answer binds to them.
-pub fn details(question: &Question, style: QuestionStyle, redactor: &Redactor) -> String {
+pub(super) fn details(question: &Question, style: QuestionStyle, redactor: &Redactor) -> String {
     let Question { call, ready, .. } = question;
     let [strong, plain] = if style.is_coloured {
         ["\x1b[1m", "\x1b[0m"]
@@ -58,7 +58,7 @@ pub fn details(question: &Question, style: QuestionStyle, redactor: &Redactor) -
 }
 
 /// The prompt after the details. Any answer but those that it names refuses the call.
-pub fn prompt(question: &Question, style: QuestionStyle) -> String {
+pub(super) fn prompt(question: &Question, style: QuestionStyle) -> String {
     let [danger, plain] = match question.ready.class {
         Class::Danger if style.is_coloured => ["\x1b[1;31m", "\x1b[0m"],
         _ if style.is_coloured => ["\x1b[1m", "\x1b[0m"],
@@ -129,7 +129,7 @@ const LEAST: usize = 16;
 
 /// Writes the lines of `text` in rows of `columns`. A character outside of ASCII counts as two
 /// columns: none is wider.
-pub fn push(out: &mut String, text: &str, columns: usize) {
+pub(super) fn push(out: &mut String, text: &str, columns: usize) {
     let room = columns.saturating_sub(MARKS[0].len()).max(LEAST);
     for line in text.split('\n') {
         out.push_str(MARKS[0]);

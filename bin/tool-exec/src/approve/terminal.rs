@@ -16,7 +16,7 @@ const MARK_PASTES: [&str; 2] = ["\x1b[?2004h", "\x1b[?2004l"];
 
 /// The controlling terminal.
 #[derive(Debug)]
-pub struct QuestionTerminal {
+pub(crate) struct QuestionTerminal {
     // The runtime's own wrappers of pipes wait for a terminal, too.
     input: Receiver,
     output: Sender,
@@ -25,7 +25,7 @@ pub struct QuestionTerminal {
 impl QuestionTerminal {
     /// Opens the terminal. Must be called inside of the runtime. `None` if this process has no
     /// terminal, or is in the background of it, where reading would stop the process.
-    pub fn open() -> Option<QuestionTerminal> {
+    pub(crate) fn open() -> Option<QuestionTerminal> {
         let [input, output] = [open_in_foreground()?, open_in_foreground()?];
         let input = Receiver::from_file_unchecked(input).ok()?;
         Some(QuestionTerminal {
@@ -35,12 +35,12 @@ impl QuestionTerminal {
     }
 
     /// Whether [`QuestionTerminal::open`] would find a terminal now.
-    pub fn is_there() -> bool {
+    pub(crate) fn is_there() -> bool {
         open_in_foreground().is_some()
     }
 
     /// How questions are to look.
-    pub fn style(&self) -> QuestionStyle {
+    pub(crate) fn style(&self) -> QuestionStyle {
         let columns = tcgetwinsize(&self.output).map_or(0, |size| usize::from(size.ws_col));
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -54,7 +54,7 @@ impl QuestionTerminal {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub async fn write(&self, text: &str) -> io::Result<()> {
+    pub(crate) async fn write(&self, text: &str) -> io::Result<()> {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
             self.output.writable().await?;
@@ -70,7 +70,7 @@ impl QuestionTerminal {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub fn drop_input(&self) -> io::Result<()> {
+    pub(crate) fn drop_input(&self) -> io::Result<()> {
         Ok(tcflush(&self.input, QueueSelector::IFlush)?)
     }
 
@@ -78,7 +78,7 @@ impl QuestionTerminal {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub async fn line(&self) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) async fn line(&self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         loop {
             self.input.readable().await?;
@@ -96,7 +96,7 @@ impl QuestionTerminal {
     }
 
     /// Has pastes marked until the guard is dropped.
-    pub fn mark_pastes(&self) -> MarkedPastes<'_> {
+    pub(crate) fn mark_pastes(&self) -> MarkedPastes<'_> {
         // Without an effect where the terminal cannot take it now.
         let _ = self.output.try_write(MARK_PASTES[0].as_bytes());
         MarkedPastes(self)
@@ -105,7 +105,7 @@ impl QuestionTerminal {
 
 /// While it lives, what is pasted begins with an escape sequence, and so is never one of the
 /// answers.
-pub struct MarkedPastes<'t>(&'t QuestionTerminal);
+pub(crate) struct MarkedPastes<'t>(&'t QuestionTerminal);
 
 impl Drop for MarkedPastes<'_> {
     fn drop(&mut self) {

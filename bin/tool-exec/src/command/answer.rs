@@ -11,7 +11,7 @@ const TAIL: usize = 8 * 1024;
 
 /// Why a command was ended from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndCause {
+pub(super) enum EndCause {
     /// Its time was up.
     Timeout,
     /// It wrote more than it may.
@@ -21,7 +21,7 @@ pub enum EndCause {
 }
 
 /// The answer of a command that has ended. `cause` is why it was ended from here.
-pub fn answer(
+pub(super) fn answer(
     terms: &Terms<'_>,
     ended: &Ended,
     cause: Option<EndCause>,
@@ -139,7 +139,7 @@ fn signal(code: i32) -> String {
 // The output of a command while it is read.
 
 /// One output of a command.
-pub struct Capture {
+pub(super) struct Capture {
     pipe: Option<Pin<Box<dyn AsyncRead>>>,
     /// What of it is kept.
     pub bytes: Vec<u8>,
@@ -156,7 +156,7 @@ pub struct Capture {
 
 impl Capture {
     /// Captures at most `max` bytes of `pipe`.
-    pub fn new(pipe: impl AsyncRead + 'static, max: usize) -> Self {
+    pub(super) fn new(pipe: impl AsyncRead + 'static, max: usize) -> Self {
         Capture {
             pipe: Some(Box::pin(pipe)),
             bytes: Vec::new(),
@@ -169,7 +169,7 @@ impl Capture {
     }
 
     /// As [`Capture::new`], without the lines that report how far the command has come.
-    pub fn with_reports(pipe: impl AsyncRead + 'static, max: usize) -> Self {
+    pub(super) fn with_reports(pipe: impl AsyncRead + 'static, max: usize) -> Self {
         Capture {
             reports: Some(ProgressLines::default()),
             ..Capture::new(pipe, max)
@@ -177,13 +177,13 @@ impl Capture {
     }
 
     /// Whether more may come.
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
 
     /// Reads once. `true`: the command has written more than it may, and its output is not read any
     /// more.
-    pub async fn read(&mut self) -> bool {
+    pub(super) async fn read(&mut self) -> bool {
         let Some(pipe) = &mut self.pipe else {
             return false;
         };
@@ -206,7 +206,7 @@ impl Capture {
     }
 
     /// Whether more came than is kept.
-    pub fn was_cut(&self) -> bool {
+    pub(super) fn was_cut(&self) -> bool {
         self.seen > self.bytes.len() as u64
     }
 }

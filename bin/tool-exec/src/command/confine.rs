@@ -6,13 +6,13 @@
 
 mod bwrap;
 mod filter;
-pub mod groups;
+pub(crate) mod groups;
 mod landlock;
-pub mod sandboxes;
-pub mod stage;
+pub(crate) mod sandboxes;
+pub(crate) mod stage;
 
-pub use landlock::version as landlock_version;
-pub use sandboxes::Sandboxes;
+pub(crate) use landlock::version as landlock_version;
+pub(crate) use sandboxes::Sandboxes;
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ use tool::{CommandNetwork, SandboxKind};
 
 /// What confines one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confinement {
+pub(crate) struct Confinement {
     /// What confines it.
     pub kind: SandboxKind,
     /// The program of bubblewrap, for [`SandboxKind::Bwrap`].
@@ -40,7 +40,7 @@ pub struct Confinement {
 
 /// The command that a confinement holds.
 #[derive(Clone, Copy, Debug)]
-pub struct Confined<'a> {
+pub(crate) struct Confined<'a> {
     /// Its program.
     pub program: &'a Path,
     /// Its arguments; the first is the name that the program gets.
@@ -56,7 +56,7 @@ pub struct Confined<'a> {
 impl Confinement {
     /// How many processes between the supervisor and the command belong to its group: the launch
     /// stage, and those of bubblewrap.
-    pub fn own_processes(&self) -> u64 {
+    pub(crate) fn own_processes(&self) -> u64 {
         if self.kind == SandboxKind::Bwrap {
             3
         } else {
@@ -67,7 +67,7 @@ impl Confinement {
 
 /// A file or folder that exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostPath {
+pub(crate) struct HostPath {
     /// Its absolute path as the command knows it, maybe with symbolic links.
     pub name: PathBuf,
     /// Its path without symbolic links.
@@ -79,7 +79,7 @@ impl HostPath {
     ///
     /// # Errors
     /// When there is nothing, or its path is not UTF-8.
-    pub fn find(name: &Path) -> Result<Self, String> {
+    pub(crate) fn find(name: &Path) -> Result<Self, String> {
         let real = name.canonicalize().map_err(|e| e.to_string())?;
         match (name.to_str(), real.to_str()) {
             (Some(_), Some(_)) => Ok(HostPath {
@@ -91,7 +91,7 @@ impl HostPath {
     }
 
     /// Whether no part of its path has become a symbolic link since it was found.
-    pub fn is_unchanged(&self) -> bool {
+    pub(crate) fn is_unchanged(&self) -> bool {
         self.real.canonicalize().is_ok_and(|now| now == self.real)
     }
 }
@@ -111,7 +111,7 @@ fn normal(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// A part of the confinement that cannot be had, in words. Nothing may be started then.
-pub fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Result<Command, String> {
+pub(crate) fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Result<Command, String> {
     let (name, rest) = confined
         .argv
         .split_first()
@@ -155,7 +155,7 @@ pub fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Result<Comma
 }
 
 /// Why the command of [`enter`] could not be executed, with what to do about it.
-pub fn explain(confinement: &Confinement, e: Error) -> Error {
+pub(crate) fn explain(confinement: &Confinement, e: Error) -> Error {
     if e.kind() == ErrorKind::PermissionDenied && confinement.kind == SandboxKind::Landlock {
         let what = "a program outside the system's folders, or its interpreter, must be named in exec.sandbox.read";
         return Error::new(e.kind(), format!("{e}; in a sandbox {what}"));

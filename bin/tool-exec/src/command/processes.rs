@@ -5,15 +5,15 @@ use std::time::Duration;
 
 /// How long killing may take before it is given up: a process in the middle of a device's work
 /// cannot be killed.
-pub const GIVE_UP: Duration = Duration::from_secs(2);
+pub(super) const GIVE_UP: Duration = Duration::from_secs(2);
 /// How long to wait before killing again what was forked during the last round.
-pub const ROUND: Duration = Duration::from_millis(5);
+pub(super) const ROUND: Duration = Duration::from_millis(5);
 /// How many processes that could not be ended are listed.
-pub const LISTED: usize = 20;
+pub(super) const LISTED: usize = 20;
 
 /// A process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process {
+pub(super) struct Process {
     /// Its number.
     pub pid: i32,
     /// The number of its parent.
@@ -27,7 +27,7 @@ pub struct Process {
 
 impl Process {
     /// Reads the process with this number. `None` if no process has it, or if /proc is not mounted.
-    pub fn of(pid: i32) -> Option<Process> {
+    pub(super) fn of(pid: i32) -> Option<Process> {
         // "pid (name) state parent …" (proc_pid_stat(5)); the name may hold anything, even
         // brackets.
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -53,7 +53,7 @@ fn processes() -> Vec<Process> {
 }
 
 /// The processes below `root`, each after its parent.
-pub fn descendants(root: i32) -> Vec<Process> {
+pub(super) fn descendants(root: i32) -> Vec<Process> {
     let all = processes();
     let mut found: Vec<Process> = all.iter().filter(|p| p.parent == root).copied().collect();
     let mut next = 0;
@@ -66,12 +66,12 @@ pub fn descendants(root: i32) -> Vec<Process> {
 }
 
 /// The processes below this one.
-pub fn below() -> Vec<Process> {
+pub(super) fn below() -> Vec<Process> {
     descendants(getpid().as_raw_nonzero().get())
 }
 
 /// Sends `signal` to each of these processes.
-pub fn signal_all(processes: &[Process], signal: Signal) {
+pub(super) fn signal_all(processes: &[Process], signal: Signal) {
     for pid in processes
         .iter()
         .filter(|p| !p.is_zombie)

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// The variable that names the socket of a hub of servers of tools. No command gets it: who reaches
 /// the hub can call every tool.
-pub const HUB: &str = "TOOLPIPE_HUB";
+pub(crate) const HUB: &str = "TOOLPIPE_HUB";
 
 /// The search path where the environment has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -17,7 +17,7 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 ///
 /// # Errors
 /// What is missing, for the result of the call.
-pub fn find(name: &str, folder: &Path) -> Result<PathBuf, String> {
+pub(crate) fn find(name: &str, folder: &Path) -> Result<PathBuf, String> {
     if name.contains('/') {
         let path = folder.join(name);
         return if runs(&path) {
@@ -49,7 +49,11 @@ fn search_path() -> OsString {
 /// where they have the same name. `home` is the command's own folder, for `HOME` and `TMPDIR`.
 /// `TOOL_ARGUMENTS` is left out where it would be longer than Linux takes (128 KiB, execve(2)); the
 /// command has the arguments on its standard input too.
-pub fn environment(names: &[String], home: &Path, arguments: &str) -> Vec<(OsString, OsString)> {
+pub(crate) fn environment(
+    names: &[String],
+    home: &Path,
+    arguments: &str,
+) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> = vec![
         ("PATH".into(), search_path()),
         ("HOME".into(), home.into()),
@@ -70,7 +74,7 @@ pub fn environment(names: &[String], home: &Path, arguments: &str) -> Vec<(OsStr
 }
 
 /// The variables of these names that are set.
-pub fn named(names: &[String]) -> impl Iterator<Item = (&str, OsString)> {
+pub(crate) fn named(names: &[String]) -> impl Iterator<Item = (&str, OsString)> {
     names
         .iter()
         .filter(|name| *name != HUB)
@@ -80,7 +84,7 @@ pub fn named(names: &[String]) -> impl Iterator<Item = (&str, OsString)> {
 // The folders that commands and servers run in.
 
 /// The folder of a tools file, in which its relative paths begin.
-pub fn folder_of(tools: &Path) -> PathBuf {
+pub(crate) fn folder_of(tools: &Path) -> PathBuf {
     let folder = tools
         .parent()
         .filter(|dir| !dir.as_os_str().is_empty())
@@ -94,7 +98,7 @@ pub fn folder_of(tools: &Path) -> PathBuf {
 ///
 /// # Errors
 /// It is not UTF-8.
-pub fn settled(folder: &Path, cwd: &str) -> Result<String, String> {
+pub(crate) fn settled(folder: &Path, cwd: &str) -> Result<String, String> {
     let whole = folder.join(cwd);
     let found = whole
         .ancestors()
@@ -119,7 +123,7 @@ pub fn settled(folder: &Path, cwd: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// What is wrong with it, for the result of a call.
-pub fn check(folder: &Path) -> Result<(), String> {
+pub(crate) fn check(folder: &Path) -> Result<(), String> {
     if !folder.is_dir() {
         return Err(format!("the folder {} does not exist", folder.display()));
     }
@@ -141,7 +145,12 @@ const HASHED: u64 = 1 << 20;
 
 /// The program, the files that its command line names, the folder it runs in, and its environment
 /// but for what differs from call to call. `names` are the variables that its tool lets through.
-pub fn identity(program: &Path, argv: &[String], folder: &Path, names: &[String]) -> Vec<Vec<u8>> {
+pub(crate) fn identity(
+    program: &Path,
+    argv: &[String],
+    folder: &Path,
+    names: &[String],
+) -> Vec<Vec<u8>> {
     let mut all = vec![
         folder
             .canonicalize()

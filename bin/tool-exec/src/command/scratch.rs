@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A folder that is removed, with everything in it, when this value is dropped.
 #[derive(Debug)]
-pub struct ScratchFolder(PathBuf);
+pub(crate) struct ScratchFolder(PathBuf);
 
 impl ScratchFolder {
     /// Makes the folder, for this user alone.
@@ -22,13 +22,13 @@ impl ScratchFolder {
     /// # Errors
     /// When the folder cannot be made, or a file of that name exists, even a link: another user may
     /// have put it there.
-    pub fn make(path: &Path) -> std::io::Result<Self> {
+    pub(crate) fn make(path: &Path) -> std::io::Result<Self> {
         std::fs::DirBuilder::new().mode(0o700).create(path)?;
         Ok(ScratchFolder(path.to_owned()))
     }
 
     /// Takes over a folder that [`ScratchFolder::make`] made in a process that is gone.
-    pub fn adopt(path: PathBuf) -> Self {
+    pub(crate) fn adopt(path: PathBuf) -> Self {
         ScratchFolder(path)
     }
 }
@@ -40,7 +40,7 @@ impl Drop for ScratchFolder {
 }
 
 /// A name for a folder that nobody else uses, below the system's folder for temporary files.
-pub fn unused_name() -> PathBuf {
+pub(crate) fn unused_name() -> PathBuf {
     static NAMES: AtomicU64 = AtomicU64::new(1);
     let (process, now) = (std::process::id(), since_1970().as_nanos());
     let number = NAMES.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,7 @@ pub fn unused_name() -> PathBuf {
 ///
 /// # Errors
 /// The reason why a file is left: a mount point, a file that the system protects.
-pub fn remove(path: &Path) -> std::io::Result<()> {
+pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
     let root = open(CWD, path)?;
     let mut names = 0_u64;
     let mut failure = None;

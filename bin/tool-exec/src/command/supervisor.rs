@@ -20,15 +20,15 @@ mod start;
 mod watch;
 mod wire;
 
-pub use isolation::{keep_private, map_user};
-pub use messages::{Containment, Ended, InForce, Job, ProcessLimits};
-pub use start::{Control, RunningCommand, StartError, Supervisor, prepare, spare, start};
+pub(crate) use isolation::{keep_private, map_user};
+pub(crate) use messages::{Containment, Ended, InForce, Job, ProcessLimits};
+pub(crate) use start::{Control, RunningCommand, StartError, Supervisor, prepare, spare, start};
 
 use std::process::ExitCode;
 
 /// Does the work of a supervisor or of a launch stage if this process was started for that, and
 /// returns the status to end with; else `None`.
-pub fn run_if_asked() -> Option<ExitCode> {
+pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     let first = args.next()?;
     let second = args.next();

@@ -14,7 +14,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// Sends requests.
 #[derive(Debug, Default)]
-pub struct Sender {
+pub(crate) struct Sender {
     /// The ways to the servers that tools name, by what decides on them: preparing one reads the
     /// system's certificates.
     networks: RefCell<HashMap<String, Network>>,
@@ -22,7 +22,7 @@ pub struct Sender {
 
 /// Why no answer came.
 #[derive(Debug)]
-pub enum SendError {
+pub(crate) enum SendError {
     /// A variable that a header needs.
     Variable(VariableError),
     /// The network. `is_sent`: a byte of the request, or of an earlier one that was redirected, may
@@ -38,7 +38,7 @@ impl Sender {
     ///
     /// # Errors
     /// See [`SendError`].
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         http: &HttpRun,
         request: &HttpRequest,

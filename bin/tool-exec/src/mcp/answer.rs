@@ -15,7 +15,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Why an answer of a server is an error.
-pub const NO_RESULT: &str = "its answer is not the result of a tool";
+pub(super) const NO_RESULT: &str = "its answer is not the result of a tool";
 
 /// Makes the answer of a call from a `tools/call` result. Joins its texts. Writes each image, audio
 /// or resource into a file and describes it in one line. An answer without text is shown as its
@@ -24,7 +24,7 @@ pub const NO_RESULT: &str = "its answer is not the result of a tool";
 /// # Errors
 /// The value is not a result of a tool: what a server did wrong must not look like a tool that had
 /// nothing to say.
-pub fn answer(result: &Value, terms: &Terms<'_>) -> Result<ToolAnswer, String> {
+pub(super) fn answer(result: &Value, terms: &Terms<'_>) -> Result<ToolAnswer, String> {
     if !is_result(result) {
         return Err(NO_RESULT.to_owned());
     }
@@ -66,7 +66,7 @@ fn is_result(value: &Value) -> bool {
 }
 
 /// The answer of a text, which may come from the server.
-pub fn of_text(status: Status, text: &str, terms: &Terms<'_>) -> ToolAnswer {
+pub(super) fn of_text(status: Status, text: &str, terms: &Terms<'_>) -> ToolAnswer {
     ToolAnswer {
         status,
         ..terms.readable(text.as_bytes())

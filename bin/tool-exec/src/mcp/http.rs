@@ -37,20 +37,20 @@ type Events = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 /// Sends messages to one HTTP server, with the headers of the tools file. No redirect is followed
 /// and no proxy is used.
 #[derive(Clone, Debug)]
-pub struct HttpClient {
+pub(super) struct HttpClient {
     network: Network,
     headers: Arc<Vec<(String, String)>>,
 }
 
 /// The connection to an HTTP server.
-pub type HttpTransport = StreamableHttpClientTransport<HttpClient>;
+pub(super) type HttpTransport = StreamableHttpClientTransport<HttpClient>;
 
 /// The connection to the server at an address. Only addresses of the public internet are connected
 /// to, and this machine where the address names it, and those that the tools file allows.
 ///
 /// # Errors
 /// What is wrong with the address or a header, for people.
-pub fn connect(to: &Endpoint) -> Result<HttpTransport, String> {
+pub(super) fn connect(to: &Endpoint) -> Result<HttpTransport, String> {
     let mut headers = Vec::new();
     let mut has_secret = !client::secrets_in_url(&to.url).is_empty();
     for (name, value) in &to.headers {
@@ -232,7 +232,7 @@ impl StreamableHttpClient for HttpClient {
 }
 
 /// Whether an error of this transport came before the first byte of its message was sent.
-pub fn is_before_sending(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+pub(super) fn is_before_sending(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     matches!(error.downcast_ref::<Failure>(), Some(Failure::Client(error)) if error.kind.is_before_sending())
 }
 

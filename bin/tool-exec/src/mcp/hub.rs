@@ -5,7 +5,7 @@ mod client;
 mod connection;
 mod protocol;
 
-pub use client::{HubCall, HubClient};
+pub(super) use client::{HubCall, HubClient};
 
 use super::pool::Pool;
 use crate::command::program::HUB;
@@ -32,7 +32,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 ///
 /// # Errors
 /// When the command cannot be started, or no folder for the socket can be made.
-pub async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyhow::Result<Status> {
+pub(super) async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyhow::Result<Status> {
     let (program, arguments) = command
         .split_first()
         .context("--hub needs a command: tool-exec --hub --tools FILE -- COMMAND")?;
@@ -103,7 +103,7 @@ const LONGEST: usize = 107;
 
 /// The socket of a hub. Its folder is removed when this is dropped.
 #[derive(Debug)]
-pub struct Socket {
+pub(super) struct Socket {
     folder: PathBuf,
     path: PathBuf,
     listener: UnixListener,
@@ -133,7 +133,7 @@ impl Socket {
     ///
     /// # Errors
     /// When the socket can be created in neither folder.
-    pub fn open() -> anyhow::Result<Socket> {
+    pub(super) fn open() -> anyhow::Result<Socket> {
         let now = since_1970();
         let name = format!("toolpipe-hub-{}-{:x}", std::process::id(), now.as_nanos());
         let places = std::env::var_os("XDG_RUNTIME_DIR")
@@ -171,13 +171,13 @@ impl Socket {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The next client; `None` for one of another user, for a process in a PID namespace below this
     /// one, as the commands of tools are, and where none could be accepted.
-    pub async fn accept(&self) -> Option<UnixStream> {
+    pub(super) async fn accept(&self) -> Option<UnixStream> {
         match self.listener.accept().await {
             Ok((stream, _)) => {
                 let peer = stream.peer_cred().ok()?;

@@ -13,7 +13,7 @@ const LONGEST: u64 = 256 << 20;
 
 /// The lock file of a tools file.
 #[derive(Clone, Debug)]
-pub struct LockFile {
+pub(crate) struct LockFile {
     /// Where it is.
     pub path: PathBuf,
     /// The tools file.
@@ -22,7 +22,7 @@ pub struct LockFile {
 
 impl LockFile {
     /// The file `path`; by default the tools file's name with `.lock` at its end.
-    pub fn new(path: Option<&Path>, tools: &Path) -> Self {
+    pub(crate) fn new(path: Option<&Path>, tools: &Path) -> Self {
         let beside = || {
             let mut name = tools.as_os_str().to_owned();
             name.push(".lock");
@@ -38,7 +38,7 @@ impl LockFile {
     ///
     /// # Errors
     /// When it cannot be read, is not an ordinary file, or is not a lock file.
-    pub fn read(&self) -> anyhow::Result<Option<Lock>> {
+    pub(crate) fn read(&self) -> anyhow::Result<Option<Lock>> {
         let name = || self.path.display().to_string();
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits())?;
         let file = match OpenOptions::new()
@@ -80,7 +80,7 @@ impl LockFile {
     /// # Errors
     /// When the disk is full or broken, or the file's name is taken by something else than a file;
     /// nothing is changed then.
-    pub fn write(&self, lock: &Lock) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, lock: &Lock) -> anyhow::Result<()> {
         let name = || format!("{}: the lock file cannot be written", self.path.display());
         if self.is_taken() {
             return Err(self.taken());
@@ -107,7 +107,7 @@ impl LockFile {
     }
 
     /// The command that writes it.
-    pub fn update(&self) -> String {
+    pub(crate) fn update(&self) -> String {
         let tools = self.tools.display();
         let default = LockFile::new(None, &self.tools).path;
         let lock = if default == self.path {

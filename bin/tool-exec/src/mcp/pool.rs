@@ -30,7 +30,7 @@ const UNKNOWN: &str = "the tools file has no such server";
 
 /// The servers of a tools file. Only tools that are as they were locked are called.
 #[derive(Debug)]
-pub struct Pool {
+pub(crate) struct Pool {
     /// The servers.
     pub servers: Servers,
     lock: Lock,
@@ -84,7 +84,7 @@ impl RunningServer {
 impl Pool {
     /// The servers of the tools file in `folder`, with the tools that were locked. `confines` their
     /// programs; `redactor` takes secrets out of what is shown.
-    pub fn new(
+    pub(crate) fn new(
         servers: Servers,
         (lock, file): (Lock, LockFile),
         folder: &Path,
@@ -111,7 +111,7 @@ impl Pool {
     /// A digest of the servers, of what confines them, and of the folders that they run in: that of
     /// a hub and of its clients must be the same. A client's policy is about the folder that a link
     /// leads to now.
-    pub fn hash(&self) -> Hash {
+    pub(crate) fn hash(&self) -> Hash {
         let folders = self
             .servers
             .list
@@ -129,7 +129,7 @@ impl Pool {
     }
 
     /// Whether a server was found whose tools are not as they were locked.
-    pub fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked.get()
     }
 
@@ -137,7 +137,7 @@ impl Pool {
     ///
     /// # Errors
     /// Why it does not run, for the model.
-    pub async fn ready(&self, name: &str) -> Result<(), String> {
+    pub(crate) async fn ready(&self, name: &str) -> Result<(), String> {
         let started = tokio::time::timeout(START, self.running(name)).await;
         started.unwrap_or_else(|_| Err(late())).map(drop)
     }
@@ -148,7 +148,7 @@ impl Pool {
     ///
     /// # Errors
     /// Why the call cannot be made, for the model.
-    pub async fn session(&self, name: &str, tool: &str) -> Result<Rc<McpSession>, String> {
+    pub(crate) async fn session(&self, name: &str, tool: &str) -> Result<Rc<McpSession>, String> {
         let running = self.running(name).await?;
         let server = self.server(name)?;
         let mut checked = running.checked.lock().await;
@@ -207,7 +207,7 @@ impl Pool {
     ///
     /// # Errors
     /// The first that does not start.
-    pub async fn start_all(&self) -> anyhow::Result<Vec<(&McpServer, Vec<Definition>)>> {
+    pub(crate) async fn start_all(&self) -> anyhow::Result<Vec<(&McpServer, Vec<Definition>)>> {
         let starting = self.servers.list.iter().map(|server| async move {
             let failed = |e: String| {
                 let text = format!("the server {:?} ({}): {e}", server.name, server.target());
@@ -225,7 +225,7 @@ impl Pool {
     }
 
     /// What differs between the tools that were locked and those that the servers have.
-    pub fn changes(&self, all: &[(&McpServer, Vec<Definition>)]) -> Vec<Change> {
+    pub(crate) fn changes(&self, all: &[(&McpServer, Vec<Definition>)]) -> Vec<Change> {
         all.iter()
             .flat_map(|(server, tools)| differences(self.locked(server), tools))
             .collect()
@@ -236,7 +236,7 @@ impl Pool {
     ///
     /// # Errors
     /// The first server that does not start or does not answer.
-    pub async fn check_all(&self) -> anyhow::Result<Vec<String>> {
+    pub(crate) async fn check_all(&self) -> anyhow::Result<Vec<String>> {
         let mut lines = Vec::new();
         for server in &self.servers.list {
             let failed = |e: String| anyhow::anyhow!("the server {:?}: {e}", server.name);
@@ -260,7 +260,7 @@ impl Pool {
     }
 
     /// A tool as it was locked.
-    pub fn definition(&self, server: &str, tool: &str) -> Option<&Definition> {
+    pub(crate) fn definition(&self, server: &str, tool: &str) -> Option<&Definition> {
         self.lock
             .server(server)?
             .tools
@@ -269,7 +269,7 @@ impl Pool {
     }
 
     /// The lock over these tools.
-    pub fn lock_of(all: &[(&McpServer, Vec<Definition>)]) -> Lock {
+    pub(crate) fn lock_of(all: &[(&McpServer, Vec<Definition>)]) -> Lock {
         let servers = all.iter().map(|(server, tools)| LockedServer {
             name: server.name.clone(),
             tools: tools.clone(),
@@ -280,7 +280,7 @@ impl Pool {
     }
 
     /// Ends all servers.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let closing = self.slots.values().map(|slot| async {
             // A server that is just being started holds its place; it ends with this process.
             let Ok(mut slot) = tokio::time::timeout(CLOSE, slot.lock()).await else {
@@ -358,7 +358,7 @@ fn late() -> String {
 }
 
 /// Shows changes to a person.
-pub fn show(changes: &[Change]) {
+pub(super) fn show(changes: &[Change]) {
     for line in changes.iter().flat_map(Change::lines) {
         ::stdio::message("tool-exec", &line);
     }

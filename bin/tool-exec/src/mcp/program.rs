@@ -22,7 +22,7 @@ const HOME: u64 = 1 << 30;
 
 /// What confines the programs at the least, and the files that none of them may write.
 #[derive(Debug)]
-pub struct Confines {
+pub(crate) struct Confines {
     /// The least that confines each.
     pub least: SandboxKind,
     /// The files of this program.
@@ -31,7 +31,7 @@ pub struct Confines {
 
 /// A server's process. It ends with this value, and so does everything that it started.
 #[derive(Debug)]
-pub struct ServerProcess {
+pub(crate) struct ServerProcess {
     supervisor: Supervisor,
     errors: Arc<Mutex<VecDeque<u8>>>,
 }
@@ -90,7 +90,7 @@ impl ServerProcess {
     ///
     /// # Errors
     /// Why it cannot be started, for people.
-    pub async fn start(
+    pub(crate) async fn start(
         of: &Program,
         folder: &Path,
         home: &Path,
@@ -118,7 +118,7 @@ impl ServerProcess {
     }
 
     /// The last lines of its standard error, if it wrote any.
-    pub fn errors(&self) -> Option<String> {
+    pub(crate) fn errors(&self) -> Option<String> {
         let bytes: Vec<u8> = self
             .errors
             .lock()
@@ -132,12 +132,12 @@ impl ServerProcess {
     }
 
     /// Waits until the process has ended.
-    pub async fn ended(&mut self) {
+    pub(crate) async fn ended(&mut self) {
         self.supervisor.ended().await;
     }
 
     /// Has the process ended, and waits for that.
-    pub async fn end(&mut self) {
+    pub(crate) async fn end(&mut self) {
         self.supervisor.control().end(false);
         self.supervisor.ended().await;
     }

@@ -39,7 +39,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 /// A session with one server. It ends with this value.
 #[derive(Debug)]
-pub struct McpSession {
+pub(crate) struct McpSession {
     service: RunningService<RoleClient, SessionListener>,
     listener: SessionListener,
     faults: ServerFaults,
@@ -47,14 +47,14 @@ pub struct McpSession {
 }
 
 /// A call that a server has taken.
-pub struct SessionCall {
+pub(crate) struct SessionCall {
     steps: mpsc::Receiver<CallStep>,
     handle: RequestHandle<RoleClient>,
     listener: SessionListener,
 }
 
 /// What comes of a call.
-pub enum CallOutcome {
+pub(crate) enum CallOutcome {
     /// It goes on.
     Step(CallStep),
     /// Its result as JSON, or why it failed, for the model.
@@ -72,7 +72,7 @@ impl McpSession {
     ///
     /// # Errors
     /// Why there is no session, for people.
-    pub async fn open<T>(
+    pub(crate) async fn open<T>(
         transport: T,
         faults: ServerFaults,
         mut process: Option<ServerProcess>,
@@ -115,12 +115,12 @@ impl McpSession {
     }
 
     /// Whether the connection is lost.
-    pub fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.service.peer().is_transport_closed() || self.faults.last().is_some()
     }
 
     /// How often the server has reported that its tools have changed.
-    pub fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.listener.changes()
     }
 
@@ -128,7 +128,7 @@ impl McpSession {
     ///
     /// # Errors
     /// What is wrong with the list, for people.
-    pub async fn tools(&self, name: &str) -> Result<Vec<Definition>, String> {
+    pub(crate) async fn tools(&self, name: &str) -> Result<Vec<Definition>, String> {
         let mut all: Vec<Definition> = Vec::new();
         let mut cursor = None;
         for _ in 0..MOST_PAGES {
@@ -166,7 +166,7 @@ impl McpSession {
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.
-    pub async fn call(&self, tool: &str, arguments: &str) -> Result<SessionCall, String> {
+    pub(crate) async fn call(&self, tool: &str, arguments: &str) -> Result<SessionCall, String> {
         let arguments = serde_json::from_str(arguments).map_err(|e| e.to_string())?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -186,7 +186,7 @@ impl McpSession {
     }
 
     /// Waits for the next news of a call. May be dropped and begun anew.
-    pub async fn next(&self, call: &mut SessionCall) -> CallOutcome {
+    pub(crate) async fn next(&self, call: &mut SessionCall) -> CallOutcome {
         let response = tokio::select! {
             biased;
             Some(step) = call.steps.recv() => return CallOutcome::Step(step),
@@ -206,7 +206,7 @@ impl McpSession {
     }
 
     /// Tells the server that nobody waits for a call any more.
-    pub async fn cancel(&self, call: &SessionCall, reason: &str) {
+    pub(crate) async fn cancel(&self, call: &SessionCall, reason: &str) {
         let told =
             CancelledNotificationParam::new(Some(call.handle.id.clone()), Some(reason.to_owned()));
         // A server that does not read its input must not hold up the answer.
@@ -218,7 +218,7 @@ impl McpSession {
     }
 
     /// Ends the session: the server gets a moment to end by itself.
-    pub async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         let Some(process) = self.process else {
             // The last request goes over the network.
             let _ = self.service.close_with_timeout(CLOSE).await;
@@ -291,21 +291,21 @@ const LONGEST: usize = 4096;
 
 /// Whether the message of a step may be the beginning of a longer one. A character has at most four
 /// bytes.
-pub fn may_be_cut(message: &str) -> bool {
+pub(super) fn may_be_cut(message: &str) -> bool {
     message.len() + 4 > LONGEST
 }
 
 /// What a server sends without being asked. It gets nothing in return: no roots, no samples of a
 /// model, no answers of a person.
 #[derive(Clone, Debug, Default)]
-pub struct SessionListener {
+pub(super) struct SessionListener {
     calls: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<CallStep>>>>,
     changes: Arc<AtomicU64>,
 }
 
 impl SessionListener {
     /// The progress of the call with this token goes to `steps` from now on.
-    pub fn watch(&self, token: ProgressToken, steps: mpsc::Sender<CallStep>) {
+    pub(super) fn watch(&self, token: ProgressToken, steps: mpsc::Sender<CallStep>) {
         self.calls
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -313,7 +313,7 @@ impl SessionListener {
     }
 
     /// The call with this token has ended.
-    pub fn forget(&self, token: &ProgressToken) {
+    pub(super) fn forget(&self, token: &ProgressToken) {
         self.calls
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -321,7 +321,7 @@ impl SessionListener {
     }
 
     /// How often the server has reported that its tools have changed.
-    pub fn changes(&self) -> u64 {
+    pub(super) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 }

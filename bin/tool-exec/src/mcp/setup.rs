@@ -16,7 +16,7 @@ use tool::mcp::{Lock, Servers};
 use tool::{FileError, Tools};
 
 /// The tools of a tools file, and its servers.
-pub struct Setup {
+pub(crate) struct Setup {
     /// The tools: those of the file, and those of its servers that are locked.
     pub tools: Tools,
     /// The servers; none has been started.
@@ -25,7 +25,7 @@ pub struct Setup {
 
 /// What is done about tools that are not locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unlocked {
+pub(crate) enum Unlocked {
     /// They are an error: no server whose tools nobody has accepted is used.
     Refuse,
     /// They will be shown.
@@ -38,7 +38,7 @@ impl Setup {
     ///
     /// # Errors
     /// The first mistake in one of them; servers without locked tools, unless they are to be shown.
-    pub fn read(
+    pub(crate) fn read(
         tools: &Path,
         lock: Option<&Path>,
         unlocked: Unlocked,
@@ -105,7 +105,7 @@ impl Setup {
     ///
     /// # Errors
     /// When the hub is gone or was started with other servers.
-    pub fn backend(&self) -> anyhow::Result<Backend> {
+    pub(crate) fn backend(&self) -> anyhow::Result<Backend> {
         let servers = &self.pool.servers;
         let hub = if servers.list.is_empty() {
             None
@@ -119,7 +119,7 @@ impl Setup {
     ///
     /// # Errors
     /// A server that does not start, and tools that are not as they were locked, which are shown.
-    pub fn verify(&self, backend: &Backend) -> anyhow::Result<()> {
+    pub(crate) fn verify(&self, backend: &Backend) -> anyhow::Result<()> {
         if let Backend::Hub(hub) = backend {
             let changes = stream::block_on(hub.check())?;
             changes
@@ -143,7 +143,7 @@ impl Setup {
     /// # Errors
     /// A server that does not start, tools that are not as they were locked, and a command that
     /// does not start.
-    pub fn hub(&self, command: &[PathBuf]) -> anyhow::Result<::stdio::Status> {
+    pub(crate) fn hub(&self, command: &[PathBuf]) -> anyhow::Result<::stdio::Status> {
         stream::block_on(async {
             if let Err(e) = self.start_verified().await {
                 self.pool.close().await;
@@ -174,7 +174,7 @@ impl Setup {
     ///
     /// # Errors
     /// A server that does not start, or a lock file that cannot be written.
-    pub fn update_lock(&self) -> anyhow::Result<()> {
+    pub(crate) fn update_lock(&self) -> anyhow::Result<()> {
         stream::block_on(async {
             let all = self.pool.start_all().await;
             self.pool.close().await;

@@ -18,7 +18,7 @@ const SHOWN: usize = 3;
 
 /// What a server does wrong, for people.
 #[derive(Clone, Debug)]
-pub struct ServerFaults(Arc<FaultsInner>);
+pub(crate) struct ServerFaults(Arc<FaultsInner>);
 
 #[derive(Debug)]
 struct FaultsInner {
@@ -30,7 +30,7 @@ struct FaultsInner {
 
 impl ServerFaults {
     /// The mistakes of the server of this name; `redactor` takes secrets out of what is shown.
-    pub fn new(server: &str, redactor: &Redactor) -> Self {
+    pub(crate) fn new(server: &str, redactor: &Redactor) -> Self {
         let (server, redactor) = (server.to_owned(), redactor.clone());
         ServerFaults(Arc::new(FaultsInner {
             server,
@@ -61,7 +61,7 @@ impl ServerFaults {
     }
 
     /// The mistake that ended the session, if one did.
-    pub fn last(&self) -> Option<String> {
+    pub(crate) fn last(&self) -> Option<String> {
         self.0
             .seen
             .lock()
@@ -83,7 +83,7 @@ impl Open {
 
 /// The connection to a server that is a process.
 #[derive(Debug)]
-pub struct StdioTransport {
+pub(crate) struct StdioTransport {
     from: ServerLines<Receiver>,
     to: Arc<tokio::sync::Mutex<Option<Sender>>>,
     open: Open,
@@ -92,7 +92,7 @@ pub struct StdioTransport {
 
 impl StdioTransport {
     /// The connection over the pipes of a server.
-    pub fn new(to: Sender, from: Receiver, faults: ServerFaults) -> Self {
+    pub(crate) fn new(to: Sender, from: Receiver, faults: ServerFaults) -> Self {
         let to = Arc::new(tokio::sync::Mutex::new(Some(to)));
         StdioTransport {
             from: ServerLines::new(from, LONGEST),
@@ -187,7 +187,7 @@ impl Transport<RoleClient> for StdioTransport {
 
 /// Reads lines.
 #[derive(Debug)]
-pub struct ServerLines<R> {
+pub(super) struct ServerLines<R> {
     from: BufReader<R>,
     line: Vec<u8>,
     longest: usize,
@@ -195,7 +195,7 @@ pub struct ServerLines<R> {
 
 impl<R: AsyncRead + Unpin> ServerLines<R> {
     /// Reads the lines of `from`, each of at most `longest` bytes.
-    pub fn new(from: R, longest: usize) -> Self {
+    pub(super) fn new(from: R, longest: usize) -> Self {
         ServerLines {
             from: BufReader::with_capacity(1 << 16, from),
             line: Vec::new(),
@@ -208,7 +208,7 @@ impl<R: AsyncRead + Unpin> ServerLines<R> {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`] for a line that is too long: nothing can be read after that.
-    pub async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+    pub(super) async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         loop {
             let piece = self.from.fill_buf().await?;
             if piece.is_empty() {
@@ -234,7 +234,7 @@ impl<R: AsyncRead + Unpin> ServerLines<R> {
     ///
     /// # Errors
     /// When its other end is closed.
-    pub async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()>
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()>
     where
         R: AsyncWrite,
     {

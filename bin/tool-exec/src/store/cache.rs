@@ -11,14 +11,14 @@ use tool::{Hash, Status, ToolAnswer};
 
 /// The folder of results.
 #[derive(Debug)]
-pub struct Cache {
+pub(crate) struct Cache {
     folder: PrivateFolder,
 }
 
 impl Cache {
     /// Where the folder is unless the user names another: `$XDG_CACHE_HOME/toolpipe/results`, else
     /// under `~/.cache`; `None` where neither variable is set.
-    pub fn default_folder() -> Option<PathBuf> {
+    pub(crate) fn default_folder() -> Option<PathBuf> {
         PrivateFolder::default_path("results")
     }
 
@@ -26,7 +26,7 @@ impl Cache {
     ///
     /// # Errors
     /// When it is a link, belongs to another user, others may write into it, or it cannot be made.
-    pub fn open(folder: &Path, parents: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open(folder: &Path, parents: bool) -> anyhow::Result<Self> {
         Ok(Cache {
             folder: PrivateFolder::open(folder, parents)?,
         })
@@ -35,7 +35,7 @@ impl Cache {
     /// The result kept under `key`, if it is not older than `life`, and its whole output is still
     /// there; otherwise its file is removed. A file that is incomplete or that another user may
     /// have written does not count.
-    pub fn get(&self, key: &Hash, life: Duration) -> Option<ToolAnswer> {
+    pub(crate) fn get(&self, key: &Hash, life: Duration) -> Option<ToolAnswer> {
         let name = name(key);
         let answer = self
             .kept(&name)
@@ -53,7 +53,7 @@ impl Cache {
     }
 
     /// What the folder holds; changes nothing.
-    pub fn stats(&self) -> CacheStats {
+    pub(crate) fn stats(&self) -> CacheStats {
         let mut all = CacheStats::default();
         for entry in self.folder.entries() {
             let Some(kept) = self.kept(&entry.name) else {
@@ -74,7 +74,7 @@ impl Cache {
     ///
     /// # Errors
     /// When the disk is full or broken; nothing is left of the file.
-    pub fn put(
+    pub(crate) fn put(
         &self,
         key: &Hash,
         tool: &str,
@@ -103,7 +103,7 @@ impl Cache {
 
 /// What a cache holds, in all or of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CacheCounts {
+pub(crate) struct CacheCounts {
     /// How many results.
     pub entries: u64,
     /// Their files' lengths together.
@@ -114,7 +114,7 @@ pub struct CacheCounts {
 
 /// What a cache holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CacheStats {
+pub(crate) struct CacheStats {
     /// All of it.
     #[serde(flatten)]
     pub all: CacheCounts,

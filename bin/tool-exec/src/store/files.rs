@@ -16,21 +16,21 @@ use stdio::{BadLine, BadLines, Filter};
 /// An ordinary file by its device and inode: the same by whatever name, link or descriptor it is
 /// reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileId(u64, u64);
+pub(super) struct FileId(u64, u64);
 
 impl FileId {
     /// The file that is open; `None` if it is not an ordinary one.
-    pub fn of(file: impl AsFd) -> Option<FileId> {
+    pub(super) fn of(file: impl AsFd) -> Option<FileId> {
         FileId::of_state(fstat(file).ok()?)
     }
 
     /// The file that a path leads to, likewise.
-    pub fn at(path: &Path) -> Option<FileId> {
+    pub(super) fn at(path: &Path) -> Option<FileId> {
         FileId::of_state(stat(path).ok()?)
     }
 
     /// The file that an operand names: standard input for `-`.
-    pub fn of_operand(path: &Path) -> Option<FileId> {
+    pub(super) fn of_operand(path: &Path) -> Option<FileId> {
         if path == Path::new("-") {
             FileId::of(std::io::stdin())
         } else {
@@ -52,7 +52,7 @@ const ENDING: Duration = Duration::from_millis(500);
 
 /// The locks of this run. The system releases them when the process ends, however it ends.
 #[derive(Debug, Default)]
-pub struct Locks {
+pub(crate) struct Locks {
     /// A handle of each file: a second handle of the same file would wait for the first.
     held: Vec<(FileId, File)>,
 }
@@ -63,7 +63,7 @@ impl Locks {
     ///
     /// # Errors
     /// When another process holds the lock, or the file system has no locks.
-    pub fn take(&mut self, file: &File, path: &Path) -> anyhow::Result<()> {
+    pub(crate) fn take(&mut self, file: &File, path: &Path) -> anyhow::Result<()> {
         let name = path.display();
         let cannot =
             || format!("{name}: the file cannot be locked, put it on a file system with locks");
@@ -99,7 +99,7 @@ const CARRIED: usize = 64 * 1024;
 
 /// A file to which whole lines are appended. It is locked for this run.
 #[derive(Debug)]
-pub struct AppendedFile {
+pub(super) struct AppendedFile {
     /// Its handle.
     pub file: File,
     /// The file as it was named.
@@ -122,7 +122,7 @@ impl AppendedFile {
     /// # Errors
     /// When it cannot be opened, written or locked, when it is a link, or not an ordinary file:
     /// that could not be read again.
-    pub fn open(
+    pub(super) fn open(
         path: &Path,
         what: &str,
         follows: bool,
@@ -172,7 +172,7 @@ impl AppendedFile {
     ///
     /// # Errors
     /// When the disk is full or broken.
-    pub fn append<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
+    pub(super) fn append<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
         let before = self.file.metadata()?.len();
         let mut written = 0;
         for mut piece in pieces {
@@ -201,7 +201,7 @@ impl AppendedFile {
     ///
     /// # Errors
     /// When the disk is broken.
-    pub fn sync(&self) -> io::Result<()> {
+    pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
@@ -265,7 +265,7 @@ impl AppendedFile {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn lines(from: impl Read, mut look: impl FnMut(&str)) -> io::Result<()> {
+pub(crate) fn lines(from: impl Read, mut look: impl FnMut(&str)) -> io::Result<()> {
     let (mut reader, mut line) = (BufReader::new(from), Vec::new());
     while reader.read_until(b'\n', &mut line)? > 0 {
         if let Ok(line) = std::str::from_utf8(&line) {

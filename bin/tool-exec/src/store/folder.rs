@@ -18,7 +18,7 @@ const TRIES: u32 = 100;
 /// A private folder, open. Its files are found from the open folder, so that what is put in its
 /// place later has no effect.
 #[derive(Debug)]
-pub struct PrivateFolder {
+pub(super) struct PrivateFolder {
     path: PathBuf,
     dir: OwnedFd,
     drafts: Cell<u64>,
@@ -26,7 +26,7 @@ pub struct PrivateFolder {
 
 /// A file of a private folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StoreEntry {
+pub(super) struct StoreEntry {
     /// When it was written last, in nanoseconds since 1970.
     pub modified: i128,
     /// Its name.
@@ -39,7 +39,7 @@ impl PrivateFolder {
     /// Where the folder `name` is unless the user names another: `$XDG_CACHE_HOME/toolpipe/NAME`,
     /// else `~/.cache/toolpipe/NAME`. `None` where neither variable holds an absolute path; the XDG
     /// specification has relative ones ignored.
-    pub fn default_path(name: &str) -> Option<PathBuf> {
+    pub(super) fn default_path(name: &str) -> Option<PathBuf> {
         let absolute = |variable: &str| {
             std::env::var_os(variable)
                 .map(PathBuf::from)
@@ -56,7 +56,7 @@ impl PrivateFolder {
     /// # Errors
     /// When it is a link (also where the path ends in a slash), belongs to another user, others may
     /// write into it, or it cannot be made.
-    pub fn open(path: &Path, parents: bool) -> anyhow::Result<Self> {
+    pub(super) fn open(path: &Path, parents: bool) -> anyhow::Result<Self> {
         // The components leave out slashes at the end: with one the system would follow a link.
         let path: PathBuf = path.components().collect();
         let name = path.display();
@@ -96,13 +96,13 @@ impl PrivateFolder {
     }
 
     /// The path of the folder.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The file of that name. `None`: it is missing, or may be from another user (a link, another
     /// owner, writable by others).
-    pub fn read(&self, name: &OsStr) -> Option<Vec<u8>> {
+    pub(super) fn read(&self, name: &OsStr) -> Option<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);
         let meta = fstat(&file).ok()?;
@@ -115,7 +115,7 @@ impl PrivateFolder {
     }
 
     /// The length in bytes of the file of that name; `None` as for [`PrivateFolder::read`].
-    pub fn size(&self, name: &OsStr) -> Option<u64> {
+    pub(super) fn size(&self, name: &OsStr) -> Option<u64> {
         let meta = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)
             .ok()
             .filter(is_own_file)?;
@@ -128,7 +128,7 @@ impl PrivateFolder {
     ///
     /// # Errors
     /// When the disk is full or broken; then nothing of the file is left.
-    pub fn write(&self, name: &OsStr, bytes: &[u8]) -> std::io::Result<PathBuf> {
+    pub(super) fn write(&self, name: &OsStr, bytes: &[u8]) -> std::io::Result<PathBuf> {
         let (draft, mut file) = self.draft()?;
         let mut write = || -> std::io::Result<()> {
             file.write_all(bytes)?;
@@ -163,12 +163,12 @@ impl PrivateFolder {
     }
 
     /// Removes the file of that name; another process may have done it already.
-    pub fn remove(&self, name: &OsStr) {
+    pub(super) fn remove(&self, name: &OsStr) {
         let _ = unlinkat(&self.dir, name, AtFlags::empty());
     }
 
     /// The files of the folder, drafts too, in no order.
-    pub fn entries(&self) -> Vec<StoreEntry> {
+    pub(super) fn entries(&self) -> Vec<StoreEntry> {
         let mut all = Vec::new();
         for found in Dir::read_from(&self.dir).into_iter().flatten().flatten() {
             let name = OsStr::from_bytes(found.file_name().to_bytes());

@@ -11,7 +11,7 @@ use tool::{Status, ToolAnswer};
 
 /// Makes outputs readable. Every way to run a tool hands its outputs to it.
 #[derive(Debug)]
-pub struct Outputs {
+pub(crate) struct Outputs {
     redactor: Redactor,
     /// How many bytes of an output the model reads, unless its tool has a limit of its own.
     max: usize,
@@ -24,7 +24,7 @@ pub struct Outputs {
 impl Outputs {
     /// `redactor` takes the secrets of this process out of every output. The model reads at most
     /// `max` bytes of an output; whole outputs take up at most `limit` bytes of disk, 0 keeps none.
-    pub fn new(redactor: Redactor, max: usize, limit: u64) -> Self {
+    pub(crate) fn new(redactor: Redactor, max: usize, limit: u64) -> Self {
         Outputs {
             redactor,
             max,
@@ -34,17 +34,17 @@ impl Outputs {
     }
 
     /// Replaces the secrets of this process in texts.
-    pub fn redactor(&self) -> &Redactor {
+    pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
     /// How many bytes of an output the model reads, unless its tool has a limit of its own.
-    pub fn max(&self) -> usize {
+    pub(crate) fn max(&self) -> usize {
         self.max
     }
 
     /// `bytes` without secrets.
-    pub fn redacted(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn redacted(&self, bytes: &[u8]) -> Vec<u8> {
         let mut clean = bytes.to_vec();
         self.redactor.pieces(&mut [&mut clean]);
         clean
@@ -52,13 +52,13 @@ impl Outputs {
 
     /// The beginning of an output that was cut, without what may be the beginning of a secret at
     /// its end.
-    pub fn settled<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+    pub(crate) fn settled<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         &bytes[..self.redactor.settled(bytes)]
     }
 
     /// The answer that is the output `bytes` as the model reads it: at most `max` bytes of it, the
     /// limit of its tool.
-    pub fn readable(&self, bytes: &[u8], max: Option<usize>) -> ToolAnswer {
+    pub(crate) fn readable(&self, bytes: &[u8], max: Option<usize>) -> ToolAnswer {
         let length = bytes.len() as u64;
         let bytes = self.redacted(bytes);
         if let Some(kind) = tool::binary(&bytes) {
@@ -99,7 +99,7 @@ impl Outputs {
     ///
     /// # Errors
     /// Why it is not kept, for the model.
-    pub fn keep(&self, bytes: &[u8], extension: &str) -> Result<String, String> {
+    pub(crate) fn keep(&self, bytes: &[u8], extension: &str) -> Result<String, String> {
         self.keep_redacted(&self.redacted(bytes), extension)
     }
 
@@ -153,7 +153,7 @@ const ANY: &str = "bin";
 /// The folder of whole outputs. When it holds more than its limit, the files that were written
 /// first are removed.
 #[derive(Debug)]
-pub struct Spill {
+pub(crate) struct Spill {
     folder: PrivateFolder,
     /// How many bytes the folder may hold.
     limit: u64,
@@ -164,7 +164,7 @@ pub struct Spill {
 impl Spill {
     /// Where the folder is: `$XDG_CACHE_HOME/toolpipe/outputs`, else under `~/.cache`; `None` where
     /// neither variable is set.
-    pub fn default_folder() -> Option<PathBuf> {
+    pub(crate) fn default_folder() -> Option<PathBuf> {
         PrivateFolder::default_path("outputs")
     }
 
@@ -173,7 +173,7 @@ impl Spill {
     ///
     /// # Errors
     /// When it is a link, belongs to another user, others may write into it, or it cannot be made.
-    pub fn open(folder: &Path, limit: u64) -> anyhow::Result<Self> {
+    pub(crate) fn open(folder: &Path, limit: u64) -> anyhow::Result<Self> {
         let folder = PrivateFolder::open(folder, true)?;
         let spill = Spill {
             folder,
@@ -190,7 +190,7 @@ impl Spill {
     /// # Errors
     /// When the disk is full or broken, or the bytes are more than the folder may hold; nothing is
     /// left of the file.
-    pub fn keep(&self, bytes: &[u8], extension: &str) -> std::io::Result<PathBuf> {
+    pub(crate) fn keep(&self, bytes: &[u8], extension: &str) -> std::io::Result<PathBuf> {
         let length = bytes.len() as u64;
         if length > self.limit {
             return Err(std::io::Error::other(format!(

@@ -14,7 +14,7 @@ use tool::RequestedCall;
 
 /// The log and the journal of a run.
 #[derive(Debug, Default)]
-pub struct Records {
+pub(crate) struct Records {
     /// Holds all that goes to standard output.
     pub log: Option<CallLog>,
     /// Holds starts and results alone: each is on disk before anything else happens, so that no call
@@ -39,7 +39,7 @@ impl Records {
     /// # Errors
     /// When one of them cannot be used, another run uses it, or a file that is written is also the
     /// input, whose lines would come again without end.
-    pub fn open(
+    pub(crate) fn open(
         [log, journal]: [Option<&Path>; 2],
         resume: &[PathBuf],
         options: &Filter,
@@ -101,7 +101,7 @@ impl Records {
     ///
     /// # Errors
     /// When one of them cannot be read.
-    pub fn look(
+    pub(crate) fn look(
         log: Option<&Path>,
         resume: &[PathBuf],
         history: &mut tool::Log,
@@ -119,20 +119,20 @@ impl Records {
     }
 
     /// Whether results are recorded when their calls end.
-    pub fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.log.is_some() || self.journal.is_some()
     }
 
     /// Records in the journal that a call starts; the log has the event by way of standard output.
     /// Returns whether the call may start.
-    pub fn start(&self, intent: ToolUse<'_>, call: &RequestedCall) -> bool {
+    pub(crate) fn start(&self, intent: ToolUse<'_>, call: &RequestedCall) -> bool {
         let journal = self.journal.as_ref();
         self.failure().is_none()
             && journal.is_none_or(|journal| journal.record(&intent.into(), call))
     }
 
     /// Records the result of a call. Returns whether it is in the log.
-    pub fn result(&self, result: ToolResult<'_>, call: &RequestedCall) -> bool {
+    pub(crate) fn result(&self, result: ToolResult<'_>, call: &RequestedCall) -> bool {
         let result = result.into();
         let record = |log: &CallLog| log.record(&result, call);
         if let Some(journal) = &self.journal {
@@ -142,7 +142,7 @@ impl Records {
     }
 
     /// Why a file could not be written, as a message: then no call may start.
-    pub fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<String> {
         self.log
             .iter()
             .chain(&self.journal)
@@ -203,7 +203,7 @@ fn unreadable(path: &Path) -> String {
 
 /// A log or a journal, shared with the thread that writes standard output.
 #[derive(Clone, Debug)]
-pub struct CallLog(Arc<Mutex<CallLogInner>>);
+pub(crate) struct CallLog(Arc<Mutex<CallLogInner>>);
 
 #[derive(Debug)]
 struct CallLogInner {
@@ -244,13 +244,13 @@ impl CallLog {
     }
 
     /// Whether standard output is one of these files: then the log alone writes to it.
-    pub fn is_stdout(&self) -> bool {
+    pub(crate) fn is_stdout(&self) -> bool {
         self.inner().files.iter().any(|file| file.is_stdout)
     }
 
     /// Appends lines as they go to standard output; with `sync` waits until they are on disk. After
     /// an error it does nothing.
-    pub fn append<'p>(&self, pieces: impl Iterator<Item = &'p [u8]>, sync: bool) {
+    pub(crate) fn append<'p>(&self, pieces: impl Iterator<Item = &'p [u8]>, sync: bool) {
         let mut inner = self.inner();
         if inner.failure.is_none() {
             inner.append(&pieces.collect::<Vec<_>>(), sync);

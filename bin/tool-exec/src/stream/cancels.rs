@@ -18,7 +18,7 @@ const MOST: usize = 64 * 1024;
 
 /// The lines that cancel calls.
 #[derive(Debug, Default)]
-pub struct Cancels {
+pub(crate) struct Cancels {
     path: Option<PathBuf>,
     lines: Option<mpsc::Receiver<String>>,
 }
@@ -52,7 +52,7 @@ impl Cancels {
     ///
     /// # Errors
     /// When it is neither a file nor a named pipe.
-    pub fn of(path: Option<&Path>) -> anyhow::Result<Self> {
+    pub(crate) fn of(path: Option<&Path>) -> anyhow::Result<Self> {
         if let Some(path) = path
             && let Ok(meta) = path.metadata()
             && !(meta.is_file() || meta.file_type().is_fifo())
@@ -73,7 +73,7 @@ impl Cancels {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn begin(&mut self) -> anyhow::Result<Vec<String>> {
+    pub(crate) fn begin(&mut self) -> anyhow::Result<Vec<String>> {
         let Some(path) = self.path.take() else {
             return Ok(Vec::new());
         };
@@ -98,12 +98,12 @@ impl Cancels {
     }
 
     /// The next line; `None` without a file to read.
-    pub async fn next(&mut self) -> Option<String> {
+    pub(crate) async fn next(&mut self) -> Option<String> {
         self.lines.as_mut()?.recv().await
     }
 
     /// A line that is there already.
-    pub fn next_now(&mut self) -> Option<String> {
+    pub(crate) fn next_now(&mut self) -> Option<String> {
         self.lines.as_mut()?.try_recv().ok()
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::Receiver;
 ///
 /// A thread of its own writes: tokio would panic where the system allows no more threads.
 #[derive(Debug)]
-pub struct OutputThread {
+pub(crate) struct OutputThread {
     /// What waits for [`OutputThread::flush`].
     pub output: Output,
     work: Sender<(Output, bool)>,
@@ -29,7 +29,7 @@ impl OutputThread {
     ///
     /// # Errors
     /// [`Failure::Limit`].
-    pub fn new(log: Option<CallLog>) -> Result<Self, Failure> {
+    pub(crate) fn new(log: Option<CallLog>) -> Result<Self, Failure> {
         let kind =
             rustix::fs::fstat(std::io::stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
         let is_pipe = kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::Socket));
@@ -62,7 +62,7 @@ impl OutputThread {
     }
 
     /// Whether what is written may be shown on a terminal, by the reader of a pipe or directly.
-    pub fn may_be_shown(&self) -> bool {
+    pub(crate) fn may_be_shown(&self) -> bool {
         self.may_be_shown
     }
 
@@ -72,7 +72,7 @@ impl OutputThread {
     ///
     /// # Errors
     /// [`Failure::Gone`] and [`Failure::Write`].
-    pub async fn flush(&mut self, sync: bool) -> Result<(), Failure> {
+    pub(crate) async fn flush(&mut self, sync: bool) -> Result<(), Failure> {
         if self.output.is_empty() && !sync {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl OutputThread {
     ///
     /// # Errors
     /// The failure, where there is no log.
-    pub fn end(&mut self, failure: Failure) -> Result<(), Failure> {
+    pub(crate) fn end(&mut self, failure: Failure) -> Result<(), Failure> {
         if !self.has_log {
             return Err(failure);
         }
@@ -101,7 +101,7 @@ impl OutputThread {
     }
 
     /// Why standard output was not written to its end although the log was.
-    pub fn failure(&self) -> Option<&Failure> {
+    pub(crate) fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
 }

@@ -32,7 +32,7 @@ use tool::{
 const NO_RECORD: &str = "its start could not be recorded in the log";
 
 /// What a run does with its calls, as it was asked for.
-pub struct CallOptions {
+pub(crate) struct CallOptions {
     /// `--no-time`.
     pub no_time: bool,
     /// `--progress`.
@@ -45,7 +45,7 @@ pub struct CallOptions {
 }
 
 /// The calls of a run.
-pub struct Calls {
+pub(crate) struct Calls {
     /// Which call runs when.
     pub plan: Plan,
     /// Runs the calls.
@@ -96,7 +96,7 @@ impl Drop for Calls {
 impl Calls {
     /// The calls of `plan`, which `runners` run; `asker` asks a person about them. Running calls send
     /// their reports to the receiver.
-    pub fn new(
+    pub(crate) fn new(
         plan: Plan,
         runners: Runners,
         (cache, records): (Option<Cache>, Records),
@@ -128,7 +128,7 @@ impl Calls {
 
     /// Takes the plan's steps: announces calls, stops them, and writes results and messages. `t` is
     /// the time of the current line, if there is one.
-    pub fn settle(&mut self, out: &mut LineWriter<'_>, t: Option<&str>) {
+    pub(crate) fn settle(&mut self, out: &mut LineWriter<'_>, t: Option<&str>) {
         loop {
             let steps = self.plan.steps();
             if steps.is_empty() {
@@ -213,7 +213,7 @@ impl Calls {
     }
 
     /// Whether calls, or a question, wait for [`Calls::launch`].
-    pub fn has_announced(&self) -> bool {
+    pub(crate) fn has_announced(&self) -> bool {
         !self.announced.is_empty() || self.asker.has_next()
     }
 
@@ -221,7 +221,7 @@ impl Calls {
     /// flushed the output: its reader gets a `tool_use` before the call runs, and the log has it on
     /// disk. A call whose start cannot be recorded is not started; returns whether there was one,
     /// which is answered.
-    pub fn launch(&mut self) -> bool {
+    pub(crate) fn launch(&mut self) -> bool {
         self.asker.open();
         let mut is_refused = false;
         for key in std::mem::take(&mut self.announced) {
@@ -259,7 +259,7 @@ impl Calls {
 
     /// Takes a line that cancels a call: if it runs it is ended at once, not when the plan's steps
     /// are taken.
-    pub fn cancel(&mut self, line: &str) {
+    pub(crate) fn cancel(&mut self, line: &str) {
         self.plan.cancel(line);
         for key in self.plan.stopping() {
             if let Some(active) = self.active.get(&key) {
@@ -270,7 +270,7 @@ impl Calls {
 
     /// Takes a report. A result is recorded at once, and written by the plan's steps; progress
     /// waits for [`Calls::write_held`].
-    pub fn take(&mut self, report: CallReport) {
+    pub(crate) fn take(&mut self, report: CallReport) {
         match report {
             CallReport::Progress(key, progress) => {
                 let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
@@ -308,14 +308,14 @@ impl Calls {
     }
 
     /// Starts no further call if what was done cannot be recorded.
-    pub fn check_records(&mut self) {
+    pub(crate) fn check_records(&mut self) {
         if self.records.failure().is_some() {
             self.plan.stop_because(NO_RECORD);
         }
     }
 
     /// Writes the progress that was taken before.
-    pub fn write_held(&mut self, out: &mut LineWriter<'_>) {
+    pub(crate) fn write_held(&mut self, out: &mut LineWriter<'_>) {
         for (call, held) in self.held.drain(..) {
             let (progress, text) = match held {
                 CallProgress::Output(waiting) => (None, waiting.take()),
@@ -336,7 +336,7 @@ impl Calls {
     }
 
     /// Writes the counts of the run, if any call was answered.
-    pub fn write_stats(&self, out: &mut LineWriter<'_>) {
+    pub(crate) fn write_stats(&self, out: &mut LineWriter<'_>) {
         if self.counts.answered > 0 {
             let time = || Millis {
                 micros: u64::try_from(self.counts.start.elapsed().as_micros()).unwrap_or(u64::MAX),
@@ -352,12 +352,12 @@ impl Calls {
     }
 
     /// Notes that output is written that somebody may show on the terminal of an open question.
-    pub fn disturb_question(&self) {
+    pub(crate) fn disturb_question(&self) {
         self.asker.disturb();
     }
 
     /// Reports the calls that wait for a person, with the commands that approve and refuse them.
-    pub fn report_pending(&self) {
+    pub(crate) fn report_pending(&self) {
         let Some(continuation) = self
             .options
             .continuation
@@ -381,7 +381,7 @@ impl Calls {
 
     /// Reports the approvals that fit no call of the run: a mistyped one would let nothing run
     /// without a word.
-    pub fn report_unused(&self) {
+    pub(crate) fn report_unused(&self) {
         for approval in self.plan.unused_approvals() {
             let text = format!(
                 "no call that waits is {approval}, so nothing was approved; --list-pending prints those that wait"
@@ -391,7 +391,7 @@ impl Calls {
     }
 
     /// Reports which calls a first interrupt waits for, and how to stop them now.
-    pub fn report_waiting(&self) {
+    pub(crate) fn report_waiting(&self) {
         let mut names: Vec<&str> = self
             .active
             .values()
@@ -530,7 +530,7 @@ impl LineHandler for Calls {
 // A call that was announced, until its result is known.
 
 /// A call that runs.
-pub struct ActiveCall {
+pub(super) struct ActiveCall {
     /// The call.
     pub call: Rc<RequestedCall>,
     /// What it started.

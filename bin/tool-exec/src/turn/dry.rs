@@ -9,7 +9,7 @@ use tool::{CallReference, Plan, PlanStep, RequestedCall, ToolAnswer, Work};
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listing {
+pub(crate) enum Listing {
     /// One JSON line for each call of the input: its command line, or why it would not run.
     All,
     /// The calls that wait for a person, as `ID:HASH`.
@@ -22,7 +22,7 @@ pub enum Listing {
 ///
 /// # Errors
 /// When the input or the output fails.
-pub fn run(
+pub(crate) fn run(
     plan: Plan,
     filter: Filter,
     redactor: &Redactor,

@@ -37,7 +37,7 @@ enum Wake {
 }
 
 /// Everything that a run works with.
-pub struct ToolSession<'o> {
+pub(crate) struct ToolSession<'o> {
     /// Reads lines.
     pub reader: LineReader<'o>,
     /// Writes lines.
@@ -64,7 +64,7 @@ impl ToolSession<'_> {
     ///
     /// # Errors
     /// When the input, the output, the log or the journal fails. Whatever still runs is ended.
-    pub async fn run(self, input: mpsc::Receiver<InputPiece>) -> anyhow::Result<Status> {
+    pub(crate) async fn run(self, input: mpsc::Receiver<InputPiece>) -> anyhow::Result<Status> {
         let (mut signals, at_once) = (self.signals.clone(), Rc::clone(&self.at_once));
         let second = async {
             signals.next().await;
@@ -309,7 +309,7 @@ impl ToolSession<'_> {
 
 /// Why a turn failed, if it did. `is_known`: an `error` event or a signal is the reason and is
 /// reported already.
-pub fn why(tally: &PlanTally, is_known: bool) -> Option<String> {
+pub(super) fn why(tally: &PlanTally, is_known: bool) -> Option<String> {
     let PlanTally {
         unconfirmed,
         unmerged,

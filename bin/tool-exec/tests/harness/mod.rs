@@ -7,52 +7,52 @@
     reason = "tests, each of which uses a part"
 )]
 
-pub mod places;
-pub mod users;
+pub(crate) mod places;
+pub(crate) mod users;
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-pub use testkit::{Scratch as Dir, code, events, kill, needs, runs, wait_until};
+pub(crate) use testkit::{Scratch as Dir, code, events, kill, needs, runs, wait_until};
 
-pub const START: &str = r#"{"type":"stream_start","v":1,"api":"openai-chat"}"#;
-pub const END: &str = r#"{"type":"stream_end","finish_reason":"tool_calls"}"#;
+pub(crate) const START: &str = r#"{"type":"stream_start","v":1,"api":"openai-chat"}"#;
+pub(crate) const END: &str = r#"{"type":"stream_end","finish_reason":"tool_calls"}"#;
 
 /// The processes of tools that run in the folder of a test.
-pub fn processes(dir: &Dir) -> Vec<String> {
+pub(crate) fn processes(dir: &Dir) -> Vec<String> {
     let mut all = dir.processes();
     all.retain(|process| !process.ends_with(" tool-exec"));
     all
 }
 
 /// `object` with the members of `more`.
-pub fn with(mut object: Value, more: &Value) -> Value {
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
     let members = object.as_object_mut().unwrap();
     members.extend(more.as_object().unwrap().clone());
     object
 }
 
 /// The string parameters `text`, `a` and `b`.
-pub fn parameters() -> Value {
+pub(crate) fn parameters() -> Value {
     let text = json!({"type": "string"});
     json!({"type": "object", "properties": {"text": text, "a": text, "b": text}})
 }
 
 /// A tool with the string arguments `text`, `a` and `b`, run as `command`.
-pub fn tool(name: &str, command: &[&str], more: Value) -> Value {
+pub(crate) fn tool(name: &str, command: &[&str], more: Value) -> Value {
     let exec = with(json!({"command": command}), &more);
     json!({"name": name, "parameters": parameters(), "exec": exec})
 }
 
 /// A tool that is a script of `sh`.
-pub fn script(name: &str, script: &str, more: Value) -> Value {
+pub(crate) fn script(name: &str, script: &str, more: Value) -> Value {
     tool(name, &["sh", "-c", script], more)
 }
 
 /// A tool that leaves a trace of each time it ran.
-pub fn put(class: &str) -> Value {
+pub(crate) fn put(class: &str) -> Value {
     let mut put = script(
         "put",
         "echo \"$1\" >>ran; echo put \"$1\"",
@@ -66,7 +66,7 @@ pub fn put(class: &str) -> Value {
 }
 
 /// How often each text is in what [`put`] left.
-pub fn ran(dir: &Dir) -> HashMap<String, usize> {
+pub(crate) fn ran(dir: &Dir) -> HashMap<String, usize> {
     let mut count = HashMap::new();
     dir.read("ran")
         .lines()
@@ -74,12 +74,12 @@ pub fn ran(dir: &Dir) -> HashMap<String, usize> {
     count
 }
 
-pub fn call(index: usize, id: &str, name: &str, arguments: &Value) -> String {
+pub(crate) fn call(index: usize, id: &str, name: &str, arguments: &Value) -> String {
     json!({"type": "tool_call", "index": index, "tool_id": id, "tool_name": name, "arguments": arguments, "commit": "balanced"}).to_string()
 }
 
 /// The assistant's message over calls of `(id, name, arguments)`.
-pub fn message(calls: &[(&str, &str, Value)]) -> String {
+pub(crate) fn message(calls: &[(&str, &str, Value)]) -> String {
     let calls: Vec<_> = calls
         .iter()
         .map(|(id, name, arguments)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}))
@@ -88,7 +88,7 @@ pub fn message(calls: &[(&str, &str, Value)]) -> String {
 }
 
 /// A complete turn of calls.
-pub fn turn(calls: &[(&str, &str, Value)]) -> String {
+pub(crate) fn turn(calls: &[(&str, &str, Value)]) -> String {
     let mut lines = vec![START.to_owned()];
     lines.extend(
         calls
@@ -100,18 +100,23 @@ pub fn turn(calls: &[(&str, &str, Value)]) -> String {
     lines.join("\n") + "\n"
 }
 
-pub fn command(dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
+pub(crate) fn command(dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
     let program = Command::new(testkit::program("tool-exec"));
     command_as(program, dir, tools, args)
 }
 
 /// The same, by a command that ends with the program.
-pub fn command_as(command: Command, dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
+pub(crate) fn command_as(command: Command, dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
     command_over(command, dir, &json!(tools), args)
 }
 
 /// The same with any contents of the tools file.
-pub fn command_over(mut command: Command, dir: &Dir, tools: &Value, args: &[&str]) -> Command {
+pub(crate) fn command_over(
+    mut command: Command,
+    dir: &Dir,
+    tools: &Value,
+    args: &[&str],
+) -> Command {
     command
         .arg("--tools")
         .arg(dir.write("tools.json", tools.to_string()))
@@ -128,7 +133,7 @@ pub fn command_over(mut command: Command, dir: &Dir, tools: &Value, args: &[&str
 }
 
 /// The output of a run.
-pub struct Out {
+pub(crate) struct Out {
     pub status: i32,
     pub text: String,
     pub errors: String,
@@ -136,12 +141,12 @@ pub struct Out {
 }
 
 impl Out {
-    pub fn of(&self, kind: &str) -> Vec<&Value> {
+    pub(crate) fn of(&self, kind: &str) -> Vec<&Value> {
         self.events.iter().filter(|e| e["type"] == kind).collect()
     }
 
     /// The result of the call of that id.
-    pub fn result(&self, id: &str) -> &Value {
+    pub(crate) fn result(&self, id: &str) -> &Value {
         self.of("tool_result")
             .into_iter()
             .find(|e| e["tool_id"] == id)
@@ -149,7 +154,7 @@ impl Out {
     }
 
     /// Status and output of the call of that id.
-    pub fn outcome(&self, id: &str) -> (&str, &str) {
+    pub(crate) fn outcome(&self, id: &str) -> (&str, &str) {
         let result = self.result(id);
         (
             result["status"].as_str().unwrap(),
@@ -158,7 +163,7 @@ impl Out {
     }
 
     /// What names the pending call of that id in an answer: `ID:HASH`.
-    pub fn reference(&self, id: &str) -> String {
+    pub(crate) fn reference(&self, id: &str) -> String {
         format!(
             "{id}:{}",
             self.result(id)["hash"]
@@ -168,7 +173,7 @@ impl Out {
     }
 
     /// The types of the events in short, with the ids.
-    pub fn shape(&self) -> String {
+    pub(crate) fn shape(&self) -> String {
         let id = |e: &Value| {
             let id = if e["type"] == "message" {
                 &e["message"]["tool_call_id"]
@@ -198,30 +203,30 @@ impl From<testkit::Ran> for Out {
 }
 
 /// Runs the command over `input` to its end.
-pub fn run_command(command: Command, input: &str) -> Out {
+pub(crate) fn run_command(command: Command, input: &str) -> Out {
     testkit::run_with(command, input).into()
 }
 
 /// Runs a command whose standard input is set already.
-pub fn run_command_without_input(mut command: Command) -> Out {
+pub(crate) fn run_command_without_input(mut command: Command) -> Out {
     testkit::Ran::from(command.output().unwrap()).into()
 }
 
-pub fn run_in(dir: &Dir, tools: &[Value], input: &str, args: &[&str]) -> Out {
+pub(crate) fn run_in(dir: &Dir, tools: &[Value], input: &str, args: &[&str]) -> Out {
     run_command(command(dir, tools, args), input)
 }
 
-pub fn run(tools: &[Value], input: &str, args: &[&str]) -> Out {
+pub(crate) fn run(tools: &[Value], input: &str, args: &[&str]) -> Out {
     run_in(&Dir::new(), tools, input, args)
 }
 
 /// A run of one call of `tool`, which only the message lists.
-pub fn one(tool: &Value, arguments: &Value) -> Out {
+pub(crate) fn one(tool: &Value, arguments: &Value) -> Out {
     one_in(&Dir::new(), tool, arguments)
 }
 
 /// The same in this folder.
-pub fn one_in(dir: &Dir, tool: &Value, arguments: &Value) -> Out {
+pub(crate) fn one_in(dir: &Dir, tool: &Value, arguments: &Value) -> Out {
     let name = tool["name"].as_str().unwrap();
     run_in(
         dir,
@@ -232,7 +237,7 @@ pub fn one_in(dir: &Dir, tool: &Value, arguments: &Value) -> Out {
 }
 
 /// The command with both ends in the test's hands.
-pub struct Live {
+pub(crate) struct Live {
     pub child: Child,
     pub input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -240,12 +245,12 @@ pub struct Live {
 }
 
 impl Live {
-    pub fn new(dir: &Dir, tools: &[Value], args: &[&str]) -> Live {
+    pub(crate) fn new(dir: &Dir, tools: &[Value], args: &[&str]) -> Live {
         Live::of(command(dir, tools, args))
     }
 
     /// A command whose three streams are pipes.
-    pub fn of(mut command: Command) -> Live {
+    pub(crate) fn of(mut command: Command) -> Live {
         let mut child = command.spawn().unwrap();
         let (input, output) = (
             child.stdin.take(),
@@ -260,28 +265,28 @@ impl Live {
         }
     }
 
-    pub fn send(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line.as_bytes()).unwrap();
         input.write_all(b"\n").unwrap();
     }
 
     /// The next line; blocks until it is there.
-    pub fn line(&mut self) -> Value {
+    pub(crate) fn line(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
     }
 
     /// The types of the next lines.
-    pub fn kinds(&mut self, n: usize) -> Vec<String> {
+    pub(crate) fn kinds(&mut self, n: usize) -> Vec<String> {
         (0..n)
             .map(|_| self.line()["type"].as_str().unwrap().to_owned())
             .collect()
     }
 
     /// Reads until an event of this type, and returns it.
-    pub fn until(&mut self, kind: &str) -> Value {
+    pub(crate) fn until(&mut self, kind: &str) -> Value {
         loop {
             let event = self.line();
             if event["type"] == kind {
@@ -291,24 +296,24 @@ impl Live {
     }
 
     /// The next line on standard error; blocks until it is there.
-    pub fn error(&mut self) -> String {
+    pub(crate) fn error(&mut self) -> String {
         let mut line = String::new();
         self.errors.read_line(&mut line).unwrap();
         line
     }
 
-    pub fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         kill(self.child.id(), signal);
     }
 
     /// Closes the input and reads the rest; returns the status and the rest.
-    pub fn end(self) -> (i32, Vec<Value>) {
+    pub(crate) fn end(self) -> (i32, Vec<Value>) {
         let (status, rest, _) = self.end_and_errors();
         (status, rest)
     }
 
     /// As [`Live::end`], with the rest of standard error.
-    pub fn end_and_errors(mut self) -> (i32, Vec<Value>, String) {
+    pub(crate) fn end_and_errors(mut self) -> (i32, Vec<Value>, String) {
         self.input = None;
         let (mut rest, mut errors) = (String::new(), String::new());
         self.output.read_to_string(&mut rest).unwrap();
@@ -317,7 +322,7 @@ impl Live {
     }
 
     /// Closes the output as a reader that leaves; returns the status.
-    pub fn leave(self) -> i32 {
+    pub(crate) fn leave(self) -> i32 {
         let Live {
             mut child,
             input,

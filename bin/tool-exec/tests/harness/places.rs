@@ -28,7 +28,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 /// Where `tool-exec` runs.
 #[derive(Clone)]
-pub struct Place {
+pub(crate) struct Place {
     /// For messages.
     pub name: &'static str,
     /// Whether the user there is not root.
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Place {
 
 impl Place {
     /// The command `program` in this place.
-    pub fn command(&self, program: &str) -> Command {
+    pub(crate) fn command(&self, program: &str) -> Command {
         let mut all = self.before.iter().map(String::as_str).chain([program]);
         let mut command = Command::new(all.next().unwrap());
         command.args(all);
@@ -66,7 +66,7 @@ impl Place {
     }
 
     /// Whether what a tool starts cannot end or stop the process above it.
-    pub fn is_contained(&self) -> bool {
+    pub(crate) fn is_contained(&self) -> bool {
         self.has_namespaces || self.has_scope
     }
 
@@ -82,7 +82,7 @@ impl Place {
 }
 
 /// The places that this machine has. Those that it lacks are reported as skipped.
-pub fn places() -> Vec<Place> {
+pub(crate) fn places() -> Vec<Place> {
     // Without the first nobody knows what the machine has; tools run the second.
     if !needs::programs(&["unshare", "setsid"]) {
         return Vec::new();
@@ -175,7 +175,7 @@ fn has_signal_scope() -> bool {
 }
 
 /// Lets every user write into the folder of a test.
-pub fn open_to_all(dir: &Dir) {
+pub(crate) fn open_to_all(dir: &Dir) {
     use std::os::unix::fs::PermissionsExt;
     let path: &Path = &dir.path(".");
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();

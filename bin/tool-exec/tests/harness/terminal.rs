@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
 /// A terminal, with the command in its foreground. The events of the command go to files.
-pub struct Terminal {
+pub(crate) struct Terminal {
     master: File,
     pub child: Child,
     screen: RefCell<Vec<u8>>,
@@ -21,7 +21,13 @@ pub struct Terminal {
 impl Terminal {
     /// Runs the command with the events of the file `input` on a terminal of so many columns; its
     /// output goes to the files `out` and `err`.
-    pub fn new(dir: &Dir, tools: &[Value], input: &str, args: &[&str], columns: u16) -> Terminal {
+    pub(crate) fn new(
+        dir: &Dir,
+        tools: &[Value],
+        input: &str,
+        args: &[&str],
+        columns: u16,
+    ) -> Terminal {
         Terminal::to(
             "exec \"$0\" --tools tools.json \"$@\" <in >out 2>err",
             dir,
@@ -33,7 +39,13 @@ impl Terminal {
     }
 
     /// As [`Terminal::new`], with a pipe as standard output.
-    pub fn piped(dir: &Dir, tools: &[Value], input: &str, args: &[&str], columns: u16) -> Terminal {
+    pub(crate) fn piped(
+        dir: &Dir,
+        tools: &[Value],
+        input: &str,
+        args: &[&str],
+        columns: u16,
+    ) -> Terminal {
         Terminal::to(
             "\"$0\" --tools tools.json \"$@\" <in 2>err | cat >out",
             dir,
@@ -89,7 +101,7 @@ impl Terminal {
     }
 
     /// All that was shown until now, without the terminal's carriage returns.
-    pub fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         let mut bytes = [0; 4096];
         while let Ok(n @ 1..) = (&self.master).read(&mut bytes) {
             self.screen.borrow_mut().extend_from_slice(&bytes[..n]);
@@ -98,18 +110,18 @@ impl Terminal {
     }
 
     /// Waits until so many prompts have been shown.
-    pub fn prompts(&self, count: usize) {
+    pub(crate) fn prompts(&self, count: usize) {
         wait_until("no prompt", || {
             self.screen().matches("else no [y/N] ").count() >= count
         });
     }
 
-    pub fn type_in(&mut self, text: &str) {
+    pub(crate) fn type_in(&mut self, text: &str) {
         self.master.write_all(text.as_bytes()).unwrap();
     }
 
     /// Waits until the command has ended.
-    pub fn end(mut self, dir: &Dir) -> (Out, String) {
+    pub(crate) fn end(mut self, dir: &Dir) -> (Out, String) {
         wait_until("the command does not end", || {
             self.screen(); // a full terminal would hold it up
             std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))
@@ -131,7 +143,7 @@ impl Terminal {
 }
 
 /// Whether a terminal can be made here.
-pub fn can_have_a_terminal() -> bool {
+pub(crate) fn can_have_a_terminal() -> bool {
     let has_pty = testkit::terminal().is_ok();
     if !has_pty {
         needs::skip("there are no pseudo-terminals here");

@@ -9,12 +9,12 @@ const NOBODY: &str = "65534";
 
 /// Who a test runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum User {
+pub(crate) enum User {
     This,
     Nobody,
 }
 
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     String::from_utf8(Command::new("id").arg("-u").output().unwrap().stdout)
         .unwrap()
         .trim()
@@ -22,14 +22,14 @@ pub fn is_root() -> bool {
 }
 
 /// A folder that every user may use.
-pub fn open_dir() -> Dir {
+pub(crate) fn open_dir() -> Dir {
     let dir = Dir::new();
     std::fs::set_permissions(dir.path("."), PermissionsExt::from_mode(0o777)).unwrap();
     dir
 }
 
 /// The same command as another user; with a copy of the program, which that user can reach.
-pub fn as_user(user: User, dir: &Dir, mut command: Command) -> Command {
+pub(crate) fn as_user(user: User, dir: &Dir, mut command: Command) -> Command {
     // The folder is open to every user, so that nothing but a sandbox keeps a command out.
     command.arg("--trust");
     if user == User::This {
@@ -62,7 +62,7 @@ pub fn as_user(user: User, dir: &Dir, mut command: Command) -> Command {
 }
 
 /// The users that a test can run as. Root of a user namespace cannot become another one.
-pub fn users() -> Vec<User> {
+pub(crate) fn users() -> Vec<User> {
     let becomes = |mut command: Command| command.output().is_ok_and(|out| out.status.success());
     let mut trial = Command::new("setpriv");
     trial.args([

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use testkit::{Request, Server};
 
 /// A server behind HTTP.
-pub struct HttpServer {
+pub(crate) struct HttpServer {
     pub port: u16,
     pub seen: Arc<Mutex<Vec<Request>>>,
 }
@@ -16,7 +16,7 @@ pub struct HttpServer {
 impl HttpServer {
     /// Serves the tools of the folder. `refuse` may answer a request by a whole response of its
     /// own.
-    pub fn new(
+    pub(crate) fn new(
         folder: &Path,
         refuse: impl Fn(&str, &Value) -> Option<String> + Send + Sync + 'static,
     ) -> HttpServer {
@@ -35,13 +35,13 @@ impl HttpServer {
     }
 
     /// The entry of `mcpServers` for it, with more members.
-    pub fn entry(&self, more: &Value) -> Value {
+    pub(crate) fn entry(&self, more: &Value) -> Value {
         let url = format!("http://127.0.0.1:{}/mcp", self.port);
         with(json!({"type": "http", "url": url}), more)
     }
 
     /// The header of that name of the requests that came, in their order.
-    pub fn headers(&self, name: &str) -> Vec<String> {
+    pub(crate) fn headers(&self, name: &str) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
         let values = seen.iter().filter_map(|request| request.header(name));
         values.map(str::to_owned).collect()

@@ -8,7 +8,7 @@
     reason = "tests, each of which uses a part"
 )]
 
-pub mod http;
+pub(crate) mod http;
 
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
@@ -42,7 +42,7 @@ fn serve(folder: &Path) {
 }
 
 /// Handles one message of a client, and sends messages back by `say`.
-pub fn answer(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
+pub(crate) fn answer(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
     let (id, params) = (&request["id"], &request["params"]);
     let reply = |result: Value| say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     match request["method"].as_str().unwrap_or_default() {
@@ -218,7 +218,7 @@ fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
 }
 
 /// Writes a message as a line.
-pub fn say(message: &Value) {
+pub(crate) fn say(message: &Value) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{message}"); // fails when the client has left
     let _ = out.flush();
@@ -246,7 +246,7 @@ fn take_line(folder: &Path, name: &str) -> bool {
 
 /// How many processes work for the server in the folder: it, and what it started. They have the
 /// folder in their command lines.
-pub fn processes(folder: &Path) -> usize {
+pub(crate) fn processes(folder: &Path) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let has = |entry: &std::fs::DirEntry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -257,13 +257,13 @@ pub fn processes(folder: &Path) -> usize {
 }
 
 /// A tool as a server lists it.
-pub fn listed(name: &str) -> Value {
+pub(crate) fn listed(name: &str) -> Value {
     json!({"name": name, "description": format!("Does {name}."), "inputSchema": {"type": "object"},
         "annotations": {"readOnlyHint": true, "destructiveHint": false}})
 }
 
 /// A folder with the tools of a server.
-pub fn with_tools(dir: &Dir, server: &str, tools: &[&str]) -> PathBuf {
+pub(crate) fn with_tools(dir: &Dir, server: &str, tools: &[&str]) -> PathBuf {
     let folder = dir.path(server);
     std::fs::create_dir_all(&folder).unwrap();
     write_tools(
@@ -274,12 +274,12 @@ pub fn with_tools(dir: &Dir, server: &str, tools: &[&str]) -> PathBuf {
 }
 
 /// Gives a server other tools.
-pub fn write_tools(folder: &Path, tools: &[Value]) {
+pub(crate) fn write_tools(folder: &Path, tools: &[Value]) {
     std::fs::write(folder.join("tools.json"), json!(tools).to_string()).unwrap();
 }
 
 /// The entry of `mcpServers` for the server in the folder, with more members.
-pub fn entry(folder: &Path, more: &Value) -> Value {
+pub(crate) fn entry(folder: &Path, more: &Value) -> Value {
     let program = std::env::current_exe().unwrap();
     with(
         json!({"command": program, "args": ["mcp-server", folder]}),
@@ -288,26 +288,31 @@ pub fn entry(folder: &Path, more: &Value) -> Value {
 }
 
 /// The command over the tools file `tools.json` of the folder with these contents.
-pub fn command(dir: &Dir, file: &Value, args: &[&str]) -> std::process::Command {
+pub(crate) fn command(dir: &Dir, file: &Value, args: &[&str]) -> std::process::Command {
     let program = std::process::Command::new(testkit::program("tool-exec"));
     harness::command_over(program, dir, file, args)
 }
 
 /// Runs the command over a turn of calls of `(id, name, arguments)`, which all may run.
-pub fn run_calls(dir: &Dir, file: &Value, calls: &[(&str, &str, Value)], args: &[&str]) -> Out {
+pub(crate) fn run_calls(
+    dir: &Dir,
+    file: &Value,
+    calls: &[(&str, &str, Value)],
+    args: &[&str],
+) -> Out {
     let args = [&["--no-time", "--approve", "none"][..], args].concat();
     run_command(command(dir, file, &args), &(message(calls) + "\n"))
 }
 
 /// Locks the tools of the servers as they are.
-pub fn lock(dir: &Dir, file: &Value) -> Out {
+pub(crate) fn lock(dir: &Dir, file: &Value) -> Out {
     let out = run_command(command(dir, file, &["--update-lock"]), "");
     assert_eq!(out.status, 0, "{}", out.errors);
     out
 }
 
 /// One server `s` with these tools, locked; its folder, and the contents of the tools file.
-pub fn locked(dir: &Dir, tools: &[&str], more: &Value) -> (PathBuf, Value) {
+pub(crate) fn locked(dir: &Dir, tools: &[&str], more: &Value) -> (PathBuf, Value) {
     let folder = with_tools(dir, "s", tools);
     let file = json!({"mcpServers": {"s": entry(&folder, more)}});
     lock(dir, &file);

@@ -9,11 +9,11 @@ use event::{Object, Raw};
 use serde_json::{Map, Value, json};
 
 /// Members of JSON, in order.
-pub type DetailMembers = Map<String, Value>;
+pub(crate) type DetailMembers = Map<String, Value>;
 
 /// What the members are members of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DetailsPlace {
+pub(crate) enum DetailsPlace {
     /// The whole answer.
     Answer,
     /// Its counts of tokens.

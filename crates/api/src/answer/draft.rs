@@ -24,7 +24,7 @@ pub(crate) fn members_of(
 
 /// The answer so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AnswerDraft {
+pub(crate) struct AnswerDraft {
     /// Its choices, in the order of their numbers.
     pub choices: Vec<ChoiceDraft>,
     /// Members of the answer, and the provider's counts.
@@ -39,7 +39,7 @@ pub struct AnswerDraft {
 
 /// One choice of an answer so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChoiceDraft {
+pub(crate) struct ChoiceDraft {
     /// Its number: 0, 1, 2 …
     pub number: u32,
     /// Its parts, in order. Two neighbours are never both text.
@@ -54,7 +54,7 @@ pub struct ChoiceDraft {
 
 /// One part of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AnswerBlock {
+pub(crate) enum AnswerBlock {
     /// Reasoning.
     Reasoning {
         /// All of it.

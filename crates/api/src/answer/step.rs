@@ -13,7 +13,7 @@ use event::{Event, Json, Kind, Text};
 /// next step of its choice is `End` with `Length` or `ContentFilter`, or the answer failed. A front
 /// writes it in a form that no client runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step<'a> {
+pub(crate) enum Step<'a> {
     /// The answer begins: the first step, once.
     Begin,
     /// The next piece of reasoning. `provider` is what must go back to the provider, and closes the
@@ -113,7 +113,7 @@ impl<'a> Step<'a> {
 
 /// Counts of tokens; 0 where the upstream sends none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReportedUsage {
+pub(crate) struct ReportedUsage {
     /// Tokens of the request.
     pub input: u64,
     /// Tokens of the answer, reasoning included.

@@ -57,7 +57,7 @@ pub(crate) struct AnswerSteps {
 impl AnswerSteps {
     /// A turn before its first event. `extras`: whether it collects what goes under the key
     /// `toolpipe`; `is_whole`: whether nothing is emitted before the end.
-    pub fn new(extras: bool, is_whole: bool) -> AnswerSteps {
+    pub(crate) fn new(extras: bool, is_whole: bool) -> AnswerSteps {
         AnswerSteps {
             extras: extras.then(Extras::default),
             is_whole,
@@ -66,7 +66,7 @@ impl AnswerSteps {
     }
 
     /// Takes the next event.
-    pub fn push(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
+    pub(crate) fn push(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
         if self.is_done || self.has_ended && event.kind() != Kind::SessionStats {
             let is_content = event.kind() == Kind::ToolCall || piece(event).is_some();
             self.dropped.late += u64::from(is_content && self.failure.is_none());
@@ -119,7 +119,7 @@ impl AnswerSteps {
     }
 
     /// Takes members of the provider's answer, in the words of the front.
-    pub fn details(
+    pub(crate) fn details(
         &mut self,
         event: &Event<'_>,
         place: DetailsPlace,
@@ -138,7 +138,7 @@ impl AnswerSteps {
     }
 
     /// Handles the end of the events. Without a `stream_end` before it the answer was cut.
-    pub fn finish(&mut self, take: &mut TakeStep<'_>) {
+    pub(crate) fn finish(&mut self, take: &mut TakeStep<'_>) {
         if self.is_done {
             return;
         }
@@ -150,7 +150,7 @@ impl AnswerSteps {
     }
 
     /// Begins the answer before its first content.
-    pub fn begin(&mut self, take: &mut TakeStep<'_>) {
+    pub(crate) fn begin(&mut self, take: &mut TakeStep<'_>) {
         if !self.has_begun && !self.is_done {
             self.with_choice(0, take, |choice, out| {
                 choice.begin(out);
@@ -160,7 +160,7 @@ impl AnswerSteps {
     }
 
     /// Ends the answer as failed, unless it has ended.
-    pub fn fail(&mut self, failure: FailedAnswer, take: &mut TakeStep<'_>) {
+    pub(crate) fn fail(&mut self, failure: FailedAnswer, take: &mut TakeStep<'_>) {
         if self.is_done {
             return;
         }
@@ -324,7 +324,7 @@ pub(crate) struct Extras {
 
 impl Extras {
     /// Keeps what is worth a note.
-    pub fn push(&mut self, event: &Event<'_>) {
+    pub(crate) fn push(&mut self, event: &Event<'_>) {
         let mut out = Vec::new();
         let mut o = Object::open(&mut out);
         match event.kind() {
@@ -361,7 +361,7 @@ impl Extras {
 
     /// All of it as one JSON object, if there is anything: `{"notes":[…]}`, with `left_out` where
     /// some were too many.
-    pub fn json(self) -> Option<String> {
+    pub(crate) fn json(self) -> Option<String> {
         if self.notes.is_empty() && self.left_out == 0 {
             return None;
         }

@@ -312,14 +312,14 @@ pub(crate) struct CallPlace(u32);
 
 impl CallPlace {
     /// The next call follows.
-    pub fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         self.0 += 1;
     }
 
     /// The first delta has the id, the type and the name, and no other delta has them:
     /// openai-python joins strings that are repeated, and openai-node refuses a changed identity.
     /// `arguments` must not be missing (open-webui#13125).
-    pub fn begin(self, o: &mut Object<'_>, id: &str, name: &str) {
+    pub(crate) fn begin(self, o: &mut Object<'_>, id: &str, name: &str) {
         self.item(o, |o| {
             o.str("id", id)
                 .str("type", "function")
@@ -330,7 +330,7 @@ impl CallPlace {
     }
 
     /// The next bytes of the arguments.
-    pub fn arguments(self, o: &mut Object<'_>, more: &str) {
+    pub(crate) fn arguments(self, o: &mut Object<'_>, more: &str) {
         self.item(o, |o| {
             o.object("function", |o| {
                 o.str("arguments", more);
@@ -339,7 +339,7 @@ impl CallPlace {
     }
 
     /// What must go back with the call. The AI SDK requires `function` in every item.
-    pub fn extra(self, o: &mut Object<'_>, extra: &str) {
+    pub(crate) fn extra(self, o: &mut Object<'_>, extra: &str) {
         self.item(o, |o| {
             o.object("function", |o| {
                 o.str("arguments", "");
@@ -415,7 +415,7 @@ pub(crate) struct ChunkEnvelope {
 }
 
 impl ChunkEnvelope {
-    pub fn new(options: &AnswerOptions, object: &'static str) -> ChunkEnvelope {
+    pub(crate) fn new(options: &AnswerOptions, object: &'static str) -> ChunkEnvelope {
         let id = options
             .provider_id
             .clone()
@@ -430,19 +430,19 @@ impl ChunkEnvelope {
     }
 
     /// Sets the id.
-    pub fn set_id(&mut self, id: &str) {
+    pub(crate) fn set_id(&mut self, id: &str) {
         id.clone_into(&mut self.id);
     }
 
     /// Sets the name of the model, unless it is empty.
-    pub fn set_model(&mut self, model: &str) {
+    pub(crate) fn set_model(&mut self, model: &str) {
         if !model.is_empty() {
             model.clone_into(&mut self.model);
         }
     }
 
     /// Appends one event of the stream; `fill` adds the members that differ.
-    pub fn chunk(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+    pub(crate) fn chunk(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
         out.extend_from_slice(b"data: ");
         self.object(out, fill);
         out.extend_from_slice(b"\n\n");
@@ -451,7 +451,7 @@ impl ChunkEnvelope {
     }
 
     /// Appends one object.
-    pub fn object(&self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+    pub(crate) fn object(&self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
         let mut o = Object::open(out);
         o.str("id", &self.id).str("object", self.object);
         if self.created != 0 {

@@ -17,7 +17,7 @@ pub(crate) enum ResponseOutcome<'a> {
 
 impl ResponseOutcome<'_> {
     /// The name of the event that has it.
-    pub fn event(&self) -> &'static str {
+    pub(crate) fn event(&self) -> &'static str {
         match self {
             ResponseOutcome::InProgress => "response.in_progress",
             ResponseOutcome::Completed(_) => "response.completed",
@@ -77,7 +77,7 @@ const ECHO: [(&str, &str); 20] = [
 ];
 
 impl ResponseEnvelope {
-    pub fn new(options: &AnswerOptions) -> ResponseEnvelope {
+    pub(crate) fn new(options: &AnswerOptions) -> ResponseEnvelope {
         let echo = event::object(|o| {
             for (name, default) in ECHO {
                 let sent = options.echo.iter().find(|(key, _)| key == name);
@@ -109,19 +109,19 @@ impl ResponseEnvelope {
     }
 
     /// Sets the id that the provider gave to the answer.
-    pub fn set_id(&mut self, id: &str) {
+    pub(crate) fn set_id(&mut self, id: &str) {
         self.own_id = Some(id.to_owned());
     }
 
     /// Sets the name of the model, unless it is empty.
-    pub fn set_model(&mut self, model: &str) {
+    pub(crate) fn set_model(&mut self, model: &str) {
         if !model.is_empty() {
             model.clone_into(&mut self.model);
         }
     }
 
     /// Appends the response. `output` is its items, with commas between them.
-    pub fn write(&self, outcome: &ResponseOutcome<'_>, output: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, outcome: &ResponseOutcome<'_>, output: &[u8], out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         let made = || format!("resp_{}", self.id);
         o.str("id", &self.own_id.clone().unwrap_or_else(made))

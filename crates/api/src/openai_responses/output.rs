@@ -67,7 +67,7 @@ pub(crate) enum ItemData {
 
 impl ItemData {
     /// Reads `provider`: JSON, by the name of the API.
-    pub fn of(provider: &str) -> Option<ItemData> {
+    pub(crate) fn of(provider: &str) -> Option<ItemData> {
         let data = Raw::parse(provider).ok()?.get("openai-responses")?;
         if let Some(begins) = data.get("begins") {
             let [kind, id] =
@@ -119,7 +119,7 @@ impl ItemStatus {
 }
 
 impl MessagePart {
-    pub fn json(&self) -> String {
+    pub(crate) fn json(&self) -> String {
         event::object(|o| {
             if self.is_refusal {
                 o.str("type", "refusal").str("refusal", &self.text);
@@ -133,7 +133,7 @@ impl MessagePart {
 }
 
 impl Item {
-    pub fn call(head: CallItemHead, is_custom: bool) -> Item {
+    pub(crate) fn call(head: CallItemHead, is_custom: bool) -> Item {
         if is_custom {
             Item::Custom {
                 head,
@@ -148,7 +148,7 @@ impl Item {
     }
 
     /// Reasoning before its text.
-    pub fn reasoning() -> Item {
+    pub(crate) fn reasoning() -> Item {
         Item::Reasoning {
             text: String::new(),
             carried: None,
@@ -157,7 +157,7 @@ impl Item {
     }
 
     /// The `type` of an item that the provider announces.
-    pub fn kind(&self) -> Option<&'static str> {
+    pub(crate) fn kind(&self) -> Option<&'static str> {
         match self {
             Item::Message { .. } => Some("message"),
             Item::Reasoning { .. } => Some("reasoning"),
@@ -165,12 +165,12 @@ impl Item {
         }
     }
 
-    pub fn is_call(&self) -> bool {
+    pub(crate) fn is_call(&self) -> bool {
         matches!(self, Item::Call { .. } | Item::Custom { .. })
     }
 
     /// Its id, which differs from the id of its call: clients keep both.
-    pub fn id(&self, answer: &str, index: u32) -> String {
+    pub(crate) fn id(&self, answer: &str, index: u32) -> String {
         let prefix = match self {
             Item::Message { .. } => "msg",
             Item::Own(id, _)
@@ -195,7 +195,7 @@ impl Item {
     }
 
     /// The item with this id.
-    pub fn json(&self, id: &str, status: ItemStatus) -> String {
+    pub(crate) fn json(&self, id: &str, status: ItemStatus) -> String {
         if let Item::Reasoning {
             own: Some(own),
             text,
@@ -295,7 +295,7 @@ impl CallItemHead {
 
 impl EncryptedItem {
     /// The item in the `provider` data of a step, if that is of this API and encrypted.
-    pub fn of(provider: &str) -> Option<EncryptedItem> {
+    pub(crate) fn of(provider: &str) -> Option<EncryptedItem> {
         let provider = Raw::parse(provider).ok()?;
         let item = provider.at(&["openai-responses", "item"])?;
         let text = |key: &str| {
@@ -355,12 +355,12 @@ enum ArgumentPlace {
 
 impl FreeTextInput {
     /// The text so far.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Takes the next arguments, and returns the text that they add.
-    pub fn push(&mut self, arguments: &str) -> String {
+    pub(crate) fn push(&mut self, arguments: &str) -> String {
         if matches!(self.place, ArgumentPlace::Behind | ArgumentPlace::Elsewhere) {
             return String::new();
         }
@@ -387,7 +387,7 @@ impl FreeTextInput {
 
     /// Handles the end of the arguments, which are `all`, and returns the text that was not
     /// returned before. Arguments without a string `input` are the text themselves.
-    pub fn finish(&mut self, all: &str) -> String {
+    pub(crate) fn finish(&mut self, all: &str) -> String {
         if matches!(self.place, ArgumentPlace::Before | ArgumentPlace::Elsewhere) {
             let input = Raw::parse(all).ok().and_then(|raw| raw.get_str("input"));
             self.text = input.map_or_else(|| all.to_owned(), std::borrow::Cow::into_owned);

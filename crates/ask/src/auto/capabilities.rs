@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A folder with a small file for each model at each server. It is a cache: a file that cannot be
 /// read or written only costs a question to the server.
 #[derive(Clone, Debug)]
-pub struct Capabilities {
+pub(super) struct Capabilities {
     /// The folder of the cache; `None` turns it off.
     pub folder: Option<PathBuf>,
     /// How long an entry is valid.
@@ -17,7 +17,7 @@ pub struct Capabilities {
 
 /// What was learned about one model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capability {
+pub(super) struct Capability {
     /// How it takes tools.
     pub mode: LearnedMode,
     /// How that was learned.
@@ -30,7 +30,7 @@ pub struct Capability {
 /// How a model takes tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LearnedMode {
+pub(super) enum LearnedMode {
     /// In the request.
     Native,
     /// In the prompt.
@@ -40,7 +40,7 @@ pub enum LearnedMode {
 /// How it was learned whether a model takes tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LearnedFrom {
+pub(super) enum LearnedFrom {
     /// The server refused tools.
     Refused,
     /// The server's own list of models.
@@ -69,7 +69,7 @@ const LISTED: Duration = Duration::from_secs(3600);
 
 impl Capabilities {
     /// The entry under `key`, if it is not too old.
-    pub fn get(&self, key: &str) -> Option<Capability> {
+    pub(super) fn get(&self, key: &str) -> Option<Capability> {
         let path = self.folder.as_ref()?.join(file(key));
         // Reading a named pipe could wait for ever.
         let text = path
@@ -86,7 +86,7 @@ impl Capabilities {
 
     /// Keeps it under `key`. `of` is what the key is made of, for people who read the file: the
     /// address, the API and the model.
-    pub fn put(&self, key: &str, of: [&str; 3], known: &Capability) {
+    pub(super) fn put(&self, key: &str, of: [&str; 3], known: &Capability) {
         let (Some(folder), Some(learned)) = (&self.folder, now()) else {
             return;
         };

@@ -59,7 +59,7 @@ pub(crate) struct AutoLimits {
 impl AutoLimits {
     /// The limits of a stream of this origin. `risk` is the largest risk of a no that turns out to
     /// be wrong, from 0 to 1.
-    pub fn new(table: &AutoTable, origin: &StreamOrigin, risk: f64) -> Self {
+    pub(crate) fn new(table: &AutoTable, origin: &StreamOrigin, risk: f64) -> Self {
         let all = share(table.text, 1.0, 0.05);
         let counts = |rows: Option<&StreamCounts>| rows.copied().unwrap_or_default();
         let api = share(counts(table.api.get(&origin.api)), HABIT_STREAMS, all);

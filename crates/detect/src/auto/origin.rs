@@ -17,7 +17,7 @@ pub(crate) enum OfferedTools {
 
 impl OfferedTools {
     /// The name in tables; `None` for unknown tools, which all streams count for.
-    pub fn name(self) -> Option<&'static str> {
+    pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             OfferedTools::Unknown => None,
             OfferedTools::None => Some("none"),
@@ -40,7 +40,7 @@ pub(crate) struct StreamOrigin {
 
 impl StreamOrigin {
     /// Reads the first event of a stream; one that is not `stream_start` shows nothing.
-    pub fn read(first: &Event<'_>) -> Self {
+    pub(crate) fn read(first: &Event<'_>) -> Self {
         if first.kind() != Kind::StreamStart {
             return StreamOrigin::default();
         }

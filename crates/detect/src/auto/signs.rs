@@ -87,7 +87,12 @@ impl Signs {
     /// Takes the next text. Returns whether the risk fell under the limits at any of its
     /// characters; then the rest is not read. Without limits all of it is read. `tools` are the
     /// names of the known tools in lower case, sorted.
-    pub fn push(&mut self, text: &str, tools: &[Box<str>], limits: Option<&AutoLimits>) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        text: &str,
+        tools: &[Box<str>],
+        limits: Option<&AutoLimits>,
+    ) -> bool {
         for c in text.chars() {
             if c.is_whitespace() && self.shape == TextShape::Empty {
                 continue;
@@ -100,7 +105,7 @@ impl Signs {
     }
 
     /// Takes an item that the provider ran itself: what the text announced has happened.
-    pub fn item(&mut self) {
+    pub(crate) fn item(&mut self) {
         if self.sign > Sign::Plain {
             self.mark_run();
             let left = if self.sign >= Sign::Tool {
@@ -113,18 +118,18 @@ impl Signs {
     }
 
     /// The characters so far.
-    pub fn chars(&self) -> u64 {
+    pub(crate) fn chars(&self) -> u64 {
         self.chars
     }
 
     /// The sign that counts now, and the characters since it.
-    pub fn sign(&self) -> (Sign, u64) {
+    pub(crate) fn sign(&self) -> (Sign, u64) {
         (self.sign, self.chars - self.zero)
     }
 
     /// The longest run of each sign, by [`Sign::ALL`]; `None` for a sign that did not count at any
     /// place.
-    pub fn runs(&mut self, tools: &[Box<str>]) -> [Option<u64>; 4] {
+    pub(crate) fn runs(&mut self, tools: &[Box<str>]) -> [Option<u64>; 4] {
         self.end_word(tools);
         if self.chars > 0 {
             self.mark_run();

@@ -34,7 +34,7 @@ impl StreamCounts {
     }
 
     /// The number of streams.
-    pub fn streams(self) -> u64 {
+    pub(crate) fn streams(self) -> u64 {
         self.calls + self.others
     }
 }

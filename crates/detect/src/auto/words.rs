@@ -19,10 +19,10 @@ pub(crate) enum Sign {
 
 impl Sign {
     /// All signs, by their place in tables.
-    pub const ALL: [Sign; 4] = [Sign::Plain, Sign::Person, Sign::Tool, Sign::Intent];
+    pub(crate) const ALL: [Sign; 4] = [Sign::Plain, Sign::Person, Sign::Tool, Sign::Intent];
 
     /// The name of the sign in tables.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         ["plain", "person", "tool", "intent"][self as usize]
     }
 }

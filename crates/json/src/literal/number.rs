@@ -39,7 +39,7 @@ enum NumberPart {
 }
 
 impl Number {
-    pub fn new() -> Number {
+    pub(super) fn new() -> Number {
         Number {
             part: NumberPart::Start,
             limbs: Vec::new(),
@@ -52,7 +52,7 @@ impl Number {
     ///
     /// # Errors
     /// The text is not a number, or one that JSON does not have.
-    pub fn take(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
+    pub(super) fn take(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
         let c = char::from(byte);
         let base = if let NumberPart::Base(base) | NumberPart::Digits(base) = self.part {
             base

@@ -28,7 +28,7 @@ pub(super) enum StringForm {
 impl StringForm {
     /// Reads on from `at`. `End` is after the closing mark. Holds back only a mark or an escape
     /// that a split went through.
-    pub fn read(self, text: &str, at: usize, out: &mut String) -> Advance {
+    pub(super) fn read(self, text: &str, at: usize, out: &mut String) -> Advance {
         let rest = &text.as_bytes()[at..];
         let (quote, found) = match self {
             StringForm::Between(mark) => (0, memchr(mark.as_bytes()[0], rest)),
@@ -93,7 +93,7 @@ pub(super) enum MarkStart {
 }
 
 impl MarkStart {
-    pub fn with(text: &str, mark: &str) -> MarkStart {
+    pub(super) fn with(text: &str, mark: &str) -> MarkStart {
         if text.starts_with(mark) {
             MarkStart::Yes
         } else if mark.starts_with(text) {

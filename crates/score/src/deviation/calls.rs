@@ -27,14 +27,14 @@ const CALLS: usize = 4096;
 
 /// The calls of one choice.
 #[derive(Debug, Default)]
-pub struct DeltaCalls {
+pub(super) struct DeltaCalls {
     calls: Vec<DeltaCall>,
 }
 
 impl DeltaCalls {
     /// Takes the next delta. `has_indexes` tells whether the API has an index in each delta; each
     /// deviation goes to `found`.
-    pub fn push(
+    pub(super) fn push(
         &mut self,
         delta: &ToolCallDelta<'_>,
         has_indexes: bool,
@@ -132,7 +132,7 @@ impl DeltaCalls {
     }
 
     /// Drops a call that was taken back.
-    pub fn retract(&mut self, index: Option<i64>, id: Option<&str>) {
+    pub(super) fn retract(&mut self, index: Option<i64>, id: Option<&str>) {
         self.calls.retain(|call| match id {
             Some(id) => call.id.as_deref() != Some(id),
             None => call.index != index,
@@ -140,7 +140,7 @@ impl DeltaCalls {
     }
 
     /// Handles the end of the stream. `was_cut`: not by the choice of the provider.
-    pub fn finish(&self, was_cut: bool, found: &mut dyn FnMut(&'static Deviation)) {
+    pub(super) fn finish(&self, was_cut: bool, found: &mut dyn FnMut(&'static Deviation)) {
         for call in &self.calls {
             if call.id.is_none() {
                 found(ID_MISSING);

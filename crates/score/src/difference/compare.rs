@@ -30,7 +30,7 @@ type Pair<'r, T> = [Option<&'r T>; 2];
 
 impl<'s> CompareWalk<'s> {
     /// A walk that ends after `limit` differences.
-    pub fn new(settings: &'s DiffSettings<'s>, limit: usize, has_results: bool) -> Self {
+    pub(super) fn new(settings: &'s DiffSettings<'s>, limit: usize, has_results: bool) -> Self {
         CompareWalk {
             settings,
             at: Locus::default(),
@@ -102,7 +102,7 @@ impl<'s> CompareWalk<'s> {
     }
 
     /// Compares two recordings.
-    pub fn recordings(&mut self, a: &Recording, b: &Recording) {
+    pub(super) fn recordings(&mut self, a: &Recording, b: &Recording) {
         let pairs = pairs(&a.conversations, &b.conversations);
         let are_several = pairs.len() > 1;
         for pair in pairs {

@@ -10,7 +10,7 @@ use crate::verdict::RequirementVerdict;
 use std::cmp::Reverse;
 
 /// A part of a report under one heading.
-pub struct Section<'r> {
+pub(super) struct Section<'r> {
     /// The heading, in which names are raw.
     pub title: String,
     /// Whether Markdown folds it.
@@ -20,7 +20,7 @@ pub struct Section<'r> {
 }
 
 /// One thing that a section shows.
-pub enum Block<'r> {
+pub(super) enum Block<'r> {
     /// A sentence.
     Sentence(String),
     /// A heading within the section.
@@ -42,7 +42,7 @@ pub enum Block<'r> {
 /// Rows of a table. The first column has names, which are raw, as are those in the head; the others
 /// have numbers and are drawn flush right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sheet {
+pub(super) struct Sheet {
     /// What the table shows. May be empty.
     pub caption: &'static str,
     /// The heads of the columns.
@@ -55,7 +55,7 @@ pub struct Sheet {
 
 impl Sheet {
     /// A table without rows.
-    pub fn new(caption: &'static str, head: &[&str]) -> Self {
+    pub(super) fn new(caption: &'static str, head: &[&str]) -> Self {
         Sheet {
             caption,
             head: head.iter().map(|&word| word.to_owned()).collect(),
@@ -65,14 +65,14 @@ impl Sheet {
     }
 
     /// Adds a row: its name, and the other cells.
-    pub fn add(&mut self, name: &str, cells: impl IntoIterator<Item = String>) {
+    pub(super) fn add(&mut self, name: &str, cells: impl IntoIterator<Item = String>) {
         let row = [name.to_owned()].into_iter().chain(cells);
         self.rows.push(row.collect());
     }
 }
 
 /// The sections of a report: groups are those of the dimensions `by`, of each at most `rows`.
-pub fn sections<'r>(report: &'r Report, by: &[Dimension], rows: usize) -> Vec<Section<'r>> {
+pub(super) fn sections<'r>(report: &'r Report, by: &[Dimension], rows: usize) -> Vec<Section<'r>> {
     let mut sections = vec![summary(report)];
     let mut add = |title: &str, is_folded, blocks: Vec<Block<'r>>| {
         if !blocks.is_empty() {
@@ -404,7 +404,7 @@ fn range(interval: Option<&Interval>) -> String {
 }
 
 /// The confusion matrix as a table.
-pub fn confusion(confusion: &Confusion) -> Sheet {
+pub(super) fn confusion(confusion: &Confusion) -> Sheet {
     let mut sheet = Sheet::new("", &["", "yes", "no", "undecided"]);
     for (name, counts) in confusion.rows() {
         sheet.add(name, counts.map(count));

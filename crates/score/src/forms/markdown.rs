@@ -98,7 +98,7 @@ fn table(out: &mut String, sheet: &Sheet) {
 /// Text without meaning in Markdown and HTML, on one line: hidden characters are written out, and
 /// each ASCII punctuation mark that may have a meaning becomes an entity, which also holds in HTML
 /// blocks, where a backslash would show.
-pub fn text(text: &str, limit: usize) -> String {
+pub(crate) fn text(text: &str, limit: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
     for c in visible(text, limit).chars() {

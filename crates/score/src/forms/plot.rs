@@ -40,7 +40,7 @@ fn round(units: f64) -> f64 {
 
 /// One checker in the plot of recall against earliness. All values are shares.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub(super) struct Point {
     name: String,
     /// Its number in the legend.
     number: usize,
@@ -51,7 +51,7 @@ pub struct Point {
 
 /// The points of all checkers whose recall and wait are defined; their numbers are those of the
 /// checkers in the report, from 1 on.
-pub fn points(report: &Report) -> Vec<Point> {
+pub(super) fn points(report: &Report) -> Vec<Point> {
     let point = |(number, checker): (usize, &CheckerReport)| {
         let share = |metric| {
             let share = checker.number(metric)?;
@@ -79,7 +79,7 @@ const SPREAD: f64 = 0.9;
 /// The lowest recall of a second plot: of those checkers that lie close together at the top, with
 /// their intervals if possible. `None` if fewer than two do, or no other checker makes the first
 /// plot coarse.
-pub fn top(points: &[Point]) -> Option<f64> {
+pub(super) fn top(points: &[Point]) -> Option<f64> {
     let [narrowest, .., widest] = TOPS;
     let high = || points.iter().filter(|point| point.recall >= widest);
     if high().count() < 2 || points.iter().all(|point| point.recall >= SPREAD) {
@@ -98,7 +98,7 @@ const PLANE: [f64; 4] = [66.0, 938.0, 34.0, 390.0];
 /// The curve of recall against earliness, from the recall `lowest` on, or from what the points need.
 /// Points that no other beats (none has a recall as high and a wait as short) are discs with a line
 /// through them, the others are rings. The numbers are those of the legend.
-pub fn curve(points: &[Point], id: &str, title: &str, lowest: Option<f64>) -> Markup {
+pub(super) fn curve(points: &[Point], id: &str, title: &str, lowest: Option<f64>) -> Markup {
     let is_drawn = |point: &&Point| lowest.is_none_or(|lowest| point.recall >= lowest);
     let points: Vec<&Point> = points.iter().filter(is_drawn).collect();
     // A little less than the lowest value, so that no point lies on the axis; never so close to 1
@@ -238,7 +238,7 @@ struct Bar {
 
 /// Where a checker decided: after how many characters, and after which part of the text. All
 /// checkers have as many bars of characters (`doublings`).
-pub fn decisions(checker: &CheckerReport, index: usize, doublings: usize) -> [Markup; 2] {
+pub(super) fn decisions(checker: &CheckerReport, index: usize, doublings: usize) -> [Markup; 2] {
     let name = plain_name(&checker.name);
     [
         histogram(
@@ -329,7 +329,7 @@ const LAST: u32 = 19;
 const FEWEST: usize = 8;
 
 /// How many bars the characters of all checkers need.
-pub fn doublings(report: &Report) -> usize {
+pub(super) fn doublings(report: &Report) -> usize {
     let needed = |checker: &CheckerReport| doubled(&checker.decision_chars).len();
     let needed = report.checkers.iter().map(needed).max();
     needed.unwrap_or(0).max(FEWEST)

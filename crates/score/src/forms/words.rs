@@ -12,7 +12,7 @@ use crate::{visible, visible_ends};
 const UNDEFINED: &str = "–";
 
 /// `1234567` as `1,234,567`.
-pub fn count(count: u64) -> String {
+pub(super) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -26,7 +26,7 @@ pub fn count(count: u64) -> String {
 
 /// A share as percent with one digit: `93.1 %`. A share that is close to a whole, or to nothing,
 /// but is not, gets as many digits as show that.
-pub fn percent(share: Option<f64>) -> String {
+pub(super) fn percent(share: Option<f64>) -> String {
     let Some(share) = share.filter(|share| (share * 100.0).is_finite()) else {
         return UNDEFINED.to_owned();
     };
@@ -67,7 +67,7 @@ fn milliseconds(ms: Option<f64>) -> String {
 
 /// The value of a metric for people, by what it is: a share, a time, a count. A dash where it is not
 /// defined.
-pub fn metric(metrics: &Metrics, name: &str) -> String {
+pub(super) fn metric(metrics: &Metrics, name: &str) -> String {
     let value = metrics.get(name);
     let number = value.and_then(MetricValue::number);
     match name {
@@ -83,13 +83,13 @@ pub fn metric(metrics: &Metrics, name: &str) -> String {
 }
 
 /// Characters of a name.
-pub const NAME: usize = 80;
+pub(super) const NAME: usize = 80;
 /// Characters of a reason.
 const REASON: usize = 200;
 
 /// A name of a checker, a model, a stream or a group, of at most `limit` characters. Its hidden
 /// characters are written out.
-pub fn name(name: &str, limit: usize) -> String {
+pub(super) fn name(name: &str, limit: usize) -> String {
     match name {
         "" => "(empty)".to_owned(),
         _ => visible_ends(name, limit),
@@ -97,7 +97,7 @@ pub fn name(name: &str, limit: usize) -> String {
 }
 
 /// A name that is cut at its end.
-pub fn plain_name(name: &str) -> String {
+pub(super) fn plain_name(name: &str) -> String {
     match name {
         "" => "(empty)".to_owned(),
         _ => visible(name, NAME),
@@ -115,7 +115,7 @@ pub fn counted(number: u64, of: &str) -> String {
 }
 
 /// A stream that was named, and what the checker answered.
-pub struct Named<'r> {
+pub(super) struct Named<'r> {
     /// The index that names it.
     pub corpus: &'r str,
     /// Its id there.
@@ -128,7 +128,7 @@ pub struct Named<'r> {
 
 impl Named<'_> {
     /// The answer and the reason: `: no: the text ended`; empty for streams of no checker.
-    pub fn outcome(&self) -> String {
+    pub(super) fn outcome(&self) -> String {
         match self.answer.as_str() {
             "" => String::new(),
             answer => format!(": {answer}: {}", self.reason),
@@ -137,7 +137,7 @@ impl Named<'_> {
 }
 
 /// Streams of one kind.
-pub struct NamedStreams<'r> {
+pub(super) struct NamedStreams<'r> {
     /// The checker whose answers they are; empty for streams of no checker.
     pub checker: &'r str,
     /// The name of the kind.
@@ -159,7 +159,7 @@ impl<'r> NamedStreams<'r> {
     }
 
     /// `auto: 12 missed (5 of them are listed)`, with at most `limit` characters of the name.
-    pub fn title(&self, limit: usize) -> String {
+    pub(super) fn title(&self, limit: usize) -> String {
         let checker = match self.checker {
             "" => String::new(),
             checker => name(checker, limit) + ": ",
@@ -172,19 +172,19 @@ impl<'r> NamedStreams<'r> {
     }
 
     /// The command that shows more of a stream; `None` for streams of no checker.
-    pub fn command(&self, stream: &Named<'_>) -> Option<String> {
+    pub(super) fn command(&self, stream: &Named<'_>) -> Option<String> {
         let checker = Some(self.checker).filter(|checker| !checker.is_empty());
         checker.map(|checker| explain(stream.corpus, stream.id, checker))
     }
 
     /// The command that shows more of the first stream.
-    pub fn first_command(&self) -> Option<String> {
+    pub(super) fn first_command(&self) -> Option<String> {
         self.command(self.streams.first()?)
     }
 }
 
 /// The wrong streams of a checker.
-pub fn wrong(checker: &CheckerReport) -> [NamedStreams<'_>; 2] {
+pub(super) fn wrong(checker: &CheckerReport) -> [NamedStreams<'_>; 2] {
     let CheckerReport {
         name, confusion, ..
     } = checker;
@@ -210,7 +210,7 @@ fn of_wrong(stream: &WrongStream) -> Named<'_> {
 }
 
 /// What changed for a checker since the baseline: `2 broken, 1 fixed, 3 changed (p = 1.000)`.
-pub fn change(change: &CheckerChange) -> String {
+pub(super) fn change(change: &CheckerChange) -> String {
     let CheckerChange {
         broken,
         fixed,
@@ -227,7 +227,7 @@ pub fn change(change: &CheckerChange) -> String {
 }
 
 /// The streams whose answer changed.
-pub fn changed(change: &CheckerChange) -> [NamedStreams<'_>; 2] {
+pub(super) fn changed(change: &CheckerChange) -> [NamedStreams<'_>; 2] {
     let [broken, fixed] = [&change.broken_streams, &change.fixed_streams]
         .map(|streams| streams.iter().map(of_change).collect());
     [
@@ -237,7 +237,7 @@ pub fn changed(change: &CheckerChange) -> [NamedStreams<'_>; 2] {
 }
 
 /// The streams that only one of a baseline and a run has.
-pub fn unpaired(baseline: &BaselineReport) -> [NamedStreams<'_>; 2] {
+pub(super) fn unpaired(baseline: &BaselineReport) -> [NamedStreams<'_>; 2] {
     let [new, vanished] = [&baseline.new_streams, &baseline.vanished_streams]
         .map(|streams| streams.iter().map(of_name).collect());
     [
@@ -265,7 +265,7 @@ fn of_change(change: &AnswerChange) -> Named<'_> {
 }
 
 /// What a baseline and a run have in common.
-pub fn baseline(baseline: &BaselineReport) -> String {
+pub(super) fn baseline(baseline: &BaselineReport) -> String {
     let BaselineReport {
         compared,
         new,

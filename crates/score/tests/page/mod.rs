@@ -14,7 +14,7 @@ fn mixed(seed: u64) -> u64 {
 
 /// Stream `n` with the outcomes of so many checkers, each of which looks at more text than the one
 /// before.
-pub fn measured(n: u64, checkers: usize) -> Measured {
+pub(crate) fn measured(n: u64, checkers: usize) -> Measured {
     let random = |salt: u64| mixed(n * 64 + salt);
     let has_tool_call = random(1) % 9 < 5;
     let end = Place {
@@ -177,7 +177,7 @@ const EMPTY: [&str; 3] = ["meta", "br", "wbr"];
 
 /// A page as a browser reads it.
 #[derive(Debug, Default)]
-pub struct Page {
+pub(crate) struct Page {
     /// The text of each element that has any, in order.
     pub texts: Vec<String>,
     /// The names of all elements, in order.
@@ -188,7 +188,7 @@ pub struct Page {
 /// and is known, and so is each attribute; nothing loads or runs; ids are unique and what refers to
 /// them finds them; each header of a table has a direction; each plot has a title and a
 /// description; each number of a plot is finite; each hidden character is written out.
-pub fn read(html: &str) -> Page {
+pub(crate) fn read(html: &str) -> Page {
     let body = html
         .strip_prefix("<!DOCTYPE html>")
         .expect("a page begins with its type");

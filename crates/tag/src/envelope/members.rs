@@ -61,7 +61,7 @@ pub(super) struct CallMembers {
 
 impl CallMembers {
     /// No member.
-    pub fn new(keys: &'static CallKeys) -> CallMembers {
+    pub(super) fn new(keys: &'static CallKeys) -> CallMembers {
         CallMembers {
             keys,
             role: MemberRole::Other,
@@ -78,7 +78,7 @@ impl CallMembers {
     }
 
     /// An object begins.
-    pub fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.clear_call();
         (self.has_arguments, self.is_deep) = (false, false);
     }
@@ -88,23 +88,23 @@ impl CallMembers {
     }
 
     /// Whether each member is a call: `{NAME: ARGUMENTS}`.
-    pub fn is_single(&self) -> bool {
+    pub(super) fn is_single(&self) -> bool {
         self.keys.shape == CallShape::Single && !self.is_nested
     }
 
     /// Whether the bytes of the value at hand are arguments that are emitted as they come.
     #[inline]
-    pub fn is_streaming(&self) -> bool {
+    pub(super) fn is_streaming(&self) -> bool {
         self.role == MemberRole::Arguments && self.has_begun && !self.is_string
     }
 
     /// A key or a word begins.
-    pub fn begin_word(&mut self) {
+    pub(super) fn begin_word(&mut self) {
         self.word.clear();
     }
 
     /// More of a key or a word.
-    pub fn add_to_word(&mut self, piece: &str) -> Result<(), EnvelopeFailure> {
+    pub(super) fn add_to_word(&mut self, piece: &str) -> Result<(), EnvelopeFailure> {
         let room = LONGEST.saturating_sub(self.word.len());
         if piece.len() > room {
             return Err((cut(piece, room).len(), Why::LongWord));
@@ -114,7 +114,11 @@ impl CallMembers {
     }
 
     /// The key is complete.
-    pub fn end_key(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
+    pub(super) fn end_key(
+        &mut self,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), Why> {
         let key = Raw::parse(&self.word)
             .ok()
             .and_then(|raw| raw.str())
@@ -152,7 +156,7 @@ impl CallMembers {
     }
 
     /// The first byte of a value.
-    pub fn begin_value(
+    pub(super) fn begin_value(
         &mut self,
         first: u8,
         context: &Context<'_>,
@@ -189,7 +193,7 @@ impl CallMembers {
     }
 
     /// More of a string or a container, and whether it ends with this.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         piece: &str,
         ends: bool,
@@ -215,7 +219,11 @@ impl CallMembers {
     }
 
     /// The value is complete.
-    pub fn end_value(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
+    pub(super) fn end_value(
+        &mut self,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), Why> {
         match self.role {
             MemberRole::Name => {
                 let name = Raw::parse(&self.word)
@@ -312,7 +320,7 @@ impl CallMembers {
     }
 
     /// The object has ended, outside `function`.
-    pub fn end(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
+    pub(super) fn end(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         if self.keys.shape == CallShape::Single {
             return if self.has_arguments {
                 Ok(())

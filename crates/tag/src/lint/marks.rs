@@ -44,7 +44,7 @@ enum After {
 
 impl LintMark {
     /// Whether `rest` begins with it.
-    pub fn begins(&self, rest: &str, line_start: bool) -> bool {
+    pub(super) fn begins(&self, rest: &str, line_start: bool) -> bool {
         let Some(after) = rest.strip_prefix(self.text) else {
             return false;
         };

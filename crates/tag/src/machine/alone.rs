@@ -42,7 +42,7 @@ struct WholeCall {
 
 impl AloneReading {
     /// A reading before the first text, by a parser of all forms.
-    pub fn new(parser: Parser, tools: Option<Rc<ToolList>>) -> AloneReading {
+    pub(super) fn new(parser: Parser, tools: Option<Rc<ToolList>>) -> AloneReading {
         AloneReading {
             parser,
             tools,
@@ -53,7 +53,7 @@ impl AloneReading {
 
     /// Reads the next piece of the text with both parsers. Returns `true` while it is open whose
     /// findings count; else `out` has received all findings of the `certain` parser.
-    pub fn push(&mut self, text: &str, certain: &mut Parser, out: &mut dyn Outlet) -> bool {
+    pub(super) fn push(&mut self, text: &str, certain: &mut Parser, out: &mut dyn Outlet) -> bool {
         self.parser.push(text, &mut self.found);
         certain.push(text, &mut self.certain);
         if self.found.is_text || self.certain.has_calls() {
@@ -70,22 +70,22 @@ impl AloneReading {
 
     /// How many bytes are in memory. Arguments count twice: once as they came, and once as those of
     /// a call that has to fit.
-    pub fn kept(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         self.parser.kept() + 2 * self.found.kept.kept() + self.certain.kept()
     }
 
     /// As [`Parser::begin_in_answer`].
-    pub fn begin_in_answer(&mut self) {
+    pub(super) fn begin_in_answer(&mut self) {
         self.parser.begin_in_answer();
     }
 
     /// Another event comes, so the findings of the certain parser count.
-    pub fn give_up(self, out: &mut dyn Outlet) {
+    pub(super) fn give_up(self, out: &mut dyn Outlet) {
         self.certain.replay(out);
     }
 
     /// Ends the text. `cut`: the text ended before its own end.
-    pub fn finish(mut self, cut: bool, certain: &mut Parser, out: &mut dyn Outlet) {
+    pub(super) fn finish(mut self, cut: bool, certain: &mut Parser, out: &mut dyn Outlet) {
         self.parser.finish(cut, &mut self.found);
         certain.finish(cut, &mut self.certain);
         let AloneFound {

@@ -26,7 +26,7 @@ pub(super) struct TagChoice {
 
 impl TagChoice {
     /// A choice of this number, before its first text.
-    pub fn new(number: u32, parser: Parser, alone: Option<Box<AloneReading>>) -> TagChoice {
+    pub(super) fn new(number: u32, parser: Parser, alone: Option<Box<AloneReading>>) -> TagChoice {
         TagChoice {
             number,
             parser,
@@ -39,7 +39,7 @@ impl TagChoice {
     }
 
     /// Adds what has changed of the bytes that are kept to `bytes`.
-    pub fn count(&mut self, bytes: &mut usize) {
+    pub(super) fn count(&mut self, bytes: &mut usize) {
         let alone = self.alone.as_ref().map_or(0, |alone| alone.kept());
         let now = size_of::<TagChoice>()
             + self.parser.kept()
@@ -51,7 +51,7 @@ impl TagChoice {
     /// Takes the next piece of the text. Passes the line on where the text is all that its parser
     /// finds.
     #[inline]
-    pub fn text(&mut self, text: &str, warned: &HashSet<String>, sink: &mut dyn Sink) {
+    pub(super) fn text(&mut self, text: &str, warned: &HashSet<String>, sink: &mut dyn Sink) {
         if self.is_native || text.is_empty() || (self.alone.is_none() && self.parser.passes(text)) {
             return sink.pass();
         }
@@ -70,7 +70,7 @@ impl TagChoice {
     }
 
     /// Reasoning came by itself before the text, so that the text is the answer.
-    pub fn begin_in_answer(&mut self) {
+    pub(super) fn begin_in_answer(&mut self) {
         if let Some(alone) = &mut self.alone {
             alone.begin_in_answer();
         }
@@ -78,7 +78,7 @@ impl TagChoice {
     }
 
     /// Something else came: text that is held back came before it.
-    pub fn interrupt(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
+    pub(super) fn interrupt(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
         let alone = self.alone.take();
         self.emit(warned, sink, |parser, events| {
             if let Some(alone) = alone {
@@ -91,7 +91,7 @@ impl TagChoice {
     /// A call of the provider's own wins over what leaked of it into the text. The calls of the
     /// text are retracted before it goes on, since it may take their indexes, and what follows in
     /// the text is text.
-    pub fn begin_native(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
+    pub(super) fn begin_native(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
         if std::mem::replace(&mut self.is_native, true) {
             return;
         }
@@ -120,7 +120,7 @@ impl TagChoice {
     }
 
     /// The text has ended; `cut`: before its own end.
-    pub fn finish(&mut self, cut: bool, warned: &HashSet<String>, sink: &mut dyn Sink) {
+    pub(super) fn finish(&mut self, cut: bool, warned: &HashSet<String>, sink: &mut dyn Sink) {
         let alone = self.alone.take();
         self.emit(warned, sink, |parser, events| match alone {
             Some(alone) => alone.finish(cut, parser, events),
@@ -170,7 +170,7 @@ pub(super) fn warning_key(code: &str, raw: &str) -> String {
 }
 
 impl<'e> Events<'e> {
-    pub fn new(
+    pub(super) fn new(
         sink: &'e mut dyn Sink,
         choice: u32,
         calls: &'e mut Vec<i64>,
@@ -188,12 +188,12 @@ impl<'e> Events<'e> {
     }
 
     /// Whether this text of the answer is all that was found.
-    pub fn is_only(&self, text: &str) -> bool {
+    pub(super) fn is_only(&self, text: &str) -> bool {
         !self.has_emitted && !self.is_reasoning && self.text == text
     }
 
     /// Emits the text that is left.
-    pub fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         if self.text.is_empty() {
             return;
         }

@@ -17,7 +17,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    pub fn new(at: usize, message: impl Into<String>) -> Fault {
+    pub(crate) fn new(at: usize, message: impl Into<String>) -> Fault {
         Fault {
             at,
             message: message.into(),
@@ -25,7 +25,7 @@ impl Fault {
     }
 
     /// The error of this file with this text.
-    pub fn of(self, file: &str, text: &str) -> NotationError {
+    pub(crate) fn of(self, file: &str, text: &str) -> NotationError {
         let before = &text.as_bytes()[..self.at.min(text.len())];
         let line = 1 + before.iter().filter(|c| **c == b'\n').count();
         NotationError {
@@ -64,7 +64,7 @@ pub(super) struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    pub fn fault(&self, message: impl Into<String>) -> Fault {
+    pub(super) fn fault(&self, message: impl Into<String>) -> Fault {
         Fault::new(self.at, message)
     }
 }
@@ -117,11 +117,11 @@ pub(super) fn rows<'t>(
 }
 
 impl<'t> NotationRow<'t> {
-    pub fn fault(&self, message: impl Into<String>) -> Fault {
+    pub(super) fn fault(&self, message: impl Into<String>) -> Fault {
         Fault::new(self.at, message)
     }
 
-    pub fn has(&self, key: &str) -> bool {
+    pub(super) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
@@ -134,7 +134,7 @@ impl<'t> NotationRow<'t> {
     }
 
     /// That the row has no other keys.
-    pub fn expect(&self, keys: &[&str]) -> Result<(), Fault> {
+    pub(super) fn expect(&self, keys: &[&str]) -> Result<(), Fault> {
         match self
             .table
             .iter()
@@ -152,7 +152,7 @@ impl<'t> NotationRow<'t> {
     }
 
     /// A string.
-    pub fn text(&self, key: &str) -> Result<Option<Entry<&'t str>>, Fault> {
+    pub(super) fn text(&self, key: &str) -> Result<Option<Entry<&'t str>>, Fault> {
         let Some(entry) = self.value(key) else {
             return Ok(None);
         };
@@ -160,7 +160,7 @@ impl<'t> NotationRow<'t> {
     }
 
     /// What `parse` makes of a string.
-    pub fn read<T>(
+    pub(super) fn read<T>(
         &self,
         key: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
@@ -174,7 +174,7 @@ impl<'t> NotationRow<'t> {
     }
 
     /// One of these words, and what it means.
-    pub fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
+    pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
         self.read(key, |text| {
             let known = || {
                 words
@@ -191,7 +191,7 @@ impl<'t> NotationRow<'t> {
     }
 
     /// `true` or `false`.
-    pub fn flag(&self, key: &str) -> Result<Option<bool>, Fault> {
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Fault> {
         let Some(entry) = self.value(key) else {
             return Ok(None);
         };
@@ -205,7 +205,7 @@ impl<'t> NotationRow<'t> {
     }
 
     /// What `parse` makes of each string of an array.
-    pub fn list<T>(
+    pub(super) fn list<T>(
         &self,
         key: &str,
         parse: impl Fn(&str) -> Result<T, String>,
@@ -222,7 +222,7 @@ impl<'t> NotationRow<'t> {
     }
 
     /// The same of an array of arrays.
-    pub fn lists<T>(
+    pub(super) fn lists<T>(
         &self,
         key: &str,
         parse: impl Fn(&str) -> Result<T, String>,
@@ -253,7 +253,7 @@ impl<'t> NotationRow<'t> {
     }
 
     /// An array of tables.
-    pub fn tables(&self, key: &str) -> Result<Option<Vec<NotationRow<'t>>>, Fault> {
+    pub(super) fn tables(&self, key: &str) -> Result<Option<Vec<NotationRow<'t>>>, Fault> {
         let Some(entry) = self.value(key) else {
             return Ok(None);
         };

@@ -109,7 +109,7 @@ pub(super) struct MarkerSpellings {
 }
 
 impl MarkerSpellings {
-    pub fn read(row: &NotationRow<'_>) -> Result<MarkerSpellings, Fault> {
+    pub(super) fn read(row: &NotationRow<'_>) -> Result<MarkerSpellings, Fault> {
         let mut lists = Vec::new();
         for list in row.lists("spellings", marker)? {
             if list.value.len() < 2 {
@@ -129,7 +129,7 @@ impl MarkerSpellings {
     }
 
     /// All spellings of a marker.
-    pub fn of(&self, marker: &str) -> &'static [&'static str] {
+    pub(super) fn of(&self, marker: &str) -> &'static [&'static str] {
         match self.lists.iter().find(|(list, _)| list.value[0] == marker) {
             Some((list, used)) => {
                 used.set(true);
@@ -140,7 +140,7 @@ impl MarkerSpellings {
     }
 
     /// That every list is of a marker of the dialect: one that is not holds a mistake.
-    pub fn expect_used(&self) -> Result<(), Fault> {
+    pub(super) fn expect_used(&self) -> Result<(), Fault> {
         match self.lists.iter().find(|(_, used)| !used.get()) {
             None => Ok(()),
             Some((list, _)) => Err(list.fault(format!(

@@ -30,7 +30,7 @@ pub(super) struct ParamValue {
 
 impl ParamValue {
     /// The value of a parameter with this hint and this schema.
-    pub fn new(
+    pub(super) fn new(
         form: &'static ParamForm,
         hint: TypeHint,
         typed: &ValueType<'_>,
@@ -57,12 +57,12 @@ impl ParamValue {
 
     /// Whether the value is emitted as it comes: its entities and CDATA sections must be replaced
     /// before.
-    pub fn is_streaming(&self) -> bool {
+    pub(super) fn is_streaming(&self) -> bool {
         self.is_streaming
     }
 
     /// The next piece of its text.
-    pub fn text(&mut self, piece: &str, calls: &mut FoundCalls) {
+    pub(super) fn text(&mut self, piece: &str, calls: &mut FoundCalls) {
         if piece.is_empty() {
             return;
         }
@@ -81,7 +81,7 @@ impl ParamValue {
     }
 
     /// The next piece of a CDATA section, of which nothing is taken off.
-    pub fn data(&mut self, piece: &str, calls: &mut FoundCalls) {
+    pub(super) fn data(&mut self, piece: &str, calls: &mut FoundCalls) {
         self.keep_pending(calls);
         self.emit(piece, calls);
     }
@@ -110,18 +110,18 @@ impl ParamValue {
     }
 
     /// The value may have ended here: what follows is held back.
-    pub fn suspend(&mut self) {
+    pub(super) fn suspend(&mut self) {
         self.mark
             .get_or_insert_with(|| (self.held.len(), self.pending.clone()));
     }
 
     /// Whether the value may have ended.
-    pub fn is_suspended(&self) -> bool {
+    pub(super) fn is_suspended(&self) -> bool {
         self.mark.is_some()
     }
 
     /// The value had not ended.
-    pub fn resume(&mut self, calls: &mut FoundCalls) {
+    pub(super) fn resume(&mut self, calls: &mut FoundCalls) {
         if self.mark.take().is_some() && self.is_streaming {
             let held = std::mem::take(&mut self.held);
             self.emit(&held, calls);
@@ -129,7 +129,7 @@ impl ParamValue {
     }
 
     /// The value had ended.
-    pub fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         if let Some((length, pending)) = self.mark.take() {
             self.held.truncate(length);
             self.pending = pending;
@@ -137,7 +137,7 @@ impl ParamValue {
     }
 
     /// The value is complete.
-    pub fn end(mut self, typed: &ValueType<'_>, calls: &mut FoundCalls) {
+    pub(super) fn end(mut self, typed: &ValueType<'_>, calls: &mut FoundCalls) {
         if self.pending == "\r" {
             self.keep_pending(calls);
         }

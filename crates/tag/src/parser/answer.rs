@@ -11,7 +11,12 @@ use std::rc::Rc;
 
 impl Router {
     /// The answer.
-    pub fn answer(&mut self, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
+    pub(super) fn answer(
+        &mut self,
+        exclusion: Exclusion,
+        text: &str,
+        out: &mut dyn Outlet,
+    ) -> Transition {
         let look = Rc::clone(&self.look);
         // The byte at `limit` decides whether an unknown beginning is reasoning. After it, other
         // markers may count.
@@ -125,7 +130,7 @@ impl Router {
     }
 
     /// Whether a text is a marker that is left out here.
-    pub fn drops(&mut self, text: &str) -> bool {
+    pub(super) fn drops(&mut self, text: &str) -> bool {
         let look = Rc::clone(&self.look);
         let drops =
             |t: MarkerMeaning| matches!(t, MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst);
@@ -236,7 +241,7 @@ impl Router {
 
 impl Router {
     /// Reasoning.
-    pub fn reasoning(
+    pub(super) fn reasoning(
         &mut self,
         exclusion: Exclusion,
         text: &str,

@@ -16,7 +16,7 @@ impl Router {
     /// Reads the next piece of an open call. While several forms compete, the call reads one
     /// character at a time, so that the winner depends on the text and not on its splits. After
     /// [`ReadStep::Back`], `held` has the text before this piece that is to be read again.
-    pub fn call(
+    pub(super) fn call(
         &mut self,
         mut call: Box<CallReading>,
         text: &str,
@@ -68,7 +68,12 @@ impl Router {
     /// Reads `text` if all of it is inside the arguments of the call, and returns `true`; otherwise
     /// reads nothing. Most text of calls comes here.
     #[inline]
-    pub fn arguments(&mut self, call: &mut CallReading, text: &str, out: &mut dyn Outlet) -> bool {
+    pub(super) fn arguments(
+        &mut self,
+        call: &mut CallReading,
+        text: &str,
+        out: &mut dyn Outlet,
+    ) -> bool {
         let is_read = call.contest.push_arguments(text);
         if is_read {
             self.write(call, out);
@@ -77,7 +82,12 @@ impl Router {
     }
 
     /// Begins the call of a tool whose name came before the text.
-    pub fn begin_named(&mut self, form: &'static Form, name: &str, out: &mut dyn Outlet) -> Mode {
+    pub(super) fn begin_named(
+        &mut self,
+        form: &'static Form,
+        name: &str,
+        out: &mut dyn Outlet,
+    ) -> Mode {
         let mut call = CallReading::new(
             Contest::named(form, name),
             Prose::Answer,
@@ -89,7 +99,7 @@ impl Router {
     }
 
     /// Ends a call with the end of the text. Returns the text that is to be read again.
-    pub fn finish_call(
+    pub(super) fn finish_call(
         &mut self,
         mut call: Box<CallReading>,
         end: TextEnd,

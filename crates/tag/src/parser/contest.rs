@@ -71,7 +71,7 @@ impl FormCandidate {
 impl Contest {
     /// A contest of these forms, of which there is at least one. Of candidates that are alike the
     /// first wins: the form of the last call comes first.
-    pub fn new(mut forms: Vec<&'static Form>, last: Option<&'static Form>) -> Contest {
+    pub(super) fn new(mut forms: Vec<&'static Form>, last: Option<&'static Form>) -> Contest {
         forms.sort_by_key(|form| !last.is_some_and(|last| std::ptr::eq(last, *form)));
         let mut candidates: Vec<FormCandidate> = Vec::new();
         for form in forms {
@@ -92,7 +92,7 @@ impl Contest {
     /// Whether the text is more than the beginning of an answer: a candidate has read a marker that
     /// does not occur in ordinary text, or all that came after the last complete call is white
     /// space.
-    pub fn is_marked(&self) -> bool {
+    pub(super) fn is_marked(&self) -> bool {
         self.raw.trim_ascii().is_empty()
             || self
                 .candidates
@@ -101,14 +101,14 @@ impl Contest {
     }
 
     /// Whether the text is markers of a candidate and nothing more.
-    pub fn is_bare(&self) -> bool {
+    pub(super) fn is_bare(&self) -> bool {
         self.candidates
             .iter()
             .any(|c| !c.has_failed() && c.at == self.raw.len() && c.run.is_bare())
     }
 
     /// One form, whose call was named by what came before the text.
-    pub fn named(form: &'static Form, name: &str) -> Contest {
+    pub(super) fn named(form: &'static Form, name: &str) -> Contest {
         let mut calls = FoundCalls::default();
         let run = Run::named(form, name, &mut calls);
         Contest {
@@ -118,18 +118,18 @@ impl Contest {
     }
 
     /// Whether one candidate is left.
-    pub fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         self.candidates.len() == 1
     }
 
     /// The one candidate that is left, or the first of several.
-    pub fn first(&mut self) -> Option<&mut FormCandidate> {
+    pub(super) fn first(&mut self) -> Option<&mut FormCandidate> {
         self.candidates.first_mut()
     }
 
     /// Every candidate reads on in [`Contest::raw`]. Returns whether there is nothing to decide:
     /// one candidate is left, and it needs more text.
-    pub fn push(&mut self, tools: Option<&ToolList>) -> bool {
+    pub(super) fn push(&mut self, tools: Option<&ToolList>) -> bool {
         if let [winner] = &mut self.candidates[..] {
             winner.push(&self.raw, tools, true);
             return matches!(winner.step, ReadStep::More(_));
@@ -160,7 +160,7 @@ impl Contest {
     /// Reads a piece that is all inside the arguments of the one call that is left, and returns
     /// true; or reads nothing.
     #[inline]
-    pub fn push_arguments(&mut self, text: &str) -> bool {
+    pub(super) fn push_arguments(&mut self, text: &str) -> bool {
         let [winner] = &mut self.candidates[..] else {
             return false;
         };
@@ -174,7 +174,7 @@ impl Contest {
 
     /// Removes the candidates that failed. When all failed, the candidate that read most stays:
     /// returns how far it read, and why no further.
-    pub fn failure(&mut self) -> Option<(usize, Why)> {
+    pub(super) fn failure(&mut self) -> Option<(usize, Why)> {
         if self.candidates.iter().any(|c| !c.has_failed()) {
             self.candidates.retain(|c| !c.has_failed());
             return None;
@@ -191,7 +191,7 @@ impl Contest {
     }
 
     /// Keeps the candidate that has read most.
-    pub fn keep_farthest(&mut self) {
+    pub(super) fn keep_farthest(&mut self) {
         // Of two that came as far, the one whose reason needs no warning.
         let is_quiet = |c: &FormCandidate| matches!(c.step, ReadStep::Fail(_, Why::NoCall));
         let farthest = self
@@ -207,7 +207,7 @@ impl Contest {
     /// Keeps one candidate once one of them has a complete call, or all have begun to read
     /// arguments: waiting longer would delay the name. A candidate that still searches for a call
     /// after other text wins only if no other is left. Returns whether one candidate is left.
-    pub fn choose(&mut self) -> bool {
+    pub(super) fn choose(&mut self) -> bool {
         if self.is_alone() {
             return true;
         }
@@ -241,7 +241,7 @@ impl Contest {
     ///
     /// # Errors
     /// Why the last candidate's call is not complete; the candidate that read most is left.
-    pub fn finish(&mut self, cut: bool, tools: Option<&ToolList>) -> Result<(), Why> {
+    pub(super) fn finish(&mut self, cut: bool, tools: Option<&ToolList>) -> Result<(), Why> {
         let mut failure = Why::EndInCall;
         for n in 0..self.candidates.len() {
             let c = &mut self.candidates[n];
@@ -319,7 +319,7 @@ pub(super) enum CallStatus {
 
 impl CallReading {
     /// A call before its first byte.
-    pub fn new(
+    pub(super) fn new(
         contest: Contest,
         within: Prose,
         is_quoted: bool,
@@ -340,7 +340,7 @@ impl CallReading {
 
     /// Whether another event may come before the rest of the call: a part of it was emitted, or its
     /// marker was read, which ordinary text does not have.
-    pub fn goes_on(&self) -> bool {
+    pub(super) fn goes_on(&self) -> bool {
         match self.status {
             CallStatus::Nothing => self.contest.is_marked(),
             CallStatus::Open { .. } | CallStatus::Complete => true,
@@ -351,7 +351,7 @@ impl CallReading {
 
 impl CallStatus {
     /// Whether the call at hand is not emitted and will be text.
-    pub fn is_withheld(&self) -> bool {
+    pub(super) fn is_withheld(&self) -> bool {
         matches!(
             self,
             CallStatus::Quoted | CallStatus::Unlisted { .. } | CallStatus::Released
@@ -359,7 +359,7 @@ impl CallStatus {
     }
 
     /// Whether arguments are emitted as they come.
-    pub fn is_direct(&self) -> bool {
+    pub(super) fn is_direct(&self) -> bool {
         match self {
             CallStatus::Open { gate, .. } => !gate.is_closed(),
             _ => false,
@@ -381,13 +381,13 @@ pub(super) struct CallGate {
 
 impl CallGate {
     /// Whether the arguments are complete: what follows is held back.
-    pub fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
     /// The part of this piece that may be emitted now. `end` comes from the engine, so that most
     /// pieces are not searched for the end a second time.
-    pub fn pass<'t>(&mut self, text: &'t str, end: ArgumentsEnd) -> &'t str {
+    pub(super) fn pass<'t>(&mut self, text: &'t str, end: ArgumentsEnd) -> &'t str {
         if self.is_closed {
             self.held.push_str(text);
             return "";
@@ -406,7 +406,7 @@ impl CallGate {
     }
 
     /// The bytes that did not pass.
-    pub fn into_held(self) -> String {
+    pub(super) fn into_held(self) -> String {
         self.held
     }
 }

@@ -46,7 +46,7 @@ enum Unclosed {
 
 impl Emitter {
     /// The way out of a message; `has_prompt`: the end of its prompt is known.
-    pub fn new(prefilled: PromptReasoning, has_prompt: bool) -> Emitter {
+    pub(super) fn new(prefilled: PromptReasoning, has_prompt: bool) -> Emitter {
         let beginning = (prefilled != PromptReasoning::No).then(Backlog::default);
         let unclosed = if has_prompt {
             Unclosed::Nothing
@@ -81,33 +81,33 @@ impl Emitter {
     }
 
     /// How many bytes are kept of the beginning and of ids.
-    pub fn kept(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         self.beginning().map_or(0, Backlog::kept) + self.ids.len() * ID_BYTES
     }
 
     /// Whether the beginning is held back.
-    pub fn holds_beginning(&self) -> bool {
+    pub(super) fn holds_beginning(&self) -> bool {
         self.beginning().is_some()
     }
 
     /// How many bytes of text decide what the beginning is; `None` once that is decided.
-    pub fn room(&self) -> Option<usize> {
+    pub(super) fn room(&self) -> Option<usize> {
         self.beginning()
             .map(|beginning| WINDOW + 1 - beginning.size())
     }
 
-    pub fn has_calls(&self) -> bool {
+    pub(super) fn has_calls(&self) -> bool {
         self.calls > 0
     }
 
     /// Whether the marker that ends reasoning may come after text of the answer.
-    pub fn may_end_reasoning(&self) -> bool {
+    pub(super) fn may_end_reasoning(&self) -> bool {
         !matches!(self.unclosed, Unclosed::Nothing)
     }
 
     /// Text of the answer, unless it may still turn out to be reasoning. Returns what the text
     /// after it is.
-    pub fn text(&mut self, text: &str, out: &mut dyn Outlet) -> Prose {
+    pub(super) fn text(&mut self, text: &str, out: &mut dyn Outlet) -> Prose {
         if text.is_empty() {
             return Prose::Answer;
         }
@@ -126,7 +126,7 @@ impl Emitter {
     }
 
     /// Text that was read and is in no event: markers, and calls.
-    pub fn left_out(&mut self, text: &str, out: &mut dyn Outlet) {
+    pub(super) fn left_out(&mut self, text: &str, out: &mut dyn Outlet) {
         self.emitted = 0;
         self.outlet(out).left_out(text);
         self.limit(0, out);
@@ -134,7 +134,7 @@ impl Emitter {
 
     /// A call begins within this text. `always`: its marker ends reasoning for good. Returns
     /// whether the end of reasoning may still retract the call.
-    pub fn begin_call(&mut self, always: bool, within: Prose, out: &mut dyn Outlet) -> bool {
+    pub(super) fn begin_call(&mut self, always: bool, within: Prose, out: &mut dyn Outlet) -> bool {
         if always {
             self.settle_prompt(out);
         }
@@ -154,12 +154,12 @@ impl Emitter {
     }
 
     /// An empty piece of the last call.
-    pub fn piece<'p>(&self) -> CallPiece<'p> {
+    pub(super) fn piece<'p>(&self) -> CallPiece<'p> {
         CallPiece::of(self.calls - 1)
     }
 
     /// A piece of a call. A piece without a field is not emitted.
-    pub fn call(&mut self, mut piece: CallPiece<'_>, out: &mut dyn Outlet) {
+    pub(super) fn call(&mut self, mut piece: CallPiece<'_>, out: &mut dyn Outlet) {
         // Kimi K2 writes the id of an earlier call at times. `tc-accumulate` makes one for the
         // second call.
         piece.id = piece.id.filter(|id| self.ids.insert((*id).to_owned()));
@@ -175,19 +175,25 @@ impl Emitter {
     }
 
     /// The last call is complete, and waits for the end of the text with the end of its arguments.
-    pub fn keep_end(&mut self, held: String) {
+    pub(super) fn keep_end(&mut self, held: String) {
         self.whole.push((self.calls - 1, held));
     }
 
     /// The last call, of which `read` bytes have been read, is not a call.
-    pub fn retract_last(&mut self, read: usize, out: &mut dyn Outlet) {
+    pub(super) fn retract_last(&mut self, read: usize, out: &mut dyn Outlet) {
         self.limit(read, out);
         let index = self.calls - 1;
         self.outlet(out).retract(index, "unparsed");
     }
 
     /// A message for people.
-    pub fn warn(&mut self, code: &'static str, message: &str, raw: &str, out: &mut dyn Outlet) {
+    pub(super) fn warn(
+        &mut self,
+        code: &'static str,
+        message: &str,
+        raw: &str,
+        out: &mut dyn Outlet,
+    ) {
         self.outlet(out).warning(code, message, raw);
     }
 
@@ -203,7 +209,7 @@ impl Emitter {
     }
 
     /// Decides what the beginning is, if it is still held back. Calls in reasoning do not count.
-    pub fn decide(&mut self, prose: Prose, out: &mut dyn Outlet) {
+    pub(super) fn decide(&mut self, prose: Prose, out: &mut dyn Outlet) {
         let Unclosed::Prompt(beginning) = &mut self.unclosed else {
             return;
         };
@@ -218,7 +224,7 @@ impl Emitter {
     }
 
     /// The prompt has not opened reasoning.
-    pub fn settle_prompt(&mut self, out: &mut dyn Outlet) {
+    pub(super) fn settle_prompt(&mut self, out: &mut dyn Outlet) {
         self.decide(Prose::Answer, out);
         if let Unclosed::Prompt(_) = self.unclosed {
             self.unclosed = Unclosed::Nothing;
@@ -226,14 +232,14 @@ impl Emitter {
     }
 
     /// The same before the first text.
-    pub fn begin_in_answer(&mut self) {
+    pub(super) fn begin_in_answer(&mut self) {
         if self.beginning().is_some_and(Backlog::is_empty) {
             self.unclosed = Unclosed::Nothing;
         }
     }
 
     /// Before the first text: holds no beginning back where the prompt seldom opens reasoning.
-    pub fn emit_beginning(&mut self) {
+    pub(super) fn emit_beginning(&mut self) {
         if let (Unclosed::Prompt(beginning), PromptReasoning::Perhaps) =
             (&mut self.unclosed, self.prefilled)
         {
@@ -244,7 +250,7 @@ impl Emitter {
     /// The marker that ends reasoning came where no reasoning was open; `is_first` says that no
     /// text of the message came before it. What came before it was reasoning, and its calls do not
     /// count.
-    pub fn end_reasoning_late(&mut self, is_first: bool, out: &mut dyn Outlet) {
+    pub(super) fn end_reasoning_late(&mut self, is_first: bool, out: &mut dyn Outlet) {
         match self.unclosed {
             Unclosed::Prompt(Some(_)) => self.decide(Prose::Reasoning, out),
             Unclosed::Prompt(None) if !is_first || self.has_calls() => self.take_back(0, out),
@@ -255,7 +261,7 @@ impl Emitter {
     }
 
     /// The marker that ends reasoning came: the calls that waited for it count.
-    pub fn end_reasoning(&mut self, out: &mut dyn Outlet) {
+    pub(super) fn end_reasoning(&mut self, out: &mut dyn Outlet) {
         self.unclosed = Unclosed::Nothing;
         out.reasoning_ended();
         self.release(out);
@@ -274,7 +280,7 @@ impl Emitter {
     }
 
     /// The text has ended; `cut`: before its own end.
-    pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
+    pub(super) fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
         let is_reasoning = cut && self.prefilled == PromptReasoning::Usually && !self.has_calls();
         self.decide(Prose::reasoning_if(is_reasoning), out);
         if cut {
@@ -312,7 +318,7 @@ impl Emitter {
     }
 
     /// The caller retracts the calls that waited.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.whole.clear();
     }
 }
@@ -348,17 +354,17 @@ enum HeldItem {
 
 impl Backlog {
     /// Whether nothing came so far.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
     /// How much text is held back, in bytes.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.size
     }
 
     /// How many bytes are kept: the text, calls and warnings.
-    pub fn kept(&self) -> usize {
+    pub(crate) fn kept(&self) -> usize {
         self.kept
     }
 
@@ -368,12 +374,12 @@ impl Backlog {
     }
 
     /// Whether a call came, even one that was retracted.
-    pub fn has_calls(&self) -> bool {
+    pub(crate) fn has_calls(&self) -> bool {
         self.has_calls
     }
 
     /// Whether all that came is reasoning and markers.
-    pub fn is_reasoning(&self) -> bool {
+    pub(crate) fn is_reasoning(&self) -> bool {
         self.items.iter().all(|item| {
             matches!(
                 item,
@@ -383,7 +389,7 @@ impl Backlog {
     }
 
     /// Emits everything as it came.
-    pub fn replay(self, out: &mut dyn Outlet) {
+    pub(crate) fn replay(self, out: &mut dyn Outlet) {
         self.release(Prose::Answer, out);
     }
 

@@ -37,12 +37,12 @@ pub(super) struct FramingSpace {
 
 impl FramingSpace {
     /// Whether text of the answer is emitted as it comes.
-    pub fn is_in_answer(&self) -> bool {
+    pub(super) fn is_in_answer(&self) -> bool {
         self.edge == Edge::Text && !self.is_reasoning
     }
 
     /// Whatever is held back is decided, since another event comes or the text has ended.
-    pub fn interrupt(&mut self, out: &mut dyn Outlet) {
+    pub(super) fn interrupt(&mut self, out: &mut dyn Outlet) {
         if matches!(self.edge, Edge::Start | Edge::Text) {
             self.release(out)
         } else {

@@ -59,7 +59,12 @@ enum Recipient {
 
 impl Router {
     /// A header, up to its end.
-    pub fn header(&mut self, header: OpenHeader, text: &str, out: &mut dyn Outlet) -> Transition {
+    pub(super) fn header(
+        &mut self,
+        header: OpenHeader,
+        text: &str,
+        out: &mut dyn Outlet,
+    ) -> Transition {
         // Search no farther than the longest header, so that text with many beginnings of headers
         // takes linear time.
         let end = cut(text, LONGEST + MESSAGE.len()).find(MESSAGE);
@@ -112,7 +117,7 @@ impl Router {
     }
 
     /// The body of a message for the user or for the model itself: just as it is, up to its end.
-    pub fn body(
+    pub(super) fn body(
         &mut self,
         prose: Prose,
         exclusion: Exclusion,
@@ -170,7 +175,12 @@ impl Router {
     }
 
     /// Before the body of a message to a tool: its first byte decides how its call is written.
-    pub fn tool_body(&mut self, name: String, text: &str, out: &mut dyn Outlet) -> Transition {
+    pub(super) fn tool_body(
+        &mut self,
+        name: String,
+        text: &str,
+        out: &mut dyn Outlet,
+    ) -> Transition {
         let at = space(text);
         if at <= GAP && self.knows(&name) {
             let look = Rc::clone(&self.look);
@@ -195,7 +205,13 @@ impl Router {
     }
 
     /// The text has ended outside calls, in this way; `held` was held back.
-    pub fn finish_text(&mut self, mode: &Mode, held: &str, end: TextEnd, out: &mut dyn Outlet) {
+    pub(super) fn finish_text(
+        &mut self,
+        mode: &Mode,
+        held: &str,
+        end: TextEnd,
+        out: &mut dyn Outlet,
+    ) {
         match mode {
             Mode::Body(..) if matches!(find(ENDS, held), Match::Full(n) if held[n..].trim_ascii().is_empty()) =>
             {

@@ -39,7 +39,7 @@ pub(super) struct Position {
 
 impl Position {
     /// At the beginning of a message.
-    pub fn new() -> Position {
+    pub(super) fn new() -> Position {
         Position {
             is_first: true,
             is_framed: false,
@@ -49,18 +49,18 @@ impl Position {
     }
 
     /// Another message begins: after reasoning, and after a header.
-    pub fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         (self.is_first, self.quote) = (true, Quote::default());
     }
 
     /// Passes text without backticks and tildes.
-    pub fn pass(&mut self, text: &str) {
+    pub(super) fn pass(&mut self, text: &str) {
         self.is_first = self.is_first && text.trim_ascii().is_empty();
         self.quote.plain(text);
     }
 
     /// Passes text of any kind.
-    pub fn pass_all(&mut self, text: &str) {
+    pub(super) fn pass_all(&mut self, text: &str) {
         let mut from = 0;
         for (at, c) in text
             .bytes()
@@ -75,7 +75,7 @@ impl Position {
     }
 
     /// Passes the first character of `rest`.
-    pub fn pass_one(&mut self, rest: &str) -> usize {
+    pub(super) fn pass_one(&mut self, rest: &str) -> usize {
         let width = rest.chars().next().map_or(1, char::len_utf8);
         match rest.as_bytes()[0] {
             c @ (b'`' | b'~') => self.quote.tick(c),
@@ -88,20 +88,20 @@ impl Position {
 impl Router {
     /// Whether any call counts. A list without tools makes all of them text, so that nothing is
     /// held back for them.
-    pub fn has_tools(&self) -> bool {
+    pub(super) fn has_tools(&self) -> bool {
         self.tools
             .as_ref()
             .is_none_or(|tools| tools.names().next().is_some())
     }
 
     /// Whether a call of this name counts.
-    pub fn knows(&self, tool: &str) -> bool {
+    pub(super) fn knows(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.knows(tool))
     }
 
     /// Emits text without a search for markers. Returns what the text after it is: the beginning of
     /// an answer may turn out to be reasoning.
-    pub fn literal(&mut self, prose: Prose, text: &str, out: &mut dyn Outlet) -> Prose {
+    pub(super) fn literal(&mut self, prose: Prose, text: &str, out: &mut dyn Outlet) -> Prose {
         if text.is_empty() {
             return prose;
         }
@@ -170,7 +170,7 @@ impl Default for Mode {
 
 impl Mode {
     /// The state that reads this kind of text.
-    pub fn new(prose: Prose, exclusion: Exclusion) -> Mode {
+    pub(super) fn new(prose: Prose, exclusion: Exclusion) -> Mode {
         match prose {
             Prose::Answer => Mode::Answer(exclusion),
             Prose::Reasoning => Mode::Reasoning(exclusion),
@@ -178,12 +178,12 @@ impl Mode {
     }
 
     /// The body of a message, from its first byte.
-    pub fn body(prose: Prose) -> Mode {
+    pub(super) fn body(prose: Prose) -> Mode {
         Mode::Body(prose, Exclusion::Nothing)
     }
 
     /// What text is in this state.
-    pub fn prose(&self) -> Prose {
+    pub(super) fn prose(&self) -> Prose {
         match self {
             Mode::Reasoning(_) | Mode::Body(Prose::Reasoning, _) => Prose::Reasoning,
             _ => Prose::Answer,
@@ -191,7 +191,7 @@ impl Mode {
     }
 
     /// Makes the next byte text.
-    pub fn exclude_all(&mut self) {
+    pub(super) fn exclude_all(&mut self) {
         if let Mode::Answer(excluded) | Mode::Reasoning(excluded) | Mode::Body(_, excluded) = self {
             *excluded = Exclusion::All;
         }

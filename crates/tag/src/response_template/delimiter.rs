@@ -51,7 +51,7 @@ pub(super) struct Delimiter {
 impl Delimiter {
     /// A delimiter that is written in one of these ways. Of one that ends another the rest of the
     /// other may be missing if `has_before`, of one that begins another if `has_after`.
-    pub fn new(mut all: Vec<Spelling>, has_before: bool, has_after: bool) -> Delimiter {
+    pub(super) fn new(mut all: Vec<Spelling>, has_before: bool, has_after: bool) -> Delimiter {
         all.iter_mut()
             .for_each(|spelling| spelling.retain(|token| *token != DelimiterToken::Ahead));
         all.retain(|spelling| !trimmed(spelling).is_empty());
@@ -83,14 +83,14 @@ impl Delimiter {
     }
 
     /// The delimiter as fixed texts; `None` if it has other tokens.
-    pub fn texts(&self) -> Option<Vec<&str>> {
+    pub(super) fn texts(&self) -> Option<Vec<&str>> {
         let is_text = |spelling: &Spelling| matches!(trimmed(spelling), [DelimiterToken::Text(_)]);
         let all = self.spellings.iter().all(is_text);
         all.then(|| self.all_texts().collect())
     }
 
     /// All texts in the delimiter.
-    pub fn all_texts(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn all_texts(&self) -> impl Iterator<Item = &str> {
         let inside = self
             .spellings
             .iter()

@@ -24,7 +24,7 @@ pub(super) struct TemplateMember<'t> {
 
 impl<'t> TemplateMember<'t> {
     /// The value of the whole file.
-    pub fn new(file: &'t str, raw: Raw<'t>) -> TemplateMember<'t> {
+    pub(super) fn new(file: &'t str, raw: Raw<'t>) -> TemplateMember<'t> {
         TemplateMember {
             file,
             raw,
@@ -32,7 +32,7 @@ impl<'t> TemplateMember<'t> {
         }
     }
 
-    pub fn get(&self, key: &str) -> Option<TemplateMember<'t>> {
+    pub(super) fn get(&self, key: &str) -> Option<TemplateMember<'t>> {
         let path = if self.path.is_empty() {
             key.to_owned()
         } else {
@@ -46,19 +46,19 @@ impl<'t> TemplateMember<'t> {
     }
 
     /// A mistake here.
-    pub fn fault(&self, message: impl std::fmt::Display) -> Fault {
+    pub(super) fn fault(&self, message: impl std::fmt::Display) -> Fault {
         // The value is a part of the file's text.
         let at = (self.raw.text().as_ptr() as usize).saturating_sub(self.file.as_ptr() as usize);
         Fault::new(at, format!("{}: {message}", self.path))
     }
 
     /// What is valid here, but has no place in the notation of dialects.
-    pub fn refuse(&self, what: impl std::fmt::Display) -> Fault {
+    pub(super) fn refuse(&self, what: impl std::fmt::Display) -> Fault {
         self.fault(format!("{what}; {REMEDY}"))
     }
 
     /// That it is an object with no other keys.
-    pub fn expect(&self, keys: &[&str]) -> Result<(), Fault> {
+    pub(super) fn expect(&self, keys: &[&str]) -> Result<(), Fault> {
         if !self.raw.is_object() {
             return Err(self.fault("expected an object"));
         }
@@ -75,7 +75,7 @@ impl<'t> TemplateMember<'t> {
     }
 
     /// A string.
-    pub fn text(&self) -> Result<String, Fault> {
+    pub(super) fn text(&self) -> Result<String, Fault> {
         match self.raw.str() {
             Some(text) if text.len() <= MAX_TEXT => Ok(text.into_owned()),
             Some(_) => Err(self.fault(format!(
@@ -86,12 +86,12 @@ impl<'t> TemplateMember<'t> {
     }
 
     /// The string of a member.
-    pub fn text_of(&self, key: &str) -> Result<Option<String>, Fault> {
+    pub(super) fn text_of(&self, key: &str) -> Result<Option<String>, Fault> {
         self.get(key).map(|member| member.text()).transpose()
     }
 
     /// `true` or `false` of a member; false where it is missing.
-    pub fn flag_of(&self, key: &str) -> Result<bool, Fault> {
+    pub(super) fn flag_of(&self, key: &str) -> Result<bool, Fault> {
         match self.get(key) {
             None => Ok(false),
             Some(member) => member
@@ -123,12 +123,12 @@ impl<'t> TemplateMember<'t> {
     }
 
     /// The spellings of a pattern, and whether an end of the text does for it, too.
-    pub fn pattern(&self, captures: Captures<'_>) -> Result<(Vec<Spelling>, bool), Fault> {
+    pub(super) fn pattern(&self, captures: Captures<'_>) -> Result<(Vec<Spelling>, bool), Fault> {
         pattern::read(&self.text()?, captures).map_err(|why| self.refuse(why))
     }
 
     /// The delimiter in the member `open` or `open_pattern`, `close` or `close_pattern`.
-    pub fn delimiter(
+    pub(super) fn delimiter(
         &self,
         word: &str,
         captures: Captures<'_>,

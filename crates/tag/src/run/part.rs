@@ -15,7 +15,7 @@ impl Run {
     /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
     /// nothing. Arguments inside JSON are most of what calls are made of.
     #[inline]
-    pub fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
+    pub(crate) fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
         match (&mut self.engine, self.place) {
             (Engine::Envelope(envelope), FormPlace::Part(_)) => envelope.arguments(text, calls),
             _ => false,
@@ -24,7 +24,7 @@ impl Run {
 
     /// Takes the next piece. `is_alone`: no other form reads the same text, so that a name is
     /// emitted before the marker after it is complete.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         text: &str,
         tools: Option<&ToolList>,
@@ -68,7 +68,7 @@ impl Run {
     ///
     /// # Errors
     /// Why the last call is not complete.
-    pub fn finish(
+    pub(crate) fn finish(
         &mut self,
         text: &str,
         mut at: usize,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// One case of a file.
 #[derive(Debug, Default)]
-pub struct Case {
+pub(crate) struct Case {
     pub name: String,
     /// The lines between its name and its text, as they are in the file.
     head: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Case {
 
 /// A file of cases.
 #[derive(Debug, Default)]
-pub struct File {
+pub(crate) struct File {
     /// Everything before the first case.
     head: Vec<String>,
     pub cases: Vec<Case>,
@@ -34,7 +34,7 @@ enum In {
 
 impl File {
     /// Reads a file; panics if it is not a file of cases.
-    pub fn read(path: &Path) -> File {
+    pub(crate) fn read(path: &Path) -> File {
         let text = std::fs::read_to_string(path).expect("a readable file of cases");
         let mut file = File::default();
         let mut place = In::Head;
@@ -75,12 +75,12 @@ impl File {
     }
 
     /// What a header says, of this case or else of the file.
-    pub fn header<'a>(&'a self, case: &'a Case, key: &str) -> Option<&'a str> {
+    pub(crate) fn header<'a>(&'a self, case: &'a Case, key: &str) -> Option<&'a str> {
         value(&case.head, key).or_else(|| value(&self.head, key))
     }
 
     /// The file with these outcomes as the expected results.
-    pub fn written(&self, outcomes: &[Outcome]) -> String {
+    pub(crate) fn written(&self, outcomes: &[Outcome]) -> String {
         let mut out = String::new();
         for line in &self.head {
             let _ = writeln!(out, "{line}");

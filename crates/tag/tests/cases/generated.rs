@@ -6,19 +6,19 @@ use crate::reader::{Found, Reader, Text};
 use serde_json::{Value, json};
 use toolpipe_tag::{Dialect, PromptCall};
 
-pub const HUT: PromptCall<'_> = PromptCall {
+pub(crate) const HUT: PromptCall<'_> = PromptCall {
     id: "",
     name: "find_hut",
     arguments: r#"{"beds": 4}"#,
 };
-pub const PING: PromptCall<'_> = PromptCall {
+pub(crate) const PING: PromptCall<'_> = PromptCall {
     id: "",
     name: "ping",
     arguments: "{}",
 };
 
 /// How many dialects the table has at least.
-pub const ALL: usize = 73;
+pub(crate) const ALL: usize = 73;
 
 /// A law, the dialects that cannot express its texts or mean them otherwise, and why.
 type Exception = (&'static str, fn(&Dialect) -> bool, &'static str);
@@ -46,13 +46,13 @@ const EXCEPTIONS: &[Exception] = &[
     ),
 ];
 
-pub fn excepted(law: &str, dialect: &Dialect) -> bool {
+pub(crate) fn excepted(law: &str, dialect: &Dialect) -> bool {
     EXCEPTIONS
         .iter()
         .any(|(l, has, _)| *l == law && has(dialect))
 }
 
-pub fn tools() -> String {
+pub(crate) fn tools() -> String {
     let text = json!({"type": "string"});
     let hut = json!({"type": "object", "properties": {
         "beds": {"type": "integer"}, "note": text, "tags": {"type": "array", "items": text},
@@ -69,7 +69,7 @@ pub fn tools() -> String {
 /// Reads a text of each dialect in every way, with its name and without, and hands the outcome to
 /// `law`, which says what is wrong with it. At least `least` dialects must be read: neither be
 /// excepted nor have no text. Returns how many were.
-pub fn every(
+pub(crate) fn every(
     name: &str,
     least: usize,
     auto: bool,
@@ -124,7 +124,11 @@ pub fn every(
 }
 
 /// Just these calls, and this text of the answer, but for white space at its ends.
-pub fn gives(outcome: &Outcome, calls: &[PromptCall<'_>], content: &str) -> Result<(), String> {
+pub(crate) fn gives(
+    outcome: &Outcome,
+    calls: &[PromptCall<'_>],
+    content: &str,
+) -> Result<(), String> {
     let found = outcome.calls();
     let same = found.len() == calls.len()
         && found.iter().zip(calls).all(|((name, arguments, _), call)| {
@@ -154,7 +158,7 @@ pub fn gives(outcome: &Outcome, calls: &[PromptCall<'_>], content: &str) -> Resu
 }
 
 /// No call, and the text as it was.
-pub fn is_text(outcome: &Outcome, text: &str) -> Result<(), String> {
+pub(crate) fn is_text(outcome: &Outcome, text: &str) -> Result<(), String> {
     gives(outcome, &[], text)?;
     if outcome.text(false) == text {
         Ok(())

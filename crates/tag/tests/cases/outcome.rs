@@ -6,7 +6,7 @@ use toolpipe_tag::{CallPiece, Outlet};
 
 /// One thing that was emitted. The pieces of a call are one item, at the place of the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
+pub(crate) enum Item {
     Content(String),
     Reasoning(String),
     Call {
@@ -58,11 +58,11 @@ impl Display for Item {
 
 /// Everything that was emitted, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome(pub Vec<Item>);
+pub(crate) struct Outcome(pub Vec<Item>);
 
 impl Outcome {
     /// Reads the events of one stream; adjacent pieces of text are one.
-    pub fn read(lines: &[String]) -> Outcome {
+    pub(crate) fn read(lines: &[String]) -> Outcome {
         let mut out = Outcome::default();
         for line in lines {
             let event: Value = serde_json::from_str(line).expect("an event");
@@ -107,7 +107,7 @@ impl Outcome {
     }
 
     /// The calls that were ever whole: name, arguments, id.
-    pub fn calls(&self) -> Vec<(&str, &str, Option<&str>)> {
+    pub(crate) fn calls(&self) -> Vec<(&str, &str, Option<&str>)> {
         self.0
             .iter()
             .filter_map(|item| match item {
@@ -125,7 +125,7 @@ impl Outcome {
 
     /// What holds at the end, however the text was cut: calls that were taken back are not there,
     /// and no call has a number.
-    pub fn lasting(&self, warnings: bool) -> Outcome {
+    pub(crate) fn lasting(&self, warnings: bool) -> Outcome {
         let mut out = Outcome::default();
         for item in &self.0 {
             match item {
@@ -154,7 +154,7 @@ impl Outcome {
     }
 
     /// All text of the answer, or all reasoning.
-    pub fn text(&self, reasoning: bool) -> String {
+    pub(crate) fn text(&self, reasoning: bool) -> String {
         let text = |item: &Item| match item {
             Item::Content(t) if !reasoning => Some(t.clone()),
             Item::Reasoning(t) if reasoning => Some(t.clone()),
@@ -164,7 +164,7 @@ impl Outcome {
     }
 
     /// How often this warning came.
-    pub fn warned(&self, code: &str) -> usize {
+    pub(crate) fn warned(&self, code: &str) -> usize {
         self.0
             .iter()
             .filter(|item| matches!(item, Item::Warning(c) if c == code))
@@ -172,7 +172,7 @@ impl Outcome {
     }
 
     /// The lines of a case file.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.0.iter().map(Item::to_string).collect()
     }
 }

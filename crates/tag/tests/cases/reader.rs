@@ -11,7 +11,7 @@ use toolpipe_tag::{CallPiece, Look, Outlet, Parser, Streams, TagOptions};
 
 /// A text, and what is known of the request.
 #[derive(Clone, Debug, Default)]
-pub struct Text<'t> {
+pub(crate) struct Text<'t> {
     pub dialect: &'t str,
     pub text: &'t str,
     /// The tools as JSON, where they are known.
@@ -29,14 +29,14 @@ fn is_tried(at: usize) -> bool {
 
 /// What is built once for all texts.
 #[derive(Default)]
-pub struct Reader {
+pub(crate) struct Reader {
     streams: Streams,
     looks: HashMap<String, Rc<Look>>,
     tools: HashMap<String, Rc<ToolList>>,
 }
 
 impl Reader {
-    pub fn new() -> Reader {
+    pub(crate) fn new() -> Reader {
         Reader {
             streams: Streams::new(TagOptions::default()),
             ..Reader::default()
@@ -64,7 +64,11 @@ impl Reader {
     /// which shows the most, and what does not agree: no cut may show, and a text that is broken
     /// off loses nothing and has no call that is not whole. The whole text and its characters go
     /// through the machine of the command, and with `through_machine` all else does too.
-    pub fn every(&mut self, text: &Text<'_>, through_machine: bool) -> (Outcome, Vec<String>) {
+    pub(crate) fn every(
+        &mut self,
+        text: &Text<'_>,
+        through_machine: bool,
+    ) -> (Outcome, Vec<String>) {
         let mut wrong = Vec::new();
         let all: Vec<&str> = text
             .text
@@ -169,12 +173,23 @@ impl Reader {
     }
 
     /// What a parser makes of these pieces of the text, and of its end after them.
-    pub fn parse(&mut self, text: &Text<'_>, pieces: &[&str], cut: bool, out: &mut dyn Outlet) {
+    pub(crate) fn parse(
+        &mut self,
+        text: &Text<'_>,
+        pieces: &[&str],
+        cut: bool,
+        out: &mut dyn Outlet,
+    ) {
         self.open(text, pieces, out).finish(cut, out);
     }
 
     /// What a parser makes of these pieces of the text, while more may come.
-    pub fn open(&mut self, text: &Text<'_>, pieces: &[&str], out: &mut dyn Outlet) -> Parser {
+    pub(crate) fn open(
+        &mut self,
+        text: &Text<'_>,
+        pieces: &[&str],
+        out: &mut dyn Outlet,
+    ) -> Parser {
         let look = self
             .looks
             .entry(text.dialect.to_owned())
@@ -203,7 +218,7 @@ fn start(text: &Text<'_>) -> String {
 
 /// What a parser says, with the text that it leaves out.
 #[derive(Debug, Default)]
-pub struct Found {
+pub(crate) struct Found {
     /// The whole input, put together from the output.
     pub all: String,
     pub calls: Vec<Written>,
@@ -212,7 +227,7 @@ pub struct Found {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Written {
+pub(crate) struct Written {
     pub index: i64,
     pub name: String,
     pub arguments: String,
@@ -223,7 +238,7 @@ pub struct Written {
 impl Written {
     /// Whether whoever reads the call so far may run it: `tc-accumulate` emits a call with the byte
     /// that closes its arguments.
-    pub fn may_run(&self) -> bool {
+    pub(crate) fn may_run(&self) -> bool {
         self.done
             || serde_json::from_str::<serde_json::Value>(&self.arguments)
                 .is_ok_and(|value| value.is_object())

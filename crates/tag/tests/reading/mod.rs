@@ -14,7 +14,7 @@ use toolpipe_tag::{CallPiece, Dialect, Look, Outlet, Parser, PromptCall};
 
 /// One thing that a parser said; pieces that follow each other are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
+pub(crate) enum Item {
     Content(String),
     Reasoning(String),
     Name(i64, String),
@@ -27,7 +27,7 @@ pub enum Item {
 
 /// What a parser found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub(crate) struct Found {
     /// In order.
     pub items: Vec<Item>,
     /// All text in the order in which it was emitted, with that of markers and calls.
@@ -53,7 +53,7 @@ impl Found {
         }
     }
 
-    pub fn content(&self) -> String {
+    pub(crate) fn content(&self) -> String {
         self.items
             .iter()
             .filter_map(|i| {
@@ -66,7 +66,7 @@ impl Found {
             .collect()
     }
 
-    pub fn reasoning(&self) -> String {
+    pub(crate) fn reasoning(&self) -> String {
         self.items
             .iter()
             .filter_map(|i| {
@@ -81,7 +81,7 @@ impl Found {
 
     /// The calls that were begun: name, arguments, and whether they are whole and were not taken
     /// back.
-    pub fn calls(&self) -> Vec<(String, String, bool)> {
+    pub(crate) fn calls(&self) -> Vec<(String, String, bool)> {
         let mut calls: Vec<(i64, String, String, bool)> = Vec::new();
         for item in &self.items {
             let of = |index: i64| move |c: &&mut (i64, String, String, bool)| c.0 == index;
@@ -209,7 +209,7 @@ fn is_framing(text: &str) -> bool {
 
 /// What is known when a text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub(crate) struct Known {
     /// The request's tools.
     pub tools: bool,
     /// The end of the prompt.
@@ -219,13 +219,13 @@ pub struct Known {
 }
 
 /// A text that began outside reasoning and has ended, with known tools.
-pub const PLAIN: Known = Known {
+pub(crate) const PLAIN: Known = Known {
     tools: true,
     prefill: Some(""),
     cut: false,
 };
 
-pub fn known() -> impl Strategy<Value = Known> {
+pub(crate) fn known() -> impl Strategy<Value = Known> {
     let prefill = select(vec![
         None,
         Some(""),
@@ -245,7 +245,7 @@ thread_local! {
 }
 
 /// The request's tools as JSON.
-pub fn tools() -> String {
+pub(crate) fn tools() -> String {
     let text = json!({"type": "string"});
     let anything = json!({"type": "object", "properties": {
         "a": {"type": "integer"}, "s": text, "o": {"type": "object", "properties": {"k": text}, "additionalProperties": true},
@@ -262,7 +262,7 @@ pub fn tools() -> String {
     .to_string()
 }
 
-pub fn look(dialects: &str) -> Rc<Look> {
+pub(crate) fn look(dialects: &str) -> Rc<Look> {
     let new = || Rc::new(Look::new(dialects).expect("dialects of the table"));
     BUILT.with(|(looks, _)| {
         Rc::clone(
@@ -274,7 +274,7 @@ pub fn look(dialects: &str) -> Rc<Look> {
     })
 }
 
-pub fn parser(dialects: &str, known: Known) -> Parser {
+pub(crate) fn parser(dialects: &str, known: Known) -> Parser {
     let tools = known
         .tools
         .then(|| BUILT.with(|(_, tools)| Rc::clone(tools)));
@@ -282,7 +282,11 @@ pub fn parser(dialects: &str, known: Known) -> Parser {
 }
 
 /// Reads a text that comes in these pieces.
-pub fn read<'t>(dialects: &str, known: Known, pieces: impl IntoIterator<Item = &'t str>) -> Found {
+pub(crate) fn read<'t>(
+    dialects: &str,
+    known: Known,
+    pieces: impl IntoIterator<Item = &'t str>,
+) -> Found {
     let mut parser = parser(dialects, known);
     let mut found = Found::default();
     pieces
@@ -293,7 +297,7 @@ pub fn read<'t>(dialects: &str, known: Known, pieces: impl IntoIterator<Item = &
 }
 
 /// The last place between two characters that is not after `at`.
-pub fn floor(text: &str, at: usize) -> usize {
+pub(crate) fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len()))
         .rev()
         .find(|at| text.is_char_boundary(*at))
@@ -301,13 +305,13 @@ pub fn floor(text: &str, at: usize) -> usize {
 }
 
 /// A text in single characters.
-pub fn letters(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn letters(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices()
         .map(|(at, c)| &text[at..at + c.len_utf8()])
 }
 
 /// A text in pieces of lengths that `seed` decides: many short ones, some long.
-pub fn pieces(text: &str, seed: u64) -> Vec<&str> {
+pub(crate) fn pieces(text: &str, seed: u64) -> Vec<&str> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let (mut at, mut out) = (0, Vec::new());
     while at < text.len() {
@@ -328,7 +332,7 @@ const NONE: PromptCall<'_> = PromptCall {
     arguments: "{}",
 };
 /// Calls that are written to be read: one, several, none of it simple.
-pub const CALLS: &[&[PromptCall<'_>]] = &[
+pub(crate) const CALLS: &[&[PromptCall<'_>]] = &[
     &[PromptCall {
         id: "call_0",
         name: "f",
@@ -367,7 +371,7 @@ pub const CALLS: &[&[PromptCall<'_>]] = &[
 ];
 
 /// Everything that [`CALLS`] look like in a dialect.
-pub fn written(dialect: &Dialect) -> Vec<String> {
+pub(crate) fn written(dialect: &Dialect) -> Vec<String> {
     CALLS.iter().map(|calls| dialect.calls(calls)).collect()
 }
 
@@ -548,7 +552,7 @@ fn mistaken(dialect: usize) -> impl Strategy<Value = String> {
 }
 
 /// A dialect's name and a text to read by it.
-pub fn texts() -> impl Strategy<Value = (&'static str, String)> {
+pub(crate) fn texts() -> impl Strategy<Value = (&'static str, String)> {
     (0..Dialect::all().len()).prop_flat_map(|n| {
         prop_oneof![mixed(n), mistaken(n)].prop_map(move |text| (Dialect::all()[n].name, text))
     })
@@ -556,7 +560,7 @@ pub fn texts() -> impl Strategy<Value = (&'static str, String)> {
 
 /// How many cases a property is tried with: `PROPTEST_CASES`, other ones with each run, or this
 /// many, always the same.
-pub fn cases(few: u32) -> ProptestConfig {
+pub(crate) fn cases(few: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES")
         .ok()
         .and_then(|n| n.parse().ok());

@@ -244,7 +244,7 @@ fn joined<'a>(text: &'a str, folder: &str) -> Cow<'a, str> {
 
 /// `path` without `.`, `..`, and empty parts, as far as its text says: links are not followed. `..`
 /// above `/` is `/`; above the beginning of a relative path it stays.
-pub fn resolved(path: &str) -> Cow<'_, str> {
+pub(super) fn resolved(path: &str) -> Cow<'_, str> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     if path
         .strip_prefix('/')

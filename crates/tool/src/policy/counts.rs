@@ -36,18 +36,18 @@ const CORRECTION: u64 = 2000;
 
 impl UseCounts {
     /// Notes a time at which something of the conversation happened.
-    pub fn at(&mut self, time: u64) {
+    pub(crate) fn at(&mut self, time: u64) {
         self.latest = self.latest.max(time);
     }
 
     /// Counts tokens.
-    pub fn tokens(&mut self, tokens: u64) {
+    pub(crate) fn tokens(&mut self, tokens: u64) {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
     /// Counts the start of a call of the tool `name`. `arguments` are those of the call, `None` if
     /// its log lacks them: then each rule that is about the tool counts it.
-    pub fn start(
+    pub(crate) fn start(
         &mut self,
         policy: &Policy,
         name: &str,
@@ -77,7 +77,7 @@ impl UseCounts {
     }
 
     /// Why a call may not start now, if it may not; a sentence for the model.
-    pub fn over(
+    pub(crate) fn over(
         &mut self,
         policy: &Policy,
         name: &str,

@@ -48,7 +48,7 @@ pub(crate) struct TerminalDraft {
 
 impl TerminalDraft {
     /// Starts another text.
-    pub fn reset(&mut self, base: Style) {
+    pub(super) fn reset(&mut self, base: Style) {
         *self = TerminalDraft {
             base,
             ..TerminalDraft::default()
@@ -56,7 +56,7 @@ impl TerminalDraft {
     }
 
     /// Shows the next piece of the text.
-    pub fn push(&mut self, pen: &mut Pen, text: &str) {
+    pub(super) fn push(&mut self, pen: &mut Pen, text: &str) {
         if self.drawn == 0 {
             self.start = pen.mark();
         }
@@ -92,7 +92,7 @@ impl TerminalDraft {
 
     /// Draws all of it: its last block is complete. Code between fences may continue with the next
     /// text.
-    pub fn finish(&mut self, pen: &mut Pen) {
+    pub(super) fn finish(&mut self, pen: &mut Pen) {
         if !std::mem::take(&mut self.is_open) {
             return;
         }
@@ -127,7 +127,7 @@ impl TerminalDraft {
 
     /// Keeps the unfinished block on the screen when `rows` are laid below it, or leaves it as it
     /// is.
-    pub fn make_room(&mut self, pen: &mut Pen, rows: usize) {
+    pub(super) fn make_room(&mut self, pen: &mut Pen, rows: usize) {
         if self.drawn == 0 || pen.reaches(&self.start, rows) {
             return;
         }
@@ -140,7 +140,7 @@ impl TerminalDraft {
     }
 
     /// Leaves the shown part of the unfinished block as it is.
-    pub fn keep(&mut self, pen: &Pen) {
+    pub(super) fn keep(&mut self, pen: &Pen) {
         self.in_line |= self.fence.is_some() && self.drawn > 0;
         self.go_on(0, pen);
         self.take(self.drawn, pen);

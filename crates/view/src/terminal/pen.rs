@@ -62,7 +62,7 @@ pub(crate) struct Pen {
 }
 
 impl Pen {
-    pub fn new(columns: usize, rows: usize, colour: bool) -> Self {
+    pub(super) fn new(columns: usize, rows: usize, colour: bool) -> Self {
         Pen {
             out: Vec::new(),
             width: columns.max(NARROWEST) - 1,
@@ -79,7 +79,7 @@ impl Pen {
     }
 
     /// Sets the size of the terminal.
-    pub fn resize(&mut self, columns: usize, rows: usize) {
+    pub(super) fn resize(&mut self, columns: usize, rows: usize) {
         // Rows that a smaller screen has lost do not all come back on a larger one.
         self.highest = self.top();
         (self.width, self.rows) = (columns.max(NARROWEST) - 1, rows.max(4));
@@ -89,7 +89,7 @@ impl Pen {
     }
 
     /// Nothing above the current row is drawn again.
-    pub fn fix(&mut self) {
+    pub(super) fn fix(&mut self) {
         self.highest = self.row;
     }
 
@@ -99,7 +99,7 @@ impl Pen {
             .max((self.deepest + 1).saturating_sub(self.rows))
     }
 
-    pub fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         Mark {
             row: self.row,
             line: self.line.clone(),
@@ -109,21 +109,21 @@ impl Pen {
 
     /// Whether `mark` will still be on the screen when `more` rows have been written below the
     /// current row.
-    pub fn reaches(&self, mark: &Mark, more: usize) -> bool {
+    pub(super) fn reaches(&self, mark: &Mark, more: usize) -> bool {
         let deepest = self.deepest.max(self.row + more);
         mark.row >= self.highest.max((deepest + 1).saturating_sub(self.rows))
     }
 
     /// Clears everything from `mark` on and continues there. The caller has checked that
     /// [`Pen::reaches`] it.
-    pub fn return_to(&mut self, mark: &Mark) {
+    pub(super) fn return_to(&mut self, mark: &Mark) {
         let up = self.row - mark.row;
         (self.row, self.line, self.feeds) = (mark.row, mark.line.clone(), mark.feeds);
         self.rewrite(up);
     }
 
     /// Clears the `below` rows that the caller has written below the current row.
-    pub fn lift(&mut self, below: usize) {
+    pub(super) fn lift(&mut self, below: usize) {
         self.rewrite(below);
     }
 
@@ -146,12 +146,12 @@ impl Pen {
     }
 
     /// The caller has written `rows` rows below the current row.
-    pub fn laid(&mut self, rows: usize) {
+    pub(super) fn laid(&mut self, rows: usize) {
         self.deepest = self.deepest.max(self.row + rows);
     }
 
     /// The caller has written `rows` complete rows; the cursor is at the beginning of the next one.
-    pub fn skip(&mut self, rows: usize) {
+    pub(super) fn skip(&mut self, rows: usize) {
         self.row += rows;
         self.deepest = self.deepest.max(self.row);
         self.line = PenRow::default();
@@ -159,12 +159,12 @@ impl Pen {
     }
 
     /// Whether the current row is empty.
-    pub fn is_at_start(&self) -> bool {
+    pub(super) fn is_at_start(&self) -> bool {
         self.line.text.is_empty()
     }
 
     /// How many columns a row has after its prefix.
-    pub fn room(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         self.width
             - if self.has_prefix() {
                 self.prefix_width()
@@ -183,7 +183,7 @@ impl Pen {
     }
 
     /// Ends the current row.
-    pub fn feed(&mut self) {
+    pub(super) fn feed(&mut self) {
         self.flush();
         self.out.push(b'\n');
         self.row += 1;
@@ -193,14 +193,14 @@ impl Pen {
     }
 
     /// Ends the current row unless it is empty.
-    pub fn end_row(&mut self) {
+    pub(super) fn end_row(&mut self) {
         if !self.is_at_start() {
             self.feed();
         }
     }
 
     /// Ends the current row unless it is empty, and leaves one empty row after it.
-    pub fn blank_row(&mut self) {
+    pub(super) fn blank_row(&mut self) {
         self.end_row();
         if self.feeds < 2 {
             self.feed();
@@ -209,13 +209,13 @@ impl Pen {
 
     /// Writes text with hidden characters written out, breaking rows between words. A word that
     /// does not fit moves to the next row, together with its part that is written already.
-    pub fn put(&mut self, text: &str, style: Style) {
+    pub(super) fn put(&mut self, text: &str, style: Style) {
         self.write(&safe(text), style, true);
         self.flush();
     }
 
     /// Writes text that keeps its spaces: a row is broken at its last column.
-    pub fn put_code(&mut self, text: &str, style: Style) {
+    pub(super) fn put_code(&mut self, text: &str, style: Style) {
         self.write(&safe(text), style, false);
         self.flush();
     }

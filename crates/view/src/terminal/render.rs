@@ -48,7 +48,7 @@ pub(crate) struct Renderer<'p> {
 impl<'p> Renderer<'p> {
     /// A renderer of `text`, of which the first `at` bytes are on the page already. With a `lead`
     /// the first block continues one that is on the page.
-    pub fn new(
+    pub(super) fn new(
         pen: &'p mut Pen,
         text: &'p str,
         blocks: &Blocks,
@@ -75,12 +75,12 @@ impl<'p> Renderer<'p> {
     }
 
     /// Drops the prefixes of all containers, because they end with the first block.
-    pub fn leave_containers(&mut self) {
+    pub(super) fn leave_containers(&mut self) {
         self.pen.prefix.clear();
     }
 
     /// Draws `items`, the events of a unit or their beginning.
-    pub fn draw(&mut self, items: &[BlockEvent]) {
+    pub(super) fn draw(&mut self, items: &[BlockEvent]) {
         for (event, range) in items {
             if matches!(event, Event::Text(_)) && std::mem::take(&mut self.goes_on) {
                 self.in_lead = true;

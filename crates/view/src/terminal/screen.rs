@@ -45,7 +45,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    pub fn new(terminal: Terminal, no_time: bool) -> Self {
+    pub(super) fn new(terminal: Terminal, no_time: bool) -> Self {
         Screen {
             pen: Pen::new(terminal.columns, terminal.rows, terminal.colour),
             draft: TerminalDraft::default(),
@@ -61,7 +61,7 @@ impl Screen {
 
     /// Sets the size of the terminal. Terminals treat rows that have become too wide in different
     /// ways, so on a narrower terminal nothing is drawn again.
-    pub fn resize(&mut self, columns: usize, rows: usize) {
+    pub(super) fn resize(&mut self, columns: usize, rows: usize) {
         if columns <= self.pen.width {
             self.leave();
         }

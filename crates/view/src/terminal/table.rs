@@ -23,7 +23,7 @@ fn wide(cell: &TableCell) -> usize {
 }
 
 impl TerminalTable {
-    pub fn draw(&self, pen: &mut Pen, base: Style) {
+    pub(super) fn draw(&self, pen: &mut Pen, base: Style) {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         // A table that continues keeps its columns where they are wide enough.
         let mut widths = if self.goes_on {

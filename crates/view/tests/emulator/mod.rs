@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar;
 type Cell = (char, String);
 
 /// All rows ever written, of which the last are on the screen.
-pub struct Emulator {
+pub(crate) struct Emulator {
     columns: usize,
     rows: usize,
     lines: Vec<Vec<Cell>>,
@@ -20,7 +20,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    pub fn new(columns: usize, rows: usize) -> Self {
+    pub(crate) fn new(columns: usize, rows: usize) -> Self {
         let style = String::new();
         Emulator {
             columns,
@@ -36,11 +36,11 @@ impl Emulator {
 
     /// Takes another size; rows that are too long for it stay as they are.
     #[allow(dead_code, reason = "not every test needs it")]
-    pub fn resize(&mut self, columns: usize, rows: usize) {
+    pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
         (self.columns, self.rows) = (columns, rows);
     }
 
-    pub fn write(&mut self, text: &str) {
+    pub(crate) fn write(&mut self, text: &str) {
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
             match c {
@@ -117,7 +117,7 @@ impl Emulator {
 
     /// The text, without white space at the ends of lines and at its end.
     #[allow(dead_code, reason = "not every test needs it")]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let line = |l: &Vec<Cell>| {
             l.iter()
                 .map(|c| c.0)
@@ -137,7 +137,7 @@ impl Emulator {
 
     /// The same with the styles: `{1}` where bold begins, `{}` where all styles end, and so on.
     #[allow(dead_code, reason = "not every test needs it")]
-    pub fn marked(&self) -> String {
+    pub(crate) fn marked(&self) -> String {
         let mut out = String::new();
         for line in &self.lines {
             let mut style = "";

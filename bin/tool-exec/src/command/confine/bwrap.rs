@@ -10,7 +10,7 @@ use tool::CommandNetwork;
 /// The options that confine `confined`; its command line follows them. Standard files, environment
 /// and limits are passed on as they are. `filter` is the number of an open file with the filter of
 /// system calls.
-pub fn arguments(
+pub(super) fn arguments(
     confinement: &Confinement,
     confined: &Confined<'_>,
     filter: RawFd,

@@ -94,7 +94,7 @@ const X32: u32 = 0x4000_0000;
 ///
 /// # Errors
 /// Why it cannot be had.
-pub fn install(network: &CommandNetwork) -> Result<(), String> {
+pub(super) fn install(network: &CommandNetwork) -> Result<(), String> {
     apply_filter(&program(network)?).map_err(|e| format!("the filter of system calls: {e}"))
 }
 
@@ -103,7 +103,7 @@ pub fn install(network: &CommandNetwork) -> Result<(), String> {
 ///
 /// # Errors
 /// Why it cannot be had.
-pub fn file(network: &CommandNetwork) -> Result<OwnedFd, String> {
+pub(super) fn file(network: &CommandNetwork) -> Result<OwnedFd, String> {
     let bytes: Vec<u8> = program(network)?.iter().flat_map(bytes).collect();
     let write = || {
         let mut file = File::from(memfd_create("filter", MemfdFlags::empty())?);

@@ -20,7 +20,7 @@ const ROUND: Duration = Duration::from_millis(2);
 
 /// Limits for all processes of a call together. `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupLimits {
+pub(crate) struct GroupLimits {
     /// Memory, in bytes; swapped memory counts.
     pub memory: Option<u64>,
     /// Processes and threads.
@@ -30,14 +30,14 @@ pub struct GroupLimits {
 /// A control group of this process, empty at first. It is removed, with what runs in it, when this
 /// is dropped.
 #[derive(Debug)]
-pub struct CallGroup {
+pub(crate) struct CallGroup {
     folders: Vec<(Controller, GroupsVersion, PathBuf)>,
 }
 
 impl CallGroup {
     /// Makes a group under these limits. A limit that no group can have here is left out; `None`:
     /// all of them are.
-    pub fn make(limits: &GroupLimits) -> Option<Self> {
+    pub(crate) fn make(limits: &GroupLimits) -> Option<Self> {
         let mut group = CallGroup {
             folders: Vec::new(),
         };
@@ -61,28 +61,28 @@ impl CallGroup {
 
     /// Puts a process into the group; what it starts is in it, too. Returns whether each part of
     /// the group has it.
-    pub fn add(&self, pid: u32) -> bool {
+    pub(crate) fn add(&self, pid: u32) -> bool {
         self.folders
             .iter()
             .all(|(_, _, folder)| write(&folder.join("cgroup.procs"), &pid.to_string()))
     }
 
     /// Whether the group has a limit of this.
-    pub fn limits(&self, controller: Controller) -> bool {
+    pub(crate) fn limits(&self, controller: Controller) -> bool {
         self.folders
             .iter()
             .any(|(limited, _, _)| *limited == controller)
     }
 
     /// Kills what is in the group.
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.folders
             .iter()
             .for_each(|(_, _, folder)| kill_all(folder));
     }
 
     /// Whether the system has killed a process of the group because its memory was used up.
-    pub fn ran_out_of_memory(&self) -> bool {
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
         let counts = self
             .folders
             .iter()
@@ -197,7 +197,7 @@ fn start(pid: i32) -> Option<u64> {
 
 /// Removes the groups of owners that were killed before they could: those of this PID namespace
 /// alone, since the numbers of others mean nothing here.
-pub fn sweep() {
+pub(crate) fn sweep() {
     let Some(namespace) = namespace() else { return };
     for controller in [Controller::Memory, Controller::Processes] {
         for (_, above) in folders(controller) {
@@ -234,7 +234,7 @@ fn is_left(name: &str, namespace: &str) -> bool {
 
 /// What a group limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Controller {
+pub(crate) enum Controller {
     /// Memory of all processes together, with shared mappings, files in memory and the system's
     /// caches of files.
     Memory,
@@ -244,7 +244,7 @@ pub enum Controller {
 
 /// The version of control groups: its files differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GroupsVersion {
+pub(crate) enum GroupsVersion {
     /// A hierarchy for each controller.
     One,
     /// One hierarchy for all.
@@ -253,7 +253,7 @@ pub enum GroupsVersion {
 
 impl Controller {
     /// Its name in the system.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Controller::Memory => "memory",
             Controller::Processes => "pids",
@@ -261,7 +261,7 @@ impl Controller {
     }
 
     /// The file in which a group of that version has the limit.
-    pub fn file(self, version: GroupsVersion) -> &'static str {
+    pub(crate) fn file(self, version: GroupsVersion) -> &'static str {
         match (self, version) {
             (Controller::Memory, GroupsVersion::One) => "memory.limit_in_bytes",
             (Controller::Memory, GroupsVersion::Two) => "memory.max",
@@ -272,7 +272,7 @@ impl Controller {
 
 /// Folders in which a group of this process may be made, the best first. Whether one can be made
 /// there is known once it is tried.
-pub fn folders(controller: Controller) -> Vec<(GroupsVersion, PathBuf)> {
+pub(crate) fn folders(controller: Controller) -> Vec<(GroupsVersion, PathBuf)> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     parse(
         controller,

@@ -32,7 +32,7 @@ const TCP: ABI = ABI::V4;
 const MOST: ABI = ABI::V9;
 
 /// The version of Landlock in this kernel, as far as this program knows it; 0 without.
-pub fn version() -> i32 {
+pub(crate) fn version() -> i32 {
     // Without a flag this asks for the version and restricts nothing.
     let status = RestrictSelf::default().no_new_privs(false).apply();
     match status.map(|status| status.landlock) {
@@ -45,7 +45,7 @@ pub fn version() -> i32 {
 }
 
 /// Why Landlock cannot confine a command that may use `network`; `None`: it can.
-pub fn lacks(network: &CommandNetwork) -> Option<String> {
+pub(super) fn lacks(network: &CommandNetwork) -> Option<String> {
     let (needed, what) = match network {
         CommandNetwork::NoTcp | CommandNetwork::Ports(_) => (TCP, "rules about TCP"),
         CommandNetwork::Off | CommandNetwork::On => (FILES, "rules about all changes of files"),
@@ -65,7 +65,7 @@ pub fn lacks(network: &CommandNetwork) -> Option<String> {
 ///
 /// # Errors
 /// A rule that cannot be had, in words. None is left out.
-pub fn restrict(confinement: &Confinement, home: &Path) -> Result<(), String> {
+pub(super) fn restrict(confinement: &Confinement, home: &Path) -> Result<(), String> {
     let mut allowed = Vec::new();
     for place in &confinement.read {
         allowed.push(beneath(&place.real, AccessFs::from_read(MOST))?);
@@ -179,7 +179,7 @@ fn own_proc() -> &'static [&'static str] {
 ///
 /// # Errors
 /// The network is to be off, and no such namespace can be had.
-pub fn leave(network: &CommandNetwork) -> Result<(), String> {
+pub(super) fn leave(network: &CommandNetwork) -> Result<(), String> {
     let (both, ipc) = (
         CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC,
         CloneFlags::CLONE_NEWIPC,
@@ -213,7 +213,7 @@ fn enter(namespaces: CloneFlags) -> Result<(), String> {
 ///
 /// # Errors
 /// When the system refuses.
-pub fn drop_capabilities() -> Result<(), String> {
+pub(super) fn drop_capabilities() -> Result<(), String> {
     let none = CapabilitySet::empty();
     // Empty with the permitted ones, where the system knows no ambient ones.
     let _ = clear_ambient_capability_set();

@@ -10,7 +10,7 @@ use tool::{CommandNetwork, CommandRun, RunnerKind, Sandbox, SandboxKind, Tools};
 
 /// What confines the commands of one tools file.
 #[derive(Debug, Default)]
-pub struct Sandboxes {
+pub(crate) struct Sandboxes {
     /// What confines each command, but for what depends on the call: by what its tool asks for.
     confinements: HashMap<Option<Sandbox>, Confinement>,
 }
@@ -22,7 +22,7 @@ impl Sandboxes {
     ///
     /// # Errors
     /// What cannot be had, and what to do.
-    pub fn check(
+    pub(crate) fn check(
         least: SandboxKind,
         tools: &Tools,
         folder: &Path,
@@ -66,7 +66,7 @@ impl Sandboxes {
     ///
     /// # Errors
     /// What cannot be had, and what to do.
-    pub fn of_program(
+    pub(crate) fn of_program(
         least: SandboxKind,
         asked: Option<&Sandbox>,
         folder: &Path,
@@ -90,13 +90,13 @@ impl Sandboxes {
     ///
     /// # Errors
     /// Why not, and what to do.
-    pub fn require(kind: SandboxKind) -> anyhow::Result<()> {
+    pub(crate) fn require(kind: SandboxKind) -> anyhow::Result<()> {
         let confinement = confinement(kind, None, Path::new("/"), &[]).map_err(|e| anyhow!(e))?;
         probe(&format!("--sandbox {}", kind.name()), &confinement)
     }
 
     /// Why this kind of sandbox cannot be had here for commands without a network; `None`: it can.
-    pub fn lacks(kind: SandboxKind) -> Option<String> {
+    pub(crate) fn lacks(kind: SandboxKind) -> Option<String> {
         let confinement = confinement(kind, None, Path::new("/"), &[]);
         confinement
             .and_then(|confinement| stage::probe(&confinement))
@@ -104,7 +104,7 @@ impl Sandboxes {
     }
 
     /// Whether each command of `tools` is confined by something.
-    pub fn confine_all(&self, tools: &Tools) -> bool {
+    pub(crate) fn confine_all(&self, tools: &Tools) -> bool {
         tools
             .iter()
             .all(|tool| match tool.exec.as_ref().map(|exec| &exec.run) {
@@ -117,7 +117,13 @@ impl Sandboxes {
 
     /// What confines a call of `command`, whose tool names its program as `name`. That is the file
     /// `program`, and it runs in `cwd`.
-    pub fn of(&self, command: &CommandRun, name: &str, program: &Path, cwd: &Path) -> Confinement {
+    pub(crate) fn of(
+        &self,
+        command: &CommandRun,
+        name: &str,
+        program: &Path,
+        cwd: &Path,
+    ) -> Confinement {
         let Some(confinement) = self.confinements.get(&command.sandbox) else {
             return Confinement::default();
         };
@@ -212,7 +218,7 @@ const DEVICES: [&str; 5] = [
 ];
 
 /// What every command may read and execute under this kind of sandbox.
-pub fn system(kind: SandboxKind, network: &CommandNetwork) -> Vec<HostPath> {
+pub(crate) fn system(kind: SandboxKind, network: &CommandNetwork) -> Vec<HostPath> {
     let devices = DEVICES.iter().filter(|_| kind == SandboxKind::Landlock);
     // The file with the name servers, which is often a link to a file of a service.
     let servers = ["/etc/resolv.conf"]
@@ -226,7 +232,7 @@ pub fn system(kind: SandboxKind, network: &CommandNetwork) -> Vec<HostPath> {
 /// What a command may read of where it is: its program, the folder of a program that its tool names
 /// by a path, and its working folder. A folder that holds a person's home is not among them: a
 /// command that needs one names what it reads.
-pub fn surroundings(program: &Path, is_path: bool, cwd: &Path) -> Vec<HostPath> {
+pub(crate) fn surroundings(program: &Path, is_path: bool, cwd: &Path) -> Vec<HostPath> {
     let folder = program.parent().filter(|_| is_path);
     let folders = folder
         .into_iter()
@@ -256,7 +262,7 @@ fn holds_home(folder: &Path) -> bool {
 
 /// A file or folder of `tool-exec`, with the words for it in a message. It need not exist yet.
 #[derive(Clone, Debug)]
-pub struct ProtectedFile {
+pub(crate) struct ProtectedFile {
     /// What it is: "the log".
     pub what: &'static str,
     /// Where it is.
@@ -264,7 +270,10 @@ pub struct ProtectedFile {
 }
 
 /// The first of `files` that a command which may write `place` could change, remove or replace.
-pub fn covered<'a>(place: &HostPath, files: &'a [ProtectedFile]) -> Option<&'a ProtectedFile> {
+pub(crate) fn covered<'a>(
+    place: &HostPath,
+    files: &'a [ProtectedFile],
+) -> Option<&'a ProtectedFile> {
     let written = identity(&place.real)?;
     files.iter().find(|file| {
         let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
@@ -287,7 +296,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 /// The regular files that this process reads from or writes to as its standard files: a log is
 /// often one of them.
-pub fn standard_files() -> impl Iterator<Item = ProtectedFile> {
+pub(crate) fn standard_files() -> impl Iterator<Item = ProtectedFile> {
     let names = [
         (0, "standard input"),
         (1, "standard output"),

@@ -16,7 +16,7 @@ const REFUSED: u8 = 126;
 
 /// Confines itself and prints its version if this process was started for that, and returns the
 /// status to end with if that fails; else `None`.
-pub fn run_if_asked() -> Option<ExitCode> {
+pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     if args.next()? != FLAG {
         return None;
@@ -48,7 +48,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
 ///
 /// # Errors
 /// Why not.
-pub fn probe(confinement: &Confinement) -> Result<(), String> {
+pub(crate) fn probe(confinement: &Confinement) -> Result<(), String> {
     match confinement.kind {
         SandboxKind::None => return Ok(()),
         SandboxKind::Landlock => {

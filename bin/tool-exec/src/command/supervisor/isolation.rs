@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// The namespaces of the children of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Namespaces {
+pub(super) enum Namespaces {
     /// Those of this process: the system allows no others.
     None,
     /// A PID namespace.
@@ -27,14 +27,14 @@ pub enum Namespaces {
 /// This process entered a user namespace in which it has no user: it cannot go back, and must not
 /// go on.
 #[derive(Debug)]
-pub struct Unusable;
+pub(super) struct Unusable;
 
 /// Gives a user and a group the same numbers inside of a new user namespace as outside
 /// (user_namespaces(7)). An ordinary user may map its group only where nobody can leave a group.
 ///
 /// # Errors
 /// The file that cannot be written.
-pub fn map_user(user: u32, group: u32) -> Result<(), String> {
+pub(crate) fn map_user(user: u32, group: u32) -> Result<(), String> {
     for (file, text) in [
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("{user} {user} 1")),
@@ -52,7 +52,7 @@ pub fn map_user(user: u32, group: u32) -> Result<(), String> {
 ///
 /// # Errors
 /// [`Unusable`]: a security module lets processes have a user namespace and nothing in it (AppArmor on Ubuntu since 23.10).
-pub fn enter_namespaces() -> Result<Namespaces, Unusable> {
+pub(super) fn enter_namespaces() -> Result<Namespaces, Unusable> {
     if unshare(CloneFlags::CLONE_NEWPID).is_ok() {
         return Ok(Namespaces::Pid);
     }
@@ -72,7 +72,7 @@ const NOTHING: Option<&str> = None;
 
 /// Gives this process a mount namespace of its own. Later mounts in it are not seen outside of it;
 /// later mounts outside are still seen in it.
-pub fn enter_mounts() -> nix::Result<()> {
+pub(super) fn enter_mounts() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(
         NOTHING,
@@ -84,7 +84,7 @@ pub fn enter_mounts() -> nix::Result<()> {
 }
 
 /// Mounts a `/proc` that shows the processes of this PID namespace alone. Needs [`enter_mounts`].
-pub fn own_proc() -> nix::Result<()> {
+pub(super) fn own_proc() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let fresh = || mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING);
     fresh()?;
@@ -100,7 +100,7 @@ pub fn own_proc() -> nix::Result<()> {
 
 /// Mounts a `/dev/pts` without any terminal: the command cannot write to the terminals of this
 /// user. `/dev/ptmx` opens new terminals in this `/dev/pts`. Needs [`enter_mounts`].
-pub fn own_terminals() -> nix::Result<()> {
+pub(super) fn own_terminals() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     mount(
         Some("devpts"),
@@ -113,7 +113,7 @@ pub fn own_terminals() -> nix::Result<()> {
 
 /// Mounts an empty file system of `size` bytes over the folder `home`, for this user alone. It is
 /// removed with the namespace. Needs [`enter_mounts`].
-pub fn own_home(home: &Path, size: u64) -> nix::Result<()> {
+pub(super) fn own_home(home: &Path, size: u64) -> nix::Result<()> {
     let options = format!("size={size},mode=0700");
     mount(
         Some("tmpfs"),
@@ -127,7 +127,7 @@ pub fn own_home(home: &Path, size: u64) -> nix::Result<()> {
 /// Limits the numbers that processes in this PID namespace can get, and so the count of these
 /// processes. This is for root, for whom the system's limit of processes (`RLIMIT_NPROC`) does not
 /// count. Needs [`own_proc`].
-pub fn limit_processes(most: u64) {
+pub(super) fn limit_processes(most: u64) {
     // Before Linux 6.14 the file is that of the whole system.
     if kernel() >= Some((6, 14)) {
         let numbers = most.saturating_add(RESERVED); // the first 300 are given out once
@@ -150,7 +150,7 @@ fn kernel() -> Option<(u32, u32)> {
 
 /// Lets the next program that this process starts mount in its user namespace: without the ambient
 /// set (capabilities(7)) only user 0 keeps a capability over execve(2).
-pub fn pass_on_mounting() -> std::io::Result<()> {
+pub(super) fn pass_on_mounting() -> std::io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.inheritable |= CapabilitySet::SYS_ADMIN;
     set_capabilities(None, sets)?;
@@ -162,7 +162,7 @@ pub fn pass_on_mounting() -> std::io::Result<()> {
 
 /// Undoes [`pass_on_mounting`]: the command, and the processes that it starts, get no capability
 /// from this process.
-pub fn keep_to_itself() {
+pub(super) fn keep_to_itself() {
     let _ = clear_ambient_capability_set(); // fails only on systems without it
     if let Ok(mut sets) = capabilities(None) {
         sets.inheritable -= CapabilitySet::SYS_ADMIN;
@@ -174,7 +174,7 @@ pub fn keep_to_itself() {
 
 /// Lets this process, and the processes that it starts, send signals to each other alone. Returns
 /// whether that is in force, which a trial on the parent of this process shows.
-pub fn enter_signal_scope() -> bool {
+pub(super) fn enter_signal_scope() -> bool {
     let restricted = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .scope(Scope::Signal)
@@ -188,6 +188,6 @@ pub fn enter_signal_scope() -> bool {
 
 /// Denies other processes of this user access to the files `/proc/PID/{environ,fd,mem,…}` of this
 /// process, and to ptrace(2) on it. Also turns off core dumps. Root still has access.
-pub fn keep_private() {
+pub(crate) fn keep_private() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable); // never fails for this value
 }

@@ -17,7 +17,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// Starts the command of the job that comes on standard input. `is_init`: this process is the init
 /// of a PID namespace.
-pub fn launch(is_init: bool) -> ExitCode {
+pub(super) fn launch(is_init: bool) -> ExitCode {
     let Ok(supervisor) = std::io::stdin()
         .as_fd()
         .try_clone_to_owned()

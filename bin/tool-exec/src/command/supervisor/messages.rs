@@ -11,24 +11,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// This program, even when its file was replaced while it runs.
-pub const OWN_PROGRAM: &str = "/proc/self/exe";
+pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// The first argument of a supervisor.
-pub const SUPERVISE: &str = "--supervise";
+pub(super) const SUPERVISE: &str = "--supervise";
 
 /// The second argument of a supervisor that tries no namespaces.
-pub const PLAIN: &str = "plain";
+pub(super) const PLAIN: &str = "plain";
 
 /// The first argument of a launch stage.
-pub const LAUNCH: &str = "--launch";
+pub(super) const LAUNCH: &str = "--launch";
 
 /// The second argument of a launch stage that is the init of a PID namespace.
-pub const INIT: &str = "init";
+pub(super) const INIT: &str = "init";
 
 /// Limits that the system enforces on each process of a command. `None`: as `tool-exec` itself.
 /// None of them is ever raised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessLimits {
+pub(crate) struct ProcessLimits {
     /// Processor time, in seconds.
     pub cpu: Option<u64>,
     /// Private memory (`RLIMIT_DATA`), in bytes.
@@ -43,7 +43,7 @@ pub struct ProcessLimits {
 
 /// One command, and all that limits it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub(crate) struct Job {
     /// The file of the program.
     #[serde(skip)]
     pub program: PathBuf,
@@ -77,7 +77,7 @@ impl Job {
     /// The job as bytes: a JSON object, then each text of the system (the number of arguments, a
     /// path, an argument, a variable) as it is and with a NUL before it. Those need not be UTF-8,
     /// and none of them can hold a NUL.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = to_bytes(self);
         let count = OsString::from(self.argv.len().to_string());
         let paths = [&self.program, &self.folder, &self.home].map(|path| path.as_os_str());
@@ -97,7 +97,7 @@ impl Job {
     ///
     /// # Errors
     /// When they are something else.
-    pub fn read(bytes: &[u8]) -> std::io::Result<Job> {
+    pub(crate) fn read(bytes: &[u8]) -> std::io::Result<Job> {
         let bad = || Error::from(ErrorKind::InvalidData);
         let mut parts = bytes.split(|b| *b == 0);
         let job: Job = serde_json::from_slice(parts.next().ok_or_else(bad)?)?;
@@ -126,7 +126,7 @@ impl Job {
 
 /// What the supervisor receives after its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum EndOrder {
+pub(super) enum EndOrder {
     /// End the command: SIGTERM, and SIGKILL after the grace.
     End,
     /// Kill the command.
@@ -135,7 +135,7 @@ pub enum EndOrder {
 
 /// How a command ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// Its exit status, 128 plus the signal's number if a signal ended it; `None`: unknown, it was
     /// ended from outside.
     pub status: Option<i32>,
@@ -151,7 +151,7 @@ pub struct Ended {
 
 /// What a launch stage reports to its supervisor, and that to `tool-exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Notice {
+pub(super) enum Notice {
     /// The command runs.
     Started(InForce),
     /// The command did not run, and why: text for the answer.
@@ -168,7 +168,7 @@ pub enum Notice {
 
 /// What keeps the processes of a command together. Each value holds all that follows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Containment {
+pub(crate) enum Containment {
     /// A PID namespace: the command sees and signals its own processes alone, and all of them end
     /// with their init.
     Namespace,
@@ -184,7 +184,7 @@ pub enum Containment {
 /// What the system enforces for one command. The default is what is in force where the system
 /// allows nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InForce {
+pub(crate) struct InForce {
     /// What keeps its processes together.
     pub containment: Containment,
     /// Whether it is in a user namespace: it has this user's rights, and no program gives it
@@ -204,13 +204,13 @@ pub struct InForce {
 }
 
 /// The body of the frame of a message.
-pub fn to_bytes(message: &impl Serialize) -> Vec<u8> {
+pub(super) fn to_bytes(message: &impl Serialize) -> Vec<u8> {
     // What cannot be written is refused as it is read.
     serde_json::to_vec(message).unwrap_or_default()
 }
 
 /// Reads the body of a frame.
-pub fn read<'b, M: Deserialize<'b>>(body: &'b [u8]) -> Option<M> {
+pub(super) fn read<'b, M: Deserialize<'b>>(body: &'b [u8]) -> Option<M> {
     serde_json::from_slice(body).ok()
 }
 

@@ -37,7 +37,7 @@ static NAMESPACES_ARE_UNUSABLE: AtomicBool = AtomicBool::new(false);
 
 /// Why a command could not be started.
 #[derive(Debug, PartialEq, Eq)]
-pub enum StartError {
+pub(crate) enum StartError {
     /// The command did not run, and why.
     NotStarted(String),
     /// The supervisor ended before it reported: the command may have run.
@@ -46,7 +46,7 @@ pub enum StartError {
 
 /// A command that runs. Its supervisor ends it when this is dropped.
 #[derive(Debug)]
-pub struct RunningCommand {
+pub(crate) struct RunningCommand {
     /// The command's standard input.
     pub stdin: Sender,
     /// The command's standard output.
@@ -66,7 +66,7 @@ pub struct RunningCommand {
 ///
 /// # Errors
 /// [`StartError`].
-pub async fn start(job: &Job) -> Result<RunningCommand, StartError> {
+pub(crate) async fn start(job: &Job) -> Result<RunningCommand, StartError> {
     // What a supervisor that was killed leaves behind comes to this process.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let failed = |e: std::io::Error| StartError::NotStarted(e.to_string());
@@ -102,14 +102,14 @@ pub async fn start(job: &Job) -> Result<RunningCommand, StartError> {
 
 /// Has a supervisor wait for the next command from now on, so that a call does not wait for the
 /// start of its supervisor. It ends with this process.
-pub fn prepare() {
+pub(crate) fn prepare() {
     reserve::keep();
     reserve::refill();
 }
 
 /// The supervisor of one command.
 #[derive(Debug)]
-pub struct Supervisor {
+pub(crate) struct Supervisor {
     process: Child,
     socket: Rc<UnixStream>,
     frames: Frames,
@@ -209,7 +209,7 @@ impl Supervisor {
 
     /// Waits until the command and all that it started have ended. May be dropped while it waits,
     /// and called again.
-    pub async fn ended(&mut self) -> Ended {
+    pub(crate) async fn ended(&mut self) -> Ended {
         while self.ended.is_none() {
             match self.notice().await {
                 Some(Notice::Ended(ended)) => self.ended = Some(ended),
@@ -227,7 +227,7 @@ impl Supervisor {
     }
 
     /// Kills a supervisor that does not do its work, and all that is below it.
-    pub async fn give_up(&mut self) -> Ended {
+    pub(crate) async fn give_up(&mut self) -> Ended {
         let _ = self.process.start_kill();
         Ended {
             left: self.end_orphans().await,
@@ -236,7 +236,7 @@ impl Supervisor {
     }
 
     /// The means to end the command while somebody else waits for it.
-    pub fn control(&self) -> Control {
+    pub(crate) fn control(&self) -> Control {
         Control(Rc::downgrade(&self.socket))
     }
 
@@ -259,11 +259,11 @@ impl Supervisor {
 
 /// Ends a command whose [`RunningCommand`] somebody else waits for.
 #[derive(Clone, Debug)]
-pub struct Control(Weak<UnixStream>);
+pub(crate) struct Control(Weak<UnixStream>);
 
 impl Control {
     /// Has the command ended, at once or after its grace; waits for nothing.
-    pub fn end(&self, at_once: bool) {
+    pub(crate) fn end(&self, at_once: bool) {
         let order = if at_once {
             EndOrder::Kill
         } else {
@@ -302,12 +302,12 @@ mod reserve {
     }
 
     /// Has one supervisor wait from now on.
-    pub fn keep() {
+    pub(super) fn keep() {
         IS_KEPT.set(true);
     }
 
     /// Removes and returns the waiting supervisor, if there is one and it runs.
-    pub fn take() -> Option<Supervisor> {
+    pub(super) fn take() -> Option<Supervisor> {
         WAITING.take().and_then(|mut one| {
             one.process
                 .try_wait()
@@ -317,7 +317,7 @@ mod reserve {
     }
 
     /// Starts one if none is there.
-    pub fn refill() {
+    pub(super) fn refill() {
         if IS_KEPT.get() && WAITING.with_borrow(Option::is_none) {
             // Without one the next call starts its own, and reports what is wrong.
             WAITING.set(Supervisor::spawn().ok());
@@ -333,7 +333,7 @@ static SPARED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// Keeps the child of that number, and all below it, from being ended as an orphan. Returns when it
 /// started, in ticks of the system.
-pub fn spare(child: u32) -> u64 {
+pub(crate) fn spare(child: u32) -> u64 {
     let Ok(pid) = i32::try_from(child) else {
         return 0;
     };
@@ -346,7 +346,7 @@ pub fn spare(child: u32) -> u64 {
 
 /// Kills the children of this process that are not spared and started at `since` or later, and all
 /// below them, until none is left. Returns the first of those that could not be killed.
-pub async fn end_all(since: u64) -> Vec<i32> {
+pub(super) async fn end_all(since: u64) -> Vec<i32> {
     let until = tokio::time::Instant::now() + GIVE_UP;
     loop {
         let all = orphans(since);

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Runs the job that comes on standard input, and returns when nothing of it is left. `is_plain`:
 /// without namespaces.
-pub fn supervise(is_plain: bool) -> ExitCode {
+pub(super) fn supervise(is_plain: bool) -> ExitCode {
     let Ok(upstream) = std::io::stdin()
         .as_fd()
         .try_clone_to_owned()

@@ -23,7 +23,7 @@ const FILES: usize = 3;
 const LONGEST: usize = 64 << 20;
 
 /// The frame of `body`. A body that is too long to be a frame makes one that no reader accepts.
-pub fn frame(body: &[u8]) -> Vec<u8> {
+pub(super) fn frame(body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
     [&length.to_le_bytes(), body].concat()
 }
@@ -32,7 +32,7 @@ pub fn frame(body: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// When the system refuses: the other end is closed, or the socket does not wait and is full.
-pub fn send_files(
+pub(super) fn send_files(
     socket: impl AsFd,
     bytes: &[u8],
     files: &[BorrowedFd<'_>],
@@ -54,7 +54,11 @@ pub fn send_files(
 ///
 /// # Errors
 /// When the other end is closed.
-pub fn send(mut socket: &UnixStream, body: &[u8], files: &[BorrowedFd<'_>]) -> std::io::Result<()> {
+pub(super) fn send(
+    mut socket: &UnixStream,
+    body: &[u8],
+    files: &[BorrowedFd<'_>],
+) -> std::io::Result<()> {
     let frame = frame(body);
     let sent = send_files(socket, &frame, files)?;
     socket.write_all(&frame[sent..])
@@ -64,7 +68,7 @@ pub fn send(mut socket: &UnixStream, body: &[u8], files: &[BorrowedFd<'_>]) -> s
 ///
 /// # Errors
 /// When the other end is closed.
-pub fn report(socket: &UnixStream, message: &impl Serialize) -> std::io::Result<()> {
+pub(super) fn report(socket: &UnixStream, message: &impl Serialize) -> std::io::Result<()> {
     send(socket, &to_bytes(message), &[])
 }
 
@@ -72,7 +76,7 @@ pub fn report(socket: &UnixStream, message: &impl Serialize) -> std::io::Result<
 ///
 /// # Errors
 /// When the other end closes first.
-pub fn receive(mut socket: &UnixStream) -> std::io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+pub(super) fn receive(mut socket: &UnixStream) -> std::io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut length = [0; 4];
@@ -107,12 +111,12 @@ fn body_length(length: [u8; 4]) -> std::io::Result<usize> {
 
 /// Frames that come in pieces.
 #[derive(Debug, Default)]
-pub struct Frames(Vec<u8>);
+pub(super) struct Frames(Vec<u8>);
 
 impl Frames {
     /// Reads once from a socket that does not wait. `false`: the other end is closed, or its bytes
     /// are not frames.
-    pub fn read(&mut self, mut socket: &UnixStream) -> bool {
+    pub(super) fn read(&mut self, mut socket: &UnixStream) -> bool {
         let mut bytes = [0; 4096];
         match socket.read(&mut bytes) {
             Ok(0) => false,
@@ -122,7 +126,7 @@ impl Frames {
     }
 
     /// Adds bytes. `false`: they are not frames.
-    pub fn push(&mut self, bytes: &[u8]) -> bool {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         self.0.extend_from_slice(bytes);
         self.0
             .first_chunk()
@@ -130,14 +134,14 @@ impl Frames {
     }
 
     /// The messages of all whole frames. What is not such a message is left out.
-    pub fn messages<M: DeserializeOwned>(&mut self) -> Vec<M> {
+    pub(super) fn messages<M: DeserializeOwned>(&mut self) -> Vec<M> {
         std::iter::from_fn(|| self.next())
             .filter_map(|body| read(&body))
             .collect()
     }
 
     /// The next whole frame.
-    pub fn next(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         let length = body_length(*self.0.first_chunk()?).ok()?;
         let body = self.0.get(4..4 + length)?.to_vec();
         self.0.drain(..4 + length);
@@ -149,14 +153,14 @@ impl Frames {
 
 /// The ends of children of this process.
 #[derive(Debug)]
-pub struct ChildSignals(UnixStream);
+pub(super) struct ChildSignals(UnixStream);
 
 impl ChildSignals {
     /// Takes over SIGCHLD.
     ///
     /// # Errors
     /// When the system allows no more files.
-    pub fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> std::io::Result<Self> {
         let (wake, write) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         write.set_nonblocking(true)?;
@@ -166,7 +170,7 @@ impl ChildSignals {
 
     /// Waits until a child ends or one of `sockets` has something to read or is closed, for `most`
     /// at the most.
-    pub fn wait(&mut self, sockets: &[&UnixStream], most: Option<Duration>) {
+    pub(super) fn wait(&mut self, sockets: &[&UnixStream], most: Option<Duration>) {
         let most = most.and_then(|time| Timespec::try_from(time).ok());
         let mut all: Vec<PollFd<'_>> = vec![PollFd::new(&self.0, PollFlags::IN)];
         all.extend(

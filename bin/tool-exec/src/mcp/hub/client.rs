@@ -22,7 +22,7 @@ const GONE: &str = "the hub that runs it is gone";
 
 /// A hub. Cheap to clone; each request has a connection of its own.
 #[derive(Clone, Debug)]
-pub struct HubClient {
+pub(crate) struct HubClient {
     path: PathBuf,
     /// The digest of the servers that are wanted.
     servers: String,
@@ -31,7 +31,7 @@ pub struct HubClient {
 
 /// A call that a hub has taken. The hub cancels it when this is dropped.
 #[derive(Debug)]
-pub struct HubCall {
+pub(crate) struct HubCall {
     hub: Connection,
     is_blocked: Rc<Cell<bool>>,
 }
@@ -42,7 +42,7 @@ impl HubClient {
     ///
     /// # Errors
     /// When it is gone, belongs to another user, or was started with other servers.
-    pub async fn find(servers: &Hash) -> anyhow::Result<Option<HubClient>> {
+    pub(crate) async fn find(servers: &Hash) -> anyhow::Result<Option<HubClient>> {
         let Some(path) = std::env::var_os(HUB).filter(|path| !path.is_empty()) else {
             return Ok(None);
         };
@@ -87,7 +87,7 @@ impl HubClient {
     }
 
     /// Whether a call failed since tools are not as they were locked.
-    pub fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked.get()
     }
 
@@ -95,7 +95,7 @@ impl HubClient {
     ///
     /// # Errors
     /// When the hub is gone.
-    pub async fn check(&self) -> anyhow::Result<Vec<String>> {
+    pub(crate) async fn check(&self) -> anyhow::Result<Vec<String>> {
         let mut hub = self.connect().await?;
         let checking = async {
             hub.send(&HubRequest::Check {}).await.ok()?;
@@ -111,7 +111,7 @@ impl HubClient {
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.
-    pub async fn call(&self, tool: &McpRun, arguments: &str) -> Result<HubCall, String> {
+    pub(crate) async fn call(&self, tool: &McpRun, arguments: &str) -> Result<HubCall, String> {
         let request = HubRequest::Call {
             server: tool.server.clone(),
             tool: tool.tool.clone(),
@@ -130,7 +130,7 @@ impl HubClient {
 
 impl HubCall {
     /// Waits for the next news of the call. May be dropped while it waits, and called again.
-    pub async fn next(&mut self) -> CallOutcome {
+    pub(crate) async fn next(&mut self) -> CallOutcome {
         match self.hub.next().await {
             Some(Reply::Step(step)) => CallOutcome::Step(step),
             Some(Reply::Result(result)) => CallOutcome::Done(Ok(result)),

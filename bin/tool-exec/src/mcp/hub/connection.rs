@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use tool::{CallFailure, hex};
 
 /// Answers the request of a client. A client that leaves has its call cancelled.
-pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
+pub(super) async fn serve(stream: UnixStream, pool: Rc<Pool>) {
     let mut client = Connection::new(stream);
     let Some(HubRequest::Hello { version, servers }) = client.next().await else {
         return;

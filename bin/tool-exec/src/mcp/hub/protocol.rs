@@ -27,7 +27,7 @@ use tokio::net::UnixStream;
 use tool::{CallFailure, CallStep};
 
 /// The version of these messages.
-pub const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 2;
 
 /// The longest line, in bytes: a message of a server and what surrounds it, with room for escapes.
 const LONGEST: usize = 64 << 20;
@@ -35,7 +35,7 @@ const LONGEST: usize = 64 << 20;
 /// From a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum HubRequest {
+pub(super) enum HubRequest {
     /// The first message: the digest of its servers, and its version.
     Hello { version: u64, servers: String },
     /// A call.
@@ -52,7 +52,7 @@ pub enum HubRequest {
 /// From the hub.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reply {
+pub(super) enum Reply {
     /// The client may ask.
     Welcome { version: u64 },
     /// It may not.
@@ -73,11 +73,11 @@ pub enum Reply {
 
 /// One end of a connection.
 #[derive(Debug)]
-pub struct Connection(ServerLines<UnixStream>);
+pub(super) struct Connection(ServerLines<UnixStream>);
 
 impl Connection {
     /// The end that is this socket.
-    pub fn new(socket: UnixStream) -> Self {
+    pub(super) fn new(socket: UnixStream) -> Self {
         Connection(ServerLines::new(socket, LONGEST))
     }
 
@@ -86,13 +86,13 @@ impl Connection {
     ///
     /// # Errors
     /// When the other end is closed.
-    pub async fn send(&mut self, message: &impl Serialize) -> std::io::Result<()> {
+    pub(super) async fn send(&mut self, message: &impl Serialize) -> std::io::Result<()> {
         self.0.write(&line(message)).await
     }
 
     /// The next message; `None`: the other end is closed, or sends something else. May be dropped
     /// while it waits, and called again.
-    pub async fn next<M: DeserializeOwned>(&mut self) -> Option<M> {
+    pub(super) async fn next<M: DeserializeOwned>(&mut self) -> Option<M> {
         let line = self.0.next().await.ok()??;
         serde_json::from_slice(&line).ok()
     }

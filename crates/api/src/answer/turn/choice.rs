@@ -21,7 +21,7 @@ pub(crate) enum AnswerTrouble {
 }
 
 impl AnswerTrouble {
-    pub fn failure(&self) -> FailedAnswer {
+    pub(super) fn failure(&self) -> FailedAnswer {
         match self {
             AnswerTrouble::Withdrawn(name) => FailedAnswer::new(
                 "call_withdrawn",
@@ -111,23 +111,23 @@ type Fed = Result<(), AnswerTrouble>;
 
 impl ChoiceSteps {
     /// Counts what of a choice that has ended the client did not get.
-    pub fn left_out(&self, dropped: &mut Dropped) {
+    pub(super) fn left_out(&self, dropped: &mut Dropped) {
         dropped.cut_calls += self.unsent;
         dropped.behind_cut += self.behind_cut;
     }
 
     /// Whether `Begin` was emitted.
-    pub fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
     /// The bytes that are kept of it.
-    pub fn kept(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         size_of::<ChoiceSteps>() + self.held
     }
 
     /// A choice before its first event. `waits`: nothing is emitted before its end.
-    pub fn new(waits: bool) -> ChoiceSteps {
+    pub(super) fn new(waits: bool) -> ChoiceSteps {
         ChoiceSteps {
             waits,
             ..ChoiceSteps::default()
@@ -135,14 +135,14 @@ impl ChoiceSteps {
     }
 
     /// Emits `Begin`, once.
-    pub fn begin(&mut self, out: &mut StepEmitter<'_, '_>) {
+    pub(super) fn begin(&mut self, out: &mut StepEmitter<'_, '_>) {
         if !std::mem::replace(&mut self.has_begun, true) {
             out.emit(&Step::Begin);
         }
     }
 
     /// Takes the next piece of a text, and what must go back to the provider with it.
-    pub fn piece(
+    pub(super) fn piece(
         &mut self,
         kind: TextKind,
         text: Text<'_>,
@@ -177,7 +177,7 @@ impl ChoiceSteps {
     }
 
     /// Takes members of the text before them, or an item of the provider's.
-    pub fn details(
+    pub(super) fn details(
         &mut self,
         place: DetailsPlace,
         members: DetailMembers,
@@ -200,7 +200,11 @@ impl ChoiceSteps {
     }
 
     /// Takes the next certain bytes of a call's arguments.
-    pub fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
+    pub(super) fn delta(
+        &mut self,
+        delta: &ToolCallDelta<'_>,
+        out: &mut StepEmitter<'_, '_>,
+    ) -> Fed {
         let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.has_left(id)) else {
             return Ok(());
         };
@@ -224,7 +228,7 @@ impl ChoiceSteps {
     }
 
     /// Takes a call whose arguments have ended.
-    pub fn call(&mut self, event: &ToolCall<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
+    pub(super) fn call(&mut self, event: &ToolCall<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
         let mut id = event.tool_id.str();
         if id.is_empty() {
             id = format!("call_{}", self.places.len()).into();
@@ -250,7 +254,7 @@ impl ChoiceSteps {
     }
 
     /// Takes back a call.
-    pub fn retract(&mut self, id: &str, out: &mut StepEmitter<'_, '_>) -> Fed {
+    pub(super) fn retract(&mut self, id: &str, out: &mut StepEmitter<'_, '_>) -> Fed {
         if self.has_left(id) {
             return Err(AnswerTrouble::Withdrawn("a tool".to_owned()));
         }
@@ -273,7 +277,7 @@ impl ChoiceSteps {
     /// A call that was cut is left open, and nothing may follow it: a client would take it for a
     /// whole one. So the answer ends with the first one of which a byte is certain; of one without
     /// that the client gets nothing. The finish reason says that something is missing.
-    pub fn end(
+    pub(super) fn end(
         &mut self,
         reason: FinishReason,
         provider: Option<&str>,
@@ -474,7 +478,7 @@ pub(crate) enum UnfitCall {
 
 impl HeldCall {
     /// A call before its first bytes.
-    pub fn new(id: String, state: ChoiceCallState) -> HeldCall {
+    pub(super) fn new(id: String, state: ChoiceCallState) -> HeldCall {
         let (name, arguments) = (String::new(), String::new());
         HeldCall {
             id,
@@ -488,13 +492,13 @@ impl HeldCall {
     }
 
     /// The bytes that are kept of it.
-    pub fn kept(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         let provider = self.provider.as_ref().map_or(0, String::len);
         self.id.len() + self.name.len() + self.arguments.len() + provider
     }
 
     /// Handles the end of the call.
-    pub fn take(&mut self, event: &ToolCall<'_>) -> Result<(), UnfitCall> {
+    pub(super) fn take(&mut self, event: &ToolCall<'_>) -> Result<(), UnfitCall> {
         let all = match verdict(event) {
             CallVerdict::Cut => {
                 self.state = ChoiceCallState::Cut;
@@ -517,7 +521,7 @@ impl HeldCall {
     }
 
     /// Whether [`HeldCall::send`] emits anything.
-    pub fn may_be_sent(&self) -> bool {
+    pub(super) fn may_be_sent(&self) -> bool {
         match self.state {
             ChoiceCallState::Open => self.sent < self.arguments.len(),
             ChoiceCallState::Complete => true,
@@ -528,7 +532,7 @@ impl HeldCall {
     /// Emits what can be sent. Returns whether the call has ended. The call begins with its first
     /// byte of arguments, so that one which is cut never has the empty arguments that many clients
     /// read as `{}`.
-    pub fn send(&mut self, out: &mut StepEmitter<'_, '_>) -> bool {
+    pub(super) fn send(&mut self, out: &mut StepEmitter<'_, '_>) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
             out.emit(&Step::CallBegin {
                 id: &self.id,
@@ -605,7 +609,7 @@ pub(crate) struct StepEmitter<'e, 't> {
 }
 
 impl StepEmitter<'_, '_> {
-    pub fn emit(&mut self, step: &Step<'_>) {
+    pub(super) fn emit(&mut self, step: &Step<'_>) {
         *self.has_begun = true;
         *self.has_content |= *step != Step::Begin;
         (self.take)(self.model, self.number, step);

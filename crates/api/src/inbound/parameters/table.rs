@@ -207,17 +207,17 @@ impl WhyDropped {
 pub(crate) struct LeftOut(Vec<(WhyDropped, String)>);
 
 impl LeftOut {
-    pub fn add(&mut self, why: WhyDropped, name: &str) {
+    pub(super) fn add(&mut self, why: WhyDropped, name: &str) {
         self.0.push((why, name.to_owned()));
     }
 
     /// Removes a name that was handled in another way.
-    pub fn remove(&mut self, name: &str) {
+    pub(super) fn remove(&mut self, name: &str) {
         self.0.retain(|(_, other)| other != name);
     }
 
     /// A sentence for each reason.
-    pub fn sentences(&self, api: Api) -> Vec<String> {
+    pub(super) fn sentences(&self, api: Api) -> Vec<String> {
         let names = |why| {
             self.0
                 .iter()

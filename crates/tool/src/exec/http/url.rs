@@ -15,7 +15,7 @@ use event::url::{leads_elsewhere, percent_encoded};
 
 /// An address with places for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UrlTemplate {
+pub(super) struct UrlTemplate {
     /// Scheme, host and port, such as `https://example.com:8443`.
     pub origin: String,
     /// The segments of the path, each after a `/`.
