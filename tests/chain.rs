@@ -92,10 +92,8 @@ fn agree(name: &str, lines: &[String]) {
 fn every_recorded_body() {
     for body in bodies() {
         let api = Api::from_name(&body.api).expect("an API");
-        let (mut stream, mut out) = (
-            Stream::new(api, StreamOptions::default()),
-            Collect::default(),
-        );
+        let mut stream = Stream::new(api, StreamOptions::default());
+        let mut out = Collect::default();
         stream.push(&std::fs::read(&body.path).expect("a body"), &mut out);
         stream.finish(End::Eof, &mut out);
         agree(&body.name, &out.lines);

@@ -124,7 +124,8 @@ fn the_condition_of_langgraph_is_full_at_the_end_but_for_failed_streams_and_argu
     if !needs::programs(&["python3"]) {
         return;
     }
-    let (mut raised, mut invalid) = (0, Vec::new());
+    let mut raised = 0;
+    let mut invalid = Vec::new();
     for (id, lines) in evaluate(&[
         "full",
         "cmd:python3 fixtures/checkers/langgraph_tools_condition.py",

@@ -76,10 +76,8 @@ fn no_recorded_stream_has_a_call_in_its_text() {
     {
         let bytes = std::fs::read(&body.path).expect("a body");
         let api = Api::from_name(&body.api).expect("a folder with an API's name");
-        let (mut stream, mut out) = (
-            Stream::new(api, StreamOptions::default()),
-            Collect::default(),
-        );
+        let mut stream = Stream::new(api, StreamOptions::default());
+        let mut out = Collect::default();
         stream.push(&bytes, &mut out);
         stream.finish(End::Eof, &mut out);
         for tools in [None, Some(Rc::clone(&tools))] {

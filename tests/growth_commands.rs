@@ -51,10 +51,8 @@ fn run(pipeline: &str, folder: &Path) -> Cost {
         "ulimit -v 1048576; TIMEFORMAT=%3U; time {{ {pipeline}; }} <input 2>errors | wc -c"
     );
     let output = testkit::bash(&script, folder).output().expect("bash runs");
-    let (said, written) = (
-        String::from_utf8_lossy(&output.stderr),
-        String::from_utf8_lossy(&output.stdout),
-    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    let written = String::from_utf8_lossy(&output.stdout);
     let seconds: f64 = said
         .trim()
         .parse()

@@ -28,7 +28,9 @@ fn run(lines: &[String], settings: PlanSettings, ends: Ends) -> Cost {
         ..Judge::default()
     };
     let mut plan = Plan::new(judge, settings, Log::default());
-    let (mut running, mut written, mut scanner) = (Vec::new(), 0, Scanner::default());
+    let mut running = Vec::new();
+    let mut written = 0;
+    let mut scanner = Scanner::default();
     let start = now();
     lines.iter().for_each(|line| plan.foresee_line(line));
     let mut take = |plan: &mut Plan, ends: Ends| {

@@ -237,7 +237,8 @@ fn law_1_fragments_do_not_show() {
                     .collect()
             };
             for kind in [Kind::ToolCall, Kind::Message, Kind::Retract] {
-                let (got, want) = (level(kinds(&got, kind)), level(kinds(&want, kind)));
+                let got = level(kinds(&got, kind));
+                let want = level(kinds(&want, kind));
                 assert_eq!(got, want, "{} fragments cut by seed {seed}", body.name);
             }
         }

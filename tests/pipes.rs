@@ -270,7 +270,8 @@ fn a_line_that_is_no_event_is_told_and_loses_nothing() {
             &scratch.0,
             Stdio::null(),
         );
-        let (out, said) = (text(&output.stdout), text(&output.stderr));
+        let out = text(&output.stdout);
+        let said = text(&output.stderr);
         for (line, raw) in [
             (2, "\"raw\":\"not JSON\""),
             (
@@ -319,7 +320,8 @@ fn a_line_of_100_mb_is_cut_into_its_warning() {
     for command in ["tc-detect", "tc-accumulate"] {
         let script = format!("({line}; printf '%s' '{TEXT}{END}') | {command}");
         let output = run(&script, testkit::root(), Stdio::null());
-        let (out, said) = (text(&output.stdout), text(&output.stderr));
+        let out = text(&output.stdout);
+        let said = text(&output.stderr);
         assert!(out.len() < 80_000, "{command} writes {} bytes", out.len());
         assert!(
             out.contains("\"raw_bytes\":100000034") && out.contains(TEXT) && out.contains(END),
@@ -452,7 +454,9 @@ fn a_read_tool_starts_by_tape_time_when_its_arguments_close() {
             .filter(|e| e["type"] == kind)
             .collect::<Vec<_>>()
     };
-    let (calls, uses, ends) = (of("tool_call"), of("tool_use"), of("stream_end"));
+    let calls = of("tool_call");
+    let uses = of("tool_use");
+    let ends = of("stream_end");
     assert_eq!((calls.len(), uses.len(), ends.len()), (3, 3, 3), "{lines}");
     // The first turn: two calls of the class read, each started at the event that closed its
     // arguments, before the turn's end.

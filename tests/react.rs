@@ -118,7 +118,8 @@ fn a_refusal_of_tools_is_answered_with_tag_mode() {
     let read = |name: &str| {
         fs::read_to_string(testkit::root().join("fixtures/tapes").join(name)).expect("a tape")
     };
-    let (native, tag) = (read("huts.tape"), read("huts-tag.tape"));
+    let native = read("huts.tape");
+    let tag = read("huts-tag.tape");
     let asked = native
         .lines()
         .find(|line| line.starts_with(r#"{"tape""#))
@@ -311,7 +312,8 @@ fn cut_anywhere(ask: &'static str) {
     let reserved = whole.read("reservations");
     // Every kind of place once: after a line and inside it, but not after each single delta; in tag
     // mode only the first of its kind.
-    let (mut last, mut seen) = (String::new(), HashSet::new());
+    let mut last = String::new();
+    let mut seen = HashSet::new();
     let mut at = 0;
     for line in log.split_inclusive('\n') {
         let kind = line.get(..24).unwrap_or_default().to_owned();
@@ -427,7 +429,8 @@ fn provider(answers: &'static [&'static str]) -> String {
     std::thread::spawn(move || {
         for (stream, answer) in listener.incoming().map_while(Result::ok).zip(answers) {
             let mut reader = BufReader::new(&stream);
-            let (mut line, mut length) = (String::new(), 0);
+            let mut line = String::new();
+            let mut length = 0;
             while reader.read_line(&mut line).is_ok_and(|n| n > 2) {
                 let header = line.to_ascii_lowercase();
                 length = header

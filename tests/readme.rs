@@ -132,10 +132,8 @@ fn the_demo_is_plain_in_a_pipe_and_what_it_prints_can_be_typed_again() {
 
 #[test]
 fn the_demo_in_tag_mode_is_the_same_conversation() {
-    let (native, tag) = (
-        demo("", "fixtures/demo.txt"),
-        demo("--tag", "fixtures/demo-tag.txt"),
-    );
+    let native = demo("", "fixtures/demo.txt");
+    let tag = demo("--tag", "fixtures/demo-tag.txt");
     assert!(
         tag.contains("\n<tool name=\"find_huts\">{"),
         "what the model wrote is shown: {tag}"

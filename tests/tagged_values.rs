@@ -75,7 +75,8 @@ fn runs(streams: &Streams, dialect: &str, pieces: &[&str], finish: Option<&str>)
 #[test]
 fn a_call_never_runs_with_a_part_of_its_value() {
     let streams = Streams::new(tag::TagOptions::default());
-    let (mut count, mut wrong) = (0, Vec::new());
+    let mut count = 0;
+    let mut wrong = Vec::new();
     for dialect in Dialect::all()
         .iter()
         .filter(|d| call(d, "a\nb").contains("a\nb"))

@@ -22,7 +22,9 @@ impl Workflow {
     /// or behind `|`.
     fn read(text: &str) -> Self {
         let indent = |line: &str| line.len() - line.trim_start().len();
-        let (mut steps, mut variables, mut name) = (Vec::new(), Vec::new(), String::new());
+        let mut steps = Vec::new();
+        let mut variables = Vec::new();
+        let mut name = String::new();
         let mut lines = text.lines().peekable();
         while let Some(line) = lines.next() {
             if line == "env:" {

@@ -82,7 +82,8 @@ const BORROWED: [&str; 7] = [
 /// The `Debug` text of a dialect as a Rust expression: `Debug` leaves out the borrows, of slices
 /// and of [`BORROWED`] structs. `src/table.rs` imports the variants of the enums in it.
 fn with_borrows(debug: &str) -> String {
-    let (mut rust, mut rest) = (String::new(), debug);
+    let mut rust = String::new();
+    let mut rest = debug;
     while let Some(c) = rest.chars().next() {
         let is_struct = BORROWED.iter().any(|name| {
             let after = rest.strip_prefix(name);

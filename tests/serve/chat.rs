@@ -346,10 +346,8 @@ pub(crate) fn whole(bytes: &[u8]) -> Reading {
                 );
                 let arguments = text(&call["function"], "arguments").to_owned();
                 let is_finished = serde_json::from_str::<Value>(&arguments).is_ok();
-                let (id, name) = (
-                    text(call, "id").to_owned(),
-                    text(&call["function"], "name").to_owned(),
-                );
+                let id = text(call, "id").to_owned();
+                let name = text(&call["function"], "name").to_owned();
                 calls.push(Call {
                     id,
                     name,

@@ -119,7 +119,9 @@ fn compare(asked: &Asked, answered: &Answered, want: &Choice) -> Vec<String> {
 #[test]
 fn every_case_of_every_dialect_is_native_calls_on_every_front() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dialects");
-    let (mut wrong, mut cases, mut calls) = (Vec::new(), 0, 0);
+    let mut wrong = Vec::new();
+    let mut cases = 0;
+    let mut calls = 0;
     let mut paths: Vec<_> = std::fs::read_dir(&folder)
         .expect("a folder")
         .map(|e| e.expect("an entry").path())

@@ -137,7 +137,8 @@ fn a_call_is_finished_only_when_its_upstream_has_closed_it() {
 
 #[test]
 fn a_connection_that_is_lost_at_any_byte_never_ends_cleanly() {
-    let (mut wrong, mut bodies) = (Vec::new(), 0);
+    let mut wrong = Vec::new();
+    let mut bodies = 0;
     for body in recorded()
         .into_iter()
         .filter(|body| AT_EVERY_BYTE.contains(&body.name.as_str()))

@@ -153,7 +153,8 @@ fn events_through_a_pipe_give_the_same_bytes_as_the_machines_without_lines() {
     for body in recorded() {
         for asked in Asked::all() {
             let lines = events(body.api, [&body.bytes[..]], End::Eof, None);
-            let (got, want) = (answer_events(&lines, &asked), whole(&body, &asked));
+            let got = answer_events(&lines, &asked);
+            let want = whole(&body, &asked);
             assert!(
                 got == want,
                 "{} {:?}:\n{}\nnot:\n{}",

@@ -156,7 +156,8 @@ impl Messages {
             ),
             "redacted_thinking" => ("redacted_thinking", block.clone()),
             "tool_use" => {
-                let (id, name) = (text(block, "id").to_owned(), text(block, "name").to_owned());
+                let id = text(block, "id").to_owned();
+                let name = text(block, "name").to_owned();
                 let wanted = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
                 self.reading.choice(0).calls.push(Call {
                     id,

@@ -277,7 +277,8 @@ pub(crate) fn events<'a>(
     end: End,
     tools: Option<String>,
 ) -> Vec<String> {
-    let (mut stream, mut out) = (Stream::new(api, options(tools)), Collect::default());
+    let mut stream = Stream::new(api, options(tools));
+    let mut out = Collect::default();
     for piece in pieces {
         stream.push(piece, &mut out);
     }

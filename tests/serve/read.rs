@@ -119,7 +119,8 @@ fn compare(asked: &Asked, got: &Reading, want: &Reading, ordered: bool) -> Vec<S
         }
         return wrong;
     }
-    let (mut ours, mut theirs) = (content(asked.front, got), content(asked.front, want));
+    let mut ours = content(asked.front, got);
+    let mut theirs = content(asked.front, want);
     if asked.front == Front::Messages {
         // The API's word for a refusal is that of the filter; the text says the same on each front.
         for choice in ours

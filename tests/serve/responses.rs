@@ -122,10 +122,8 @@ impl Responses {
             response["output"].as_array().is_some_and(Vec::is_empty),
             format!("output at the start: {response}"),
         );
-        let (id, model) = (
-            text(response, "id").to_owned(),
-            text(response, "model").to_owned(),
-        );
+        let id = text(response, "id").to_owned();
+        let model = text(response, "model").to_owned();
         r.rule(!id.is_empty() && !model.is_empty(), "no id or model");
         r.rule(
             r.id.is_empty()
@@ -138,7 +136,8 @@ impl Responses {
 
     fn added(&mut self, data: &Value) {
         let item = &data["item"];
-        let (id, kind) = (text(item, "id").to_owned(), text(item, "type").to_owned());
+        let id = text(item, "id").to_owned();
+        let kind = text(item, "type").to_owned();
         let r = &mut self.reading;
         r.rule(
             self.open.is_none(),
@@ -187,10 +186,8 @@ impl Responses {
             ),
             _ => r.rule(false, format!("an item of another type: {data}")),
         }
-        let (name, call_id) = (
-            text(item, "name").to_owned(),
-            text(item, "call_id").to_owned(),
-        );
+        let name = text(item, "name").to_owned();
+        let call_id = text(item, "call_id").to_owned();
         if kind.ends_with("_call") {
             r.choice(0).calls.push(Call {
                 id: call_id.clone(),
@@ -219,7 +216,8 @@ impl Responses {
             format!("of another item: {data}"),
         );
         r.rule(!has_null(data), format!("null in an event: {data}"));
-        let (delta, place) = (text(data, "delta"), Value::from(item.parts.len()));
+        let delta = text(data, "delta");
+        let place = Value::from(item.parts.len());
         let is_part = kind.contains("_part.")
             || matches!(kind.rsplit_once('.'), Some((k, _)) if k.ends_with("_text") || k == "response.refusal");
         if is_part {
@@ -566,10 +564,8 @@ pub(crate) fn whole(bytes: &[u8]) -> Reading {
                 let arguments = item["arguments"]
                     .as_str()
                     .map_or_else(custom, str::to_owned);
-                let (id, name) = (
-                    text(item, "call_id").to_owned(),
-                    text(item, "name").to_owned(),
-                );
+                let id = text(item, "call_id").to_owned();
+                let name = text(item, "name").to_owned();
                 choice.calls.push(Call {
                     id,
                     name,

@@ -23,7 +23,8 @@ pub(crate) fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
                 r.choice(number).said += &text("text");
             }
             Kind::ToolCall => {
-                let (id, name) = (text("tool_id"), text("tool_name"));
+                let id = text("tool_id");
+                let name = text("tool_name");
                 let arguments = event
                     .get("arguments")
                     .map_or_else(String::new, |a| a.text().to_owned());
@@ -62,10 +63,8 @@ pub(crate) fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
                         .and_then(|n| n.i64())
                         .and_then(|n| n.try_into().ok())
                 };
-                let (input, output) = (
-                    count("prompt_tokens").unwrap_or(0),
-                    count("completion_tokens").unwrap_or(0),
-                );
+                let input = count("prompt_tokens").unwrap_or(0);
+                let output = count("completion_tokens").unwrap_or(0);
                 r.usage = Some(Usage {
                     input,
                     output,

@@ -169,7 +169,8 @@ impl InputLog {
                 .ok()
                 .and_then(|at| lines.get(at).copied())
                 .unwrap_or_default();
-            let (start, length) = (line.into(), line.len() as u64);
+            let start = line.into();
+            let length = line.len() as u64;
             self.bad.push(BadInput {
                 number: problem.line,
                 start,

@@ -411,10 +411,8 @@ fn a_body_replays_from_standard_input_as_it_comes() {
     let (first, rest) = body.split_at(body.find("\n\n").unwrap() + 2);
     let mut command = command(&["--replay", "-"]);
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
-    let (mut stdin, mut stdout) = (
-        child.stdin.take().unwrap(),
-        BufReader::new(child.stdout.take().unwrap()),
-    );
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
     stdin.write_all(first.as_bytes()).unwrap();
     until(&mut stdout, "\"a\"");
     stdin.write_all(rest.as_bytes()).unwrap();

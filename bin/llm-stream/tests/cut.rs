@@ -42,7 +42,9 @@ const STREAMS: [(Api, &str); 3] = [
 /// and whether the end mark was among them, so that nothing was lost. `id` is the name that the
 /// request gives a response whose own did not come.
 fn expected(api: Api, body: &[u8], length: usize, id: &str) -> (Vec<String>, bool) {
-    let (model, tools_mode, id) = (Some("m".into()), Some("none".into()), Some(id.into()));
+    let model = Some("m".into());
+    let tools_mode = Some("none".into());
+    let id = Some(id.into());
     let options = StreamOptions {
         model,
         tools_mode,

@@ -39,7 +39,9 @@ fn a_response_without_an_id_is_named_by_its_request() {
         let server = Server::new(vec![answer("200 OK", SSE, body)]);
         run(asking(&server, &[question])).event("stream_start")["id"].clone()
     };
-    let (one, again, other) = (name("Hi"), name("Hi"), name("Ho"));
+    let one = name("Hi");
+    let again = name("Hi");
+    let other = name("Ho");
     assert!(
         one.as_str().is_some_and(|id| id.starts_with("request-")),
         "{one}"
@@ -386,10 +388,8 @@ fn chunks_trailers_and_gzip_change_nothing() {
 fn silence_ends_a_stream_and_a_comment_breaks_it() {
     let body = chat(&["a", "b"]);
     let first = body.find("\n\n").unwrap() + 2;
-    let (start, rest) = (
-        body.as_bytes()[..first].to_vec(),
-        body.as_bytes()[first..].to_vec(),
-    );
+    let start = body.as_bytes()[..first].to_vec();
+    let rest = body.as_bytes()[first..].to_vec();
     let (closed, is_closed) = channel();
     let server = Server::new(vec![vec![
         sse_head(),

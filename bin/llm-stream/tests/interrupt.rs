@@ -13,10 +13,8 @@ const SIGNALS: [(&str, i32); 2] = [("-INT", 130), ("-TERM", 143)];
 /// Starts a replay of these files; gives its standard input, which stays open, and its output.
 fn start(args: &[&str]) -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let mut child = command(args).stdin(Stdio::piped()).spawn().unwrap();
-    let (stdin, stdout) = (
-        child.stdin.take().unwrap(),
-        BufReader::new(child.stdout.take().unwrap()),
-    );
+    let stdin = child.stdin.take().unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
     (child, stdin, stdout)
 }
 

@@ -13,7 +13,9 @@ pub(crate) fn print(dialects: &Dialects) -> Result<(), Failure> {
     let mut out = Output::new();
     out.put(b"name\taliases\tmodels\texample\tsource\n")?;
     for dialect in dialects.all() {
-        let (name, aliases, example) = (dialect.name, dialect.aliases.join(","), dialect.example());
+        let name = dialect.name;
+        let aliases = dialect.aliases.join(",");
+        let example = dialect.example();
         let columns = [name, &aliases, dialect.models, &example, dialect.source].map(escaped);
         out.put(format!("{}\n", columns.join("\t")).as_bytes())?;
     }

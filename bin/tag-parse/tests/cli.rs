@@ -593,10 +593,8 @@ struct Live {
 impl Live {
     fn start(args: &[&str]) -> Live {
         let mut child = command(args).spawn().unwrap();
-        let (stdin, stdout) = (
-            child.stdin.take().unwrap(),
-            BufReader::new(child.stdout.take().unwrap()),
-        );
+        let stdin = child.stdin.take().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
         Live {
             child,
             stdin,

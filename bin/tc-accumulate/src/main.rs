@@ -14,7 +14,9 @@ use whole::OpenResponse;
 
 fn main() -> ExitCode {
     ::args::run(|args: Args| {
-        let (options, filter, most) = (Rc::new(args.options()?), args.filter(), args.max_kept());
+        let options = Rc::new(args.options()?);
+        let filter = args.filter();
+        let most = args.max_kept();
         let merging = move || Accumulate::new(Rc::clone(&options));
         let outcome = match args.api() {
             Some(api) => {

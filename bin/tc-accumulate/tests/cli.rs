@@ -449,17 +449,16 @@ fn a_message_that_is_too_long_is_not_kept() {
             let _ = input.write_all(b"{\"type\":\"stream_end\",\"finish_reason\":\"stop\"}\n");
         });
         let mut out = child.stdout.take().unwrap();
-        let (mut block, mut end) = (vec![0; 1 << 16], Vec::new());
+        let mut block = vec![0; 1 << 16];
+        let mut end = Vec::new();
         while let Ok(count @ 1..) = out.read(&mut block) {
             end.extend_from_slice(&block[..count]);
             end.drain(..end.len().saturating_sub(600));
         }
         writer.join().unwrap();
         let done = child.wait_with_output().unwrap();
-        let (end, error) = (
-            String::from_utf8_lossy(&end),
-            String::from_utf8_lossy(&done.stderr),
-        );
+        let end = String::from_utf8_lossy(&end);
+        let error = String::from_utf8_lossy(&done.stderr);
         assert_eq!(done.status.code(), Some(2), "{error}");
         assert!(
             error.lines().count() == 1 && error.contains("a message of"),

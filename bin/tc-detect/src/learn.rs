@@ -60,7 +60,8 @@ impl Learning {
     /// Lets live streams use `learned` and count; replayed ones get `usual`, so that they stay
     /// reproducible. A replayed stream has the name of its file.
     pub(crate) fn checkers(&self, usual: Checkers, learned: Checkers) -> Checkers {
-        let (added, is_live) = (Rc::clone(&self.added), self.is_live);
+        let added = Rc::clone(&self.added);
+        let is_live = self.is_live;
         Rc::new(move |first| -> Factory {
             if !is_live || first.stream().is_some() {
                 return usual(first);

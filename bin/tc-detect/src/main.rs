@@ -47,12 +47,14 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     }
     let name: Rc<str> = args.checker.as_str().into();
     let detect = {
-        let (answers, others) = (answers.clone(), args.others());
+        let answers = answers.clone();
+        let others = args.others();
         move |first: &Event<'_>| {
             Detect::new(Rc::clone(&name), checkers(first), answers.clone(), first).followed(others)
         }
     };
-    let (filter, no_time) = (args.filter(), args.common.no_time);
+    let filter = args.filter();
+    let no_time = args.common.no_time;
     let mut failed = None;
     let (outcome, events) = if args.then.is_some() || args.or_else.is_some() {
         let commands = branch::BranchCommands::new(args.then, args.or_else)?;

@@ -184,7 +184,8 @@ fn one_decision_is_added_before_its_event_and_the_rest_passes() {
 fn a_no_to_the_first_stream_of_a_file_is_not_the_answer() {
     let path =
         |n: u8| std::env::temp_dir().join(format!("tc-detect-{n}-{}.ndjson", std::process::id()));
-    let (no, both) = (path(1), path(2));
+    let no = path(1);
+    let both = path(2);
     std::fs::write(&no, lines(&[START, TEXT, END])).unwrap();
     std::fs::write(&both, lines(&[START, TEXT, END, START, CALL, END])).unwrap();
     for checker in ["full", "first-chunk"] {
@@ -287,7 +288,8 @@ fn the_whole_stream_goes_into_the_chosen_command() {
 
 #[test]
 fn the_status_of_a_command_that_fails_counts() {
-    let (yes, no) = (lines(&[START, CALL, END]), lines(&[START, TEXT, END]));
+    let yes = lines(&[START, CALL, END]);
+    let no = lines(&[START, TEXT, END]);
     let both = yes.clone() + &no;
     for (args, input, status) in [
         (&["--then", "cat >/dev/null; exit 7"][..], &yes, 7),
@@ -724,7 +726,8 @@ fn a_learned_file_is_replaced_where_its_link_leads_and_keeps_its_permissions() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = std::env::temp_dir().join(format!("tc-detect-link-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("kept")).unwrap();
-    let (target, link) = (folder.join("kept/mine.table"), folder.join("second"));
+    let target = folder.join("kept/mine.table");
+    let link = folder.join("second");
     symlink("kept/mine.table", folder.join("first")).unwrap();
     symlink("first", &link).unwrap();
     let learn = ["--checker", "auto", "--learn", link.to_str().unwrap()];

@@ -82,7 +82,8 @@ pub(crate) fn diff(args: &Args) -> Result<Status> {
     };
     let read = args.recording.settings();
     let recording = |path: &Path| recording::recording(path, &bytes(path)?, &read, args.prompts);
-    let (a, b) = (recording(&args.a)?, recording(&args.b)?);
+    let a = recording(&args.a)?;
+    let b = recording(&args.b)?;
     let found = differences(&a, &b, &settings, if args.all { usize::MAX } else { 1 });
     write(args, &found)?;
     Ok(if found.is_empty() {

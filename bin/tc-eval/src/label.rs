@@ -111,7 +111,8 @@ impl Proposals {
         let folder = parent
             .canonicalize()
             .with_context(|| format!("{}: no such folder; make it", parent.display()))?;
-        let (mut known, mut ids) = (BTreeMap::new(), BTreeSet::new());
+        let mut known = BTreeMap::new();
+        let mut ids = BTreeSet::new();
         for (line, label) in index
             .as_ref()
             .map(LabelIndex::labels)

@@ -68,7 +68,8 @@ fn walk(folder: &Path, out: &mut Vec<RecordingFile>) -> Result<()> {
     }
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
-        let (path, name) = (entry.path(), entry.file_name());
+        let path = entry.path();
+        let name = entry.file_name();
         let name = name.to_string_lossy();
         let kind = entry.file_type().map_err(&unreadable)?;
         if name.starts_with('.')

@@ -194,10 +194,8 @@ fn ids_may_hold_anything_and_may_be_equal_in_two_corpora() {
         " ",
     ];
     let streams = |calls: bool| ids.map(|id| (id, "text", calls));
-    let (without, with) = (
-        folder.corpus("without", &streams(false)),
-        folder.corpus("with", &streams(true)),
-    );
+    let without = folder.corpus("without", &streams(false));
+    let with = folder.corpus("with", &streams(true));
     let checker = folder.python("mine.py", BY_CALL);
     let (lines, stderr) = list(&[&without, &with, "--checker", &checker]);
     assert_eq!(stderr, "");

@@ -143,7 +143,8 @@ fn calls_are_compared_as_values_in_order_and_as_a_set() {
     let cut = r#"{"type":"stream_end","finish_reason":"length"}"#.to_owned();
     let mut index = String::new();
     let mut wanted = BTreeMap::new();
-    let (a, b) = (r#"{"x":1.0,"y":"\u00e9"}"#, r#"{"n":null}"#);
+    let a = r#"{"x":1.0,"y":"\u00e9"}"#;
+    let b = r#"{"n":null}"#;
     for (id, calls, end, label, counts) in [
         (
             "equal",

@@ -134,10 +134,8 @@ fn the_bytes_of_every_stream_are_those_that_made_the_event() {
                 (&line["event"], &line["bytes"]),
                 "{id}"
             );
-            let (before, after) = (
-                checker["text_before"].as_str(),
-                checker["text_after"].as_str(),
-            );
+            let before = checker["text_before"].as_str();
+            let after = checker["text_after"].as_str();
             let text = [before.expect("text"), after.expect("text")];
             assert_eq!(checker["at"]["chars"], text[0].chars().count(), "{id}");
             assert_eq!(got["end"]["chars"], text.concat().chars().count(), "{id}");
@@ -160,7 +158,8 @@ fn the_bytes_of_every_stream_are_those_that_made_the_event() {
             let place = |key: &str| {
                 usize::try_from(event[key].as_u64().expect("a number")).expect("a place")
             };
-            let (from, to) = (place("offset"), place("offset") + place("length"));
+            let from = place("offset");
+            let to = place("offset") + place("length");
             let lines = |end: usize| {
                 bytes[..end]
                     .trim_ascii_end()
@@ -218,10 +217,8 @@ fn events_of(file: &Path, api: &str, bytes: &[u8]) -> Option<usize> {
     {
         return None;
     }
-    let (mut stream, mut out) = (
-        Stream::new(Api::from_name(api)?, StreamOptions::default()),
-        Collect::default(),
-    );
+    let mut stream = Stream::new(Api::from_name(api)?, StreamOptions::default());
+    let mut out = Collect::default();
     stream.push(bytes, &mut out);
     Some(out.lines.len())
 }

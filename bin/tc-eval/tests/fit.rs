@@ -141,10 +141,8 @@ fn auto_decides_by_the_table_that_is_named() {
             .map(|edge| format!("after intent {edge} 1000 0\n"))
             .collect();
     let never = always.replace(" 1000 0\n", " 0 100000\n");
-    let (late, early) = (
-        waited(&always, &["--table", "mine.table"]),
-        waited(&never, &["--table", "mine.table"]),
-    );
+    let late = waited(&always, &["--table", "mine.table"]);
+    let early = waited(&never, &["--table", "mine.table"]);
     assert!(
         late.contains("the stream ended") && !early.contains("the stream ended"),
         "{late}{early}"

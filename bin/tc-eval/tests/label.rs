@@ -158,7 +158,8 @@ fn proposals_for_our_corpus_agree_with_its_labels() {
         ])
         .lines();
     let labels = std::fs::read_to_string(fixtures.join("index.ndjson")).expect("the index");
-    let (mut count, mut unknown) = (0, Vec::new());
+    let mut count = 0;
+    let mut unknown = Vec::new();
     for label in labels
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a label"))
@@ -246,7 +247,8 @@ fn a_log_that_grows_keeps_its_confirmed_labels() {
             r#"{"type":"stream_end","finish_reason":"stop"}"#
         )
     };
-    let (first, second) = (turn("one"), turn("two"));
+    let first = turn("one");
+    let second = turn("two");
     folder.write("rec/chat.ndjson", format!("{first}{second}"));
     let output = ["label", "rec", "--output", "rec/index.ndjson"];
     assert_eq!(folder.run(&output).status, Some(0));

@@ -63,7 +63,8 @@ fn twenty_times_the_streams_take_no_more_memory() {
     };
     // Groups, sources and wrong streams are bounded, and are full after the first thousands of
     // streams.
-    let (few, many) = (peak(2), peak(40));
+    let few = peak(2);
+    let many = peak(40);
     assert!(
         many < few + 12 * 1024 && many < 64 * 1024,
         "{few} KiB, then {many} KiB"

@@ -17,7 +17,8 @@ fn fixtures() -> String {
 
 #[test]
 fn each_recording_shows_its_deviations_and_no_others() {
-    let (folder, fixtures) = (Folder::new(), fixtures());
+    let folder = Folder::new();
+    let fixtures = fixtures();
     let ran = folder.run(&["report-card", "--format", "json", &fixtures]);
     assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
     let mut wrong = Vec::new();
@@ -193,7 +194,8 @@ fn an_expected_card_fails_when_deviations_appear_or_vanish() {
 
 #[test]
 fn the_card_of_the_same_recordings_is_the_same_bytes() {
-    let (folder, fixtures) = (Folder::new(), fixtures());
+    let folder = Folder::new();
+    let fixtures = fixtures();
     for name in ["one", "two"] {
         assert_eq!(
             folder

@@ -86,7 +86,8 @@ mod tests {
     #[test]
     fn shares_add_up_and_give_back() {
         let budget = MemoryBudget::new(10 * BLOCK);
-        let (mut one, mut other) = (budget.share(), budget.share());
+        let mut one = budget.share();
+        let mut other = budget.share();
         assert!(one.keep(6 * BLOCK) && other.keep(4 * BLOCK));
         assert!(!other.keep(4 * BLOCK + 1), "it is full");
         assert!(one.keep(5 * BLOCK + 1), "the same blocks");

@@ -142,7 +142,8 @@ impl AnsweringCommand {
         pipe: &Pipe,
     ) -> OutputEnd {
         let mut block = vec![0; 16 << 10];
-        let (mut status, mut left) = (None, self.max_output);
+        let mut status = None;
+        let mut left = self.max_output;
         let mut limit = Instant::now() + self.timeout;
         loop {
             pipe.room().await;

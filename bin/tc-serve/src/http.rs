@@ -107,7 +107,8 @@ impl Service {
         admitted: &Admitted,
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        let (allowed, method) = (admitted.route.methods(), request.method());
+        let allowed = admitted.route.methods();
+        let method = request.method();
         if !allowed.contains(method) {
             let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
             return Err(match admitted.route {

@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn keys_that_are_made_differ() {
-        let (one, other) = (Keys::make().unwrap(), Keys::make().unwrap());
+        let one = Keys::make().unwrap();
+        let other = Keys::make().unwrap();
         assert_ne!(one.made, other.made);
         assert_eq!(one.find(one.made.as_deref().unwrap()), Some(0));
         assert_eq!(one.find(other.made.as_deref().unwrap()), None);

@@ -439,10 +439,8 @@ fn machines(
     search: TextSearch,
     family: Family,
 ) -> Demux<Box<dyn Machine>> {
-    let (streams, options) = (
-        Rc::clone(&settings.streams),
-        Rc::clone(&settings.accumulate),
-    );
+    let streams = Rc::clone(&settings.streams);
+    let options = Rc::clone(&settings.accumulate);
     Demux::new(move |first: &Event<'_>| -> Box<dyn Machine> {
         let options = Rc::clone(&options);
         if search == TextSearch::Nothing {

@@ -121,7 +121,8 @@ async fn signalled(signals: &StopSignals) -> Result<i32, Failure> {
 /// # Errors
 /// Failures of standard output.
 fn print(settings: &ServeSettings, address: &str, notices: &Notices) -> Result<()> {
-    let (key, text) = (settings.keys.made.as_deref(), text(settings, address));
+    let key = settings.keys.made.as_deref();
+    let text = text(settings, address);
     notices.write(LogLine::Start {
         address,
         key,
@@ -151,7 +152,9 @@ fn text(settings: &ServeSettings, address: &str) -> String {
         );
         return text;
     }
-    let (mut header, mut variable, mut name) = (String::new(), String::new(), "");
+    let mut header = String::new();
+    let mut variable = String::new();
+    let mut name = "";
     if has_keys {
         header = format!(" -H 'authorization: Bearer {key}'");
         // In the environment, since all users of the machine can read the arguments of a process.

@@ -288,11 +288,9 @@ mod tests {
 
     /// The lines of the one answer.
     fn one(tools: &[&str], lines: &[&str]) -> Vec<String> {
-        let (mut turns, mut scanner, mut out) = (
-            Turns::new(tools.iter().copied()),
-            Scanner::default(),
-            Vec::new(),
-        );
+        let mut turns = Turns::new(tools.iter().copied());
+        let mut scanner = Scanner::default();
+        let mut out = Vec::new();
         for line in lines {
             turns.push(&scanner.read(line).unwrap(), &mut |event| {
                 out.push(event.raw().into_owned())
@@ -321,7 +319,8 @@ mod tests {
 
     #[test]
     fn a_loop_is_one_answer_without_the_calls_that_it_ran() {
-        let (one_text, two) = (text("Let me see."), text("Four."));
+        let one_text = text("Let me see.");
+        let two = text("Four.");
         let lines = [
             START, &one_text, BEGUN, GROWN, CALL, CALLED, RESULT, START, &two, STOP,
         ];

@@ -440,10 +440,8 @@ fn recorded_answers_take_the_place_of_a_provider_in_their_order_again_and_again(
         "{}/../../fixtures/streams/openai-chat",
         env!("CARGO_MANIFEST_DIR")
     );
-    let (first, second) = (
-        format!("{folder}/byte-order-mark.sse"),
-        format!("{folder}/content-in-parts.sse"),
-    );
+    let first = format!("{folder}/byte-order-mark.sse");
+    let second = format!("{folder}/content-in-parts.sse");
     let service = Service::new(&["--replay", &first, "--replay", &second]);
     let answers: Vec<String> = (0..4)
         .map(|_| content(&service.reply("POST", "/v1/chat/completions", HI).1))

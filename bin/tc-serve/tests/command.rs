@@ -279,7 +279,8 @@ fn what_it_complains_about_is_shown_with_the_request_and_without_control_charact
     );
     let answer = service.post(CHAT, WHOLE);
     let id = answer.header("x-request-id").expect("an id").to_owned();
-    let (mut shown, mut bad) = (String::new(), String::new());
+    let mut shown = String::new();
+    let mut bad = String::new();
     // The two files are read side by side, so either line may come first.
     while shown.is_empty() || bad.is_empty() {
         let line = service.line(|line| line.contains("request"));
@@ -404,7 +405,8 @@ fn nothing_is_left_when_the_service_ends_or_is_killed() {
 #[test]
 fn requests_wait_for_a_process_and_one_too_many_is_refused() {
     let folder = folder("queue");
-    let (begun, go) = (folder.join("begun"), folder.join("go"));
+    let begun = folder.join("begun");
+    let go = folder.join("go");
     let script = format!(
         "[ -p {go} ] || mkfifo {go}; echo $$ >>{}; read -r line <{go}; answer Hello",
         begun.display(),
@@ -446,7 +448,9 @@ fn requests_wait_for_a_process_and_one_too_many_is_refused() {
 #[test]
 fn keys_take_turns_at_the_commands() {
     let folder = folder("turns");
-    let (begun, go, keys) = (folder.join("begun"), folder.join("go"), folder.join("keys"));
+    let begun = folder.join("begun");
+    let go = folder.join("go");
+    let keys = folder.join("keys");
     std::fs::write(&keys, "key-of-the-first-one\nkey-of-another-one\n").expect("a file");
     let script = format!(
         "{EVENTS} [ -p {go} ] || mkfifo {go}; read -r request; cat >/dev/null

@@ -141,7 +141,8 @@ fn ends_well(front: Front, text: &str) -> bool {
 
 /// The arguments of the calls that a client takes for finished, before the answer has ended.
 fn finished_calls(front: Front, text: &str) -> Vec<String> {
-    let (mut calls, mut open) = (vec![], None::<String>);
+    let mut calls = vec![];
+    let mut open = None::<String>;
     for event in data(text) {
         match (front, event["type"].as_str().unwrap_or_default()) {
             (Front::Responses, "response.output_item.done")

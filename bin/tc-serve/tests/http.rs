@@ -435,7 +435,8 @@ fn tokens_are_estimated_and_say_so() {
         let body: serde_json::Value = serde_json::from_str(&response.body).expect("JSON");
         body["input_tokens"].as_u64().expect("a number")
     };
-    let (few, many) = (count("hello"), count(&"hello ".repeat(1000)));
+    let few = count("hello");
+    let many = count(&"hello ".repeat(1000));
     assert!(
         (1..100).contains(&few) && (500..5000).contains(&many),
         "{few} {many}"

@@ -88,7 +88,8 @@ fn sighup_reads_the_files_of_keys_again() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("sighup-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let (clients, provider) = (folder.join("clients"), folder.join("provider"));
+    let clients = folder.join("clients");
+    let provider = folder.join("provider");
     let write = |file: &std::path::Path, key: &str| {
         std::fs::write(file, format!("{key}\n")).expect("a file")
     };

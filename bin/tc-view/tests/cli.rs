@@ -149,7 +149,8 @@ fn run_without_input(args: &[&str]) -> Output {
 #[test]
 fn each_event_is_shown_at_once() {
     let mut child = tc_view(&[]).spawn().unwrap();
-    let (mut to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut to = child.stdin.take().unwrap();
+    let from = child.stdout.take().unwrap();
     let mut from = BufReader::new(from);
     for n in 0..20 {
         writeln!(
@@ -168,7 +169,8 @@ fn each_event_is_shown_at_once() {
 #[test]
 fn a_reader_that_leaves_is_no_error() {
     let mut child = tc_view(&[]).spawn().unwrap();
-    let (mut to, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut to = child.stdin.take().unwrap();
+    let mut from = child.stdout.take().unwrap();
     to.write_all(b"{\"type\":\"content_delta\",\"text\":\"a\"}\n")
         .unwrap();
     from.read_exact(&mut [0]).unwrap();
@@ -290,7 +292,8 @@ fn json_on_a_terminal_has_its_hidden_characters_escaped() {
 fn after_a_signal_the_results_of_running_calls_are_still_shown() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut child = tc_view(&[]).spawn().unwrap();
-    let (mut to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut to = child.stdin.take().unwrap();
+    let from = child.stdout.take().unwrap();
     let mut from = BufReader::new(from);
     let call = r#"{"type":"tool_use","tool_id":"a","tool_name":"slow","status":"running"}"#;
     writeln!(to, "{call}").unwrap();
@@ -324,7 +327,8 @@ fn after_a_signal_the_results_of_running_calls_are_still_shown() {
 #[test]
 fn interrupts_that_are_ignored_end_nothing() {
     let mut child = tc_view(&["--ignore-interrupts"]).spawn().unwrap();
-    let (mut to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut to = child.stdin.take().unwrap();
+    let from = child.stdout.take().unwrap();
     let mut from = BufReader::new(from);
     let mut line = String::new();
     for (event, shown) in [

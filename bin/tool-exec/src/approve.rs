@@ -112,7 +112,9 @@ impl Asker {
         if std::mem::take(&mut self.warns) {
             stdio::message("tool-exec", &format!("warning: {UNCONFINED}"));
         }
-        let (key, answers, redactor) = (question.key, self.answers.clone(), self.redactor.clone());
+        let key = question.key;
+        let answers = self.answers.clone();
+        let redactor = self.redactor.clone();
         let disturbed = Rc::clone(&self.disturbed);
         let task = tokio::task::spawn_local(async move {
             // A terminal that is gone gives no answer.

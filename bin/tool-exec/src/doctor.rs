@@ -25,10 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// printed all the same.
 pub(crate) fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
     let in_force = stream::block_on(try_command())?;
-    let (landlock, bwrap) = (
-        Sandboxes::lacks(SandboxKind::Landlock),
-        Sandboxes::lacks(SandboxKind::Bwrap),
-    );
+    let landlock = Sandboxes::lacks(SandboxKind::Landlock);
+    let bwrap = Sandboxes::lacks(SandboxKind::Bwrap);
     let mut out = stdio::Output::new();
     for (what, found) in lines(in_force, landlock.as_deref(), bwrap.as_deref()) {
         out.put(format!("{what:<16} {found}\n").as_bytes())?;

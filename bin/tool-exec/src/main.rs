@@ -91,7 +91,8 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         setup.verify(&backend)?;
         return list(&judge(&args, setup.tools)?);
     }
-    let (redactor, judge) = (setup.pool.redactor.clone(), judge(&args, setup.tools)?);
+    let redactor = setup.pool.redactor.clone();
+    let judge = judge(&args, setup.tools)?;
     let clean = redactor.clone();
     run(&args, judge, backend, redactor).map_err(|error| secrets::without(error, &clean))
 }

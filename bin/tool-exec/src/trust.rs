@@ -119,7 +119,9 @@ fn walk(whole: &Path) -> Result<(), Distrust> {
             .map(|part| part.as_os_str().to_owned())
             .collect::<Vec<_>>()
     };
-    let (mut rest, mut at, mut links) = (parts(whole), PathBuf::from("/"), 0);
+    let mut rest = parts(whole);
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
     while let Some(part) = rest.pop() {
         let place = match part.as_encoded_bytes() {
             b"." => continue,
@@ -214,7 +216,8 @@ mod tests {
     fn what_others_can_write_is_not_trusted() {
         let root = unused_name();
         let _dir = ScratchFolder::make(&root).unwrap();
-        let (folder, path) = (root.join("d"), root.join("d/tools.json"));
+        let folder = root.join("d");
+        let path = root.join("d/tools.json");
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(&path, "[]").unwrap();
         symlink(&path, root.join("link")).unwrap();

@@ -269,10 +269,8 @@ fn an_approval_that_fits_no_call_is_reported() {
     let dir = Dir::new();
     let waits = run_in(&dir, &[remove("danger")], &asked("a", "x"), &["--no-time"]);
     dir.write("log", &waits.text);
-    let (yes, typo) = (
-        waits.reference("a"),
-        waits.reference("a").replacen('a', "b", 1),
-    );
+    let yes = waits.reference("a");
+    let typo = waits.reference("a").replacen('a', "b", 1);
     let out = run_in(
         &dir,
         &[remove("danger")],

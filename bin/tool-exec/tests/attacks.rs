@@ -36,10 +36,8 @@ fn a_key_that_is_not_declared_is_refused_1() {
 fn values_reach_the_command_as_they_are_2_3_7() {
     let printf = tool("say", &["printf", "[%s]", "--", "{text}"], json!({}));
     let flag = tool("say", &["printf", "[%s]", "x", "--text={text}"], json!({}));
-    let (cat, env) = (
-        tool("say", &["cat"], json!({})),
-        tool("say", &["printenv", "TOOL_ARGUMENTS"], json!({})),
-    );
+    let cat = tool("say", &["cat"], json!({}));
+    let env = tool("say", &["printenv", "TOOL_ARGUMENTS"], json!({}));
     for value in [
         "'; rm -rf ~ #",
         "$(id)",
@@ -307,7 +305,8 @@ fn what_a_command_writes_of_a_secret_reaches_no_event_no_journal_and_no_cache() 
         ),
     ];
     let dir = Dir::new();
-    let (journal, cache) = (dir.path("journal"), dir.path("cache"));
+    let journal = dir.path("journal");
+    let cache = dir.path("cache");
     let options = [
         "--progress",
         "--journal",

@@ -610,7 +610,8 @@ fn interrupts_end_it_also_while_nobody_reads() {
 
 #[test]
 fn a_file_of_the_tools_folder_runs_from_anywhere() {
-    let (dir, other) = (Dir::new(), Dir::new());
+    let dir = Dir::new();
+    let other = Dir::new();
     let program = dir.write("here.sh", "#!/bin/sh\npwd\n");
     std::fs::set_permissions(
         &program,

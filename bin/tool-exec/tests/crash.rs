@@ -225,7 +225,8 @@ fn kill_at_random(way: Way, seeds: std::ops::Range<u64>) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let (bytes, spins) = (random.below(length), random.below(2000));
+        let bytes = random.below(length);
+        let spins = random.below(2000);
         let mut out = child.stdout.take();
         let is_read = match &mut out {
             Some(out) => out
@@ -359,7 +360,8 @@ fn of_two_runs_that_resume_one_log_at_once_one_does_the_work() {
             let mut command = way.command(&dir, &["--approve-call", &approval]);
             command.stdin(Stdio::null()).spawn().unwrap()
         };
-        let (one, two) = (start(), start());
+        let one = start();
+        let two = start();
         let statuses =
             [one, two].map(|child| child.wait_with_output().unwrap().status.code().unwrap());
         // The second one is refused while the first one works, and finds nothing to do after it.

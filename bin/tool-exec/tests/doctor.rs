@@ -72,7 +72,8 @@ fn what_is_printed_is_what_a_command_finds() {
 fn a_sandbox_that_works_is_printed_as_such_and_one_that_does_not_ends_with_2() {
     for user in users() {
         for (kind, works) in [("landlock", "version "), ("bwrap", "bubblewrap ")] {
-            let (out, dir) = (doctor(user, &["--sandbox", kind]), open_dir());
+            let out = doctor(user, &["--sandbox", kind]);
+            let dir = open_dir();
             let tools = [script("t", "echo ran", json!({}))];
             let run = run_command(
                 as_user(user, &dir, command(&dir, &tools, &["--sandbox", kind])),

@@ -81,7 +81,8 @@ fn peak(n: usize) -> u64 {
 
 #[test]
 fn a_thousand_calls_come_whole_in_order_and_in_flat_memory() {
-    let (few, many) = (peak(250), peak(1000));
+    let few = peak(250);
+    let many = peak(1000);
     eprintln!("peak memory: {few} KiB for 250 calls of {EACH} bytes, {many} KiB for 1000");
     // What the further calls wrote is 75 MB, which come twice each, as result and message.
     assert!(

@@ -18,10 +18,8 @@ use server::{entry, lock, locked, processes, run_calls, with_tools};
 #[test]
 fn the_tools_of_all_pages_are_listed_under_the_name_of_their_server_75() {
     let dir = Dir::new();
-    let (one, two) = (
-        with_tools(&dir, "one", &["echo", "pid", "fail"]),
-        with_tools(&dir, "two", &["echo", "env"]),
-    );
+    let one = with_tools(&dir, "one", &["echo", "pid", "fail"]);
+    let two = with_tools(&dir, "two", &["echo", "env"]);
     let own = json!([{"name": "own", "exec": {"command": ["true"]}}]);
     let servers =
         json!({"one": entry(&one, &json!({})), "two": entry(&two, &json!({"tools": ["e*o"]}))});
@@ -63,10 +61,8 @@ fn the_tools_of_all_pages_are_listed_under_the_name_of_their_server_75() {
 #[test]
 fn only_the_servers_of_called_tools_are_started() {
     let dir = Dir::new();
-    let (one, two) = (
-        with_tools(&dir, "one", &["echo"]),
-        with_tools(&dir, "two", &["echo"]),
-    );
+    let one = with_tools(&dir, "one", &["echo"]);
+    let two = with_tools(&dir, "two", &["echo"]);
     let file =
         json!({"mcpServers": {"one": entry(&one, &json!({})), "two": entry(&two, &json!({}))}});
     lock(&dir, &file);

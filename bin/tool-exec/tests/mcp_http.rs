@@ -23,10 +23,8 @@ fn none(_: &str, _: &Value) -> Option<String> {
 #[test]
 fn a_session_with_a_program_and_an_http_server() {
     let dir = Dir::new();
-    let (web, local) = (
-        with_tools(&dir, "web", &["echo", "fail", "progress", "image"]),
-        with_tools(&dir, "local", &["echo", "env", "pid"]),
-    );
+    let web = with_tools(&dir, "web", &["echo", "fail", "progress", "image"]);
+    let local = with_tools(&dir, "local", &["echo", "env", "pid"]);
     let http = HttpServer::new(&web, none);
     let servers = json!({"web": http.entry(&json!({"class": {"echo": "read"}})), "local": entry(&local, &json!({"class": "write"}))});
     let file = json!({"mcpServers": servers});

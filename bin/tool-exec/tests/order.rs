@@ -302,7 +302,9 @@ fn large_results_of_many_calls_never_mix() {
     );
     let out = command.output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
-    let (mut results, mut sent, mut scanner) = (0, Vec::new(), event::Scanner::default());
+    let mut results = 0;
+    let mut sent = Vec::new();
+    let mut scanner = event::Scanner::default();
     for line in text.lines() {
         let event = scanner
             .read(line)
@@ -342,10 +344,8 @@ fn streams_on_one_pipe_and_choices_are_kept_apart() {
             .map(|line| line.replacen('{', &format!(r#"{{"stream":"{name}","#), 1))
             .collect()
     };
-    let (x, y) = (
-        named("x", &turn(&[("a", "say", text("of x"))])),
-        named("y", &turn(&[("a", "say", text("of y"))])),
-    );
+    let x = named("x", &turn(&[("a", "say", text("of x"))]));
+    let y = named("y", &turn(&[("a", "say", text("of y"))]));
     let mixed: Vec<String> = x.into_iter().zip(y).flat_map(|(x, y)| [x, y]).collect();
     let other = message(&[("a", "say", text("choice 1"))]).replacen('{', r#"{"choice":1,"#, 1);
     let out = run(&[say("write")], &(mixed.join("\n") + "\n" + &other), &[]);

@@ -22,7 +22,8 @@ fn every_example_of_the_page_holds() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md");
     let page = std::fs::read_to_string(page).unwrap();
     let tools: Vec<Value> = serde_json::from_str(&blocks(&page, "json")[0]).unwrap();
-    let (policies, tables) = (blocks(&page, "toml"), blocks(&page, "text"));
+    let policies = blocks(&page, "toml");
+    let tables = blocks(&page, "text");
     assert!(policies.len() == tables.len() && policies.len() >= 5);
     for (policy, table) in policies.iter().zip(&tables) {
         let dir = Dir::new();
@@ -331,7 +332,8 @@ fn the_same_call_with_the_same_result_is_not_run_for_ever() {
     );
     let mut statuses = Vec::new();
     for n in 0..5 {
-        let (a, b) = (format!("a{n}"), format!("b{n}"));
+        let a = format!("a{n}");
+        let b = format!("b{n}");
         let lines = [
             START.to_owned(),
             call(0, &a, "same", &json!({"a": "1", "b": "2"})),

@@ -291,7 +291,8 @@ fn a_blocked_reader_stops_no_timeout() {
     });
     live.signal("TERM");
     wait_until("it goes on", || processes(&dir).is_empty());
-    let (mut shown, mut result) = (0, Value::Null);
+    let mut shown = 0;
+    let mut result = Value::Null;
     while result.is_null() {
         let event = live.line();
         match event["type"].as_str().unwrap() {

@@ -66,7 +66,8 @@ fn run(dir: &Dir, tools: &[Value], (kind, user): (&str, User), home: &Path) -> O
 #[test]
 fn a_file_outside_the_lists_is_neither_read_nor_written() {
     for sandbox in sandboxes() {
-        let (dir, home) = (open_dir(), open_dir());
+        let dir = open_dir();
+        let home = open_dir();
         std::fs::create_dir(home.path(".ssh")).unwrap();
         std::fs::set_permissions(home.path(".ssh"), PermissionsExt::from_mode(0o777)).unwrap();
         let canary = home.write("canary", "canary-5170");
@@ -156,7 +157,8 @@ fn the_settings_of_the_system_are_not_written() {
 #[test]
 fn the_lists_open_what_they_name_and_no_more() {
     for sandbox in sandboxes() {
-        let (dir, place) = (open_dir(), open_dir());
+        let dir = open_dir();
+        let place = open_dir();
         let path = |name: &str| place.path(name).display().to_string();
         for name in ["in", "out", "neither"] {
             std::fs::create_dir(place.path(name)).unwrap();
@@ -210,7 +212,8 @@ fn a_tool_may_ask_for_a_sandbox_that_the_user_did_not() {
     let Some((kind, user)) = sandboxes().into_iter().next() else {
         return;
     };
-    let (dir, place) = (open_dir(), open_dir());
+    let dir = open_dir();
+    let place = open_dir();
     place.write("canary", "canary-5171");
     let read = format!("cat {}", place.path("canary").display());
     let tools = [
@@ -229,10 +232,8 @@ struct Listeners(TcpListener, UdpSocket);
 
 impl Listeners {
     fn new() -> Self {
-        let (tcp, udp) = (
-            TcpListener::bind("127.0.0.1:0").unwrap(),
-            UdpSocket::bind("127.0.0.1:0").unwrap(),
-        );
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         tcp.set_nonblocking(true).unwrap();
         udp.set_nonblocking(true).unwrap();
         Listeners(tcp, udp)
@@ -316,7 +317,8 @@ fn landlock_opens_the_ports_of_a_list_and_closes_tcp_alone_where_the_tool_says_s
         .into_iter()
         .filter(|(kind, _)| *kind == "landlock")
     {
-        let (to, other) = (Listeners::new(), Listeners::new());
+        let to = Listeners::new();
+        let other = Listeners::new();
         let ports = json!({"sandbox": {"network": [to.tcp()]}});
         let [here, _] = senders(&to, &ports);
         let [mut there, _] = senders(&other, &ports);
@@ -347,14 +349,12 @@ fn landlock_opens_the_ports_of_a_list_and_closes_tcp_alone_where_the_tool_says_s
 
 #[test]
 fn ports_under_bubblewrap_are_refused() {
-    let (dir, tools) = (
-        Dir::new(),
-        [tool(
-            "t",
-            &["true"],
-            json!({"sandbox": {"with": "bwrap", "network": [443]}}),
-        )],
-    );
+    let dir = Dir::new();
+    let tools = [tool(
+        "t",
+        &["true"],
+        json!({"sandbox": {"with": "bwrap", "network": [443]}}),
+    )];
     let out = run_command(command(&dir, &tools, &[]), &turn(&[("a", "t", json!({}))]));
     assert_eq!((out.status, out.text.as_str()), (2, ""));
     assert!(
@@ -469,7 +469,8 @@ fn a_place_that_has_become_a_link_is_not_followed() {
     let Some((kind, user)) = sandboxes().into_iter().next() else {
         return;
     };
-    let (dir, place) = (open_dir(), open_dir());
+    let dir = open_dir();
+    let place = open_dir();
     for name in ["work", "work/out", "other"] {
         std::fs::create_dir(place.path(name)).unwrap();
         std::fs::set_permissions(place.path(name), PermissionsExt::from_mode(0o777)).unwrap();

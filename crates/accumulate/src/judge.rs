@@ -56,7 +56,8 @@ impl CallRefusal {
 /// # Errors
 /// Why it must not run.
 pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged, CallRefusal> {
-    let (name, text) = (&*call.name, call.text());
+    let name = &*call.name;
+    let text = call.text();
     if name.is_empty() {
         let message = "the call came without a name, so no tool can be run";
         return CallRefusal::new("no_name", message.to_owned());

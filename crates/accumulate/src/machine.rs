@@ -27,10 +27,8 @@ impl Machine for Accumulate {
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let stream = &mut self.stream;
         let mut is_passed = true;
-        let (keeps_text, keeps) = (
-            !stream.options.no_message && !stream.is_over,
-            !stream.is_over,
-        );
+        let keeps_text = !stream.options.no_message && !stream.is_over;
+        let keeps = !stream.is_over;
         match event.kind() {
             Kind::StreamStart => stream.start(event, out),
             Kind::ContentDelta if keeps_text => {

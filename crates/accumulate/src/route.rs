@@ -153,9 +153,11 @@ impl OpenCalls {
             ),
         });
         let half = std::mem::take(self.list[at].half());
-        let (mut at, mut from) = (at, 0);
+        let mut at = at;
+        let mut from = 0;
         loop {
-            let (name, is_from_text) = (self.list[at].name.clone(), self.list[at].is_from_text);
+            let name = self.list[at].name.clone();
+            let is_from_text = self.list[at].is_from_text;
             let next = self.begin(None, origin);
             (self.list[at].next, self.list[at].newest) = (Some(next as u32), None);
             at = next;

@@ -157,7 +157,8 @@ impl OpenStream {
             tools: self.tools.as_deref(),
         };
         let choice = &mut self.choices[at];
-        let (before, latest) = (choice.calls.list.len(), choice.calls.latest());
+        let before = choice.calls.list.len();
+        let latest = choice.calls.latest();
         let routed = choice.calls.take(&delta, origin, &mut self.oddities);
         if !self.oddities.is_empty() {
             self.warn(event, out);

@@ -81,7 +81,9 @@ fn told(outcome: &[String]) -> (Vec<String>, Vec<&str>) {
 #[test]
 fn only_an_object_begins_another_call_and_no_cut_shows() {
     let one = &["{\"a\":1}"][..];
-    let (extra, text, none) = (&["extra_arguments"][..], &["extra_text"][..], &[][..]);
+    let extra = &["extra_arguments"][..];
+    let text = &["extra_text"][..];
+    let none = &[][..];
     for (all, calls, codes) in [
         ("{\"a\":1}}", one, text),
         ("{\"a\":1}]", one, text),

@@ -38,11 +38,9 @@ fn run(
     count: usize,
     line: impl Fn(usize) -> String,
 ) -> (Written, usize) {
-    let (mut machine, mut scanner, mut out) = (
-        Accumulate::new(Rc::new(options)),
-        Scanner::default(),
-        Written::default(),
-    );
+    let mut machine = Accumulate::new(Rc::new(options));
+    let mut scanner = Scanner::default();
+    let mut out = Written::default();
     let mut most = 0;
     let lines = [START.to_owned()]
         .into_iter()

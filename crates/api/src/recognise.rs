@@ -344,14 +344,13 @@ mod tests {
 
     #[test]
     fn the_padding_of_its_chunks_tells_mistral_from_its_models_elsewhere() {
-        let (role, text) = (
-            r#"{"role":"assistant","content":""}"#,
-            r#"{"content":"Hi"}"#,
-        );
+        let role = r#"{"role":"assistant","content":""}"#;
+        let text = r#"{"content":"Hi"}"#;
         let call =
             r#"{"tool_calls":[{"id":"D681PevKs","function":{"name":"f","arguments":"{}"}}]}"#;
         let thought = r#"{"reasoning_content":"hm"}"#;
-        let (small, padded) = ("mistral-small-latest", r#","p":"abcdefgh""#);
+        let small = "mistral-small-latest";
+        let padded = r#","p":"abcdefgh""#;
         let start = chunk(small, role, "");
         assert_eq!(
             recognise(start.as_bytes(), false),

@@ -138,7 +138,8 @@ fn refuses(text: &str) -> bool {
             .iter()
             .flat_map(|name| text.match_indices(name))
             .any(|(at, name)| {
-                let (before, after) = (&text[..at], &text[at + name.len()..]);
+                let before = &text[..at];
+                let after = &text[at + name.len()..];
                 stands_alone(before, after) && (refused_before(before) || refused_after(after))
             })
 }

@@ -398,7 +398,8 @@ impl EventWriter<'_> {
 
     /// Writes a `warning`, which does not stop the stream; `raw` is the text that is wrong.
     pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>) {
-        let (message, raw) = (self.redacted(message), raw.map(|raw| self.redacted(raw)));
+        let message = self.redacted(message);
+        let raw = raw.map(|raw| self.redacted(raw));
         let warning = Warning::new(self.options.words.source, code, &message);
         let warning = match &raw {
             Some(raw) => warning.about(raw),

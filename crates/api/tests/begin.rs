@@ -17,10 +17,8 @@ fn push(encoder: &mut Encoder, event: &str, out: &mut Vec<u8>) {
 fn an_error_before_the_first_content_is_the_status_and_writes_nothing() {
     for front in Front::ALL {
         for form in [AnswerForm::Stream, AnswerForm::Whole] {
-            let (mut encoder, mut out) = (
-                Encoder::new(front, form, AnswerOptions::default()),
-                Vec::new(),
-            );
+            let mut encoder = Encoder::new(front, form, AnswerOptions::default());
+            let mut out = Vec::new();
             push(&mut encoder, START, &mut out);
             assert!(!encoder.has_begun() && !encoder.has_content() && encoder.failure().is_none());
             push(&mut encoder, ERROR, &mut out);
@@ -39,10 +37,8 @@ fn an_error_before_the_first_content_is_the_status_and_writes_nothing() {
 #[test]
 fn an_error_behind_a_sign_of_life_goes_into_the_stream() {
     for front in Front::ALL {
-        let (mut encoder, mut out) = (
-            Encoder::new(front, AnswerForm::Stream, AnswerOptions::default()),
-            Vec::new(),
-        );
+        let mut encoder = Encoder::new(front, AnswerForm::Stream, AnswerOptions::default());
+        let mut out = Vec::new();
         encoder.keep_alive(&mut out);
         assert!(encoder.has_begun() && !encoder.has_content());
         let begun = out.len();
@@ -66,10 +62,8 @@ fn an_error_behind_a_sign_of_life_goes_into_the_stream() {
 #[test]
 fn a_server_may_end_an_answer_at_any_time_and_only_once() {
     for front in Front::ALL {
-        let (mut encoder, mut out) = (
-            Encoder::new(front, AnswerForm::Stream, AnswerOptions::default()),
-            Vec::new(),
-        );
+        let mut encoder = Encoder::new(front, AnswerForm::Stream, AnswerOptions::default());
+        let mut out = Vec::new();
         push(&mut encoder, TEXT, &mut out);
         encoder.fail(FailedAnswer::new("unavailable", "going down"), &mut out);
         let length = out.len();
@@ -94,10 +88,8 @@ fn a_server_may_end_an_answer_at_any_time_and_only_once() {
 #[test]
 fn a_whole_answer_writes_nothing_before_its_end() {
     for front in Front::ALL {
-        let (mut encoder, mut out) = (
-            Encoder::new(front, AnswerForm::Whole, AnswerOptions::default()),
-            Vec::new(),
-        );
+        let mut encoder = Encoder::new(front, AnswerForm::Whole, AnswerOptions::default());
+        let mut out = Vec::new();
         encoder.begin(&mut out);
         push(&mut encoder, TEXT, &mut out);
         encoder.keep_alive(&mut out);

@@ -23,7 +23,8 @@ fn answer(front: Front, form: AnswerForm, choices: Option<u32>) -> String {
             ..AnswerOptions::default()
         },
     );
-    let (mut out, mut scanner) = (Vec::new(), Scanner::default());
+    let mut out = Vec::new();
+    let mut scanner = Scanner::default();
     for event in EVENTS {
         encoder.push(&scanner.read(event).unwrap(), &mut out);
     }

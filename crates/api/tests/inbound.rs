@@ -187,15 +187,13 @@ fn tokens_are_estimated_from_everything_that_a_model_reads() {
     assert!(count(with_tools) > 600);
     // The examples of https://platform.claude.com/docs/en/build-with-claude/token-counting, and
     // what the page says that they have.
-    let (hello, weather) = (
-        serde_json::json!({"model": "claude-sonnet-4-5", "system": "You are a scientist",
-            "messages": [{"role": "user", "content": "Hello, Claude"}]}),
-        serde_json::json!({"model": "claude-sonnet-4-5", "tools": [{"name": "get_weather",
+    let hello = serde_json::json!({"model": "claude-sonnet-4-5", "system": "You are a scientist",
+            "messages": [{"role": "user", "content": "Hello, Claude"}]});
+    let weather = serde_json::json!({"model": "claude-sonnet-4-5", "tools": [{"name": "get_weather",
             "description": "Get the current weather in a given location", "input_schema": {"type": "object",
                 "properties": {"location": {"type": "string", "description": "The city and state, e.g. San Francisco, CA"}},
                 "required": ["location"]}}],
-            "messages": [{"role": "user", "content": "What's the weather like in San Francisco?"}]}),
-    );
+            "messages": [{"role": "user", "content": "What's the weather like in San Francisco?"}]});
     assert_eq!(
         (count(hello), count(weather)),
         (20, 441),

@@ -39,7 +39,8 @@ impl Meaning {
     /// Of events that were merged.
     fn of(lines: &[String]) -> Meaning {
         let mut meaning = Meaning::default();
-        let (mut has_error, mut ids) = (false, Vec::new());
+        let mut has_error = false;
+        let mut ids = Vec::new();
         for line in lines {
             let event = Raw::parse(line).unwrap();
             if event.get("choice").is_some() {
@@ -241,7 +242,8 @@ fn every_front_says_what_was_recorded() {
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams"),
         PathBuf::from,
     );
-    let (mut wrong, mut count) = (Vec::new(), 0);
+    let mut wrong = Vec::new();
+    let mut count = 0;
     for (api, path) in bodies(&root) {
         let Some(api) = Api::from_name(&api) else {
             continue;

@@ -280,7 +280,8 @@ impl TurnDraft {
     }
 
     fn learn(&self, capability: &Capability) {
-        let (url, api) = (plain_url(self.url()), self.provider.api.name());
+        let url = plain_url(self.url());
+        let api = self.provider.api.name();
         self.capabilities()
             .put(&self.key(), [&url, api, self.model()], capability);
     }

@@ -116,10 +116,13 @@ fn read(
         .exchanges
     {
         let Some(api) = Api::from_name(&exchange.api).or(api) else {
-            let (path, line, name) = (path.display(), exchange.line, &exchange.api);
+            let path = path.display();
+            let line = exchange.line;
+            let name = &exchange.api;
             bail!("{path}, line {line}: the API \"{name}\" is unknown, name it with --api");
         };
-        let (head, recording) = (head(exchange.head.as_ref()), RecordedAnswer::of(exchange));
+        let head = head(exchange.head.as_ref());
+        let recording = RecordedAnswer::of(exchange);
         answers.push(PlayedAnswer {
             api,
             model: exchange.model.clone(),

@@ -142,7 +142,8 @@ pub(crate) struct Resolver {
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (guard, name) = (self.guard.clone(), name.as_str().to_owned());
+        let guard = self.guard.clone();
+        let name = name.as_str().to_owned();
         Box::pin(async move {
             let lookup = guard.as_ref().map(|(guard, _)| Arc::clone(&guard.lookup));
             let lookup = lookup.unwrap_or_else(system);

@@ -71,7 +71,8 @@ fn several_requests_are_on_their_way_at_once() {
         let network = network(&url);
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..AT_ONCE {
-            let (network, request) = (network.clone(), request(&url));
+            let network = network.clone();
+            let request = request(&url);
             tasks.spawn(async move {
                 let response = network
                     .send(request.clone(), TimeLimits::default(), None)

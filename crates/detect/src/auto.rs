@@ -50,7 +50,8 @@ impl std::fmt::Debug for Observer {
 impl Observer {
     /// An observer of the stream that `first` begins; [`Observer::push`] must get `first` too.
     pub fn new(first: &Event<'_>) -> Self {
-        let (origin, calls) = (StreamOrigin::read(first), CallFilter::default());
+        let origin = StreamOrigin::read(first);
+        let calls = CallFilter::default();
         let text = TextCalls::new(Texts::default().begin(&origin, first), calls.clone());
         Observer {
             text,

@@ -186,7 +186,8 @@ const TAG: CheckerRow = CheckerRow {
             ..TagOptions::default()
         });
         Some(Rc::new(move |first| {
-            let (tag, calls) = (streams.begin(first), calls.clone());
+            let tag = streams.begin(first);
+            let calls = calls.clone();
             Rc::new(move || {
                 let text = TextCalls::new(Some(tag.fresh()), calls.clone());
                 Box::new(TextChecker {

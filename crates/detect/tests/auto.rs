@@ -23,7 +23,8 @@ const TEXTS: [&str; 7] = [
 /// The characters of text after which `auto:RISK` says no, if the text comes in these pieces;
 /// `None` if it waits for the end.
 fn no_at(risk: &str, pieces: &[&str]) -> Option<usize> {
-    let (mut scanner, mut chars) = (Scanner::default(), 0);
+    let mut scanner = Scanner::default();
+    let mut chars = 0;
     let mut checker = checkers(&format!("auto:{risk}"), &CallFilter::default()).unwrap()(
         &scanner.read(START).unwrap(),
     )();
@@ -169,7 +170,8 @@ fn a_model_that_speaks_before_it_calls_makes_the_checker_wait() {
                 .is_some()
         })
     };
-    let (before, after) = (place(AutoTable::built_in()).unwrap(), place(table));
+    let before = place(AutoTable::built_in()).unwrap();
+    let after = place(table);
     assert!(
         after.is_none_or(|after| after > 2 * before),
         "{before} {after:?}"
@@ -235,7 +237,8 @@ fn decisions(pieces: &[&str]) -> Vec<(bool, usize)> {
     let mut scanner = Scanner::default();
     let mut checker =
         checkers("auto", &CallFilter::default()).unwrap()(&scanner.read(start).unwrap())();
-    let (mut found, mut chars) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut chars = 0;
     for piece in pieces {
         chars += piece.chars().count();
         let text = piece

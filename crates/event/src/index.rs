@@ -93,7 +93,10 @@ impl Index {
         (self.name, self.is_overflowed) = ((0, 0), u32::try_from(text.len()).is_err());
         // The current container: `base` is the offset of its bracket, `open` the position of its
         // token, `at..end` the positions of the tokens in it that are not compared yet.
-        let (mut base, mut open, mut at, mut end) = (start, 0, 1, self.tokens.len());
+        let mut base = start;
+        let mut open = 0;
+        let mut at = 1;
+        let mut end = self.tokens.len();
         let mut walk = WalkPlace::from(start);
         walk.open(text.as_bytes()[start]);
         let mut kept = (WalkPlace::from(start), 0, 0, 0);
@@ -131,7 +134,8 @@ impl Index {
     fn push(&mut self, value: (u32, u32), inside: u32, is_escaped: bool) {
         self.is_overflowed |= self.tokens.len() == MAX_TOKENS;
         if !self.is_overflowed {
-            let (name, is_name_escaped) = (std::mem::take(&mut self.name), self.is_name_escaped);
+            let name = std::mem::take(&mut self.name);
+            let is_name_escaped = self.is_name_escaped;
             self.tokens.push(IndexToken {
                 name,
                 value,

@@ -62,7 +62,8 @@ pub fn plain(b: &[u8], mut at: usize) -> usize {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     while let Some(eight) = b.get(at..).and_then(|rest| rest.first_chunk()) {
         let w = u64::from_le_bytes(*eight);
-        let (quote, slash) = (w ^ (ONES * b'"' as u64), w ^ (ONES * b'\\' as u64));
+        let quote = w ^ (ONES * b'"' as u64);
+        let slash = w ^ (ONES * b'\\' as u64);
         // A byte of `x` is 0 where `x - 1` borrows; a borrow into a higher byte does not matter, as
         // the lowest one counts.
         let below = |x: u64, n: u64| x.wrapping_sub(ONES * n) & !x;

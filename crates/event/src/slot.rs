@@ -59,7 +59,8 @@ impl LineSlot {
     /// value.
     #[inline(always)]
     pub(crate) fn string(self, line: &str) -> Option<(&str, bool)> {
-        let (start, end) = (self.value.0 as usize, self.value.1 as usize);
+        let start = self.value.0 as usize;
+        let end = self.value.1 as usize;
         if line.as_bytes().get(start) != Some(&b'"') {
             return None;
         }

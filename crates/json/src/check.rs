@@ -202,7 +202,8 @@ impl Strict<'_> {
         if memchr::memmem::find(&b[start..end], b"\\u").is_none() {
             return;
         }
-        let (mut at, mut high) = (start, None);
+        let mut at = start;
+        let mut high = None;
         while let Some(plain) = memchr::memchr(b'\\', &b[at..end]) {
             let escape = at + plain;
             let (unit, length) = match &b[escape + 1..] {
@@ -249,7 +250,8 @@ pub fn equal(a: Raw<'_>, b: Raw<'_>) -> bool {
     } else if a.is_object() && b.is_object() {
         objects_equal(a, b)
     } else if a.is_array() && b.is_array() {
-        let (mut a, mut b) = (a.items(), b.items());
+        let mut a = a.items();
+        let mut b = b.items();
         loop {
             match (a.next(), b.next()) {
                 (Some(a), Some(b)) if equal(a, b) => {}

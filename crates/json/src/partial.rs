@@ -154,7 +154,8 @@ impl LiveArguments {
     /// Takes the next byte, or a run of plain text.
     fn step(&mut self, text: &str, unpacked: &HashSet<String>) {
         let byte = text.as_bytes()[self.at];
-        let (was, is_key) = (self.scanner.state, self.scanner.key);
+        let was = self.scanner.state;
+        let is_key = self.scanner.key;
         if self.doubt == Doubt::Packed {
             match byte {
                 b' ' | b'\t' => {}
@@ -441,7 +442,8 @@ mod tests {
                 certain,
                 "{text}"
             );
-            let (mut live, mut got) = (LiveArguments::default(), String::new());
+            let mut live = LiveArguments::default();
+            let mut got = String::new();
             for (at, c) in text.char_indices() {
                 got += &live.read(&text[..at + c.len_utf8()], &unpacked);
             }

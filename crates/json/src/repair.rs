@@ -240,11 +240,10 @@ const EFFORT: usize = 64;
 /// The edits from `old` to `new`, offsets counted from `base`. Linear: texts that differ too much
 /// give one large edit.
 fn between(old: &str, new: &str, base: usize) -> Vec<Repair> {
-    let (a, b) = (lex::pieces(old), lex::pieces(new));
-    let (at, bt) = (
-        starts(a.iter().map(|p| p.1.len())),
-        starts(b.iter().map(|p| p.1.len())),
-    );
+    let a = lex::pieces(old);
+    let b = lex::pieces(new);
+    let at = starts(a.iter().map(|p| p.1.len()));
+    let bt = starts(b.iter().map(|p| p.1.len()));
     let anchor = |i: usize, j: usize| a[i] == b[j] && a[i].0 != PieceKind::Space;
     let mut out = Vec::new();
     for (x, y) in align(a.len(), b.len(), |i, j| a[i] == b[j], anchor) {
@@ -252,7 +251,8 @@ fn between(old: &str, new: &str, base: usize) -> Vec<Repair> {
             .iter()
             .find(|p| p.0 != PieceKind::Space)
             .map_or("", |p| p.1);
-        let (before, after) = (&old[at[x.start]..at[x.end]], &new[bt[y.start]..bt[y.end]]);
+        let before = &old[at[x.start]..at[x.end]];
+        let after = &new[bt[y.start]..bt[y.end]];
         let offset = base + at[x.start];
         let pair = x.len() == 1 && y.len() == 1;
         if pair
@@ -276,17 +276,17 @@ fn between(old: &str, new: &str, base: usize) -> Vec<Repair> {
 /// The edits inside one string, character by character.
 fn inside(old: &str, new: &str, base: usize, out: &mut Vec<Repair>) {
     let (a, b): (Vec<char>, Vec<char>) = (old.chars().collect(), new.chars().collect());
-    let (at, bt) = (
-        starts(a.iter().map(|c| c.len_utf8())),
-        starts(b.iter().map(|c| c.len_utf8())),
-    );
+    let at = starts(a.iter().map(|c| c.len_utf8()));
+    let bt = starts(b.iter().map(|c| c.len_utf8()));
     let anchor = |i: usize, j: usize| {
-        let (x, y) = (&a[i..], &b[j..]);
+        let x = &a[i..];
+        let y = &b[j..];
         let n = 3.min(x.len()).min(y.len());
         x[..n] == y[..n]
     };
     for (x, y) in align(a.len(), b.len(), |i, j| a[i] == b[j], anchor) {
-        let (before, after) = (&old[at[x.start]..at[x.end]], &new[bt[y.start]..bt[y.end]]);
+        let before = &old[at[x.start]..at[x.end]];
+        let after = &new[bt[y.start]..bt[y.end]];
         out.push(Repair {
             offset: base + at[x.start],
             kind: "escape",
@@ -368,7 +368,8 @@ fn align(
 fn splits(d: usize) -> impl Iterator<Item = (usize, usize)> {
     let half = d / 2;
     (0..=half).flat_map(move |off| {
-        let (di, dj) = (d - half + off, half - off);
+        let di = d - half + off;
+        let dj = half - off;
         let both = [Some((di, dj)), (di != dj).then_some((dj, di))];
         both.into_iter()
             .flatten()
@@ -378,7 +379,8 @@ fn splits(d: usize) -> impl Iterator<Item = (usize, usize)> {
 
 /// The kind of an edit, from the texts before and after it and the piece that follows.
 fn kind(before: &str, after: &str, next: &str) -> &'static str {
-    let (old, new) = (before.trim(), after.trim());
+    let old = before.trim();
+    let new = after.trim();
     match (old, new) {
         (",", "") => "trailing_comma",
         ("", ",") => "missing_comma",

@@ -151,7 +151,8 @@ impl Schema {
         if !required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name))) {
             return false;
         }
-        let (probe, place) = (serde_json::json!({ name: null }), format!("/{name}"));
+        let probe = serde_json::json!({ name: null });
+        let place = format!("/{name}");
         let is_about_null = |error: ValidationError<'_>| {
             let path = error.evaluation_path().to_string();
             let conditional = |step: &str| {
@@ -186,7 +187,8 @@ impl Schema {
     /// not allow a string.
     pub fn unpacked(&self) -> &HashSet<String> {
         self.unpacked.get_or_init(|| {
-            let (mut keys, mut seen) = (HashSet::new(), HashSet::new());
+            let mut keys = HashSet::new();
+            let mut seen = HashSet::new();
             let mut waiting = vec![(None, &self.root)];
             while let Some((key, schema)) = waiting.pop() {
                 let schema = self.resolve(schema);
@@ -397,10 +399,8 @@ pub struct Misfit {
 impl std::fmt::Display for Misfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (n, v) in self.violations.iter().enumerate() {
-            let (comma, colon) = (
-                if n > 0 { "; " } else { "" },
-                if v.path.is_empty() { "" } else { ": " },
-            );
+            let comma = if n > 0 { "; " } else { "" };
+            let colon = if v.path.is_empty() { "" } else { ": " };
             write!(f, "{comma}{}{colon}{}", v.path, v.message)?;
         }
         if self.more > 0 {

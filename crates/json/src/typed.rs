@@ -229,7 +229,8 @@ impl<'a> SchemaWalk<'a> {
         }
         for key in ["anyOf", "oneOf"] {
             if part.contains_key(key) {
-                let (mut any, mut unknown) = (Vec::new(), false);
+                let mut any = Vec::new();
+                let mut unknown = false;
                 for branch in branches(part, key) {
                     match self.kinds(branch, depth + 1) {
                         Some(more) => union(&mut any, &more),

@@ -7,7 +7,8 @@ use toolpipe_json::{JsonScanner, check};
 
 /// What a scanner finds out about a text in pieces.
 fn scan<'t>(pieces: impl IntoIterator<Item = &'t str>) -> (usize, [bool; 5]) {
-    let (mut scanner, mut taken) = (JsonScanner::default(), 0);
+    let mut scanner = JsonScanner::default();
+    let mut taken = 0;
     for piece in pieces {
         let more = scanner.push(piece);
         taken += more;

@@ -13,7 +13,9 @@ const FUNCTION_GEMMA: Notation = Notation::Gemma { quote: "<escape>" };
 
 /// Reads `pieces`, gives what was written and how many bytes belong to the literal; or why not.
 fn feed(mut literal: Literal, pieces: &[&str]) -> Result<(String, usize), &'static str> {
-    let (mut out, mut rest, mut taken) = (String::new(), String::new(), 0);
+    let mut out = String::new();
+    let mut rest = String::new();
+    let mut taken = 0;
     for piece in pieces {
         rest.push_str(piece);
         match literal.push(&rest, &mut out) {

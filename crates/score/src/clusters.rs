@@ -86,7 +86,8 @@ impl Clusters {
                     .map(|cell| f64::from(cells[*cell as usize]))
                     .sum::<f64>()
             };
-            let (y, x) = (sum(hits), sum(of));
+            let y = sum(hits);
+            let x = sum(of);
             share.used += u64::from(x > 0.0);
             share.total += x;
             share.hits += y;

@@ -158,7 +158,8 @@ mod tests {
             }
             values.sort_unstable();
             let rank = (values.len() as u64 * percent).div_ceil(100) as usize;
-            let (exact, found) = (values[rank - 1], histogram.percentile(percent).unwrap());
+            let exact = values[rank - 1];
+            let found = histogram.percentile(percent).unwrap();
             let error = exact.abs_diff(found);
             prop_assert!(if exact < 128 { error == 0 } else { u128::from(error) * 128 <= u128::from(exact) }, "{found} for {exact}");
         }

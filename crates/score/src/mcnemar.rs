@@ -18,7 +18,8 @@ pub fn p_value(broken: u64, fixed: u64) -> f64 {
     // The tail is added up from its largest term, since the library's cumulative function is off by
     // percents from some 10^5 on. The terms fall faster than those of a normal distribution: a few
     // times the square root of `changed` are added.
-    let (mut tail, mut term) = (1.0, 1.0);
+    let mut tail = 1.0;
+    let mut term = 1.0;
     for place in (1..=fewer).rev() {
         term *= ratio(place, changed - place + 1);
         tail += term;

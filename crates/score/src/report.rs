@@ -136,7 +136,8 @@ impl CheckerReport {
 
     /// The report of the checker at this index; `None` where the counts have none.
     fn of(tally: &Tally, index: usize) -> Option<Self> {
-        let (counts, details) = (tally.counts.get(index)?, tally.details.get(index)?);
+        let counts = tally.counts.get(index)?;
+        let details = tally.details.get(index)?;
         let wrong = tally.wrong.get(index)?;
         Some(Self {
             name: tally.checkers.get(index)?.clone(),

@@ -133,7 +133,8 @@ impl Input {
     ) -> Result<Option<InputBlock<'_>>, Failure> {
         loop {
             if let Some(at) = memchr::memrchr(b'\n', &self.buffer[self.searched..self.to]) {
-                let (from, end) = (self.from, self.searched + at + 1);
+                let from = self.from;
+                let end = self.searched + at + 1;
                 if let Some(kept) = self.dropping.take() {
                     // The over-long line ends at the first line feed, not at the last.
                     let first =
@@ -148,7 +149,8 @@ impl Input {
             self.searched = self.to;
             self.make_room();
             if self.read(signals, idle)? == 0 {
-                let (from, to) = (self.from, self.to);
+                let from = self.from;
+                let to = self.to;
                 (self.from, self.searched, self.to) = (0, 0, 0);
                 if let Some(kept) = self.dropping.take() {
                     return Ok(Some(InputBlock::TooLong(&self.buffer[..kept], self.seen)));

@@ -275,8 +275,10 @@ mod tests {
         context: &Context<'_>,
         pieces: &[&str],
     ) -> (Vec<String>, String) {
-        let (mut expression, mut calls) = (Expression::new(form), FoundCalls::default());
-        let (mut rest, mut left) = (String::new(), pieces.iter().copied());
+        let mut expression = Expression::new(form);
+        let mut calls = FoundCalls::default();
+        let mut rest = String::new();
+        let mut left = pieces.iter().copied();
         let mut more = true;
         let end = loop {
             if more {
@@ -306,7 +308,8 @@ mod tests {
             more = matches!(step, ReadStep::More(_));
             assert!(rest.len() <= MAX_NAME || !more, "{rest:?} is held");
         };
-        let (mut found, mut at) = (Vec::<String>::new(), 0);
+        let mut found = Vec::<String>::new();
+        let mut at = 0;
         for op in &calls.ops {
             match *op {
                 Op::Name(to) => {
@@ -534,7 +537,8 @@ mod tests {
             tools: Some(&tools),
             strict: true,
         };
-        let (mut expression, mut calls) = (Expression::new(&PYTHONIC), FoundCalls::default());
+        let mut expression = Expression::new(&PYTHONIC);
+        let mut calls = FoundCalls::default();
         assert_eq!(
             expression.push("[f", &context, &mut calls),
             ReadStep::More(1)

@@ -666,7 +666,8 @@ mod tests {
         let end = r#"{"type":"stream_end","finish_reason":"stop"}"#;
         let mut lines: Vec<String> = pieces.iter().map(|piece| delta(piece)).collect();
         lines.extend([between.to_owned(), delta(after), end.to_owned()]);
-        let (mut out, mut text) = (Vec::new(), String::new());
+        let mut out = Vec::new();
+        let mut text = String::new();
         for line in Collect::run(&mut tag, std::iter::once(start).chain(lines)).split_off(1) {
             let mut scanner = Scanner::default();
             let event = scanner.read(&line).unwrap();

@@ -597,7 +597,8 @@ mod tests {
     fn read(dialects: &Dialects, dialect: &Dialect, text: &str) -> usize {
         let counts = [dialect.name, "auto"].map(|names| {
             let look = Rc::new(Look::among(dialects, names).expect("a known name"));
-            let (mut parser, mut count) = (Parser::new(look, None, Some("")), Count::default());
+            let mut parser = Parser::new(look, None, Some(""));
+            let mut count = Count::default();
             text.split_inclusive(|_| true)
                 .for_each(|piece| parser.push(piece, &mut count));
             parser.finish(false, &mut count);

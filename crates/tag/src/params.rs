@@ -657,8 +657,10 @@ mod tests {
             tools,
             strict: false,
         };
-        let (mut params, mut calls) = (Params::new(form, OUTSIDE, "f"), FoundCalls::default());
-        let (mut from, mut step) = (0, ReadStep::More(0));
+        let mut params = Params::new(form, OUTSIDE, "f");
+        let mut calls = FoundCalls::default();
+        let mut from = 0;
+        let mut step = ReadStep::More(0);
         for end in cuts.chain([text.len()]) {
             step = params.push(&text[from..end], false, &context, &mut calls);
             match step {

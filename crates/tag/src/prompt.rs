@@ -36,7 +36,8 @@ impl Dialect {
                 format!("This time you must call the tool {name}, and no other.")
             }
         };
-        let (introduction, list) = (self.prompt.list.introduction(), self.prompt.list(tools));
+        let introduction = self.prompt.list.introduction();
+        let list = self.prompt.list(tools);
         let example = self.write(&[sample_call(first.0, &first.1)]);
         let several = self.several(first, second);
         format!(

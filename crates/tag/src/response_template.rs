@@ -412,10 +412,8 @@ mod tests {
     fn read(dialects: &Dialects, text: &str, prefill: &str, length: usize) -> Vec<String> {
         let look = Look::among(dialects, dialects.own()[0].name).expect("the dialect's own name");
         let tools = ToolList::read(TOOLS).expect("tools");
-        let (mut parser, mut found) = (
-            Parser::new(Rc::new(look), Some(Rc::new(tools)), Some(prefill)),
-            Found::default(),
-        );
+        let mut parser = Parser::new(Rc::new(look), Some(Rc::new(tools)), Some(prefill));
+        let mut found = Found::default();
         let letters: Vec<char> = text.chars().collect();
         letters
             .chunks(length)
@@ -884,7 +882,9 @@ mod tests {
             tag in "[<p>=(?Pkeyvalu\\\\)*./\\[\\]^\"]{0,40}",
             literal in any::<bool>(),
         ) {
-            let (open, close, tag) = (event::quoted(&open), event::quoted(&close), event::quoted(&tag));
+            let open = event::quoted(&open);
+            let close = event::quoted(&close);
+            let tag = event::quoted(&tag);
             let key = if literal { "open" } else { "open_pattern" };
             let field = format!(r#""tool_calls": {{"{key}": {open}, "close_pattern": {close}, "transform": {FUNCTION}"#);
             for more in [r#","content": "json"}"#.to_owned(), format!(r#","content": "xml-inline", "content_args": {{"tag_pattern": {tag}}}}}"#)] {
@@ -894,7 +894,8 @@ mod tests {
                     let text = dialects.own()[0].calls(&[PromptCall { id: "1", name: "f", arguments: r#"{"a": "x"}"# }]);
                     let _ = dialects.own()[0].example();
                     let look = Look::among(&dialects, dialects.own()[0].name).expect("the name");
-                    let (mut parser, mut found) = (Parser::new(Rc::new(look), None, None), Found::default());
+                    let mut parser = Parser::new(Rc::new(look), None, None);
+                    let mut found = Found::default();
                     text.split_inclusive(|_| true).for_each(|piece| parser.push(piece, &mut found));
                     parser.finish(false, &mut found);
                 }

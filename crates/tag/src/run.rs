@@ -226,7 +226,8 @@ mod tests {
 
     /// Reads a text by these dialects, in pieces of this many characters.
     fn read(names: &str, text: &str, length: usize) -> Found {
-        let (look, mut found) = (Rc::new(Look::new(names).unwrap()), Found::default());
+        let look = Rc::new(Look::new(names).unwrap());
+        let mut found = Found::default();
         let mut parser = Parser::new(look, None, Some(""));
         let letters: Vec<char> = text.chars().collect();
         letters

@@ -114,10 +114,8 @@ impl Form {
 
 impl Section {
     fn write(&self, units: &[String]) -> String {
-        let (open, close) = (
-            self.open.first().unwrap_or(&""),
-            self.close.first().unwrap_or(&""),
-        );
+        let open = self.open.first().unwrap_or(&"");
+        let close = self.close.first().unwrap_or(&"");
         format!(
             "{open}{}{}{}{close}",
             self.inside,

@@ -72,7 +72,8 @@ fn stem(path: &Path) -> String {
 /// Runs the cases of a file; gives what does not agree.
 fn check(path: &Path, file: &File, reader: &mut Reader) -> Vec<String> {
     let stem = stem(path);
-    let (mut failed, mut outcomes) = (Vec::new(), Vec::new());
+    let mut failed = Vec::new();
+    let mut outcomes = Vec::new();
     for case in &file.cases {
         let get = |key: &str| file.header(case, key);
         let tools = get("tools").filter(|name| *name != "none").map(|name| {
@@ -105,7 +106,8 @@ fn check(path: &Path, file: &File, reader: &mut Reader) -> Vec<String> {
             text.dialect = "auto";
             let (auto, more) = reader.every(&text, true);
             wrong.extend(more.into_iter().map(|why| format!("auto: {why}")));
-            let (auto, named) = (auto.lasting(false), outcome.lasting(false));
+            let auto = auto.lasting(false);
+            let named = outcome.lasting(false);
             if auto != named {
                 wrong.push(format!(
                     "auto: {:#?}\nnamed: {:#?}",

@@ -66,7 +66,9 @@ fn is_tried(number: usize) -> bool {
 
 #[test]
 fn every_beginning_of_a_call_is_read_alike_in_every_split() {
-    let (mut wrong, mut number, mut tried) = (Vec::new(), 0, 0);
+    let mut wrong = Vec::new();
+    let mut number = 0;
+    let mut tried = 0;
     for dialect in Dialect::all() {
         for text in written(dialect) {
             let text = format!("Hm. {text}\nSo.");
@@ -253,7 +255,8 @@ fn holds(names: &str, known: Known, text: &str) -> Result<(), String> {
     for letter in letters(text) {
         parser.push(letter, &mut found);
         end += letter.len();
-        let (held, may) = (end - found.passed.len(), may_begin(&markers, &text[..end]));
+        let held = end - found.passed.len();
+        let may = may_begin(&markers, &text[..end]);
         if held > may + window {
             return Err(format!(
                 "{names} holds {held} bytes of {:?}, but {may} may begin a marker",
@@ -276,7 +279,9 @@ fn holds(names: &str, known: Known, text: &str) -> Result<(), String> {
 
 #[test]
 fn what_no_marker_begins_with_is_not_held() {
-    let (mut wrong, mut number, mut tried) = (Vec::new(), 0, 0);
+    let mut wrong = Vec::new();
+    let mut number = 0;
+    let mut tried = 0;
     for names in Dialect::all().iter().map(|d| d.name).chain(["auto"]) {
         let markers: Vec<&str> = look(names).texts().collect();
         for marker in &markers {
@@ -479,7 +484,8 @@ fn where_twice_is_not_once() {
 fn lateness(names: &str, text: &str, name: &str) -> (i64, Option<i64>) {
     let at = text.find(name).expect("the name stands in the call");
     let ends = text[..at + name.len()].chars().count() as i64 + 1;
-    let (mut parser, mut found) = (parser(names, PLAIN), Found::default());
+    let mut parser = parser(names, PLAIN);
+    let mut found = Found::default();
     let (mut named, mut done) = (None, None);
     for (n, letter) in letters(text).enumerate() {
         parser.push(letter, &mut found);
@@ -514,10 +520,8 @@ fn a_name_is_told_with_the_character_that_ends_it_and_a_call_with_its_last() {
     let mut wrong = Vec::new();
     for dialect in Dialect::all() {
         let text = dialect.calls(&call);
-        let (own, auto) = (
-            lateness(dialect.name, &text, "get_weather"),
-            lateness("auto", &text, "get_weather"),
-        );
+        let own = lateness(dialect.name, &text, "get_weather");
+        let auto = lateness("auto", &text, "get_weather");
         if print {
             println!(
                 "{:24} {:3} {:3?}; auto {:3} {:3?}",

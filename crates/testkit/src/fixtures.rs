@@ -66,7 +66,8 @@ fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
 /// Cuts `all` into pieces of lengths that `seed` decides: many short ones, some long.
 pub fn cut(all: &[u8], seed: u64) -> Vec<&[u8]> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let (mut at, mut out) = (0, Vec::new());
+    let mut at = 0;
+    let mut out = Vec::new();
     while at < all.len() {
         state ^= state << 13;
         state ^= state >> 7;

@@ -52,7 +52,8 @@ fn differences(want: &str, got: &str) -> String {
         .zip(b[head..].iter().rev())
         .take_while(|(x, y)| x == y)
         .count();
-    let (x, y) = (&a[head..a.len() - tail], &b[head..b.len() - tail]);
+    let x = &a[head..a.len() - tail];
+    let y = &b[head..b.len() - tail];
     let mut out = String::new();
     let mut left = SHOWN;
     for (mark, number, line) in changes(x, y, head) {
@@ -93,7 +94,9 @@ fn changes<'t>(a: &[&'t str], b: &[&'t str], head: usize) -> Vec<(char, usize, &
             };
         }
     }
-    let (mut i, mut j, mut out) = (0, 0, Vec::new());
+    let mut i = 0;
+    let mut j = 0;
+    let mut out = Vec::new();
     while i < a.len() || j < b.len() {
         if i < a.len() && j < b.len() && a[i] == b[j] {
             (i, j) = (i + 1, j + 1);

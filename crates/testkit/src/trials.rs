@@ -28,7 +28,9 @@ pub fn run<T: Sync>(
         return ExitCode::SUCCESS;
     }
     println!("\nrunning {} tests", all.len());
-    let (next, failures, start) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Instant::now());
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    let start = Instant::now();
     let work = || {
         while let Some((name, item)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             let wrong = catch_unwind(AssertUnwindSafe(|| check(item)))
@@ -51,7 +53,8 @@ pub fn run<T: Sync>(
     for (name, wrong) in &failures {
         println!("\n---- {name}\n  {}", wrong.join("\n  "));
     }
-    let (failed, passed) = (failures.len(), all.len() - failures.len());
+    let failed = failures.len();
+    let passed = all.len() - failures.len();
     println!(
         "\ntest result: {}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {} filtered out; finished in {:.2}s\n",
         if failed == 0 { "ok" } else { "FAILED" },

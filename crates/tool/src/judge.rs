@@ -208,10 +208,8 @@ pub enum Consent {
 
 /// The answer to a call that waits for a person.
 pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> ToolAnswer {
-    let (yes, no) = (
-        rules.continuation.with("--approve-call", [call]),
-        rules.continuation.with("--deny-call", [call]),
-    );
+    let yes = rules.continuation.with("--approve-call", [call]);
+    let no = rules.continuation.with("--deny-call", [call]);
     let text = if *reason == Reason::Started {
         let ran = rules.continuation.with_result(call);
         format!(

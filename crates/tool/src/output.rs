@@ -83,7 +83,8 @@ pub fn shorten(text: &str, max: usize, note: impl FnOnce(usize) -> String) -> Co
     if text.len() <= max {
         return Cow::Borrowed(text);
     }
-    let (head, tail) = (head(text, max.div_ceil(2)), tail(text, max / 2));
+    let head = head(text, max.div_ceil(2));
+    let tail = tail(text, max / 2);
     let note = note(text.len() - head.len() - tail.len());
     let [before, after] = [head, tail].map(|end| if end.is_empty() { "" } else { "\n" });
     let before = if head.ends_with('\n') { "" } else { before };
@@ -327,7 +328,8 @@ mod progress_tests {
 
     #[test]
     fn a_report_that_says_nothing_new_is_not_repeated() {
-        let (mut lines, mut bytes) = (ProgressLines::default(), Vec::new());
+        let mut lines = ProgressLines::default();
+        let mut bytes = Vec::new();
         let mut take = |text: &str| {
             bytes.extend_from_slice(text.as_bytes());
             lines

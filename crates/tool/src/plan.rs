@@ -241,7 +241,8 @@ impl Plan {
         let Some(planned) = self.calls.get(&key) else {
             return Rc::new(answer);
         };
-        let (turn, stopped) = (planned.turn, planned.stopped);
+        let turn = planned.turn;
+        let stopped = planned.stopped;
         let answer = Rc::new(match stopped {
             Some(StopCause::TakenBack) => taken_back(answer),
             Some(StopCause::Cancelled) => cancelled(true, answer.duration),
@@ -381,7 +382,8 @@ impl Plan {
         self.turn(turn).retracted.remove(&call.id);
         let ahead = self.ahead.take_first(&call);
         let is_cancelled = self.was_cancelled(&call);
-        let (stream, id) = (call.stream.clone(), call.id.clone());
+        let stream = call.stream.clone();
+        let id = call.id.clone();
         let key = self.add(turn, call, ahead);
         if is_cancelled {
             return self.retract(&stream, Some(&id), None);

@@ -98,7 +98,8 @@ fn replaced<'t, E>(
     text: &'t str,
     mut value: impl FnMut(&'t str, Option<&'t str>) -> Result<String, E>,
 ) -> Result<String, E> {
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);
         rest = after;

@@ -149,7 +149,8 @@ impl CallCards {
     }
 
     fn call(&mut self, event: &Event<'_>, whole: &ToolCall<'_>) -> usize {
-        let (id, name) = (whole.tool_id.str(), whole.tool_name.str());
+        let id = whole.tool_id.str();
+        let name = whole.tool_name.str();
         let n = self.open(event, Some(&id));
         // A call without an id gets one when its deltas are merged: it is the first of that name
         // without an id.

@@ -43,7 +43,8 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
             space = !out.is_empty();
             continue;
         }
-        let (w, gap) = (width(c), usize::from(std::mem::take(&mut space)));
+        let w = width(c);
+        let gap = usize::from(std::mem::take(&mut space));
         marks = if w == 0 { marks + 1 } else { 0 };
         if used + gap + w > limit {
             out.truncate(cut);

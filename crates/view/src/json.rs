@@ -106,7 +106,8 @@ impl FinalAnswer {
     fn message(&mut self, event: &Event<'_>, message: Raw<'_>) {
         match message.get_str("role").as_deref() {
             Some("user") => {
-                let (stream, choice) = (self.stream.take(), self.choice);
+                let stream = self.stream.take();
+                let choice = self.choice;
                 *self = FinalAnswer {
                     stream,
                     choice,

@@ -26,7 +26,8 @@ fn shown(name: &str, log: &str) -> String {
     }
     let (form, size) = name.rsplit_once('-').unwrap_or(("", name));
     let (columns, rows) = size.split_once('x').unwrap_or((size, "24"));
-    let (columns, rows) = (columns.parse().unwrap(), rows.parse().unwrap());
+    let columns = columns.parse().unwrap();
+    let rows = rows.parse().unwrap();
     let mut screen = Emulator::new(columns, rows);
     let mut view = Term::new(
         Terminal {
@@ -50,7 +51,8 @@ fn shown(name: &str, log: &str) -> String {
 }
 
 fn run(view: &mut dyn View, log: &str, mut piece: impl FnMut(&str)) -> String {
-    let (mut scanner, mut all) = (Scanner::default(), String::new());
+    let mut scanner = Scanner::default();
+    let mut all = String::new();
     let mut take = |out: Vec<u8>| {
         let text = String::from_utf8(out).unwrap();
         piece(&text);

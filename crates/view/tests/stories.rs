@@ -75,7 +75,8 @@ Let me see.
     assert_eq!(text, expected);
     // However fast the tools are, the results are shown when the model's turn is over.
     let mut early = lines(TURN);
-    let (huts, weather) = (early.remove(11), early.remove(9));
+    let huts = early.remove(11);
+    let weather = early.remove(9);
     early.insert(7, huts);
     early.insert(10, weather);
     assert_eq!(
@@ -266,7 +267,8 @@ fn after_an_interrupt_nothing_is_drawn_again() {
         {"type":"tool_result","tool_id":"b","tool_name":"g","status":"success","output":"1"}
         "#,
     );
-    let (mut scanner, mut view) = (Scanner::default(), Term::new(on(40, 20, false), true));
+    let mut scanner = Scanner::default();
+    let mut view = Term::new(on(40, 20, false), true);
     let mut out = Vec::new();
     for line in &log[..3] {
         view.push(&scanner.read(line).unwrap(), &mut out);

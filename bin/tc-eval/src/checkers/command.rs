@@ -70,7 +70,8 @@ struct CommandJudge {
 
 impl CommandJudge {
     fn checker(&mut self) -> &mut CommandChecker {
-        let (id, settings) = (&self.id, &self.settings);
+        let id = &self.id;
+        let settings = &self.settings;
         self.checker.get_or_insert_with(|| {
             let idle = settings.idle().pop();
             let mut checker = idle.unwrap_or_else(|| CommandChecker::new(Arc::clone(settings)));
@@ -278,7 +279,8 @@ impl CommandChecker {
         }
         self.failures_in_a_row += 1;
         if self.settings.failures.fetch_add(1, Ordering::Relaxed) == 0 {
-            let (command, stream) = (&self.settings.command, &self.answers.stream);
+            let command = &self.settings.command;
+            let stream = &self.answers.stream;
             let id = stream.split_once(':').map_or(stream.as_str(), |(_, id)| id);
             stdio::message(
                 "tc-eval",

@@ -86,7 +86,8 @@ impl CheckerProcess {
         let reads_no_more = Arc::new(AtomicBool::new(false));
         let last_words = Arc::new(Mutex::new(String::new()));
         if let Some(stdin) = command.stdin.take() {
-            let (report, is_closed) = (report.clone(), Arc::clone(&reads_no_more));
+            let report = report.clone();
+            let is_closed = Arc::clone(&reads_no_more);
             let write = move || write_input(stdin, &chunks, &report, &is_closed);
             thread::Builder::new().spawn(write)?;
         }

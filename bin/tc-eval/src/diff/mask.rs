@@ -100,10 +100,8 @@ mod tests {
 
     #[test]
     fn ids_and_dates_are_found_and_nothing_else() {
-        let (ids, dates) = (
-            Mask::new(&[], true, false).unwrap(),
-            Mask::new(&[], false, true).unwrap(),
-        );
+        let ids = Mask::new(&[], true, false).unwrap();
+        let dates = Mask::new(&[], false, true).unwrap();
         for (text, without_ids, without_dates) in [
             (
                 "id 123e4567-e89b-12d3-a456-426614174000.",

@@ -127,7 +127,8 @@ impl Earlier {
             .iter()
             .any(|checker| header.checkers.contains(checker))
         {
-            let (theirs, ours) = (header.checkers.join(", "), checkers.join(", "));
+            let theirs = header.checkers.join(", ");
+            let ours = checkers.join(", ");
             bail!(
                 "{name}: a baseline of {theirs}, and this run has {ours}; name one of those with --checker"
             );

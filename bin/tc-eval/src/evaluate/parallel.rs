@@ -28,7 +28,10 @@ pub(super) fn in_order<J: Send, R: Send, S, E>(
         // Dropped at the end of this scope, so that the threads end.
         let results = results;
         let start = |_: &usize| {
-            let (next, state, work, order) = (&next, &state, &work, order.clone());
+            let next = &next;
+            let state = &state;
+            let work = &work;
+            let order = order.clone();
             let run = move || {
                 let mut state = state();
                 loop {
@@ -65,7 +68,9 @@ mod tests {
     #[test]
     fn results_come_in_the_order_of_the_jobs_and_few_wait() {
         for threads in [1, 2, 8] {
-            let (mut number, consumed, furthest) = (0, AtomicU64::new(0), AtomicU64::new(0));
+            let mut number = 0;
+            let consumed = AtomicU64::new(0);
+            let furthest = AtomicU64::new(0);
             let next = || {
                 number += 1;
                 Some(number - 1).filter(|n| *n < 5000)

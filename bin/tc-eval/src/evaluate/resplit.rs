@@ -183,7 +183,8 @@ impl EventSplit {
             }
             .into(),
             _ => {
-                let (arguments, tool_id) = (Some(text), id.as_ref().map(Into::into));
+                let arguments = Some(text);
+                let tool_id = id.as_ref().map(Into::into);
                 ToolCallDelta {
                     index: *index,
                     tool_id,

@@ -124,12 +124,11 @@ fn rows(out: &mut impl Write, part: &str, tally: &Tally) -> Result<()> {
             format!("{:.2} - {:.2} %", i.low * 100.0, i.high * 100.0)
         });
         let missed = confusion.false_negatives + confusion.undecided_calls;
-        let (calls, name) = (confusion.true_positives + missed, &checker.name);
-        let (recall, waited, wrong) = (
-            percent("recall"),
-            percent("waited"),
-            confusion.false_positives,
-        );
+        let calls = confusion.true_positives + missed;
+        let name = &checker.name;
+        let recall = percent("recall");
+        let waited = percent("waited");
+        let wrong = confusion.false_positives;
         let streams = tally.streams();
         writeln!(
             out,

@@ -66,10 +66,8 @@ impl Body {
     /// Its events, with the deltas of calls, read in pieces of `size` bytes.
     pub(crate) fn deltas(&self, size: usize) -> Vec<String> {
         let api = Api::from_name(&self.api).expect("an API");
-        let (mut stream, mut out) = (
-            Stream::new(api, StreamOptions::default()),
-            Collect::default(),
-        );
+        let mut stream = Stream::new(api, StreamOptions::default());
+        let mut out = Collect::default();
         for piece in fs::read(&self.path).expect("a body").chunks(size) {
             stream.push(piece, &mut out);
         }

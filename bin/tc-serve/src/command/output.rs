@@ -299,7 +299,8 @@ mod tests {
     use super::*;
 
     fn all(pieces: &[&[u8]], max: usize) -> Vec<String> {
-        let (mut lines, mut out) = (LineCutter::new(max), Vec::new());
+        let mut lines = LineCutter::new(max);
+        let mut out = Vec::new();
         let mut take = |line: Line<'_>| {
             out.push(match line {
                 Line::Whole(line) => String::from_utf8_lossy(line).into_owned(),

@@ -113,7 +113,8 @@ impl Service {
             self.source.turns(&asked.request),
             output,
         ));
-        let (service, feed) = (Rc::clone(self), Rc::clone(&pipe));
+        let service = Rc::clone(self);
+        let feed = Rc::clone(&pipe);
         let work = async move {
             let places = service.places(asked.key);
             let answer = async {

@@ -68,13 +68,15 @@ impl Connections {
 
     fn serve(&mut self, accepted: Accepted) {
         let service = Rc::clone(&self.service);
-        let (ending, limits) = (self.ending.clone(), self.limits);
+        let ending = self.ending.clone();
+        let limits = self.limits;
         self.open.spawn_local(async move {
             let phase = Rc::new(ConnectionPhase::new(&limits));
             let Accepted { wire, local } = accepted;
             let wire = TimedWire::new(wire, Rc::clone(&phase), limits.reader_timeout);
             let answer = service_fn(|request| {
-                let (service, phase) = (Rc::clone(&service), Rc::clone(&phase));
+                let service = Rc::clone(&service);
+                let phase = Rc::clone(&phase);
                 async move { service.answer(request, phase, local).await }
             });
             let mut builder = http1::Builder::new();

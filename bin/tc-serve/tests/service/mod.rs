@@ -371,7 +371,8 @@ impl Upstream {
         let (send, calls) = channel();
         let send = Mutex::new(send);
         let server = provider(move |_, request, stream| {
-            let (request, stream) = (request.clone(), stream.try_clone().expect("a descriptor"));
+            let request = request.clone();
+            let stream = stream.try_clone().expect("a descriptor");
             let _ = send
                 .lock()
                 .expect("no panic")

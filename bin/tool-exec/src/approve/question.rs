@@ -35,7 +35,8 @@ pub(super) fn details(question: &Question, style: QuestionStyle, redactor: &Reda
         .map(pretty)
         .unwrap_or_default();
     let arguments = visible_json(&arguments);
-    let (lines, characters) = (arguments.split('\n').count(), arguments.chars().count());
+    let lines = arguments.split('\n').count();
+    let characters = arguments.chars().count();
     let plural = if lines == 1 { "" } else { "s" };
     labelled(
         &mut out,

@@ -180,10 +180,8 @@ mod confinement_tests {
                     name: name.into(),
                     real: real.into(),
                 };
-                let (read, write) = (
-                    vec![place("/a b", "/c"), place("/é", "/é")],
-                    vec![place("/w", "/w")],
-                );
+                let read = vec![place("/a b", "/c"), place("/é", "/é")];
+                let write = vec![place("/w", "/w")];
                 let given = Confinement {
                     kind,
                     bwrap: "/bin/b".into(),

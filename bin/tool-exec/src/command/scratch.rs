@@ -42,7 +42,8 @@ impl Drop for ScratchFolder {
 /// A name for a folder that nobody else uses, below the system's folder for temporary files.
 pub(crate) fn unused_name() -> PathBuf {
     static NAMES: AtomicU64 = AtomicU64::new(1);
-    let (process, now) = (std::process::id(), since_1970().as_nanos());
+    let process = std::process::id();
+    let now = since_1970().as_nanos();
     let number = NAMES.fetch_add(1, Ordering::Relaxed);
     std::env::temp_dir().join(format!("tool-exec-{process}-{now:x}-{number}"))
 }

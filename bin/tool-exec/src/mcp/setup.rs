@@ -78,11 +78,9 @@ impl Setup {
             .iter()
             .filter(|tool| !tool.schema.unknown_types().is_empty())
         {
-            let (file, name, types) = (
-                tools.display(),
-                &tool.name,
-                tool.schema.unknown_types().join(", "),
-            );
+            let file = tools.display();
+            let name = &tool.name;
+            let types = tool.schema.unknown_types().join(", ");
             let what = "has types that JSON Schema does not have, write string, number, integer, boolean, object, array or null";
             stdio::message(
                 "tool-exec",
@@ -185,7 +183,8 @@ impl Setup {
             self.pool.file.write(&lock)?;
             let count: usize = lock.servers.iter().map(|server| server.tools.len()).sum();
             for (server, tools) in &all {
-                let (name, target) = (&server.name, server.target());
+                let name = &server.name;
+                let target = server.target();
                 ::stdio::message(
                     "tool-exec",
                     &format!("locked: {} tools of {name} ({target})", tools.len()),

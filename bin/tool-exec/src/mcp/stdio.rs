@@ -31,7 +31,8 @@ struct FaultsInner {
 impl ServerFaults {
     /// The mistakes of the server of this name; `redactor` takes secrets out of what is shown.
     pub(crate) fn new(server: &str, redactor: &Redactor) -> Self {
-        let (server, redactor) = (server.to_owned(), redactor.clone());
+        let server = server.to_owned();
+        let redactor = redactor.clone();
         ServerFaults(Arc::new(FaultsInner {
             server,
             redactor,

@@ -237,7 +237,9 @@ impl AppendedFile {
 
     /// The bytes after the last line feed, and the number of that line.
     fn last_line(&self, length: u64) -> io::Result<(Vec<u8>, u64)> {
-        let (mut line, mut number, mut at) = (Vec::new(), 1, 0);
+        let mut line = Vec::new();
+        let mut number = 1;
+        let mut at = 0;
         let mut block = vec![0; CARRIED];
         while at < length {
             let n = self.file.read_at(&mut block, at)?;
@@ -266,7 +268,8 @@ impl AppendedFile {
 /// # Errors
 /// When it cannot be read.
 pub(crate) fn lines(from: impl Read, mut look: impl FnMut(&str)) -> io::Result<()> {
-    let (mut reader, mut line) = (BufReader::new(from), Vec::new());
+    let mut reader = BufReader::new(from);
+    let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
         if let Ok(line) = std::str::from_utf8(&line) {
             look(line.trim_end_matches(['\n', '\r']));

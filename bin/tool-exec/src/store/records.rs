@@ -49,7 +49,8 @@ impl Records {
             strict: false,
             ..options.clone()
         };
-        let (mut locks, stdout) = (Locks::default(), FileId::of(io::stdout()));
+        let mut locks = Locks::default();
+        let stdout = FileId::of(io::stdout());
         // The logs to resume from are locked first, so that none of them changes while they are
         // read.
         let resumed = resume.iter().map(|path| {

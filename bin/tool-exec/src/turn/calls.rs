@@ -238,12 +238,11 @@ impl Calls {
                 );
                 continue;
             }
-            let (call, ready, handle) = (
-                Rc::clone(&active.call),
-                Rc::clone(&active.ready),
-                Rc::clone(&active.handle),
-            );
-            let (runners, reports) = (Rc::clone(&self.runners), self.reports.clone());
+            let call = Rc::clone(&active.call);
+            let ready = Rc::clone(&active.ready);
+            let handle = Rc::clone(&active.handle);
+            let runners = Rc::clone(&self.runners);
+            let reports = self.reports.clone();
             let progress = self
                 .options
                 .progress
@@ -296,7 +295,8 @@ impl Calls {
         }
         let answer = self.plan.done(key, answer);
         if self.records.any() {
-            let (call, timestamp) = (&active.call, self.now());
+            let call = &active.call;
+            let timestamp = self.now();
             let summary = one_line(&answer.output);
             let result = answer.event(&call.id, &call.name, &summary, timestamp);
             if self.records.result(result, call) {
@@ -324,7 +324,8 @@ impl Calls {
                     (step.progress, redactor.text(&step.message).into_owned())
                 }
             };
-            let (tool_id, tool_name) = ((&*call.id).into(), (&*call.name).into());
+            let tool_id = (&*call.id).into();
+            let tool_name = (&*call.name).into();
             let piece = ToolProgress {
                 tool_id,
                 tool_name,
@@ -482,7 +483,8 @@ impl Calls {
     /// The key under which the result of a call is kept, if it is kept.
     fn cache_key(&self, call: &RequestedCall, ready: &ReadyCall) -> Option<Hash> {
         self.cache.as_ref()?;
-        let (exec, arguments) = (ready.tool.exec.as_ref()?, call.arguments.as_ref().ok()?);
+        let exec = ready.tool.exec.as_ref()?;
+        let arguments = call.arguments.as_ref().ok()?;
         exec.cache?;
         let mut around = match (&exec.run, &ready.work) {
             (RunnerKind::Command(command), Work::Command(argv)) => {

@@ -65,7 +65,8 @@ impl ToolSession<'_> {
     /// # Errors
     /// When the input, the output, the log or the journal fails. Whatever still runs is ended.
     pub(crate) async fn run(self, input: mpsc::Receiver<InputPiece>) -> anyhow::Result<Status> {
-        let (mut signals, at_once) = (self.signals.clone(), Rc::clone(&self.at_once));
+        let mut signals = self.signals.clone();
+        let at_once = Rc::clone(&self.at_once);
         let second = async {
             signals.next().await;
             let caught = signals.next().await;
@@ -235,7 +236,9 @@ impl ToolSession<'_> {
         if !self.out.output.is_empty() && self.out.may_be_shown() {
             self.calls.disturb_question();
         }
-        let (calls, reports, cancels) = (&mut self.calls, &mut self.reports, &mut self.cancels);
+        let calls = &mut self.calls;
+        let reports = &mut self.reports;
+        let cancels = &mut self.cancels;
         let is_recorded = calls.records.any();
         {
             let writing = self.out.flush(sync && is_recorded);
@@ -273,7 +276,8 @@ impl ToolSession<'_> {
         if let Some(Failure::Write(e)) = self.out.failure() {
             return Err(Failure::Write(std::io::Error::from(e.kind())).into());
         }
-        let (tally, error) = (self.calls.plan.tally(), self.reader.has_failed());
+        let tally = self.calls.plan.tally();
+        let error = self.reader.has_failed();
         // The input was read no further since the reader of the output has gone: nobody waits for
         // the rest, or for another turn.
         let is_left =

@@ -252,10 +252,8 @@ impl Live {
     /// A command whose three streams are pipes.
     pub(crate) fn of(mut command: Command) -> Live {
         let mut child = command.spawn().unwrap();
-        let (input, output) = (
-            child.stdin.take(),
-            BufReader::new(child.stdout.take().unwrap()),
-        );
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
         let errors = BufReader::new(child.stderr.take().unwrap());
         Live {
             child,
@@ -315,7 +313,8 @@ impl Live {
     /// As [`Live::end`], with the rest of standard error.
     pub(crate) fn end_and_errors(mut self) -> (i32, Vec<Value>, String) {
         self.input = None;
-        let (mut rest, mut errors) = (String::new(), String::new());
+        let mut rest = String::new();
+        let mut errors = String::new();
         self.output.read_to_string(&mut rest).unwrap();
         self.errors.read_to_string(&mut errors).unwrap();
         (code(self.child.wait().unwrap()), events(&rest), errors)

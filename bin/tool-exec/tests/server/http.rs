@@ -20,11 +20,13 @@ impl HttpServer {
         folder: &Path,
         refuse: impl Fn(&str, &Value) -> Option<String> + Send + Sync + 'static,
     ) -> HttpServer {
-        let (folder, seen) = (folder.to_owned(), Arc::<Mutex<Vec<Request>>>::default());
+        let folder = folder.to_owned();
+        let seen = Arc::<Mutex<Vec<Request>>>::default();
         let all = Arc::clone(&seen);
         let server = Server::answering(move |_, request, stream| {
             all.lock().unwrap().push(request.clone());
-            let (method, body) = (request.method(), &request.body);
+            let method = request.method();
+            let body = &request.body;
             let response = refuse(method, body).unwrap_or_else(|| respond(method, body, &folder));
             stream.write_all(response.as_bytes()).is_ok()
         });

@@ -43,7 +43,8 @@ fn serve(folder: &Path) {
 
 /// Handles one message of a client, and sends messages back by `say`.
 pub(crate) fn answer(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
-    let (id, params) = (&request["id"], &request["params"]);
+    let id = &request["id"];
+    let params = &request["params"];
     let reply = |result: Value| say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     match request["method"].as_str().unwrap_or_default() {
         "initialize" => reply(json!({
@@ -74,7 +75,8 @@ pub(crate) fn answer(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Syn
             reply(page);
         }
         "tools/call" => {
-            let (folder, request) = (folder.to_owned(), request.clone());
+            let folder = folder.to_owned();
+            let request = request.clone();
             call(&folder, &request, say);
         }
         "notifications/cancelled" => note(folder, "cancelled", &params["requestId"].to_string()),
@@ -83,10 +85,8 @@ pub(crate) fn answer(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Syn
 }
 
 fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
-    let (id, arguments) = (
-        request["id"].clone(),
-        request["params"]["arguments"].clone(),
-    );
+    let id = request["id"].clone();
+    let arguments = request["params"]["arguments"].clone();
     let reply =
         |content: Value| say(&json!({"jsonrpc": "2.0", "id": id, "result": {"content": content}}));
     let text = |text: &str| reply(json!([{"type": "text", "text": text}]));

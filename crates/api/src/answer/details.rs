@@ -158,12 +158,11 @@ pub(crate) fn image_for(
 
 /// Citations of Messages as annotations of Responses: of those only the ones of an address.
 fn cited_urls(cited: &Value) -> Option<Value> {
-    let (start, end) = (cited.get("start_index")?, cited.get("end_index")?);
+    let start = cited.get("start_index")?;
+    let end = cited.get("end_index")?;
     let citation = |citation: &Value| {
-        let (url, title) = (
-            citation.get("url")?,
-            citation.get("title").filter(|title| !title.is_null()),
-        );
+        let url = citation.get("url")?;
+        let title = citation.get("title").filter(|title| !title.is_null());
         let title = title.cloned().unwrap_or_else(|| "".into());
         Some(
             json!({"type": "url_citation", "url": url, "title": title, "start_index": start, "end_index": end}),

@@ -117,7 +117,8 @@ impl WholeResponse {
             return;
         };
         let [id, name] = [call.tool_id, call.tool_name].map(Text::str);
-        let (arguments, provider) = (arguments.text(), call.provider.map(Json::text));
+        let arguments = arguments.text();
+        let provider = call.provider.map(Json::text);
         let begin = Step::CallBegin {
             id: &id,
             name: &name,

@@ -523,7 +523,8 @@ mod tests {
             if events[0] == "begin()" || events.iter().any(|event| event.contains("\"choice\":")) {
                 continue;
             }
-            let (stream, whole) = (steps(&events, false), steps(&events, true));
+            let stream = steps(&events, false);
+            let whole = steps(&events, true);
             if ["call_withdrawn", "call_changed"]
                 .iter()
                 .any(|code| stream.contains(code))

@@ -78,7 +78,8 @@ pub(crate) fn body(
         return Err(RequestError::Empty);
     }
     body.put("contents", contents);
-    let (mut functions, mut tools) = (Vec::new(), Vec::new());
+    let mut functions = Vec::new();
+    let mut tools = Vec::new();
     for tool in options.tool_list() {
         match tool {
             RequestTool::Function(tool) => functions.push(declaration(tool)),

@@ -29,7 +29,8 @@ impl AssistantDraft {
     pub(crate) fn think(&mut self, text: &str, data: Option<Value>) {
         self.reasoning.push_str(text);
         if let Some(data) = data {
-            let (calls, text_came) = (self.calls.len(), !self.content.is_empty());
+            let calls = self.calls.len();
+            let text_came = !self.content.is_empty();
             self.blocks
                 .push(json!({"thinking": text, "data": data, "calls": calls, "text": text_came}));
         }

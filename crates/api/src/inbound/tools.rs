@@ -232,7 +232,8 @@ impl InboundTools {
             return None;
         }
         if full != name {
-            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            let namespace = namespace.to_owned();
+            let name = name.to_owned();
             self.namespaced.push(NamespacedTool {
                 full_name: full.clone(),
                 namespace,

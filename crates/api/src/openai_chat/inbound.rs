@@ -19,8 +19,10 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
     let mut take = |name: &str| body.shift_remove(name).filter(|value| !value.is_null());
     let messages = take("messages");
     // `functions` and `function_call` are the older names.
-    let (functions, called) = (take("functions"), take("function_call"));
-    let (tools, choice) = (take("tools").or(functions), take("tool_choice").or(called));
+    let functions = take("functions");
+    let called = take("function_call");
+    let tools = take("tools").or(functions);
+    let choice = take("tool_choice").or(called);
     let include_usage =
         take("stream_options").and_then(|options| options.get("include_usage")?.as_bool());
     let (mut request, _) = InboundRequest::begin(body, &[]);

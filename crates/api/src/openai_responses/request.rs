@@ -173,7 +173,9 @@ fn content(message: &Message) -> Value {
 /// An assistant's message as items. The ids of custom calls go into `custom`: their results have
 /// another type.
 fn answer(message: &Message, custom: &mut HashSet<String>, input: &mut Vec<Value>) {
-    let (calls, text, refusal) = (message.calls(), message.text(), message.refusal());
+    let calls = message.calls();
+    let text = message.text();
+    let refusal = message.refusal();
     if calls.is_empty() && text.is_empty() && refusal.is_empty() {
         // Reasoning that nothing follows is refused.
         return;

@@ -106,7 +106,8 @@ impl ResponsesWriter {
 
     /// Writes an event about the open item.
     fn item_event(&mut self, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
-        let (id, index) = (std::mem::take(&mut self.id), self.index);
+        let id = std::mem::take(&mut self.id);
+        let index = self.index;
         self.event(name, |o| {
             o.str("item_id", &id).int("output_index", index);
             fill(o);
@@ -128,7 +129,8 @@ impl ResponsesWriter {
         let own = self.next.take_if(|(kind, _)| item.kind() == Some(kind));
         self.id = own.map_or_else(|| item.id(&self.envelope.id, self.index), |(_, id)| id);
         self.open = Some(item);
-        let (json, index) = (self.item_json(ItemStatus::InProgress), self.index);
+        let json = self.item_json(ItemStatus::InProgress);
+        let index = self.index;
         self.event("response.output_item.added", |o| {
             _ = o.int("output_index", index).raw("item", &json)
         });
@@ -139,7 +141,8 @@ impl ResponsesWriter {
         self.close_part();
         match &self.open {
             Some(Item::Call { head, arguments }) => {
-                let (name, arguments) = (head.name.clone(), arguments.clone());
+                let name = head.name.clone();
+                let arguments = arguments.clone();
                 self.item_event("response.function_call_arguments.done", |o| {
                     o.str("name", &name).str("arguments", &arguments);
                 });
@@ -156,7 +159,8 @@ impl ResponsesWriter {
         if let Some(Item::Message { members, .. }) = &mut self.open {
             *members = std::mem::take(&mut self.members);
         }
-        let (json, index) = (self.item_json(status), self.index);
+        let json = self.item_json(status);
+        let index = self.index;
         self.event("response.output_item.done", |o| {
             _ = o.int("output_index", index).raw("item", &json)
         });

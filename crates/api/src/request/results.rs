@@ -63,7 +63,8 @@ fn split(result: &mut Message, name: Option<&str>) -> Vec<Value> {
     };
     result.fields.put("content", content);
     if !media.is_empty() {
-        let (name, id) = (name.unwrap_or("a tool"), result.tool_call_id());
+        let name = name.unwrap_or("a tool");
+        let id = result.tool_call_id();
         media.insert(
             0,
             json!({"type": "text", "text": format!("From the result of {name} ({id}):")}),

@@ -120,7 +120,8 @@ fn shared(a: &Map<String, Value>, b: &Map<String, Value>) -> usize {
 fn difference(a: &Map<String, Value>, b: &Map<String, Value>) -> (String, String, String) {
     let none = || "nothing".to_owned();
     for key in ASKED {
-        let (x, y) = (a.get(key), b.get(key));
+        let x = a.get(key);
+        let y = b.get(key);
         if x != y {
             let (path, x, y) = descend(key.to_owned(), x, y);
             return (path, x.map_or_else(none, brief), y.map_or_else(none, brief));

@@ -222,7 +222,8 @@ impl Signs {
     }
 
     fn word_in_prose(&mut self, word: &SignWord, tools: &[Box<str>]) {
-        let (previous, text) = (self.previous.as_str(), word.as_str());
+        let previous = self.previous.as_str();
+        let text = word.as_str();
         if (previous, text) == ("me", "know") {
             if let Some((sign, zero)) = self.before.take() {
                 (self.sign, self.zero) = (sign, zero);

@@ -178,7 +178,8 @@ impl AutoTable {
 
     /// Counts one stream. A stream without text changes nothing.
     pub fn add(&mut self, stream: &Observation) {
-        let (calls, others) = (u64::from(stream.has_call), u64::from(!stream.has_call));
+        let calls = u64::from(stream.has_call);
+        let others = u64::from(!stream.has_call);
         if stream.chars == 0 {
             return;
         }

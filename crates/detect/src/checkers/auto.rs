@@ -23,11 +23,13 @@ pub(crate) const ROW_WITH_RISK: CheckerRow = CheckerRow {
 };
 
 fn checkers(calls: CallFilter, settings: &CheckerSettings, risk: Risk) -> Checkers {
-    let (table, texts) = (settings.table(), Texts::default());
+    let table = settings.table();
+    let texts = Texts::default();
     Rc::new(move |first| {
         let origin = Rc::new(StreamOrigin::read(first));
         let limits = Rc::new(AutoLimits::new(&table, &origin, risk.share()));
-        let (calls, tag) = (calls.clone(), texts.begin(&origin, first));
+        let calls = calls.clone();
+        let tag = texts.begin(&origin, first);
         Rc::new(move || {
             let tag = tag.as_ref().map(tag::Tag::fresh);
             Box::new(Auto {
@@ -89,7 +91,8 @@ impl RiskOfCall {
             Sign::Tool => "since a tool or a step was named",
             Sign::Intent => "since an action was announced",
         };
-        let (risk, streams) = (limit.risk * 100.0, limit.streams);
+        let risk = limit.risk * 100.0;
+        let streams = limit.streams;
         format!(
             "{model}: after {since} characters {after} a call follows in {risk:.2} % by {streams} streams"
         )
@@ -118,7 +121,8 @@ impl Auto {
             has_decided,
             ..
         } = self;
-        let (has_decided, mut shown) = (*has_decided, Shown::default());
+        let has_decided = *has_decided;
+        let mut shown = Shown::default();
         text.push(event, &mut |found| {
             // After a decision only a call can change it, so text is not even unescaped.
             let is_open = !has_decided && shown.no.is_none() && shown.text_call.is_none();

@@ -295,7 +295,8 @@ impl<'a> FieldValue<'a> for Millis {
     }
 
     fn write(self, out: &mut Vec<u8>) {
-        let (whole, part) = (self.micros / 1000, self.micros % 1000);
+        let whole = self.micros / 1000;
+        let part = self.micros % 1000;
         out.extend_from_slice(whole.to_string().as_bytes());
         if part != 0 {
             out.extend_from_slice(format!(".{part:03}").trim_end_matches('0').as_bytes());

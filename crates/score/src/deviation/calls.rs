@@ -42,11 +42,9 @@ impl DeltaCalls {
     ) {
         let text =
             |text: Option<Text<'_>>| text.map(|t| t.str().into_owned()).filter(|t| !t.is_empty());
-        let (id, name, arguments) = (
-            text(delta.tool_id),
-            text(delta.tool_name),
-            text(delta.arguments),
-        );
+        let id = text(delta.tool_id);
+        let name = text(delta.tool_name);
+        let arguments = text(delta.arguments);
         if id.as_deref() == Some("null") {
             found(ID_CHANGED);
         }

@@ -10,7 +10,8 @@ type Codes<'c> = BTreeMap<&'c GroupKey, BTreeSet<&'c str>>;
 /// The differences in words, in the order of the groups: deviations that are new, and those that
 /// are gone. Counts and examples do not matter, since more recordings change both.
 pub fn card_changes(expected: &[CardLine], now: &[CardLine]) -> Vec<String> {
-    let (old, new) = (codes(expected), codes(now));
+    let old = codes(expected);
+    let new = codes(now);
     let mut out = Vec::new();
     for (key, codes) in &old {
         let group = forms::group(key);
@@ -32,7 +33,8 @@ pub fn card_changes(expected: &[CardLine], now: &[CardLine]) -> Vec<String> {
         };
         if old.get(&line.key).is_none_or(|known| !known.contains(code)) {
             let example = line.example.as_ref().map(forms::place).unwrap_or_default();
-            let (group, words) = (forms::group(&line.key), line.words());
+            let group = forms::group(&line.key);
+            let words = line.words();
             out.push(format!("{group}: {code} is new ({words}), {example}"));
         }
     }

@@ -81,7 +81,9 @@ impl DeviationFinder {
             }
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(event);
-                let (place, has_indexes, found) = (self.place, self.has_indexes, &mut self.found);
+                let place = self.place;
+                let has_indexes = self.has_indexes;
+                let found = &mut self.found;
                 let calls = &mut self.choices.entry(choice).or_default().calls;
                 calls.push(&delta, has_indexes, &mut |deviation| {
                     found.entry(deviation.code).or_insert(place);
@@ -175,11 +177,9 @@ impl DeviationFinder {
         if std::mem::replace(&mut reading.has_call, true) {
             return;
         }
-        let (text, white_space, reasoning) = (
-            reading.has_text,
-            reading.has_white_space,
-            reading.has_reasoning,
-        );
+        let text = reading.has_text;
+        let white_space = reading.has_white_space;
+        let reasoning = reading.has_reasoning;
         if text {
             self.find(TEXT_BEFORE_CALL);
         } else if white_space {
@@ -196,11 +196,13 @@ impl DeviationFinder {
         let was_cut =
             end.finish_reason != FinishReason::Stop && end.finish_reason != FinishReason::ToolCalls;
         let one = self.choices.entry(choice).or_default();
-        let (place, found) = (self.place, &mut self.found);
+        let place = self.place;
+        let found = &mut self.found;
         one.calls.finish(was_cut, &mut |deviation| {
             found.entry(deviation.code).or_insert(place);
         });
-        let (has_call, has_cut_call) = (one.reading.has_call, one.reading.has_cut_call);
+        let has_call = one.reading.has_call;
+        let has_cut_call = one.reading.has_cut_call;
         if end.finish_reason == FinishReason::Cut {
             self.find(CONNECTION_CUT);
         }

@@ -92,7 +92,8 @@ impl<'s> CompareWalk<'s> {
                 .take_while(|back| is_equal(a.len() - back, b.len() - back))
                 .count();
         }
-        let (a, b) = (&a[head..a.len() - tail], &b[head..b.len() - tail]);
+        let a = &a[head..a.len() - tail];
+        let b = &b[head..b.len() - tail];
         for at in 0..a.len().max(b.len()) {
             if self.is_full() {
                 return;
@@ -336,7 +337,8 @@ fn values(
             return;
         }
         if a.is_object() && b.is_object() {
-            let (x, y) = (value::members(a), value::members(b));
+            let x = value::members(a);
+            let y = value::members(b);
             let more = y.iter().filter(|(key, _)| !x.contains_key(*key));
             for (key, _) in x.iter().chain(more) {
                 value::push_key(path, key);
@@ -347,7 +349,8 @@ fn values(
             return;
         }
         if a.is_array() && b.is_array() {
-            let (mut x, mut y) = (a.items(), b.items());
+            let mut x = a.items();
+            let mut y = b.items();
             for at in 0.. {
                 let pair = [x.next(), y.next()];
                 if pair.iter().all(Option::is_none) {
@@ -391,7 +394,8 @@ fn pairs<'r>(
         |list: &'r [RecordedConversation]| -> HashMap<Option<&'r str>, &'r RecordedConversation> {
             list.iter().map(|one| (one.name.as_deref(), one)).collect()
         };
-    let (left, right) = (names(a), names(b));
+    let left = names(a);
+    let right = names(b);
     let is_known = |name: &Option<&str>| right.contains_key(name);
     if left.len() == a.len() && left.len() == right.len() && left.keys().all(is_known) {
         let pair =

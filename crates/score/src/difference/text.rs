@@ -113,7 +113,8 @@ pub(super) fn first_difference(
     if a == b {
         return None;
     }
-    let (mut left, mut right) = (Units::of(a, settings), Units::of(b, settings));
+    let mut left = Units::of(a, settings);
+    let mut right = Units::of(b, settings);
     loop {
         let ((at, x), (bt, y)) = (left.next(), right.next());
         if x != y {

@@ -141,7 +141,8 @@ fn streams(report: &Report) -> Vec<String> {
         "streams"
     };
     let verb = if is_one("calls") { "calls" } else { "call" };
-    let (all, calling) = (cell("streams"), cell("calls"));
+    let all = cell("streams");
+    let calling = cell("calls");
     let mut lines = vec![format!(
         "{checkers} on {all} {noun}, {calling} of them {verb} a tool."
     )];

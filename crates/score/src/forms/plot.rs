@@ -179,7 +179,8 @@ fn labels(points: &[&Point], spots: &[Spot]) -> Vec<(Spot, String)> {
 fn front(points: &[&Point]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|&a, &b| {
-        let (a, b) = (points[a], points[b]);
+        let a = points[a];
+        let b = points[b];
         a.waited
             .total_cmp(&b.waited)
             .then(b.recall.total_cmp(&a.recall))
@@ -314,7 +315,8 @@ fn short(count: u64) -> String {
         1_000_000..=999_999_999 => (1_000_000, "M"),
         _ => (1_000_000_000, "G"),
     };
-    let (whole, tenth) = (count / unit, count % unit * 10 / unit);
+    let whole = count / unit;
+    let tenth = count % unit * 10 / unit;
     if whole < 10 && tenth > 0 {
         format!("{whole}.{tenth}{suffix}")
     } else {
@@ -352,7 +354,8 @@ fn doubled(ranges: &Ranges) -> Vec<u64> {
 }
 
 fn by_doubling(all: &Ranges, yes: &Ranges, doublings: usize) -> Vec<Bar> {
-    let (all, yes) = (doubled(all), doubled(yes));
+    let all = doubled(all);
+    let yes = doubled(yes);
     let of = |counts: &[u64], bar: usize| counts.get(bar).copied().unwrap_or(0);
     let bar = |(bar, power): (usize, u32)| {
         let (from, to) = match power {
@@ -429,7 +432,8 @@ mod tests {
     fn a_second_plot_begins_below_the_checkers_that_lie_close_together() {
         let point = |recall, low| point(0.5, recall, low);
         let far = point(0.5, 0.4);
-        let (full, close) = (point(1.0, 0.99), point(0.91, 0.9));
+        let full = point(1.0, 0.99);
+        let close = point(0.91, 0.9);
         for (points, lowest) in [
             (
                 vec![far.clone(), point(0.999, 0.993), full.clone()],

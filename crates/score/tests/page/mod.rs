@@ -215,7 +215,8 @@ pub(crate) fn read(html: &str) -> Page {
     let mut reader = Reader::from_str(body);
     reader.config_mut().check_end_names = false;
     let mut open: Vec<String> = Vec::new();
-    let (mut ids, mut references) = (BTreeSet::new(), BTreeSet::new());
+    let mut ids = BTreeSet::new();
+    let mut references = BTreeSet::new();
     loop {
         match reader.read_event().expect("the page is markup") {
             Event::Start(start) => {

@@ -162,10 +162,8 @@ impl LintMarks {
                     .next()
                     .filter(|c| !c.is_whitespace())
                     .map_or(0, char::len_utf8);
-                let (mark, name) = (
-                    &rest[..end + closed],
-                    rest[first..end].trim_start_matches('/'),
-                );
+                let mark = &rest[..end + closed];
+                let name = rest[first..end].trim_start_matches('/');
                 match (closed, PLAIN.contains(&name)) {
                     (0, true) => self.add([&mark], After::Attribute("name"), None, RESULT),
                     (0, false) => self.add([&mark], After::Tag, None, RESULT),

@@ -96,7 +96,8 @@ impl<'l> Recorded<'l> {
     }
 
     fn event(&mut self, event: &Event<'_>, number: u64, found: &mut dyn FnMut(u64, Finding)) {
-        let (stream, choice) = (event.stream().map(|s| s.text()), event.choice());
+        let stream = event.stream().map(|s| s.text());
+        let choice = event.choice();
         match event.kind() {
             Kind::ContentDelta | Kind::Thinking => {
                 let reasoning = event.kind() == Kind::Thinking;

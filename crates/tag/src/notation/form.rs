@@ -38,7 +38,8 @@ pub(super) fn read(row: &NotationRow<'_>, begins: bool) -> Result<Option<&'stati
         });
     }
     let first = form(row, &spellings, begins, None, None)?;
-    let (calls, parameter) = (calls(row)?, parameters(row, &spellings)?);
+    let calls = calls(row)?;
+    let parameter = parameters(row, &spellings)?;
     let also = row.tables("also")?.unwrap_or_default();
     if also.len() >= MAX_FORMS {
         return Err(row.fault(format!(
@@ -127,10 +128,8 @@ fn section(
     optional: bool,
     spellings: &MarkerSpellings,
 ) -> Result<Option<Section>, String> {
-    let (open, close) = (
-        unspaced(open, str::trim_end),
-        unspaced(close, str::trim_start),
-    );
+    let open = unspaced(open, str::trim_end);
+    let close = unspaced(close, str::trim_start);
     let ((open, inside), (close, after)) = (open, close);
     match (open, close) {
         ("", "") => return Ok(None),

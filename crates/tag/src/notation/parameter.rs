@@ -42,7 +42,8 @@ fn around_value<'t>(
     let Some(at) = tokens.iter().position(is_value) else {
         return Err("it has no {value}; expected one".to_owned());
     };
-    let (head, close) = (&tokens[..at], &tokens[at + 1..]);
+    let head = &tokens[..at];
+    let close = &tokens[at + 1..];
     let head = match head {
         [Space(_), head @ ..] => head,
         head => head,
@@ -69,7 +70,8 @@ fn shape(
     let [Text(open), Slot(name), Text(end), more @ ..] = head else {
         return None;
     };
-    let (mut open, mut is_fit) = (&**open, name == "name");
+    let mut open = &**open;
+    let mut is_fit = name == "name";
     form.style = match (attribute(open), more, close) {
         (_, [], [Text(close), Slot(b), Text(last)]) => {
             let prefix = open.strip_suffix('<')?;

@@ -278,10 +278,8 @@ impl Tree<'_> {
         depth: u32,
         out: &mut String,
     ) -> Option<Conversion> {
-        let (object, array) = (
-            typed.allows(JsonType::Object),
-            typed.allows(JsonType::Array),
-        );
+        let object = typed.allows(JsonType::Object);
+        let array = typed.allows(JsonType::Array);
         let bare = text.trim_ascii();
         if typed.only_string() || !(object || array) || depth >= MAX_DEPTH {
             return None;
@@ -344,10 +342,8 @@ impl Tree<'_> {
     /// The text before the closing tag that belongs to `name`, and the text after it. Elements of
     /// the same name may nest.
     fn body<'t>(&self, name: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
-        let (open, close) = (
-            format!("{}<{name}>", self.prefix),
-            format!("{}</{name}>", self.prefix),
-        );
+        let open = format!("{}<{name}>", self.prefix);
+        let close = format!("{}</{name}>", self.prefix);
         let first = open.as_bytes()[0];
         let (mut at, mut depth) = (0, 0);
         loop {

@@ -62,7 +62,8 @@ pub(super) fn read(field: &TemplateMember<'_>) -> Result<CallNotation, Fault> {
         Some(PartSource::Group(name)) => Some(name.clone()),
         _ => None,
     };
-    let (name, id) = (group(Some(&shape.name)), group(shape.id.as_ref()));
+    let name = group(Some(&shape.name));
+    let id = group(shape.id.as_ref());
     let captures = Captures {
         name: name.as_deref(),
         id: id.as_deref(),
@@ -189,7 +190,8 @@ fn marked(
     if let Some(before) = open.before.first() {
         keys.spell(&open.before);
         let after = close.after.first().map_or("", |text| text.trim());
-        let (before, after) = (lines(before.trim()), lines(after));
+        let before = lines(before.trim());
+        let after = lines(after);
         keys.around = Some(format!("{before}{{call}}⏎{{call}}{after}"));
     }
     if let CallBody::Parameters(parameter, _) = body {
@@ -429,7 +431,8 @@ fn quote(arguments: &TemplateMember<'_>) -> Result<Option<String>, Fault> {
         return Ok(None);
     };
     let mut pairs = delims.raw.items();
-    let (first, more) = (pairs.next(), pairs.next());
+    let first = pairs.next();
+    let more = pairs.next();
     let pair: Vec<String> = first
         .into_iter()
         .flat_map(|pair| pair.items())

@@ -83,7 +83,8 @@ impl PatternReader<'_> {
             true => Err(format!("it has more than {MAX_SPELLINGS} spellings")),
             false => Ok(()),
         };
-        let (mut all, mut option) = (Vec::new(), vec![Vec::new()]);
+        let mut all = Vec::new();
+        let mut option = vec![Vec::new()];
         while let Some(c) = self.rest.next_if(|c| *c != ')') {
             if c == '|' {
                 all.append(&mut option);
@@ -158,7 +159,8 @@ impl PatternReader<'_> {
     fn class(&mut self) -> Result<Atom, String> {
         const OPEN: &str = "a '[' without its ']'";
         let is_negated = self.rest.next_if_eq(&'^').is_some();
-        let (mut atoms, mut is_first) = (Vec::new(), true);
+        let mut atoms = Vec::new();
+        let mut is_first = true;
         loop {
             match self.rest.next().ok_or(OPEN)? {
                 ']' if !is_first => break,

@@ -545,7 +545,8 @@ fn is_counter(word: &str) -> bool {
 
 /// The one tool that takes these arguments: its schema declares each of them, and they are valid.
 fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
-    let (tools, object) = (context.tools?, Raw::parse(arguments).ok()?);
+    let tools = context.tools?;
+    let object = Raw::parse(arguments).ok()?;
     let mut takers = tools.names().filter(|name| {
         let parameters = tools.parameters(name);
         object.entries().all(|(key, _)| parameters.declares(&key))

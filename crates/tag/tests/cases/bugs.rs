@@ -70,7 +70,8 @@ fn bug_03_and_25_arguments_go_on_as_they_come() {
     const HELD: usize = 64;
     for dialect in Dialect::all() {
         let (text, from, to) = long(dialect, 4000);
-        let (mut parser, mut out) = (parser(dialect.name), Sizes::default());
+        let mut parser = parser(dialect.name);
+        let mut out = Sizes::default();
         parser.push(&text[..from], &mut out);
         let mut at = from;
         while at + 4 <= to {
@@ -163,7 +164,8 @@ fn bug_26_nothing_is_held_that_opens_nothing() {
                 .map(str::to_owned),
             );
             for start in starts {
-                let (mut parser, mut out) = (parser(name), Sizes::default());
+                let mut parser = parser(name);
+                let mut out = Sizes::default();
                 let text = format!("Say {start}🛖");
                 parser.push(&text, &mut out);
                 assert_eq!(out.text, text, "{} as {name}", dialect.name);
@@ -193,7 +195,8 @@ fn bug_25_beginnings_without_end_take_linear_time() {
         ("kimi-k2", "<|tool_calls_section_begin|>x"),
     ] {
         let text = unit.repeat(1_000_000 / unit.len());
-        let (mut parser, mut out) = (parser(dialect), Sizes::default());
+        let mut parser = parser(dialect);
+        let mut out = Sizes::default();
         parser.push(&text, &mut out);
         parser.finish(false, &mut out);
         assert_eq!(
@@ -260,7 +263,8 @@ fn a_warning_names_what_is_wrong() {
             "not a call: the text ends before the call is complete",
         ),
     ] {
-        let (mut parser, mut out) = (parser(dialect), Words::default());
+        let mut parser = parser(dialect);
+        let mut out = Words::default();
         parser.push(text, &mut out);
         parser.finish(false, &mut out);
         assert_eq!(out.0, [want], "{dialect}: {text}");

@@ -130,7 +130,9 @@ fn misread(
 
 #[test]
 fn a_value_holds_every_closer_but_its_own() {
-    let (mut reader, mut wrong, mut count) = (Reader::new(), Vec::new(), 0);
+    let mut reader = Reader::new();
+    let mut wrong = Vec::new();
+    let mut count = 0;
     let only = std::env::var("CASES").unwrap_or_default();
     let types = [
         json!({"type": "string"}),
@@ -148,7 +150,8 @@ fn a_value_holds_every_closer_but_its_own() {
             dialect.name
         );
         for (n, value) in values(&others).iter().enumerate() {
-            let (last, tools) = (n % 2 == 0, tools(&types[n / 2 % 2]));
+            let last = n % 2 == 0;
+            let tools = tools(&types[n / 2 % 2]);
             let text = call(dialect, value, last);
             let arguments = if last {
                 json!({ "text": value })
@@ -192,11 +195,11 @@ fn spaced(text: &str) -> String {
 
 #[test]
 fn closing_tags_hold_white_space() {
-    let (mut reader, mut wrong, mut count) = (Reader::new(), Vec::new(), 0);
-    let (tools, arguments) = (
-        tools(&json!({"type": "string"})),
-        json!({"text": "a b", "mode": "new"}),
-    );
+    let mut reader = Reader::new();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    let tools = tools(&json!({"type": "string"}));
+    let arguments = json!({"text": "a b", "mode": "new"});
     let call = PromptCall {
         id: "",
         name: "save",
@@ -230,11 +233,11 @@ fn closing_tags_hold_white_space() {
 /// another call.
 #[test]
 fn a_value_without_its_closer_is_closed_with_its_call() {
-    let (mut reader, mut wrong, mut count) = (Reader::new(), Vec::new(), 0);
-    let (tools, arguments) = (
-        tools(&json!({"type": "string"})),
-        json!({ "text": "one two" }),
-    );
+    let mut reader = Reader::new();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    let tools = tools(&json!({"type": "string"}));
+    let arguments = json!({ "text": "one two" });
     for dialect in Dialect::all().iter().filter(|d| is_raw(d)) {
         let (own, _) = closers(dialect);
         let one = call(dialect, "one two", true);
@@ -314,7 +317,8 @@ fn a_value_without_its_closer_is_closed_with_its_call() {
 #[test]
 fn a_value_is_not_held_for_long() {
     const HELD: usize = 4096;
-    let (mut reader, tools) = (Reader::new(), tools(&json!({"type": "string"})));
+    let mut reader = Reader::new();
+    let tools = tools(&json!({"type": "string"}));
     let head = "<tool_call>\n<function=save>\n<parameter=text>\none";
     for length in (HELD - 60..HELD + 20).chain([8000]) {
         let text = format!(

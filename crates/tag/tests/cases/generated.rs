@@ -76,7 +76,9 @@ pub(crate) fn every(
     text: impl Fn(&Dialect) -> Option<String>,
     law: impl Fn(&Dialect, &str, &Outcome) -> Result<(), String>,
 ) -> usize {
-    let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    let mut reader = Reader::new();
+    let tools = tools();
+    let mut wrong = Vec::new();
     let only = std::env::var("CASES").unwrap_or_default();
     let mut read = 0;
     for dialect in Dialect::all().iter().filter(|d| d.name.contains(&only)) {
@@ -132,10 +134,8 @@ pub(crate) fn gives(
     let found = outcome.calls();
     let same = found.len() == calls.len()
         && found.iter().zip(calls).all(|((name, arguments, _), call)| {
-            let (a, b) = (
-                serde_json::from_str::<Value>(arguments),
-                serde_json::from_str::<Value>(call.arguments),
-            );
+            let a = serde_json::from_str::<Value>(arguments);
+            let b = serde_json::from_str::<Value>(call.arguments);
             *name == call.name && a.is_ok_and(|a| b.is_ok_and(|b| a == b))
         });
     if !same {
@@ -246,7 +246,9 @@ fn text_between() {
 /// Whether a prompt that is not known opened reasoning is guessed; what is a call is not.
 #[test]
 fn a_prompt_that_is_not_known() {
-    let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    let mut reader = Reader::new();
+    let tools = tools();
+    let mut wrong = Vec::new();
     let mut read = 0;
     for dialect in Dialect::all()
         .iter()
@@ -402,7 +404,10 @@ fn an_unknown_tool_is_text() {
 /// is.
 #[test]
 fn a_call_inside_a_call_that_fails() {
-    let (mut reader, tools, mut wrong, mut count) = (Reader::new(), tools(), Vec::new(), 0);
+    let mut reader = Reader::new();
+    let tools = tools();
+    let mut wrong = Vec::new();
+    let mut count = 0;
     for dialect in Dialect::all() {
         let inner = dialect.calls(&[PING]);
         let note = Value::from(inner);
@@ -455,7 +460,9 @@ fn a_call_inside_a_call_that_fails() {
 /// A model that stops inside a call and continues in prose: an incomplete call is text.
 #[test]
 fn malformed() {
-    let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    let mut reader = Reader::new();
+    let tools = tools();
+    let mut wrong = Vec::new();
     for dialect in Dialect::all() {
         let whole = dialect.calls(&[HUT]);
         for (at, _) in whole.char_indices() {
@@ -493,13 +500,16 @@ fn malformed() {
 /// No call is whole while another argument may follow, wherever the text is broken off.
 #[test]
 fn whole_only_when_closed() {
-    let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    let mut reader = Reader::new();
+    let tools = tools();
+    let mut wrong = Vec::new();
     let more = PromptCall {
         arguments: r#"{"beds": 4, "note": "x"}"#,
         ..HUT
     };
     for dialect in Dialect::all() {
-        let (one, two) = (dialect.calls(&[HUT]), dialect.calls(&[more]));
+        let one = dialect.calls(&[HUT]);
+        let two = dialect.calls(&[more]);
         let same = one
             .chars()
             .zip(two.chars())

@@ -190,7 +190,10 @@ impl Outlet for Outcome {
         let index = piece.index;
         if self.at(index).is_none() {
             let name = piece.name.expect("a name with the first piece").to_owned();
-            let (arguments, id, done, retracted) = (String::new(), None, false, None);
+            let arguments = String::new();
+            let id = None;
+            let done = false;
+            let retracted = None;
             self.add(Item::Call {
                 index,
                 name,

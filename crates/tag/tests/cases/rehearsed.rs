@@ -19,7 +19,8 @@ fn read(reader: &mut Reader, dialect: &str, text: &str, prefill: Option<&str>) -
         finish: "stop",
     };
     let letters: Vec<&str> = text.split_inclusive(|_| true).collect();
-    let (mut before, mut all) = (Found::default(), Found::default());
+    let mut before = Found::default();
+    let mut all = Found::default();
     reader.open(&input, &letters, &mut before);
     reader.parse(&input, &letters, false, &mut all);
     (before, all)
@@ -35,7 +36,9 @@ fn may_start(found: &Found) -> bool {
 
 #[test]
 fn a_call_in_reasoning_waits_for_the_end_of_the_text() {
-    let (mut reader, mut wrong, mut waited) = (Reader::new(), Vec::new(), 0);
+    let mut reader = Reader::new();
+    let mut wrong = Vec::new();
+    let mut waited = 0;
     for dialect in Dialect::all() {
         let Some((open, close)) = dialect.reasoning() else {
             continue;
@@ -69,7 +72,9 @@ fn a_call_in_reasoning_waits_for_the_end_of_the_text() {
 /// they are reasoning.
 #[test]
 fn what_is_read_right_without_the_name_is_read_right_with_it() {
-    let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    let mut reader = Reader::new();
+    let tools = tools();
+    let mut wrong = Vec::new();
     for dialect in Dialect::all().iter().filter(|d| d.may_begin_in_reasoning()) {
         let Some((_, close)) = dialect.reasoning() else {
             continue;

@@ -313,7 +313,8 @@ pub(crate) fn letters(text: &str) -> impl Iterator<Item = &str> {
 /// A text in pieces of lengths that `seed` decides: many short ones, some long.
 pub(crate) fn pieces(text: &str, seed: u64) -> Vec<&str> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let (mut at, mut out) = (0, Vec::new());
+    let mut at = 0;
+    let mut out = Vec::new();
     while at < text.len() {
         state ^= state << 13;
         state ^= state >> 7;

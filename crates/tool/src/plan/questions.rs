@@ -17,7 +17,8 @@ impl Plan {
         let Some(item) = self.calls.get(&key) else {
             return;
         };
-        let (turn, started) = (item.turn, item.started);
+        let turn = item.turn;
+        let started = item.started;
         // Nobody is asked about a call that a limit holds back.
         if let Some(why) = self
             .history
@@ -105,7 +106,9 @@ impl Plan {
         let Some(item) = self.calls.get(&key) else {
             return;
         };
-        let (call, turn, started) = (Rc::clone(&item.call), item.turn, item.started);
+        let call = Rc::clone(&item.call);
+        let turn = item.turn;
+        let started = item.started;
         match self.judge.look(&call, self.history.starts(&call)) {
             Err(refused) => self.answer(key, Rc::new(refused)),
             Ok(ready) if ready.hash != shown => {
@@ -168,7 +171,8 @@ impl Plan {
         source: AnswerSource,
     ) -> Option<(Rc<crate::RequestedCall>, Rc<ReadyCall>)> {
         let item = self.calls.get(&key)?;
-        let (call, ready) = (Rc::clone(&item.call), item.ready.clone()?);
+        let call = Rc::clone(&item.call);
+        let ready = item.ready.clone()?;
         self.steps.push(PlanStep::Approval {
             call: Rc::clone(&call),
             ready: Rc::clone(&ready),

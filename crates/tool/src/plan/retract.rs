@@ -97,7 +97,9 @@ impl Plan {
         let Some(item) = self.calls.get_mut(&key) else {
             return;
         };
-        let (turn, place, call) = (item.turn, item.place, Rc::clone(&item.call));
+        let turn = item.turn;
+        let place = item.place;
+        let call = Rc::clone(&item.call);
         let never_ran = item.ready.is_some() && !item.ran;
         match &item.state {
             PlannedState::Runs => {

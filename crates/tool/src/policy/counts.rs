@@ -129,7 +129,8 @@ impl UseCounts {
                 }
                 let wait = rule.rate.and_then(|rate| starts.wait(rate, now))?;
                 let Rate { calls, time } = rule.rate?;
-                let (time, wait) = (seconds(time), seconds(wait));
+                let time = seconds(time);
+                let wait = seconds(wait);
                 Some(format!(
                     "only {calls} such calls may run in {time} ({}); the next one may in {wait}",
                     rule.why()

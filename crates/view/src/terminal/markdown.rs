@@ -144,7 +144,8 @@ impl Blocks {
         let mut lines = text[unit.bytes.clone()]
             .match_indices('\n')
             .map(|(at, _)| at + 1);
-        let (end, _) = (lines.nth(1)?, lines.next()?);
+        let end = lines.nth(1)?;
+        let _ = lines.next()?;
         is_table.then(|| &text[unit.bytes.start..unit.bytes.start + end])
     }
 
@@ -188,7 +189,9 @@ impl Blocks {
 }
 
 fn units(items: &[BlockEvent]) -> Vec<TopBlock> {
-    let (mut units, mut depth, mut start) = (Vec::new(), 0, 0);
+    let mut units = Vec::new();
+    let mut depth = 0;
+    let mut start = 0;
     for (n, (event, range)) in items.iter().enumerate() {
         match event {
             // The items of a list at the top are units of their own.

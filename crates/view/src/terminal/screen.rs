@@ -111,7 +111,8 @@ impl Screen {
 
     /// The card of a call, without a line feed at the end, and its number of rows.
     fn card(&self, call: &CallCard) -> (Vec<u8>, usize) {
-        let (mut out, mut rows) = (Vec::new(), 1);
+        let mut out = Vec::new();
+        let mut rows = 1;
         let limit = self.pen.width.min(WIDEST);
         let room = limit.saturating_sub(4);
         let paint =
@@ -135,7 +136,8 @@ impl Screen {
             ""
         };
         let status = status + not_run;
-        let (name, status) = (one_line(&call.name, room), one_line(&status, room));
+        let name = one_line(&call.name, room);
+        let status = one_line(&status, room);
         // On a narrow terminal the status has a row of its own.
         let fits = columns(&name) + columns(&status) + 2 <= room;
         out.extend_from_slice(b"  ");
@@ -180,7 +182,9 @@ impl Screen {
     fn lay(&mut self, calls: &[CallCard]) {
         let gap = self.gap(ScreenBlock::Cards);
         // The current row stays on the screen.
-        let (most, mut rows, mut cards) = (self.pen.rows - gap, 0, vec![b'\n'; gap]);
+        let most = self.pen.rows - gap;
+        let mut rows = 0;
+        let mut cards = vec![b'\n'; gap];
         let mut who = &self.now;
         for (n, call) in calls.iter().enumerate() {
             let (card, mut needed) = self.card(call);

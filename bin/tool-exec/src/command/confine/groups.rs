@@ -287,7 +287,8 @@ fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(GroupsVersi
     let own = |wanted: &dyn Fn(&str) -> bool| {
         groups.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
+            let controllers = parts.next()?;
+            let path = parts.next()?;
             wanted(controllers).then_some(path)
         })
     };
@@ -335,7 +336,8 @@ mod tests {
 
     #[test]
     fn a_group_is_left_when_its_owner_has_ended() {
-        let (own, namespace) = (owner().unwrap(), namespace().unwrap());
+        let own = owner().unwrap();
+        let namespace = namespace().unwrap();
         assert!(!is_left(&format!("{PREFIX}{own}"), &namespace));
         let pid = std::process::id();
         assert!(is_left(&format!("{PREFIX}{namespace}-{pid}-1"), &namespace));

@@ -201,7 +201,8 @@ fn enter(namespaces: CloneFlags) -> Result<(), String> {
         Err(nix::Error::EPERM) => {}
         Err(e) => return Err(e.to_string()),
     }
-    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    let user = getuid().as_raw();
+    let group = getgid().as_raw();
     // The files below belong to root in a process that is not dumpable.
     set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(|e| e.to_string())?;
     unshare(CloneFlags::CLONE_NEWUSER | namespaces).map_err(|e| e.to_string())?;

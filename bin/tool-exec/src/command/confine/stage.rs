@@ -21,7 +21,8 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     if args.next()? != FLAG {
         return None;
     }
-    let (confinement, home) = (args.next()?, PathBuf::from(args.next()?));
+    let confinement = args.next()?;
+    let home = PathBuf::from(args.next()?);
     let confinement = serde_json::from_slice::<Confinement>(confinement.as_bytes());
     let (Ok(confinement), Ok(own)) = (confinement, std::env::current_exe()) else {
         return Some(ExitCode::from(2));

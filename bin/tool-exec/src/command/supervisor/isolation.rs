@@ -56,7 +56,8 @@ pub(super) fn enter_namespaces() -> Result<Namespaces, Unusable> {
     if unshare(CloneFlags::CLONE_NEWPID).is_ok() {
         return Ok(Namespaces::Pid);
     }
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let user = geteuid().as_raw();
+    let group = getegid().as_raw();
     if unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID).is_err() {
         return Ok(Namespaces::None);
     }

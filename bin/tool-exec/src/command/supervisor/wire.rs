@@ -213,7 +213,8 @@ mod tests {
     #[test]
     fn frames_come_in_any_pieces() {
         let bytes = [frame(b"one"), frame(b""), frame(b"three")].concat();
-        let (mut frames, mut all) = (Frames::default(), Vec::new());
+        let mut frames = Frames::default();
+        let mut all = Vec::new();
         for byte in &bytes {
             assert!(frames.push(&[*byte]));
             all.extend(frames.next());

@@ -114,7 +114,8 @@ mod tests {
     fn messages_read_back_as_they_were_written() {
         let arguments: Map<String, Value> =
             serde_json::from_str(r#"{"n":23456789012345678901234,"t":"\n\u0000"}"#).unwrap();
-        let (s, t) = ("a\nb".to_owned(), "c".to_owned());
+        let s = "a\nb".to_owned();
+        let t = "c".to_owned();
         let read = |line: &[u8]| serde_json::from_slice::<HubRequest>(line).ok();
         for request in [
             HubRequest::Hello {

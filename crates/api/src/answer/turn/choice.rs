@@ -479,7 +479,8 @@ pub(crate) enum UnfitCall {
 impl HeldCall {
     /// A call before its first bytes.
     pub(super) fn new(id: String, state: ChoiceCallState) -> HeldCall {
-        let (name, arguments) = (String::new(), String::new());
+        let name = String::new();
+        let arguments = String::new();
         HeldCall {
             id,
             name,
