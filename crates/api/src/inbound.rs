@@ -39,7 +39,9 @@ pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
     let mut request = match api {
         Api::OpenaiResponses => crate::openai_responses::inbound::read(body),
         Api::Anthropic => crate::anthropic::inbound::read(body),
-        _ => crate::openai_chat::inbound::read(body),
+        Api::OpenaiChat | Api::Gemini | Api::Ollama | Api::Mistral | Api::Cohere => {
+            crate::openai_chat::inbound::read(body)
+        }
     }?;
     request.conversation.client = Some(api.name());
     Ok(request)

@@ -42,12 +42,12 @@ pub fn program(name: &str) -> PathBuf {
 /// its PATH and nothing in its environment that could change what they do.
 ///
 /// # Panics
-/// When a command is missing: `cargo test --workspace` builds them all.
+/// When a command is missing: `cargo build` builds them all.
 pub fn bash(script: &str, folder: &Path) -> Command {
     let mut missing = COMMANDS.map(program).into_iter();
     if let Some(missing) = missing.find(|command| !command.exists()) {
         panic!(
-            "{} is missing, run cargo test --workspace",
+            "{} is missing, run cargo build, which builds all commands",
             missing.display()
         );
     }
