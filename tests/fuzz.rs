@@ -8,6 +8,10 @@
     reason = "a test may panic and print; a law is read as it is written"
 )]
 
+#[allow(
+    unreachable_pub,
+    reason = "the crate `fuzz` uses the laws from outside"
+)]
 #[path = "../fuzz/src/laws/mod.rs"]
 mod laws;
 

@@ -11,7 +11,7 @@ use event::{Collect, Kind};
 use std::cell::LazyCell;
 
 /// See the first lines of this file.
-pub(crate) const TARGET: Target = Target {
+pub const TARGET: Target = Target {
     name: "body",
     check,
 };

@@ -7,7 +7,7 @@ use api::{Conversation, recognise, tape::Tape};
 use tool::{Judge, Policy, RequestedCall, Tools, mcp};
 
 /// See the first lines of this file.
-pub(crate) const TARGET: Target = Target {
+pub const TARGET: Target = Target {
     name: "files",
     check,
 };

@@ -7,10 +7,10 @@ use json::ToolList;
 use std::rc::Rc;
 
 /// The fuzzer's bytes, as decisions. After their end every decision is the first one.
-pub(super) struct Source<'a>(pub &'a [u8]);
+pub struct Source<'a>(pub &'a [u8]);
 
 impl<'a> Source<'a> {
-    pub(super) fn byte(&mut self) -> u8 {
+    pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else {
             return 0;
         };
@@ -18,16 +18,16 @@ impl<'a> Source<'a> {
         *first
     }
 
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         usize::from(self.byte()) % n
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 
     /// A short text of the bytes themselves, so that a dictionary can reach into it.
-    pub(super) fn text(&mut self, longest: usize) -> String {
+    pub fn text(&mut self, longest: usize) -> String {
         let length = self.below(longest + 1).min(self.0.len());
         let (text, rest) = self.0.split_at(length);
         self.0 = rest;
@@ -36,7 +36,7 @@ impl<'a> Source<'a> {
 }
 
 /// The bytes in pieces that `seed` decides; 0: one by one.
-pub(super) fn pieces(bytes: &[u8], seed: u8) -> Vec<&[u8]> {
+pub fn pieces(bytes: &[u8], seed: u8) -> Vec<&[u8]> {
     let mut state = u64::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (mut left, mut out) = (bytes, Vec::new());
     while !left.is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn pieces(bytes: &[u8], seed: u8) -> Vec<&[u8]> {
 }
 
 /// The same between characters.
-pub(super) fn text_pieces(text: &str, seed: u8) -> Vec<&str> {
+pub fn text_pieces(text: &str, seed: u8) -> Vec<&str> {
     let (mut from, mut end, mut out) = (0, 0, Vec::new());
     for piece in pieces(text.as_bytes(), seed) {
         end += piece.len();
@@ -70,12 +70,12 @@ thread_local! {
 }
 
 /// [`TOOLS`], which are compiled once.
-pub(super) fn list() -> Rc<ToolList> {
+pub fn list() -> Rc<ToolList> {
     LIST.with(Rc::clone)
 }
 
 /// `tools_offered` stands for [`TOOLS`], so that they are not compiled with each run.
-pub(super) fn merged<S: AsRef<str>>(lines: &[S], mut options: AccumulateOptions) -> Vec<String> {
+pub fn merged<S: AsRef<str>>(lines: &[S], mut options: AccumulateOptions) -> Vec<String> {
     if lines[0].as_ref().contains("\"tools_offered\"") || lines[0].as_ref().contains(TOOLS) {
         options.tools = Some(list());
     }
@@ -83,12 +83,12 @@ pub(super) fn merged<S: AsRef<str>>(lines: &[S], mut options: AccumulateOptions)
 }
 
 /// The same, read.
-pub(super) fn merge<S: AsRef<str>>(lines: &[S], options: AccumulateOptions) -> Vec<Line> {
+pub fn merge<S: AsRef<str>>(lines: &[S], options: AccumulateOptions) -> Vec<Line> {
     Line::all(merged(lines, options))
 }
 
 /// The tools of the streams.
-pub(super) const TOOLS: &str = r#"[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{},"list":{"type":"array"}}}}},{"type":"function","function":{"name":"get","parameters":{"type":"object","properties":{"q":{"type":"string"}}}}},{"type":"function","function":{"name":"get_weather"}}]"#;
+pub const TOOLS: &str = r#"[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{},"list":{"type":"array"}}}}},{"type":"function","function":{"name":"get","parameters":{"type":"object","properties":{"q":{"type":"string"}}}}},{"type":"function","function":{"name":"get_weather"}}]"#;
 
 const FRAGMENTS: &[&str] = &[
     "{",
@@ -148,14 +148,14 @@ const ENDS: &[&str] = &[
 ];
 
 /// How a stream that was made ends.
-pub(super) struct Made {
+pub struct Made {
     pub lines: Vec<String>,
     /// The reason, if it has an end.
     pub end: Option<&'static str>,
 }
 
 /// A stream of events as a provider's decoder writes them, well formed line by line.
-pub(super) fn stream(source: &mut Source<'_>, with_choices: bool) -> Made {
+pub fn stream(source: &mut Source<'_>, with_choices: bool) -> Made {
     let how = source.byte();
     let tools = if how & 1 == 0 {
         ",\"tools_offered\":3"
@@ -252,7 +252,7 @@ pub(super) fn stream(source: &mut Source<'_>, with_choices: bool) -> Made {
 }
 
 /// Prints the events that an input makes, for people: `SHOW=1 TARGET FILE`.
-pub(super) fn show(lines: &[String]) {
+pub fn show(lines: &[String]) {
     if std::env::var_os("SHOW").is_some() {
         lines.iter().for_each(|line| println!("{line}"));
     }

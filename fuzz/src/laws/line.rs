@@ -4,7 +4,7 @@ use event::{Kind, Scanner};
 
 /// One line, and those of its fields that laws look at.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub struct Line {
     pub raw: String,
     pub kind: Kind,
     pub choice: u32,
@@ -24,7 +24,7 @@ pub(super) struct Line {
 
 impl Line {
     /// Reads a line of output: one event on one line, without a raw control character.
-    pub(super) fn read(raw: String) -> Line {
+    pub fn read(raw: String) -> Line {
         let mut scanner = Scanner::default();
         let event = scanner
             .read(&raw)
@@ -79,17 +79,17 @@ impl Line {
         line
     }
 
-    pub(super) fn all(lines: Vec<String>) -> Vec<Line> {
+    pub fn all(lines: Vec<String>) -> Vec<Line> {
         lines.into_iter().map(Line::read).collect()
     }
 
     /// Whether the line has the id, or has none and the id is empty.
-    pub(super) fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         self.id.as_deref().unwrap_or_default()
     }
 
     /// Whether this takes `call` back by its id.
-    pub(super) fn retracts(&self, call: &Line) -> bool {
+    pub fn retracts(&self, call: &Line) -> bool {
         self.kind == Kind::Retract && self.choice == call.choice && self.id() == call.id()
     }
 }
@@ -101,7 +101,7 @@ impl AsRef<str> for Line {
 }
 
 /// Checks lines once more, with a reader of JSON that is not ours.
-pub(super) fn is_json(lines: &[Line]) {
+pub fn is_json(lines: &[Line]) {
     for line in lines {
         let json: Result<&serde_json::value::RawValue, _> = serde_json::from_str(&line.raw);
         assert!(json.is_ok(), "no JSON: {}", line.raw);
@@ -109,11 +109,11 @@ pub(super) fn is_json(lines: &[Line]) {
 }
 
 /// Whether the text is a JSON object, by serde_json.
-pub(super) fn is_object(text: &str) -> bool {
+pub fn is_object(text: &str) -> bool {
     text.starts_with('{') && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok()
 }
 
 /// The lines as they are, for a message.
-pub(super) fn raw(lines: &[Line]) -> String {
+pub fn raw(lines: &[Line]) -> String {
     lines.iter().map(|line| format!("\n{}", line.raw)).collect()
 }

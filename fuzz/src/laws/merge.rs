@@ -11,7 +11,7 @@ use event::{Kind, Raw, quoted};
 use std::collections::{HashMap, HashSet};
 
 /// See the first lines of this file.
-pub(crate) const TARGET: Target = Target {
+pub const TARGET: Target = Target {
     name: "merge",
     check,
 };

@@ -6,23 +6,23 @@
 mod input;
 mod line;
 
-pub(crate) mod answer;
-pub(crate) mod body;
-pub(crate) mod files;
-pub(crate) mod json;
-pub(crate) mod merge;
-pub(crate) mod plan;
-pub(crate) mod redact;
-pub(crate) mod request;
-pub(crate) mod shown;
-pub(crate) mod sse;
-pub(crate) mod text;
-pub(crate) mod values;
+pub mod answer;
+pub mod body;
+pub mod files;
+pub mod json;
+pub mod merge;
+pub mod plan;
+pub mod redact;
+pub mod request;
+pub mod shown;
+pub mod sse;
+pub mod text;
+pub mod values;
 
 /// Which of the laws of an input are checked. Those that hold for a cheap reading are always
 /// checked; the others in turn, so that most inputs cost little. An input always has the same turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Turn {
+pub enum Turn {
     /// All laws.
     All,
     /// One of [`TURNS`].
@@ -35,7 +35,7 @@ const TURNS: u8 = 8;
 impl Turn {
     /// The turn of an input, by its bytes.
     #[allow(dead_code, reason = "tests check all laws")]
-    pub(crate) fn of(bytes: &[u8]) -> Turn {
+    pub fn of(bytes: &[u8]) -> Turn {
         let hash = bytes.iter().fold(0xcbf2_9ce4_u32, |hash, b| {
             (hash ^ u32::from(*b)).wrapping_mul(0x0100_0193)
         });
@@ -43,7 +43,7 @@ impl Turn {
     }
 
     /// Whether it is the turn of the law of this number.
-    pub(crate) fn takes(self, law: u8) -> bool {
+    pub fn takes(self, law: u8) -> bool {
         match self {
             Turn::All => true,
             Turn::One(now) => now == law,
@@ -53,7 +53,7 @@ impl Turn {
 
 /// A group of laws.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub struct Target {
     /// The name of its binary, its corpus and its findings.
     #[allow(dead_code, reason = "a binary is one target")]
     pub name: &'static str,
@@ -63,7 +63,7 @@ pub(crate) struct Target {
 
 /// All of them.
 #[allow(dead_code, reason = "a binary is one target")]
-pub(crate) const TARGETS: &[Target] = &[
+pub const TARGETS: &[Target] = &[
     answer::TARGET,
     body::TARGET,
     files::TARGET,

@@ -14,7 +14,7 @@ use tool::{
 };
 
 /// See the first lines of this file.
-pub(crate) const TARGET: Target = Target {
+pub const TARGET: Target = Target {
     name: "plan",
     check,
 };

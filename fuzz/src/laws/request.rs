@@ -11,7 +11,7 @@ use api::{
 };
 
 /// See the first lines of this file.
-pub(crate) const TARGET: Target = Target {
+pub const TARGET: Target = Target {
     name: "request",
     check,
 };

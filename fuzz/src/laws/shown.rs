@@ -10,7 +10,7 @@ use detect::{CallFilter, CheckerAnswers, Detect, checkers};
 use event::{Collect, Kind, Scanner};
 
 /// See the first lines of this file.
-pub(crate) const TARGET: Target = Target {
+pub const TARGET: Target = Target {
     name: "shown",
     check,
 };

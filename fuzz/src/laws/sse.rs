@@ -8,7 +8,7 @@ use super::{Target, Turn};
 use api::sse::SseParser;
 
 /// See the first lines of this file.
-pub(crate) const TARGET: Target = Target { name: "sse", check };
+pub const TARGET: Target = Target { name: "sse", check };
 
 type Event = (Option<String>, String);
 

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use tag::{CallPiece, Dialect, Look, Outlet, Parser, Streams};
 
 /// See the first lines of this file.
-pub(crate) const TARGET: Target = Target {
+pub const TARGET: Target = Target {
     name: "text",
     check,
 };

@@ -8,7 +8,7 @@ use json::{Schema, ToolList, ValueType, equal};
 use serde_json::Value;
 
 /// See the first lines of this file.
-pub(crate) const TARGET: Target = Target {
+pub const TARGET: Target = Target {
     name: "values",
     check,
 };
