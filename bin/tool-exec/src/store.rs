@@ -2,12 +2,10 @@
 //! and results in the log and the journal.
 
 mod cache;
-mod files;
-mod folder;
 mod outputs;
 mod records;
 
+pub(crate) use ::store::{Locks, lines};
 pub(crate) use cache::Cache;
-pub(crate) use files::{Locks, lines};
 pub(crate) use outputs::{Outputs, Spill};
 pub(crate) use records::{CallLog, Records};

@@ -12,8 +12,9 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use stdio::Failure;
+pub(crate) use store::{now, since_1970};
 use tokio::sync::watch;
 
 // Reading the input ahead, so that the answers that it holds already count before a call is looked
@@ -79,20 +80,6 @@ impl Read for Stdin {
         self.at += n as u64;
         Ok(n)
     }
-}
-
-// The clock.
-
-/// The time since 1970; 0 before.
-pub(crate) fn since_1970() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }
 
 // SIGINT and SIGTERM: how many have come, and the latest.

@@ -1,7 +1,7 @@
 //! Results on disk: a file for each, named by its key, that this user alone can read.
 
-use super::folder::PrivateFolder;
 use crate::stream::since_1970;
+use ::store::PrivateFolder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

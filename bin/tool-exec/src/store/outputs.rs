@@ -1,7 +1,7 @@
 //! What the model reads of an output: no secret, no binary data, and of a long one the head and the
 //! tail. The whole goes into a file.
 
-use super::folder::PrivateFolder;
+use ::store::PrivateFolder;
 use redact::Redactor;
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};

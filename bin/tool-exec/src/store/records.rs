@@ -1,6 +1,6 @@
 //! What a run writes down of its calls, so that no call runs twice after a crash.
 
-use super::files::{AppendedFile, FileId, Locks, lines};
+use ::store::{AppendedFile, FileId, Locks, lines};
 use anyhow::{Context, bail};
 use event::payload::{ToolResult, ToolUse};
 use event::{Payload, payload};

@@ -16,21 +16,21 @@ use stdio::{BadLine, BadLines, Filter};
 /// An ordinary file by its device and inode: the same by whatever name, link or descriptor it is
 /// reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileId(u64, u64);
+pub struct FileId(u64, u64);
 
 impl FileId {
     /// The file that is open; `None` if it is not an ordinary one.
-    pub(super) fn of(file: impl AsFd) -> Option<FileId> {
+    pub fn of(file: impl AsFd) -> Option<FileId> {
         FileId::of_state(fstat(file).ok()?)
     }
 
     /// The file that a path leads to, likewise.
-    pub(super) fn at(path: &Path) -> Option<FileId> {
+    pub fn at(path: &Path) -> Option<FileId> {
         FileId::of_state(stat(path).ok()?)
     }
 
     /// The file that an operand names: standard input for `-`.
-    pub(super) fn of_operand(path: &Path) -> Option<FileId> {
+    pub fn of_operand(path: &Path) -> Option<FileId> {
         if path == Path::new("-") {
             FileId::of(std::io::stdin())
         } else {
@@ -52,7 +52,7 @@ const ENDING: Duration = Duration::from_millis(500);
 
 /// The locks of this run. The system releases them when the process ends, however it ends.
 #[derive(Debug, Default)]
-pub(crate) struct Locks {
+pub struct Locks {
     /// A handle of each file: a second handle of the same file would wait for the first.
     held: Vec<(FileId, File)>,
 }
@@ -63,7 +63,7 @@ impl Locks {
     ///
     /// # Errors
     /// When another process holds the lock, or the file system has no locks.
-    pub(crate) fn take(&mut self, file: &File, path: &Path) -> anyhow::Result<()> {
+    pub fn take(&mut self, file: &File, path: &Path) -> anyhow::Result<()> {
         let name = path.display();
         let cannot =
             || format!("{name}: the file cannot be locked, put it on a file system with locks");
@@ -73,22 +73,28 @@ impl Locks {
         };
         let handle = file.try_clone().with_context(cannot)?;
         let start = Instant::now();
-        loop {
-            match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(Errno::WOULDBLOCK) if start.elapsed() < ENDING => {
-                    std::thread::sleep(ENDING / 50)
-                }
-                Err(Errno::WOULDBLOCK) => {
-                    bail!(
-                        "{name}: another tool-exec works on it, wait until that has ended, or name another file"
-                    )
-                }
-                Err(e) => return Err(e).with_context(cannot),
+        while !lock(&handle).with_context(cannot)? {
+            if start.elapsed() > ENDING {
+                bail!(
+                    "{name}: another tool-exec works on it, wait until that has ended, or name another file"
+                )
             }
+            std::thread::sleep(ENDING / 50);
         }
         self.held.push((id, handle));
         Ok(())
+    }
+}
+
+/// Locks `file` for this handle of it, unless another handle has the lock.
+///
+/// # Errors
+/// Where the file system has no locks.
+pub(crate) fn lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(e) => Err(e.into()),
     }
 }
 
@@ -99,7 +105,7 @@ const CARRIED: usize = 64 * 1024;
 
 /// A file to which whole lines are appended. It is locked for this run.
 #[derive(Debug)]
-pub(super) struct AppendedFile {
+pub struct AppendedFile {
     /// Its handle.
     pub file: File,
     /// The file as it was named.
@@ -122,7 +128,7 @@ impl AppendedFile {
     /// # Errors
     /// When it cannot be opened, written or locked, when it is a link, or not an ordinary file:
     /// that could not be read again.
-    pub(super) fn open(
+    pub fn open(
         path: &Path,
         what: &str,
         follows: bool,
@@ -157,13 +163,27 @@ impl AppendedFile {
             );
         };
         locks.take(&file, path)?;
+        AppendedFile::healed(file, name.clone(), id, options).with_context(cannot)
+    }
+
+    /// The file `id`, which was opened as `name` to be read and appended to, and is locked. Its last
+    /// line is healed as [`AppendedFile::open`] says.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub(crate) fn healed(
+        file: File,
+        name: String,
+        id: FileId,
+        options: &Filter,
+    ) -> io::Result<Self> {
         let mut appended = AppendedFile {
             file,
-            name: name.clone(),
+            name,
             is_stdout: FileId::of(io::stdout()) == Some(id),
             id,
         };
-        appended.end_last_line(options).with_context(cannot)?;
+        appended.end_last_line(options)?;
         Ok(appended)
     }
 
@@ -172,7 +192,7 @@ impl AppendedFile {
     ///
     /// # Errors
     /// When the disk is full or broken.
-    pub(super) fn append<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
+    pub fn append<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
         let before = self.file.metadata()?.len();
         let mut written = 0;
         for mut piece in pieces {
@@ -201,7 +221,7 @@ impl AppendedFile {
     ///
     /// # Errors
     /// When the disk is broken.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
@@ -267,7 +287,7 @@ impl AppendedFile {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(crate) fn lines(from: impl Read, mut look: impl FnMut(&str)) -> io::Result<()> {
+pub fn lines(from: impl Read, mut look: impl FnMut(&str)) -> io::Result<()> {
     let mut reader = BufReader::new(from);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {

@@ -1,13 +1,16 @@
 //! A folder that this user alone can read and write: each file in it is complete, or not there.
 
-use crate::stream::since_1970;
+use crate::since_1970;
 use anyhow::{Context, bail};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +21,7 @@ const TRIES: u32 = 100;
 /// A private folder, open. Its files are found from the open folder, so that what is put in its
 /// place later has no effect.
 #[derive(Debug)]
-pub(super) struct PrivateFolder {
+pub struct PrivateFolder {
     path: PathBuf,
     dir: OwnedFd,
     drafts: Cell<u64>,
@@ -26,7 +29,7 @@ pub(super) struct PrivateFolder {
 
 /// A file of a private folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct StoreEntry {
+pub struct StoreEntry {
     /// When it was written last, in nanoseconds since 1970.
     pub modified: i128,
     /// Its name.
@@ -39,7 +42,7 @@ impl PrivateFolder {
     /// Where the folder `name` is unless the user names another: `$XDG_CACHE_HOME/toolpipe/NAME`,
     /// else `~/.cache/toolpipe/NAME`. `None` where neither variable holds an absolute path; the XDG
     /// specification has relative ones ignored.
-    pub(super) fn default_path(name: &str) -> Option<PathBuf> {
+    pub fn default_path(name: &str) -> Option<PathBuf> {
         let absolute = |variable: &str| {
             std::env::var_os(variable)
                 .map(PathBuf::from)
@@ -56,7 +59,7 @@ impl PrivateFolder {
     /// # Errors
     /// When it is a link (also where the path ends in a slash), belongs to another user, others may
     /// write into it, or it cannot be made.
-    pub(super) fn open(path: &Path, parents: bool) -> anyhow::Result<Self> {
+    pub fn open(path: &Path, parents: bool) -> anyhow::Result<Self> {
         // The components leave out slashes at the end: with one the system would follow a link.
         let path: PathBuf = path.components().collect();
         let name = path.display();
@@ -77,16 +80,36 @@ impl PrivateFolder {
         if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
             bail!("{name}: it is not a folder (links are not followed), name another");
         }
+        PrivateFolder::opened(rustix::fs::CWD, path.clone(), path.as_os_str())
+    }
+
+    /// Opens a folder in this one, and makes it with mode 0700 if `makes`.
+    ///
+    /// # Errors
+    /// As for [`PrivateFolder::open`]; and where the folder is missing, unless it is made.
+    pub fn inside(&self, name: &OsStr, makes: bool) -> anyhow::Result<Self> {
+        match mkdirat_if(&self.dir, name, makes) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(e) => {
+                let path = self.path.join(name);
+                return Err(e)
+                    .with_context(|| format!("{}: the folder cannot be made", path.display()));
+            }
+        }
+        PrivateFolder::opened(&self.dir, self.path.join(name), name)
+    }
+
+    fn opened(at: impl AsFd, path: PathBuf, name: &OsStr) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let cannot = || format!("{shown}: the folder cannot be used, name another");
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = openat(rustix::fs::CWD, &path, flags, Mode::empty())
-            .with_context(|| format!("{name}: the folder cannot be used, name another"))?;
-        let meta = fstat(&dir)
-            .with_context(|| format!("{name}: the folder cannot be used, name another"))?;
+        let dir = openat(at, name, flags, Mode::empty()).with_context(cannot)?;
+        let meta = fstat(&dir).with_context(cannot)?;
         if meta.st_uid != rustix::process::geteuid().as_raw() {
-            bail!("{name}: the folder belongs to another user, name another");
+            bail!("{shown}: the folder belongs to another user, name another");
         }
         if meta.st_mode & 0o022 != 0 {
-            bail!("{name}: others may write into the folder, run chmod 700 on it");
+            bail!("{shown}: others may write into the folder, run chmod 700 on it");
         }
         Ok(PrivateFolder {
             path,
@@ -95,27 +118,43 @@ impl PrivateFolder {
         })
     }
 
+    /// Opens the file of that name, which only this user can write, with these flags beside those
+    /// that follow no link and wait for nobody. A file that is made gets mode 0600.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or could be from another user: [`std::io::ErrorKind::NotFound`]
+    /// for a link, a pipe, and a file of another owner, as for one that is missing.
+    pub fn open_file(&self, name: &OsStr, flags: OFlags) -> std::io::Result<File> {
+        let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = openat(&self.dir, name, flags | safe, Mode::RUSR | Mode::WUSR);
+        let file = match opened {
+            // A link, and a pipe that nobody reads.
+            Err(Errno::LOOP | Errno::NXIO) => return Err(std::io::ErrorKind::NotFound.into()),
+            opened => File::from(opened?),
+        };
+        if is_own_file(&fstat(&file)?) {
+            Ok(file)
+        } else {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+    }
+
     /// The path of the folder.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The file of that name. `None`: it is missing, or may be from another user (a link, another
     /// owner, writable by others).
-    pub(super) fn read(&self, name: &OsStr) -> Option<Vec<u8>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);
-        let meta = fstat(&file).ok()?;
-        if !is_own_file(&meta) {
-            return None;
-        }
+    pub fn read(&self, name: &OsStr) -> Option<Vec<u8>> {
+        let mut file = self.open_file(name, OFlags::RDONLY).ok()?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
     /// The length in bytes of the file of that name; `None` as for [`PrivateFolder::read`].
-    pub(super) fn size(&self, name: &OsStr) -> Option<u64> {
+    pub fn size(&self, name: &OsStr) -> Option<u64> {
         let meta = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)
             .ok()
             .filter(is_own_file)?;
@@ -128,7 +167,7 @@ impl PrivateFolder {
     ///
     /// # Errors
     /// When the disk is full or broken; then nothing of the file is left.
-    pub(super) fn write(&self, name: &OsStr, bytes: &[u8]) -> std::io::Result<PathBuf> {
+    pub fn write(&self, name: &OsStr, bytes: &[u8]) -> std::io::Result<PathBuf> {
         let (draft, mut file) = self.draft()?;
         let mut write = || -> std::io::Result<()> {
             file.write_all(bytes)?;
@@ -156,19 +195,34 @@ impl PrivateFolder {
                 self.drafts.get()
             ));
             match openat(&self.dir, &name, flags, Mode::RUSR | Mode::WUSR) {
-                Err(rustix::io::Errno::EXIST) if tries < TRIES => tries += 1,
+                Err(Errno::EXIST) if tries < TRIES => tries += 1,
                 opened => return Ok((name, opened?.into())),
             }
         }
     }
 
     /// Removes the file of that name; another process may have done it already.
-    pub(super) fn remove(&self, name: &OsStr) {
+    pub fn remove(&self, name: &OsStr) {
         let _ = unlinkat(&self.dir, name, AtFlags::empty());
     }
 
+    /// The names of all that is in the folder, in no order.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn names(&self) -> std::io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for found in Dir::read_from(&self.dir)? {
+            let name = OsStr::from_bytes(found?.file_name().to_bytes()).to_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
     /// The files of the folder, drafts too, in no order.
-    pub(super) fn entries(&self) -> Vec<StoreEntry> {
+    pub fn entries(&self) -> Vec<StoreEntry> {
         let mut all = Vec::new();
         for found in Dir::read_from(&self.dir).into_iter().flatten().flatten() {
             let name = OsStr::from_bytes(found.file_name().to_bytes());
@@ -189,6 +243,14 @@ impl PrivateFolder {
     }
 }
 
+fn mkdirat_if(at: &OwnedFd, name: &OsStr, makes: bool) -> Result<(), Errno> {
+    if makes {
+        mkdirat(at, name, Mode::RWXU)
+    } else {
+        Ok(())
+    }
+}
+
 /// Whether this user owns a plain file that others cannot write.
 fn is_own_file(meta: &rustix::fs::Stat) -> bool {
     FileType::from_raw_mode(meta.st_mode) == FileType::RegularFile
@@ -199,13 +261,14 @@ fn is_own_file(meta: &rustix::fs::Stat) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::scratch::{ScratchFolder, unused_name};
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use testkit::Scratch;
 
     #[test]
     fn what_others_could_have_planted_is_refused() {
-        let path = unused_name();
-        let _dir = ScratchFolder::make(&path).unwrap();
+        let scratch = Scratch::new();
+        let path = scratch.path("f");
+        std::fs::create_dir(&path).unwrap();
         let real = path.join("c");
         let folder = PrivateFolder::open(&real, false).unwrap();
         let kept = folder.write("a".as_ref(), b"x").unwrap();
@@ -248,8 +311,9 @@ mod tests {
 
     #[test]
     fn a_write_that_fails_leaves_nothing() {
-        let path = unused_name();
-        let _dir = ScratchFolder::make(&path).unwrap();
+        let scratch = Scratch::new();
+        let path = scratch.path("f");
+        std::fs::create_dir(&path).unwrap();
         let folder = PrivateFolder::open(&path, false).unwrap();
         std::fs::create_dir(path.join("taken")).unwrap();
         assert!(folder.write("taken".as_ref(), b"x").is_err());
