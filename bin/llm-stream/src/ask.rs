@@ -61,6 +61,7 @@ pub(crate) fn turn(args: Args) -> Result<Status> {
         if let Some(question) = question {
             out.event(Message {
                 message: Json::of(&question),
+                ..Message::default()
             });
         }
         opening

@@ -210,7 +210,12 @@ pub(crate) fn user_name() -> String {
 // The command that continues this run, made of the words that started it.
 
 /// The options that carry answers of a person, which belong to one run.
-const ANSWERS: [&str; 3] = ["--approve-call", "--deny-call", "--answer-call"];
+const ANSWERS: [&str; 4] = [
+    "--approve-call",
+    "--deny-call",
+    "--answer-call",
+    "--answered-by",
+];
 
 /// The command that continues a run of these arguments after a person's answer.
 pub(crate) fn continuation(args: &Args) -> Continuation {

@@ -154,6 +154,10 @@ pub(crate) struct Permissions {
     /// not run again
     #[arg(long, value_name = "ID:HASH=RESULT", value_parser = CallAnswer::read, allow_hyphen_values = true)]
     pub answer_call: Vec<CallAnswer>,
+    /// Who gave the answers of --approve-call, --deny-call and --answer-call over HTTP, for the
+    /// `approval` events [default: the user who runs this]
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub answered_by: Option<String>,
     /// How many calls of a turn a person is asked about; further ones are denied
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub max_questions: usize,

@@ -103,6 +103,7 @@ pub(crate) fn run(
         no_time: args.common.no_time,
         progress: args.progress,
         continuation: is_continued_here.then(|| approve::continuation(args)),
+        answered_by: args.permissions.answered_by.clone(),
         at_once: Rc::clone(&at_once),
     };
     let log = records.log.clone();

@@ -68,6 +68,7 @@ impl OpenStream {
                 choice.number,
                 Message {
                     message: Json::Made(&message),
+                    ..Message::default()
                 },
             );
             failed = out.lost();

@@ -35,6 +35,17 @@ pub(crate) struct RanCall {
     pub(crate) output: Option<String>,
 }
 
+/// What is known of a log while it is read.
+#[derive(Debug, Default)]
+struct LogReading<'l> {
+    /// The open turn of each stream.
+    turns: HashMap<Option<&'l str>, StreamTurn>,
+    /// The places of the messages that hold only for the response that is being read.
+    once: Vec<usize>,
+    /// The places of the messages that held only for an earlier response, in ascending order.
+    expired: Vec<usize>,
+}
+
 /// The turn of a stream that is being read.
 #[derive(Debug, Default)]
 struct StreamTurn {
@@ -82,19 +93,21 @@ pub struct Problem {
 impl Conversation {
     /// Reads a log: `message` events of choice 0, bare `{"role":…}` lines, and which calls have
     /// run. Skips every other event; reports lines that are not a JSON object and messages without
-    /// a role.
+    /// a role. A message that holds only for its response (`once`) is left out where a later
+    /// `response` event follows it, and else comes first, as instructions do.
     pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
         let mut talk = Conversation::default();
         let mut problems = Vec::new();
-        let mut turns = HashMap::new();
+        let mut reading = LogReading::default();
         for (line, text) in (1..)
             .zip(log.split('\n'))
             .filter(|(_, text)| !text.trim().is_empty())
         {
-            if let Err(what) = talk.line(text, &mut turns) {
+            if let Err(what) = talk.line(text, &mut reading) {
                 problems.push(Problem { line, what });
             }
         }
+        talk.settle_once(&reading);
         (talk, problems)
     }
 
@@ -107,17 +120,35 @@ impl Conversation {
         }
     }
 
-    /// Reads one line; `turns` holds the open turn of each stream.
-    fn line<'l>(
-        &mut self,
-        line: &'l str,
-        turns: &mut HashMap<Option<&'l str>, StreamTurn>,
-    ) -> Result<(), String> {
+    /// Removes the messages that held only for an earlier response, and moves those that hold only
+    /// for the latest one to the beginning: chat templates such as Qwen's refuse a system message
+    /// elsewhere.
+    fn settle_once(&mut self, reading: &LogReading<'_>) {
+        if reading.once.is_empty() && reading.expired.is_empty() {
+            return;
+        }
+        let mut leading = Vec::new();
+        let mut rest = Vec::new();
+        for (place, message) in std::mem::take(&mut self.messages).into_iter().enumerate() {
+            if reading.once.binary_search(&place).is_ok() {
+                leading.push(message);
+            } else if reading.expired.binary_search(&place).is_err() {
+                rest.push(message);
+            }
+        }
+        leading.append(&mut rest);
+        self.messages = leading;
+    }
+
+    /// Reads one line.
+    fn line<'l>(&mut self, line: &'l str, reading: &mut LogReading<'l>) -> Result<(), String> {
         let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
-        let turn = turns.entry(event.get("stream").map(Raw::text)).or_default();
+        let stream = event.get("stream").map(Raw::text);
+        let turn = reading.turns.entry(stream).or_default();
         if event.get("choice").and_then(Raw::i64).unwrap_or(0) == 0 {
             match event.get_str("type").as_deref() {
                 Some("stream_start") => *turn = StreamTurn::default(),
+                Some("response") => reading.expired.append(&mut reading.once),
                 Some(kind @ ("tool_use" | "tool_result")) => {
                     let ran = match turn.message {
                         Some(message) => &mut self.messages[message].ran,
@@ -134,6 +165,9 @@ impl Conversation {
         if message.role() == "assistant" {
             message.ran = std::mem::take(&mut turn.early);
             turn.message = Some(self.messages.len());
+        }
+        if event.get("once").and_then(Raw::bool) == Some(true) {
+            reading.once.push(self.messages.len());
         }
         self.messages.push(message);
         Ok(())
@@ -524,5 +558,41 @@ mod tests {
             [6, 7, 8, 9, 10]
         );
         assert_eq!(talk.steps(), 1);
+    }
+
+    #[test]
+    fn a_message_that_holds_once_is_gone_with_the_next_response() {
+        let message = |role: &str, text: &str, once: bool| {
+            format!(
+                "{{\"type\":\"message\",\"message\":{{\"role\":\"{role}\",\"content\":\"{text}\"}}{}}}\n",
+                if once { ",\"once\":true" } else { "" }
+            )
+        };
+        let call = concat!(
+            r#"{"type":"stream_start","v":1}"#,
+            "\n",
+            r#"{"type":"message","message":{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}}"#,
+            "\n",
+        );
+        let response = |id: &str| format!("{{\"type\":\"response\",\"id\":\"{id}\"}}\n");
+        let ran = "{\"type\":\"tool_result\",\"tool_id\":\"a\",\"status\":\"success\",\"output\":\"7\"}\n";
+        let first = response("1") + &message("system", "one", true) + &message("user", "q", false);
+        let end = "{\"type\":\"response_end\",\"id\":\"1\",\"status\":\"completed\"}\n";
+        let second = response("2")
+            + &message("user", "r", false)
+            + &message("system", "two", true)
+            + &message("system", "three", true);
+        let texts = |log: &str| {
+            let (talk, problems) = Conversation::read(log);
+            assert_eq!(problems, []);
+            talk.messages.iter().map(Message::text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&first), ["one", "q"]);
+        let log = first + call + end + &second;
+        assert_eq!(texts(&log), ["two", "three", "q", "", "r"]);
+        assert_eq!(texts(&(log.clone() + &response("3"))), ["q", "", "r"]);
+        // A result that comes after the next response still belongs to its call.
+        let (talk, _) = Conversation::read(&(log + ran));
+        assert_eq!(talk.messages[3].ran.len(), 1);
     }
 }

@@ -6,6 +6,7 @@
 
 mod call;
 pub(crate) mod field;
+mod session;
 mod stream;
 
 use crate::Object;
@@ -13,6 +14,7 @@ use field::{Fields, KindSchema, LineMembers};
 
 pub use call::*;
 pub use field::Millis;
+pub use session::*;
 pub use stream::*;
 
 /// Makes [`Kind`], [`Payload`] and the schema.
@@ -113,6 +115,11 @@ macro_rules! for_each_kind {
             Request<'a> = "request",
             Warning<'a> = "warning",
             Error<'a> = "error",
+            Session<'a> = "session",
+            Response<'a> = "response",
+            ResponseEnd<'a> = "response_end",
+            Cancel<'a> = "cancel",
+            Lease<'a> = "lease",
         }
     };
 }

@@ -231,6 +231,7 @@ impl LineHandler for ViewHandler<'_> {
         self.show(
             &Message {
                 message: message.into(),
+                ..Message::default()
             }
             .into(),
             out,

@@ -68,6 +68,8 @@ words! {
         Option = "option",
         /// A rule of the policy.
         Policy = "policy",
+        /// A person, who asked `tc-serve` over HTTP.
+        Http = "http",
     }
 }
 

@@ -246,9 +246,13 @@ impl<P: Page> Story<P> {
                 };
                 self.note(event, Tone::Quiet, &format!("{name}: {decision} by {who}"));
             }
+            Payload::Session(_)
+            | Payload::Response(_)
+            | Payload::ResponseEnd(_)
+            | Payload::Cancel(_) => self.session_line(event, payload),
             Payload::Details(_) => {}
-            // What was asked for is for stages that ask a model.
-            Payload::Request(_) => {}
+            // What was asked for is for stages that ask a model, and who may write for stores.
+            Payload::Request(_) | Payload::Lease(_) => {}
             Payload::ServerItem(item) => {
                 self.note(
                     event,
@@ -263,6 +267,55 @@ impl<P: Page> Story<P> {
                     .saturating_add(stats.completion_tokens.unwrap_or(0));
             }
         }
+    }
+
+    /// Shows a line of a session that is about the session or its responses.
+    fn session_line(&mut self, event: &Event<'_>, payload: Payload<'_>) {
+        let mut tone = Tone::Quiet;
+        let text = match payload {
+            Payload::Session(session) => {
+                let mut text = format!("session {}", session.id.str());
+                if let Some(fork) = session.fork {
+                    let origin = fork.with(|fork| plain(fork.get("id")));
+                    text += &format!(", continues session {origin}");
+                }
+                if let Some(metadata) = session.metadata {
+                    text += &metadata.with(|metadata| format!(", {}", metadata.text()));
+                }
+                text
+            }
+            Payload::Response(response) => {
+                self.page.pause();
+                let [id, front] = [response.id, response.front].map(Text::str);
+                let model = response.model.map(|model| format!(", {}", model.str()));
+                let background = if response.background {
+                    ", in the background"
+                } else {
+                    ""
+                };
+                format!(
+                    "response {id} ({front}{}{background})",
+                    model.unwrap_or_default()
+                )
+            }
+            Payload::ResponseEnd(end) => {
+                if !(end.status == "completed" || end.status == "deleted") {
+                    tone = Tone::Warning;
+                }
+                format!("response {}: {}", end.id.str(), end.status.str())
+            }
+            Payload::Cancel(cancel) => {
+                let [id, call] = [cancel.id, cancel.tool_id].map(Option::unwrap_or_default);
+                let what = if call.is_empty() {
+                    format!("response {}", id.str())
+                } else {
+                    format!("call {}", call.str())
+                };
+                format!("{what}: cancelled by {}", cancel.by.str())
+            }
+            _ => return,
+        };
+        self.note(event, tone, &text);
     }
 
     fn stream_end(&mut self, event: &Event<'_>, reason: FinishReason) {

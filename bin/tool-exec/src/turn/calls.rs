@@ -40,6 +40,8 @@ pub(crate) struct CallOptions {
     /// The command that continues the run, to be printed when calls wait; `None`: whoever runs this
     /// prints it.
     pub continuation: Option<Continuation>,
+    /// `--answered-by`.
+    pub answered_by: Option<String>,
     /// Whether running calls are ended without a grace; the session sets it.
     pub at_once: Rc<Cell<bool>>,
 }
@@ -165,8 +167,11 @@ impl Calls {
                     PlanStep::Message { call, answer } => {
                         let answer = self.shown(answer);
                         let message = tool::message(&call.id, &call.name, &answer);
-                        let message = Json::of(&message);
-                        write(out, Message { message }, &call);
+                        let message = Message {
+                            message: Json::of(&message),
+                            ..Message::default()
+                        };
+                        write(out, message, &call);
                     }
                 }
             }
@@ -439,7 +444,10 @@ impl Calls {
         source: AnswerSource,
         out: &mut LineWriter<'_>,
     ) {
-        let by = approve::user_name();
+        let (by, source) = match (&self.options.answered_by, source) {
+            (Some(name), AnswerSource::Option) => (name.clone(), AnswerSource::Http),
+            _ => (approve::user_name(), source),
+        };
         let approval = Approval {
             tool_id: (&*call.id).into(),
             tool_name: (&*call.name).into(),

@@ -30,6 +30,7 @@ impl InboundRequest {
                 &mut out,
                 &payload::Message {
                     message: Json::of(&message),
+                    ..payload::Message::default()
                 }
                 .into(),
             );

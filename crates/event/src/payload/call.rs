@@ -221,11 +221,12 @@ payload! {
         hash: Text<'a>,
         /// `approved` or `denied`.
         decision: Text<'a> = Verdict::SCHEMA,
-        /// The name of the user who runs `tool-exec`, or the user's number.
+        /// The name of the user who runs `tool-exec`, or the user's number; for an answer over HTTP,
+        /// who gave it.
         by: Text<'a>,
         /// How the answer was given: `terminal` (asked there), `option` (`--approve-call`,
-        /// `--deny-call`) or `policy` (a rule).
-        source: Text<'a> = one_of!("terminal" "option" "policy"),
+        /// `--deny-call`), `policy` (a rule) or `http` (asked of `tc-serve`).
+        source: Text<'a> = one_of!("terminal" "option" "policy" "http"),
         /// Milliseconds since 1970.
         timestamp: Option<u64>,
     }

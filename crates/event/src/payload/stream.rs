@@ -198,6 +198,9 @@ payload! {
         /// `tool_call_id`, `name`; with `reasoning` and `provider` where the next turn needs them.
         message: Json<'a> =
             r#""type":"object","properties":{"role":{"type":"string"}},"required":["role"]"#,
+        /// The message holds only for the response that it belongs to (its instructions): the next
+        /// response of the session begins without it.
+        once: bool as Flag,
     }
 }
 
