@@ -4,7 +4,7 @@
 use crate::output::Out;
 use ::ask::{Host, Note};
 use event::Sink;
-use event::payload::Payload;
+use event::payload::{Millis, Payload};
 use std::future::pending;
 use std::io;
 use std::os::fd::AsFd;
@@ -66,7 +66,7 @@ impl Host for StdoutHost<'_> {
             .zip(self.begin)
             .filter(|_| self.has_times())
             .map(|(at, begin)| at.saturating_sub(begin));
-        self.t = t.map(millis);
+        self.t = t.map(|t| Millis::from(t).to_string());
     }
 
     fn has_times(&self) -> bool {
@@ -119,13 +119,6 @@ impl Sink for StdoutHost<'_> {
     fn write(&mut self, choice: u32, event: &Payload<'_>) {
         self.out.write(self.name, choice, self.t.as_deref(), event);
     }
-}
-
-/// Milliseconds with at most three decimals.
-fn millis(time: Duration) -> String {
-    let micros = time.as_micros();
-    let text = format!("{}.{:03}", micros / 1000, micros % 1000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Watches for signals, and for a reader of standard output that leaves, inside a runtime.

@@ -44,6 +44,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]
+    pub sessions: SessionArgs,
+    #[command(flatten)]
     pub upstream: UpstreamArgs,
     #[command(flatten)]
     pub command: CommandArgs,
@@ -140,6 +142,16 @@ pub(crate) struct LimitArgs {
     /// How long the status of a stream waits for the first piece of the answer
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "10s", hide = true)]
     pub status_timeout: Duration,
+}
+
+/// Answers that are kept.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Sessions")]
+pub(crate) struct SessionArgs {
+    /// Keep the answers of clients that store them in this folder, each session a file of events, so
+    /// that they can be continued, read again and followed
+    #[arg(long, value_name = "DIR")]
+    pub sessions: Option<PathBuf>,
 }
 
 /// The provider that is asked.

@@ -55,6 +55,11 @@ impl Keys {
         found
     }
 
+    /// A key's hash, in hexadecimal, by which a session names the key that began it.
+    pub(crate) fn hash(&self, place: usize) -> String {
+        hex(&self.hashes[place])
+    }
+
     /// The beginning of a key's hash, by which a log names it.
     pub(crate) fn name(&self, place: usize) -> String {
         hex(&self.hashes[place][..4])

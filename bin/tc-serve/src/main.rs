@@ -11,6 +11,7 @@ mod pipe;
 mod places;
 mod route;
 mod server;
+mod sessions;
 mod source;
 mod turns;
 mod upstream;

@@ -7,13 +7,15 @@ use crate::turns::Turns;
 use accumulate::Accumulate;
 use api::{Api, InboundRequest};
 use api::{Dropped, Encoder, FailedAnswer};
+use event::payload::Millis;
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
-use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Sink, SinkOf, Text, cut};
+use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Raw, Sink, SinkOf, Text, cut};
 use hyper::header::{HeaderName, HeaderValue};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 /// What a client asks for.
 #[derive(Debug)]
@@ -80,6 +82,8 @@ pub struct PipeSettings {
 /// What is searched for in the text of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextSearch {
+    /// Nothing, and no calls are merged either: the events were written by such a pipe before.
+    Done,
     /// Nothing: the source has searched the text already.
     Nothing,
     /// Reasoning alone: the client wants no calls.
@@ -96,8 +100,13 @@ struct PipeState {
     settings: PipeSettings,
     /// The dialect of the model's family, which the chat template of the model's server shows.
     family: Family,
-    /// The machines of each open stream of the answer.
-    machines: Demux<Box<dyn Machine>>,
+    /// The machines of each open stream of the answer; `None` for events that have gone through
+    /// them.
+    machines: Option<Demux<Box<dyn Machine>>>,
+    /// The time of the events of a source that writes payloads: when its stream began, and the
+    /// milliseconds since then as JSON.
+    begin: Option<Duration>,
+    t: Option<String>,
     /// What the last machine writes to.
     end: PipeEnd,
     /// The provider's headers with its limits.
@@ -157,7 +166,10 @@ impl Pipe {
         let family = Family::default();
         Pipe(RefCell::new(PipeState {
             share: settings.budget.share(),
-            machines: machines(&settings, search, Rc::clone(&family)),
+            machines: (search != TextSearch::Done)
+                .then(|| machines(&settings, search, Rc::clone(&family))),
+            begin: None,
+            t: None,
             settings,
             family,
             end: PipeEnd {
@@ -182,6 +194,28 @@ impl Pipe {
     /// Takes the next event of the source.
     pub fn push(&self, event: &Event<'_>) {
         self.0.borrow_mut().push(event);
+    }
+
+    /// Sets the time of the events that follow, which came `at` this time after the request;
+    /// `has_started` claims that their stream has an event. Only a session keeps times.
+    pub fn set_time(&self, at: Option<Duration>, has_started: bool) {
+        let state = &mut *self.0.borrow_mut();
+        if !matches!(&state.end.output, PipeOutput::Events(lines) if lines.is_kept) {
+            return;
+        }
+        if !has_started {
+            state.begin = at;
+        }
+        let t = at.zip(state.begin);
+        state.t = t.map(|(at, begin)| Millis::from(at.saturating_sub(begin)).to_string());
+    }
+
+    /// How the last stream of events that are written as they are ended.
+    pub fn reason(&self) -> Option<FinishReason> {
+        match &self.0.borrow().end.output {
+            PipeOutput::Answer(_) => None,
+            PipeOutput::Events(lines) => lines.reason,
+        }
     }
 
     /// Ends the answer with an error. `status` is the HTTP status for a client that has nothing of
@@ -321,7 +355,7 @@ impl Pipe {
             share,
             ..
         } = &mut *self.0.borrow_mut();
-        for (_, mut machine) in machines.drain() {
+        for (_, mut machine) in machines.iter_mut().flat_map(Demux::drain) {
             machine.finish(&mut end.after(None));
         }
         if let PipeOutput::Answer(encoder) = &mut end.output {
@@ -379,7 +413,10 @@ impl PipeState {
         if self.is_over {
             return;
         }
-        self.machines.push(event, &mut self.end.after(Some(event)));
+        match &mut self.machines {
+            Some(machines) => _ = machines.push(event, &mut self.end.after(Some(event))),
+            None => self.end.take(event),
+        }
         self.count();
     }
 
@@ -390,7 +427,8 @@ impl PipeState {
             PipeOutput::Events(_) => 0,
         };
         let turns = self.end.turns.as_ref().map_or(0, Turns::kept);
-        let kept = self.machines.kept() + turns + output + self.of_source;
+        let machines = self.machines.as_ref().map_or(0, Demux::kept);
+        let kept = machines + turns + output + self.of_source;
         let has_room = self.share.keep(kept + self.end.bytes.len());
         if self.is_over {
             // The answer has failed already. What is left of it needs no more memory than it had.
@@ -408,7 +446,10 @@ impl PipeState {
     /// Ends the answer as failed, and frees its memory.
     #[cold]
     fn overrun(&mut self, code: &str, message: &str, status: u16) {
-        self.machines.drain().for_each(drop);
+        self.machines
+            .iter_mut()
+            .flat_map(Demux::drain)
+            .for_each(drop);
         (self.is_over, self.end.turns, self.of_source) = (true, None, 0);
         let is_full = status == 503;
         let error = Error {
@@ -482,7 +523,10 @@ impl Sink for &Pipe {
     fn pass(&mut self) {}
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        self.push(&Event::of(payload, None, choice, None));
+        let t = self.0.borrow_mut().t.take();
+        let time = t.as_deref().and_then(|t| Raw::parse(t).ok());
+        self.push(&Event::of(payload, None, choice, time));
+        self.0.borrow_mut().t = t;
     }
 }
 
@@ -497,6 +541,11 @@ impl PipeEnd {
                 self.take(&Event::of(payload, stream, choice, None));
             }
         })
+    }
+
+    /// Whether the events that are written have times.
+    fn has_times(&self) -> bool {
+        matches!(&self.output, PipeOutput::Events(lines) if lines.is_kept)
     }
 
     fn take(&mut self, event: &Event<'_>) {
@@ -537,6 +586,8 @@ impl PipeEnd {
 pub struct EventLines {
     /// Whether the lines are server-sent events.
     pub is_sse: bool,
+    /// Whether the lines are kept in a session: then the events have times.
+    pub is_kept: bool,
     lines: u64,
     /// The name of the API of the upstream.
     api: String,
@@ -544,6 +595,8 @@ pub struct EventLines {
     pub failure: Option<FailedAnswer>,
     /// Whether an event with content was written.
     pub has_content: bool,
+    /// How the last stream ended.
+    pub reason: Option<FinishReason>,
 }
 
 impl EventLines {
@@ -551,6 +604,14 @@ impl EventLines {
     pub fn new(is_sse: bool) -> EventLines {
         EventLines {
             is_sse,
+            ..EventLines::default()
+        }
+    }
+
+    /// No lines yet of those that a session keeps.
+    pub fn kept() -> EventLines {
+        EventLines {
+            is_kept: true,
             ..EventLines::default()
         }
     }
@@ -570,7 +631,8 @@ impl EventLines {
                     .unwrap_or_default()
                     .into_owned()
             }
-            Kind::StreamEnd | Kind::SessionStats | Kind::Warning => {}
+            Kind::StreamEnd => self.reason = Some(StreamEnd::read(event).finish_reason),
+            Kind::SessionStats | Kind::Warning => {}
             _ => self.has_content = true,
         }
         self.lines += 1;

@@ -9,6 +9,7 @@ use crate::command::AnsweringCommand;
 use crate::http::Service;
 use crate::life::ServiceEnd;
 use crate::log::{self, LogLine, Notices};
+use crate::sessions::Sessions;
 use crate::source::Source;
 use crate::upstream::Upstream;
 use anyhow::Result;
@@ -18,6 +19,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 use stdio::{Failure, Status, StopSignals};
+use store::{FolderStore, StoreError};
 use tokio::io::{AsyncReadExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::task::LocalSet;
@@ -50,7 +52,15 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     };
     let listener = Listener::bind(&settings.listen)?;
     let ending = ServiceEnd::default();
-    let service = Rc::new(Service::new(settings, source, log.clone(), ending.clone())?);
+    let sessions = sessions(settings)?;
+    let service = Service::new(
+        settings,
+        source,
+        sessions.clone(),
+        log.clone(),
+        ending.clone(),
+    );
+    let service = Rc::new(service?);
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
     let mut connections = Connections::new(Rc::clone(&service), args.limits, ending.clone());
@@ -65,15 +75,23 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     let signal = tokio::select! {
         signal = signalled(&signals) => signal?,
         failure = read_keys(&service, hangups, &notices) => return Err(failure.into()),
+        failure = watch(sessions.as_deref()) => return Err(failure.into()),
         () = connections.accept(&listener) => unreachable!("connections are accepted until a signal comes"),
     };
     drop(listener);
     ending.begin();
-    if tokio::time::timeout(grace, connections.wait())
-        .await
-        .is_err()
-    {
+    let answered = async {
+        connections.wait().await;
+        if let Some(sessions) = &sessions {
+            sessions.idle().await;
+        }
+    };
+    if tokio::time::timeout(grace, answered).await.is_err() {
         ending.cut();
+        if let Some(sessions) = &sessions {
+            // What is left to write is the end of each response.
+            let _ = tokio::time::timeout(Duration::from_secs(1), sessions.idle()).await;
+        }
         // What is left to write is an error a stream. A client that does not take even that is not
         // waited for.
         let _ = tokio::time::timeout(Duration::from_secs(1), connections.wait()).await;
@@ -84,6 +102,27 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     log.iter().for_each(log::LogLines::flush);
     notices.flush();
     Ok(signal)
+}
+
+/// The folder of the sessions, if answers are kept.
+///
+/// # Errors
+/// One line for a folder that cannot be used.
+fn sessions(settings: &ServeSettings) -> Result<Option<Rc<Sessions>>> {
+    let Some(folder) = &settings.args.sessions.sessions else {
+        return Ok(None);
+    };
+    let options = settings.args.common.filter("tc-serve", vec![]);
+    let store = FolderStore::open(folder, options)?;
+    Ok(Some(Rc::new(Sessions::new(store))))
+}
+
+/// Tells those who follow sessions what changes.
+async fn watch(sessions: Option<&Sessions>) -> StoreError {
+    match sessions {
+        Some(sessions) => sessions.watch().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Reads the files of keys again with each byte of `hangups`.

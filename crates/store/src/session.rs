@@ -15,7 +15,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -399,9 +399,9 @@ pub struct Changes {
     watched: Watched,
 }
 
-impl AsFd for Changes {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.watch.as_fd()
+impl AsRawFd for Changes {
+    fn as_raw_fd(&self) -> RawFd {
+        self.watch.as_raw_fd()
     }
 }
 

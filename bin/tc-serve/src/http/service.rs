@@ -9,6 +9,7 @@ use crate::log::{LogLines, Notices};
 use crate::pipe::PipeSettings;
 use crate::places::{AnswerSlots, KeyPlace};
 use crate::route::{Endpoint, PassedPaths};
+use crate::sessions::Sessions;
 use crate::source::Source;
 use crate::upstream::Upstream;
 use anyhow::Result;
@@ -22,6 +23,8 @@ use tag::Dialects;
 /// What all requests share.
 pub(crate) struct Service {
     pub(super) source: Source,
+    /// The sessions, where answers are kept.
+    pub(super) sessions: Option<Rc<Sessions>>,
     pub(super) pipe: PipeSettings,
     pub(super) gate: Gate,
     pub(super) passed: PassedPaths,
@@ -51,13 +54,14 @@ pub(super) struct Admitted {
 }
 
 impl Service {
-    /// A service that gets its events from `source`.
+    /// A service that gets its events from `source`, and keeps answers in `sessions`.
     ///
     /// # Errors
     /// When the system has no random bytes.
     pub(crate) fn new(
         settings: &ServeSettings,
         source: Source,
+        sessions: Option<Rc<Sessions>>,
         log: Option<LogLines>,
         ending: ServiceEnd,
     ) -> Result<Service> {
@@ -80,6 +84,7 @@ impl Service {
         let args = &settings.args;
         Ok(Service {
             source,
+            sessions,
             pipe: PipeSettings {
                 streams: Rc::new(streams),
                 accumulate,

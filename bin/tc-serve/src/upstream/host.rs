@@ -20,7 +20,9 @@ impl Host for PipeHost<'_> {
         "tc-serve"
     }
 
-    fn set_time(&mut self, _at: Option<Duration>, _has_started: bool) {}
+    fn set_time(&mut self, at: Option<Duration>, has_started: bool) {
+        self.0.set_time(at, has_started);
+    }
 
     fn has_times(&self) -> bool {
         true

@@ -295,11 +295,26 @@ impl<'a> FieldValue<'a> for Millis {
     }
 
     fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.to_string().as_bytes());
+    }
+}
+
+impl std::fmt::Display for Millis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let whole = self.micros / 1000;
         let part = self.micros % 1000;
-        out.extend_from_slice(whole.to_string().as_bytes());
+        write!(f, "{whole}")?;
         if part != 0 {
-            out.extend_from_slice(format!(".{part:03}").trim_end_matches('0').as_bytes());
+            f.write_str(format!(".{part:03}").trim_end_matches('0'))?;
+        }
+        Ok(())
+    }
+}
+
+impl From<std::time::Duration> for Millis {
+    fn from(time: std::time::Duration) -> Millis {
+        Millis {
+            micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
         }
     }
 }

@@ -1,0 +1,249 @@
+//! The sessions of the service: the folder that holds them, who writes to which one, and who waits
+//! for what is written.
+//!
+//! A session is a file of event lines (`store::Store`), and every answer is a view of it: the
+//! [`producer`] of a response appends what the source of events gives, and each client, the first
+//! one as one that comes again, gets its bytes from the lines of the file ([`view`]).
+
+mod outline;
+mod producer;
+mod view;
+
+pub(crate) use outline::{Outline, PendingCall, ResponseId, ResponseOutline};
+pub(crate) use producer::{RunningResponse, SessionWriter, WaitingClient, not_written, produce};
+pub(crate) use view::{ResponseView, ViewEnd};
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::rc::{Rc, Weak};
+use store::{Change, Changes, FolderStore, SessionId, Store, StoreError};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{Notify, broadcast, watch};
+
+/// How many bytes of a session are read at once.
+pub(crate) const PIECE: usize = 64 << 10;
+
+/// How many changes of sessions a reader of all of them may be behind.
+const NEWS: usize = 4096;
+
+/// The sessions of the service.
+pub(crate) struct Sessions {
+    /// What holds them.
+    pub store: FolderStore,
+    /// The sessions that somebody writes or follows.
+    live: RefCell<HashMap<SessionId, Weak<LiveSession>>>,
+    /// What has changed, for those who follow all sessions.
+    news: broadcast::Sender<Change>,
+    /// How many responses are made now.
+    producers: watch::Sender<usize>,
+}
+
+/// A session that somebody writes or follows.
+pub(crate) struct LiveSession {
+    /// Its id.
+    pub id: SessionId,
+    changed: Notify,
+    /// The response that is made for it now.
+    pub running: RefCell<Option<Rc<RunningResponse>>>,
+    /// How many clients follow it.
+    followers: Cell<usize>,
+}
+
+impl Sessions {
+    /// The sessions of this folder.
+    pub(crate) fn new(store: FolderStore) -> Sessions {
+        Sessions {
+            store,
+            live: RefCell::default(),
+            news: broadcast::Sender::new(NEWS),
+            producers: watch::Sender::new(0),
+        }
+    }
+
+    /// Tells followers what has changed, whoever writes. Returns when the system does not tell it any
+    /// more.
+    pub(crate) async fn watch(&self) -> StoreError {
+        match self.try_watch().await {
+            Err(error) => error,
+            Ok(never) => match never {},
+        }
+    }
+
+    async fn try_watch(&self) -> Result<Infallible, StoreError> {
+        let changes: AsyncFd<Changes> = AsyncFd::new(self.store.follow()?)?;
+        loop {
+            let mut ready = changes.readable().await?;
+            ready.clear_ready();
+            for change in changes.get_ref().take()? {
+                self.changed(change);
+            }
+        }
+    }
+
+    /// Waits until no response is made any more.
+    pub(crate) async fn idle(&self) {
+        // The sender is here, so the wait does not fail.
+        let _ = self
+            .producers
+            .subscribe()
+            .wait_for(|count| *count == 0)
+            .await;
+    }
+
+    /// The responses that are made now, in no order.
+    pub(crate) fn running(&self) -> Vec<Rc<RunningResponse>> {
+        let live = self.live.borrow();
+        let sessions = live.values().filter_map(Weak::upgrade);
+        sessions
+            .filter_map(|session| session.running.borrow().clone())
+            .collect()
+    }
+
+    /// Tells followers of a change.
+    fn changed(&self, change: Change) {
+        // Without a receiver nobody wants to know.
+        let _ = self.news.send(change);
+        let live = self.live.borrow();
+        match change {
+            Change::Of(id) => {
+                if let Some(session) = live.get(&id).and_then(Weak::upgrade) {
+                    session.changed.notify_waiters();
+                }
+            }
+            Change::Any => {
+                let all = live.values().filter_map(Weak::upgrade);
+                all.for_each(|session| session.changed.notify_waiters());
+            }
+        }
+    }
+
+    /// The changes from now on, of all sessions.
+    pub(crate) fn news(&self) -> broadcast::Receiver<Change> {
+        self.news.subscribe()
+    }
+
+    /// The session `id`, of the client whose key has this hash.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] for a session that is not there, and likewise for one of another key;
+    /// [`StoreError::Io`].
+    pub(crate) fn open(
+        &self,
+        id: SessionId,
+        key: Option<&str>,
+    ) -> Result<Rc<LiveSession>, StoreError> {
+        let head = self.store.read(id, 0, 1);
+        let is_own = |head: &[u8]| outline::head(head).is_some_and(|head| head.is_of(key));
+        match head {
+            Ok(head) if is_own(&head) => Ok(self.live(id)),
+            Ok(_) => Err(StoreError::Unknown),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The one value that all who deal with the session `id` share.
+    pub(crate) fn live(&self, id: SessionId) -> Rc<LiveSession> {
+        let mut live = self.live.borrow_mut();
+        if let Some(session) = live.get(&id).and_then(Weak::upgrade) {
+            return session;
+        }
+        if live.len() >= live.capacity() {
+            live.retain(|_, session| session.strong_count() > 0);
+        }
+        let session = Rc::new(LiveSession {
+            id,
+            changed: Notify::new(),
+            running: RefCell::default(),
+            followers: Cell::new(0),
+        });
+        live.insert(id, Rc::downgrade(&session));
+        session
+    }
+
+    /// What the session holds up to `end`, its end by default.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] and [`StoreError::Io`].
+    pub(crate) fn outline(&self, id: SessionId) -> Result<Outline, StoreError> {
+        let mut outline = Outline::default();
+        let mut at = 0;
+        loop {
+            let bytes = self.store.read(id, at, PIECE)?;
+            if bytes.is_empty() {
+                return Ok(outline);
+            }
+            at += bytes.len() as u64;
+            outline.push(&bytes);
+        }
+    }
+}
+
+/// Reads a session from an offset on, and waits for what is written behind its end.
+pub(crate) struct SessionReader {
+    sessions: Rc<Sessions>,
+    session: Rc<LiveSession>,
+    /// The offset of the next byte.
+    pub offset: u64,
+}
+
+impl SessionReader {
+    /// Reads from `offset` on.
+    pub(crate) fn new(
+        sessions: &Rc<Sessions>,
+        session: &Rc<LiveSession>,
+        offset: u64,
+    ) -> SessionReader {
+        session.followers.set(session.followers.get() + 1);
+        SessionReader {
+            sessions: Rc::clone(sessions),
+            session: Rc::clone(session),
+            offset,
+        }
+    }
+
+    /// The next whole lines that are there, some [`PIECE`] bytes; empty at the end.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] once the session is removed, and as [`Store::read`].
+    pub(crate) fn at_hand(&mut self) -> Result<Vec<u8>, StoreError> {
+        let bytes = self
+            .sessions
+            .store
+            .read(self.session.id, self.offset, PIECE)?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes)
+    }
+
+    /// The next whole lines, once there are some.
+    ///
+    /// # Errors
+    /// As [`SessionReader::at_hand`].
+    pub(crate) async fn next(&mut self) -> Result<Vec<u8>, StoreError> {
+        let session = Rc::clone(&self.session);
+        loop {
+            // What is written from now on is not missed.
+            let changed = session.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let bytes = self.at_hand()?;
+            if !bytes.is_empty() {
+                return Ok(bytes);
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Drop for SessionReader {
+    fn drop(&mut self) {
+        self.session.followers.set(self.session.followers.get() - 1);
+    }
+}
+
+impl LiveSession {
+    /// How many clients follow it.
+    pub(crate) fn followers(&self) -> usize {
+        self.followers.get()
+    }
+}

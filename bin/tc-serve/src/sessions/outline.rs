@@ -1,0 +1,252 @@
+//! What a session holds, as far as the service has to know: who began it, its responses, and the
+//! calls that wait for a person.
+
+use event::payload::{
+    self, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
+    ToolResult,
+};
+use event::{Event, Kind, Raw, Scanner, Text};
+use std::fmt;
+use store::SessionId;
+
+/// The id of a response: the session that holds it, and the offset of its `response` line there. So
+/// an id finds its file, and its place in it, without an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ResponseId {
+    /// The session.
+    pub session: SessionId,
+    /// The offset of its `response` line.
+    pub offset: u64,
+}
+
+impl ResponseId {
+    /// The id that `text` is, with or without what a front puts before it (`resp_`, `chatcmpl-`,
+    /// `msg_`).
+    pub(crate) fn of(text: &str) -> Option<ResponseId> {
+        let bare = text.rsplit(['_', '-']).next()?;
+        let (session, offset) = bare.split_at_checked(32)?;
+        let id = ResponseId {
+            session: SessionId::of(session)?,
+            offset: u64::from_str_radix(offset, 16).ok()?,
+        };
+        // One id has one form: no sign, no zero before it, no capital letter.
+        (id.to_string() == bare).then_some(id)
+    }
+}
+
+impl fmt::Display for ResponseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:x}", self.session, self.offset)
+    }
+}
+
+/// The first line of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SessionHead {
+    /// The hash of the key of the client that began it; `None` where no key was asked for.
+    pub key: Option<String>,
+    /// When it began, in milliseconds since 1970.
+    pub created: u64,
+    /// The session and the offset that it continues, as JSON.
+    pub fork: Option<String>,
+    /// A conversation's metadata, as JSON.
+    pub metadata: Option<String>,
+}
+
+impl SessionHead {
+    fn read(event: &Event<'_>) -> SessionHead {
+        let session = payload::Session::read(event);
+        let json = |json: Option<event::Json<'_>>| json.map(|json| json.text().into_owned());
+        SessionHead {
+            key: session.key.map(|key| key.str().into_owned()),
+            created: session.created,
+            fork: json(session.fork),
+            metadata: json(session.metadata),
+        }
+    }
+
+    /// Whether the client whose key has this hash began it. Takes the same time for any hash.
+    pub(crate) fn is_of(&self, key: Option<&str>) -> bool {
+        let known = self.key.as_deref().unwrap_or_default().as_bytes();
+        let asked = key.unwrap_or_default().as_bytes();
+        let pairs = known.iter().zip(asked);
+        known.len() == asked.len() && pairs.fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    }
+}
+
+/// The head of the session that these bytes begin; `None` where they do not begin one.
+pub(crate) fn head(bytes: &[u8]) -> Option<SessionHead> {
+    let line = bytes.split(|byte| *byte == b'\n').next()?;
+    let mut scanner = Scanner::default();
+    let event = scanner.read(std::str::from_utf8(line).ok()?).ok()?;
+    (event.kind() == Kind::Session).then(|| SessionHead::read(&event))
+}
+
+/// A response of a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ResponseOutline {
+    /// Its id, without what a front puts before it.
+    pub id: String,
+    /// The offset of its `response` line.
+    pub offset: u64,
+    /// The offset behind its `response_end` line; 0 while it goes on.
+    pub end: u64,
+    /// How it ended; `None` while it goes on.
+    pub status: Option<ResponseStatus>,
+    /// Whether a client has deleted it.
+    pub is_deleted: bool,
+    /// Whether it goes on when its client leaves.
+    pub is_background: bool,
+    /// The front that it answers.
+    pub front: String,
+    /// The `Idempotency-Key` of its request.
+    pub idempotency: Option<String>,
+    /// The hash of its request's body.
+    pub body_hash: Option<String>,
+    /// When it began, in milliseconds since 1970.
+    pub timestamp: u64,
+    /// Who cancelled it first.
+    pub cancelled_by: Option<String>,
+    /// Whether a stream of it is open.
+    pub is_open: bool,
+    /// How its last stream ended.
+    pub reason: Option<FinishReason>,
+}
+
+/// A call that waits for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PendingCall {
+    /// Its id.
+    pub tool_id: String,
+    /// The tool's name.
+    pub tool_name: String,
+    /// The hash by which an answer names it.
+    pub hash: String,
+    /// The line of its `tool_result` event.
+    pub line: String,
+}
+
+/// What a session holds. Lines are pushed in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outline {
+    /// The first line, with the metadata of the last `session` line.
+    pub head: SessionHead,
+    /// The responses in order.
+    pub responses: Vec<ResponseOutline>,
+    /// The calls that wait.
+    pub pending: Vec<PendingCall>,
+    /// The ids of items and responses that were deleted.
+    pub deleted: Vec<String>,
+    /// The offset of the next byte.
+    pub end: u64,
+}
+
+impl Outline {
+    /// Takes the next whole lines.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let mut scanner = Scanner::default();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let offset = self.end;
+            self.end += line.len() as u64;
+            let text = std::str::from_utf8(line.trim_ascii_end());
+            if let Some(event) = text.ok().and_then(|text| scanner.read(text).ok()) {
+                self.event(&event, offset);
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>, offset: u64) {
+        match event.kind() {
+            Kind::Session if offset == 0 => self.head = SessionHead::read(event),
+            Kind::Session => self.head.metadata = SessionHead::read(event).metadata,
+            Kind::Response => self.responses.push(response(event, offset)),
+            Kind::ResponseEnd => self.response_end(&ResponseEnd::read(event)),
+            Kind::Cancel => {
+                let cancel = Cancel::read(event);
+                if let (Some(id), None) = (cancel.id, cancel.tool_id)
+                    && let Some(response) = self.response_mut(&id.str())
+                {
+                    let by = cancel.by.str().into_owned();
+                    response.cancelled_by.get_or_insert(by);
+                }
+            }
+            Kind::StreamEnd => {
+                if let Some(last) = self.responses.last_mut() {
+                    last.is_open = false;
+                    last.reason = Some(StreamEnd::read(event).finish_reason);
+                }
+            }
+            Kind::ToolResult => self.tool_result(event),
+            kind if kind.begins_stream() => {
+                if let Some(last) = self.responses.last_mut() {
+                    last.is_open = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn response_end(&mut self, end: &ResponseEnd<'_>) {
+        let id = end.id.str();
+        let behind = self.end;
+        let status = ResponseStatus::of(&end.status.str());
+        if status == Some(ResponseStatus::Deleted) {
+            self.deleted.push(id.into_owned());
+        } else if let Some(response) = self.response_mut(&id)
+            && response.status.is_none()
+        {
+            response.status = status;
+            response.end = behind;
+        }
+    }
+
+    fn response_mut(&mut self, id: &str) -> Option<&mut ResponseOutline> {
+        self.responses
+            .iter_mut()
+            .rev()
+            .find(|response| response.id == id)
+    }
+
+    fn tool_result(&mut self, event: &Event<'_>) {
+        let result = ToolResult::read(event);
+        let id = result.tool_id.str();
+        self.pending.retain(|call| call.tool_id != id);
+        if result.status == Status::Pending.name() {
+            let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
+            self.pending.push(PendingCall {
+                tool_id: id.into_owned(),
+                tool_name: result.tool_name.str().into_owned(),
+                hash: text(result.hash).unwrap_or_default(),
+                line: event.raw().into_owned(),
+            });
+        }
+    }
+
+    /// The response that goes on, if one does.
+    pub(crate) fn active(&self) -> Option<&ResponseOutline> {
+        self.responses
+            .last()
+            .filter(|response| response.status.is_none())
+    }
+
+    /// The response of this id, unless it was deleted.
+    pub(crate) fn response(&self, id: &str) -> Option<&ResponseOutline> {
+        let found = self.responses.iter().find(|response| response.id == id)?;
+        (!self.deleted.iter().any(|deleted| deleted == id)).then_some(found)
+    }
+}
+
+fn response(event: &Event<'_>, offset: u64) -> ResponseOutline {
+    let response = Response::read(event);
+    let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
+    ResponseOutline {
+        id: response.id.str().into_owned(),
+        offset,
+        is_background: response.background,
+        front: response.front.str().into_owned(),
+        idempotency: text(response.idempotency),
+        body_hash: text(response.body_hash),
+        timestamp: response.timestamp.unwrap_or_default(),
+        ..ResponseOutline::default()
+    }
+}

@@ -1,0 +1,119 @@
+//! A response as a client sees it: the lines of the session from the response's own on, as events.
+
+use super::producer::{RunningResponse, WaitingClient};
+use super::{ResponseId, SessionReader};
+use crate::pipe::Pipe;
+use event::payload::{Error, ResponseEnd};
+use event::{Event, Kind, Scanner};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Follows one response into a pipe.
+pub(crate) struct ResponseView {
+    /// Reads from the `response` line on.
+    pub reader: SessionReader,
+    /// Which response.
+    pub id: ResponseId,
+    /// The response, if it is made now, and the place of this client among those that wait for it.
+    pub running: Option<(Rc<RunningResponse>, WaitingClient)>,
+    /// Gets the seconds since 1970 at which the response ended, before its last event.
+    pub completed: Rc<Cell<u64>>,
+    /// How far it is followed.
+    pub until: ViewEnd,
+}
+
+/// How far a response is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ViewEnd {
+    /// To its end.
+    ItsEnd,
+    /// As far as it is written now.
+    Now,
+}
+
+impl ResponseView {
+    /// Pushes the events of the response, and waits for those that are still to come.
+    pub(crate) async fn follow(mut self, pipe: &Pipe) {
+        let id = self.id.to_string();
+        let mut scanner = Scanner::default();
+        // The end of a stream needs the time in the line behind it.
+        let mut held = String::new();
+        while let Some(lines) = self.next(pipe).await {
+            for line in lines.split(|byte| *byte == b'\n') {
+                let Some(event) = std::str::from_utf8(line)
+                    .ok()
+                    .and_then(|line| scanner.read(line).ok())
+                else {
+                    continue;
+                };
+                let is_end = event.kind() == Kind::ResponseEnd && {
+                    let end = ResponseEnd::read(&event);
+                    let is_own = end.id.str() == id;
+                    if is_own {
+                        self.completed.set(end.timestamp.unwrap_or_default() / 1000);
+                    }
+                    is_own
+                };
+                release(&mut held, pipe);
+                match event.kind() {
+                    _ if is_end => return,
+                    Kind::StreamEnd => held.push_str(&event.raw()),
+                    _ => pipe.push(&event),
+                }
+            }
+            pipe.room().await;
+            if pipe.is_done() {
+                return;
+            }
+        }
+    }
+
+    /// The next lines; `None` where no more come.
+    async fn next(&mut self, pipe: &Pipe) -> Option<Vec<u8>> {
+        let lines = match (&self.running, self.until) {
+            (_, ViewEnd::Now) => self.reader.at_hand(),
+            // Another process may write it.
+            (None, ViewEnd::ItsEnd) => self.reader.next().await,
+            (Some((running, _)), ViewEnd::ItsEnd) => {
+                tokio::select! {
+                    biased;
+                    lines = self.reader.next() => lines,
+                    () = running.ended() => {
+                        let lines = self.reader.at_hand();
+                        if let (Ok(rest), Some(failure)) = (&lines, running.failure())
+                            && rest.is_empty()
+                        {
+                            pipe.fail(&failure.code, &failure.message, failure.status, None);
+                        }
+                        lines
+                    }
+                }
+            }
+        };
+        match lines {
+            Ok(lines) => Some(lines).filter(|lines| !lines.is_empty()),
+            Err(error) => {
+                fail(pipe, &error.to_string());
+                None
+            }
+        }
+    }
+}
+
+/// Pushes a line that was held.
+fn release(held: &mut String, pipe: &Pipe) {
+    if held.is_empty() {
+        return;
+    }
+    let mut scanner = Scanner::default();
+    if let Ok(event) = scanner.read(held) {
+        pipe.push(&event);
+    }
+    held.clear();
+}
+
+fn fail(pipe: &Pipe, why: &str) {
+    let message = format!("the session cannot be read: {why}");
+    let error = Error::new("tc-serve", "session_not_read", &message);
+    pipe.push(&Event::of(&error.into(), None, 0, None));
+}
