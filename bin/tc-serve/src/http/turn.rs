@@ -6,6 +6,7 @@ use super::service::{Admitted, Service};
 use crate::budget::FULL_MS;
 use crate::pipe::{ClientRequest, EventLines, Pipe, PipeOutput, TextSearch};
 use crate::route::Endpoint;
+use crate::turns::Turns;
 use api::{AnswerForm, AnswerOptions, Encoder, Front, REPEATED};
 use api::{Api, InboundRequest, Message};
 use hyper::body::{Bytes, Incoming};
@@ -95,6 +96,19 @@ impl Service {
     }
 
     fn answering(self: &Rc<Self>, asked: ClientRequest, output: PipeOutput) -> Box<Answering> {
+        let turns = self.source.turns(&asked.request);
+        let pipe = self.pipe_for(&asked, turns, output);
+        let work = self.work(asked, &pipe);
+        Box::new(Answering::new(work, pipe, self.keep_alive))
+    }
+
+    /// The pipe for the events that the source gives for a request.
+    pub(super) fn pipe_for(
+        &self,
+        asked: &ClientRequest,
+        turns: Option<Turns>,
+        output: PipeOutput,
+    ) -> Rc<Pipe> {
         let search = match asked.request.tool_choice.as_deref() {
             _ if self.source.upstream().is_none() => TextSearch::Nothing,
             Some("none") => TextSearch::Reasoning,
@@ -107,15 +121,18 @@ impl Service {
             Rc::make_mut(&mut settings.accumulate).taken_ids =
                 calls.map(|call| call.id.to_owned()).collect();
         }
-        let pipe = Rc::new(Pipe::new(
-            settings,
-            search,
-            self.source.turns(&asked.request),
-            output,
-        ));
+        Rc::new(Pipe::new(settings, search, turns, output))
+    }
+
+    /// Gets the events that answer a request, once there is a place for it, into `pipe`.
+    pub(super) fn work(
+        self: &Rc<Self>,
+        asked: ClientRequest,
+        pipe: &Rc<Pipe>,
+    ) -> impl Future<Output = ()> + use<> {
         let service = Rc::clone(self);
-        let feed = Rc::clone(&pipe);
-        let work = async move {
+        let feed = Rc::clone(pipe);
+        async move {
             let places = service.places(asked.key);
             let answer = async {
                 match places.take(asked.key).await {
@@ -133,8 +150,7 @@ impl Service {
                 () = answer => {}
                 () = service.ending.is_cut() => feed.fail("shutting_down", "the server is being stopped", 503, None),
             }
-        };
-        Box::new(Answering::new(work, pipe, self.keep_alive))
+        }
     }
 
     fn answer_options(
