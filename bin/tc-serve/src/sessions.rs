@@ -6,13 +6,16 @@
 //! one as one that comes again, gets its bytes from the lines of the file ([`view`]).
 
 mod outline;
+mod place;
 mod producer;
 mod view;
 
 pub(crate) use outline::{Outline, PendingCall, ResponseId, ResponseOutline};
+pub(crate) use place::{PlaceError, SessionPlace, WantedSession, line};
 pub(crate) use producer::{RunningResponse, SessionWriter, WaitingClient, not_written, produce};
 pub(crate) use view::{ResponseView, ViewEnd};
 
+use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -161,21 +164,22 @@ impl Sessions {
         session
     }
 
-    /// What the session holds up to `end`, its end by default.
+    /// What the session holds up to the offset `until`, which is a line's end.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
-    pub(crate) fn outline(&self, id: SessionId) -> Result<Outline, StoreError> {
+    pub(crate) fn outline(&self, id: SessionId, until: u64) -> Result<Outline, StoreError> {
         let mut outline = Outline::default();
-        let mut at = 0;
-        loop {
-            let bytes = self.store.read(id, at, PIECE)?;
+        while outline.end < until {
+            let mut bytes = self.store.read(id, outline.end, PIECE)?;
             if bytes.is_empty() {
-                return Ok(outline);
+                break;
             }
-            at += bytes.len() as u64;
+            let left = until - outline.end;
+            bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             outline.push(&bytes);
         }
+        Ok(outline)
     }
 }
 
@@ -246,4 +250,27 @@ impl LiveSession {
     pub(crate) fn followers(&self) -> usize {
         self.followers.get()
     }
+}
+
+/// A new id: 128 random bits.
+///
+/// # Errors
+/// When the system has no random bytes.
+pub(crate) fn random_id() -> Result<SessionId, StoreError> {
+    Ok(SessionId(crate::keys::random()?))
+}
+
+/// The id that a client's own name of a session stands for: the same each time, and another one for
+/// each key. Nobody can guess it without the key.
+pub(crate) fn id_of_name(key: Option<&str>, what: &str, name: &str) -> SessionId {
+    let hash = Sha256::new()
+        .chain_update(key.unwrap_or_default())
+        .chain_update([0])
+        .chain_update(what)
+        .chain_update([0])
+        .chain_update(name)
+        .finalize();
+    let mut id = [0; 16];
+    id.copy_from_slice(&hash[..16]);
+    SessionId(id)
 }

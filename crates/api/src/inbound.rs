@@ -4,6 +4,7 @@
 pub(crate) mod body;
 pub(crate) mod complete;
 pub(crate) mod draft;
+pub(crate) mod history;
 pub(crate) mod lines;
 pub(crate) mod parameters;
 pub(crate) mod request;
@@ -15,7 +16,9 @@ use serde_json::Value;
 pub use crate::inbound::body::inbound_size;
 pub use crate::inbound::lines::request_event;
 pub use crate::inbound::parameters::TargetServer;
-pub use crate::inbound::request::{InboundError, InboundRequest, Reference, ReferenceKind};
+pub use crate::inbound::request::{
+    InboundError, InboundRequest, Instructions, Reference, ReferenceKind,
+};
 pub use crate::inbound::tools::NamespacedTool;
 
 /// Reads the body of a client's request in `api`, which is one of openai-chat, openai-responses and

@@ -12,6 +12,7 @@ mod api;
 mod capability;
 mod carried;
 mod cohere;
+mod common;
 mod conversation;
 mod failure;
 mod framing;
@@ -36,10 +37,10 @@ mod turn;
 mod verbatim;
 
 pub use crate::answer::details::REPEATED;
-pub use crate::answer::encoder::{AnswerForm, Encoder, Front};
+pub use crate::answer::encoder::{AnswerForm, Encoder, Front, RunningStatus};
 pub use crate::answer::failure::FailedAnswer;
 pub use crate::answer::response::WholeResponse;
-pub use crate::answer::step::{AnswerOptions, Dropped};
+pub use crate::answer::step::{AnswerOptions, Clock, Dropped};
 pub use crate::api::Api;
 pub use crate::capability::{
     ProbeAnswer, ProbeQuestion, ServerKind, ServerReport, capability_key, host_of, plain_url,
@@ -48,10 +49,11 @@ pub use crate::capability::{
 pub use crate::conversation::{Conversation, Message, PastBlock, PastCall, Problem};
 pub use crate::failure::{Words, error_message, is_context_overflow};
 pub use crate::inbound::{
-    InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, TargetServer,
-    forwarded_headers, inbound, inbound_size, request_event,
+    InboundError, InboundRequest, Instructions, NamespacedTool, Reference, ReferenceKind,
+    TargetServer, forwarded_headers, inbound, inbound_size, request_event,
 };
 pub use crate::models::{ListedModel, listed_models, models_request};
+pub use crate::openai_responses::listing::response_items;
 pub use crate::passed::passed_request;
 pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise};
 pub use crate::refusal::refuses_tools;

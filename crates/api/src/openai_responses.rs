@@ -3,6 +3,7 @@
 pub(crate) mod envelope;
 pub(crate) mod inbound;
 pub(crate) mod items;
+pub(crate) mod listing;
 pub(crate) mod output;
 pub(crate) mod request;
 pub(crate) mod stream;

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toolpipe_api::{Api, InboundRequest, TargetServer, inbound};
+use toolpipe_api::{Api, Conversation, InboundRequest, Message, TargetServer, inbound};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/requests")
@@ -199,4 +199,40 @@ fn tokens_are_estimated_from_everything_that_a_model_reads() {
         (20, 441),
         "the page has 14 and 403"
     );
+}
+
+/// A client that has no state sends its history again, perhaps through another API: what the
+/// service kept of it is found at its beginning.
+#[test]
+fn what_a_session_kept_is_the_beginning_of_what_its_client_sends_next() {
+    let mut seen = 0;
+    for api in APIS {
+        for path in bodies(api) {
+            let Ok(asked) = inbound(api, &std::fs::read(&path).unwrap()) else {
+                continue;
+            };
+            let talk = &asked.conversation;
+            let lines = asked.session_lines(api, None, 0);
+            let (kept, problems) = Conversation::read(&lines);
+            assert!(problems.is_empty(), "{}", name(&path));
+            let (_, place) = kept.common_beginning(talk);
+            let is_counted = |message: &&Message| {
+                !matches!(message.role(), "system" | "developer")
+                    && (message.role() != "assistant"
+                        || !message.text().is_empty()
+                        || !message.calls().is_empty())
+            };
+            let last = talk
+                .messages
+                .iter()
+                .rposition(|message| is_counted(&message));
+            assert_eq!(place, last.map_or(0, |last| last + 1), "{}", name(&path));
+            seen += place;
+            // With one more message only that one is new.
+            let mut next = talk.clone();
+            next.push_user("And then?");
+            assert_eq!(kept.common_beginning(&next).1, place, "{}", name(&path));
+        }
+    }
+    assert!(seen > 40, "{seen}");
 }

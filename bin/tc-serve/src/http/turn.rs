@@ -7,7 +7,7 @@ use crate::budget::FULL_MS;
 use crate::pipe::{ClientRequest, EventLines, Pipe, PipeOutput, TextSearch};
 use crate::route::Endpoint;
 use crate::turns::Turns;
-use api::{AnswerForm, AnswerOptions, Encoder, Front, REPEATED};
+use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, REPEATED};
 use api::{Api, InboundRequest, Message};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
@@ -165,7 +165,7 @@ impl Service {
             id: admitted.id.clone(),
             keeps_ids: self.source.upstream().is_some(),
             provider_id: None,
-            clock: Some(now),
+            clock: Some(Clock::new(now)),
             model: inbound.model.clone().unwrap_or_default(),
             created: now(),
             choices: Some(choices.map_or(1, |n| n.clamp(1, 128) as u32)),
@@ -178,6 +178,7 @@ impl Service {
             },
             custom_tools: inbound.custom_tools.clone(),
             namespaced_tools: inbound.namespaced_tools.clone(),
+            ..AnswerOptions::default()
         }
     }
 }

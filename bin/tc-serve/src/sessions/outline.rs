@@ -1,6 +1,7 @@
 //! What a session holds, as far as the service has to know: who began it, its responses, and the
 //! calls that wait for a person.
 
+use api::Conversation;
 use event::payload::{
     self, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
     ToolResult,
@@ -139,9 +140,30 @@ pub(crate) struct Outline {
     pub deleted: Vec<String>,
     /// The offset of the next byte.
     pub end: u64,
+    /// The lines that `api::Conversation` reads: messages, and which calls have run.
+    pub talk: String,
 }
 
 impl Outline {
+    /// The conversation, without the messages that held for one response alone.
+    pub(crate) fn conversation(&self) -> Conversation {
+        // Behind the beginning of another response nothing of an earlier one holds.
+        let talk = format!("{}{{\"type\":\"response\"}}\n", self.talk);
+        Conversation::read(&talk).0
+    }
+
+    /// The lines of the first `count` messages of [`Outline::conversation`].
+    pub(crate) fn message_lines(&self, count: usize) -> String {
+        let mut scanner = Scanner::default();
+        let mut is_message = |line: &&str| {
+            scanner.read(line).is_ok_and(|event| {
+                event.kind() == Kind::Message && !payload::Message::read(&event).once
+            })
+        };
+        let lines = self.talk.split_inclusive('\n');
+        lines.filter(|line| is_message(line)).take(count).collect()
+    }
+
     /// Takes the next whole lines.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let mut scanner = Scanner::default();
@@ -156,6 +178,13 @@ impl Outline {
     }
 
     fn event(&mut self, event: &Event<'_>, offset: u64) {
+        if matches!(
+            event.kind(),
+            Kind::Message | Kind::StreamStart | Kind::ToolUse | Kind::ToolResult | Kind::Response
+        ) {
+            self.talk.push_str(&event.raw());
+            self.talk.push('\n');
+        }
         match event.kind() {
             Kind::Session if offset == 0 => self.head = SessionHead::read(event),
             Kind::Session => self.head.metadata = SessionHead::read(event).metadata,

@@ -1,11 +1,11 @@
 //! One response while it is made: its events go into the session's file, whoever reads them there.
 
-use super::{LiveSession, ResponseId, Sessions};
+use super::{LiveSession, ResponseId, Sessions, line};
 use crate::pipe::Pipe;
 use api::FailedAnswer;
 use event::Event;
 use event::payload::{
-    self, Cancel, Error, FinishReason, Payload, ResponseEnd, ResponseStatus, StreamEnd,
+    Cancel, Error, FinishReason, Payload, ResponseEnd, ResponseStatus, StreamEnd,
 };
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -158,10 +158,7 @@ impl SessionWriter {
     /// # Errors
     /// As [`SessionWriter::append`].
     pub(crate) fn event(&mut self, payload: &Payload<'_>) -> Result<(), StoreError> {
-        let mut line = Vec::new();
-        payload::line(&mut line, payload, None, 0, None);
-        line.push(b'\n');
-        self.append(&line)
+        self.append(&line(payload))
     }
 
     /// Ends a response that was cut when a service ended: what a client has seen of it cannot be

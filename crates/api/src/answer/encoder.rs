@@ -1,7 +1,7 @@
 //! One stream of events into the bytes of one answer.
 
 use crate::answer::details::{
-    DetailsPlace, comes_as_reasoning, details_for, image_for, is_encrypted, members,
+    DetailMembers, DetailsPlace, comes_as_reasoning, details_for, image_for, is_encrypted, members,
 };
 use crate::answer::draft::AnswerDraft;
 use crate::answer::failure::FailedAnswer;
@@ -19,6 +19,18 @@ pub enum AnswerForm {
     Stream,
     /// One JSON object at the end.
     Whole,
+    /// One JSON object at the end, also of an answer that failed: what `GET /v1/responses/{id}`
+    /// returns.
+    Object,
+}
+
+/// The status of a response that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunningStatus {
+    /// It waits for its turn.
+    Queued,
+    /// The model writes.
+    InProgress,
 }
 
 /// Writes the answer of one front. Feed it with [`Encoder::push`], then call [`Encoder::finish`]
@@ -41,6 +53,9 @@ struct StepPage {
     draft: AnswerDraft,
     /// `None` for a whole answer.
     writer: Option<Box<dyn StreamWriter>>,
+    form: AnswerForm,
+    /// The details of a stored answer that came before its first step.
+    early: Option<Vec<(u32, DetailsPlace, DetailMembers)>>,
 }
 
 impl StepPage {
@@ -76,7 +91,9 @@ impl StepPage {
     /// The name of the model: the upstream's where it speaks the client's API, as it would without
     /// a service in between. Clients of others compare the name with the one that they asked for.
     fn model<'m>(&'m self, upstream: &'m str) -> &'m str {
-        let is_own = self.api == self.front.name() && !upstream.is_empty();
+        // A stored answer may begin before the upstream's name is known.
+        let is_own =
+            self.api == self.front.name() && !upstream.is_empty() && !self.options.is_stored;
         if is_own || self.options.model.is_empty() {
             upstream
         } else {
@@ -91,9 +108,21 @@ impl StepPage {
         }
         let model = self.model(model).to_owned();
         let model = model.as_str();
-        match &mut self.writer {
-            Some(writer) => writer.step(choice, step, model),
-            None => self.draft.push(choice, step),
+        let Some(writer) = &mut self.writer else {
+            return self.draft.push(choice, step);
+        };
+        // What opens a stored answer is the same whenever it is begun.
+        match (step, &mut self.early) {
+            (Step::Details(place, members), Some(early)) => {
+                early.push((choice, *place, (*members).clone()));
+            }
+            (Step::Begin, early) => {
+                writer.step(choice, step, model);
+                for (choice, place, members) in early.take().unwrap_or_default() {
+                    writer.step(choice, &Step::Details(place, &members), model);
+                }
+            }
+            _ => writer.step(choice, step, model),
         }
     }
 }
@@ -113,15 +142,18 @@ impl Encoder {
             Some(stream) if form == AnswerForm::Stream => Some(stream(&options)),
             _ => None,
         };
-        let turn = AnswerSteps::new(options.extras, form == AnswerForm::Whole);
+        let mut turn = AnswerSteps::new(options.extras, form != AnswerForm::Stream);
+        turn.keeps_failed = form == AnswerForm::Object || front == Front::Responses;
         Encoder {
             turn,
             page: StepPage {
                 front,
                 api: String::new(),
+                early: options.is_stored.then(Vec::new),
                 options,
                 draft: AnswerDraft::default(),
                 writer,
+                form,
             },
         }
     }
@@ -209,11 +241,14 @@ impl Encoder {
     }
 
     /// Handles the end of the events, and appends the rest: all of it for a whole answer. A whole
-    /// answer that failed writes nothing, see [`Encoder::failure`].
+    /// answer that failed writes nothing, see [`Encoder::failure`]; one of OpenAI Responses that was
+    /// cancelled is an object with this status.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.run(out, |turn, take| turn.finish(take));
+        let is_failed = self.failure().is_some();
         let Encoder { turn, page } = self;
-        if page.writer.is_none() && turn.failure.is_none() {
+        if page.writer.is_none() && !is_failed {
+            page.draft.failure = turn.failure.clone();
             out.extend((page.front.format().whole)(
                 &page.options,
                 &page.draft,
@@ -270,9 +305,25 @@ impl Encoder {
     }
 
     /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's
-    /// status and body.
+    /// status and body. `None` where [`Encoder::finish`] writes an object that has the failure.
     pub fn failure(&self) -> Option<&FailedAnswer> {
-        self.turn.failure.as_ref()
+        let StepPage { front, form, .. } = &self.page;
+        self.turn.failure.as_ref().filter(|failure| match form {
+            AnswerForm::Stream => true,
+            AnswerForm::Whole => *front != Front::Responses || !failure.is_cancelled(),
+            AnswerForm::Object => false,
+        })
+    }
+
+    /// The response object of OpenAI Responses as it is now, with `status` and the items so far:
+    /// what `GET /v1/responses/{id}` returns while the answer runs, and the first answer to a
+    /// request in the background. A call is among the items once it is complete. A whole answer has
+    /// no items before its end. `None` for other fronts.
+    pub fn snapshot(&self, status: RunningStatus) -> Option<Vec<u8>> {
+        match &self.page.writer {
+            Some(writer) => writer.snapshot(status),
+            None => (self.page.front.format().stream?)(&self.page.options).snapshot(status),
+        }
     }
 
     /// Appends what keeps the connection of a stream alive, in the form of its front, after what

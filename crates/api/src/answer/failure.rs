@@ -30,6 +30,9 @@ pub struct ProviderError {
     pub json: String,
 }
 
+/// The code of an answer that was cancelled.
+pub(crate) const CANCELLED: &str = "cancelled";
+
 /// The APIs whose providers report errors in OpenAI's shape.
 pub(crate) const OPENAI: &[&str] = &["openai-chat", "openai-responses"];
 
@@ -98,6 +101,11 @@ impl FailedAnswer {
             .iter()
             .find(|(statuses, _)| statuses.contains(&self.status));
         &row.unwrap_or(&NAMES[NAMES.len() - 1]).1
+    }
+
+    /// Whether the answer was cancelled, and did not go wrong.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.code == CANCELLED
     }
 
     /// A failure with the status that fits its code.

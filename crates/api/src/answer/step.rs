@@ -5,6 +5,8 @@ use crate::answer::failure::FailedAnswer;
 use crate::inbound::tools::NamespacedTool;
 use event::payload::{ContentDelta, FinishReason, RefusalDelta, SessionStats, Thinking};
 use event::{Event, Json, Kind, Text};
+use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
 /// One step of an answer. For each choice the steps are in this order: `Begin`; then reasoning,
 /// text, refusals and calls, one after the other, in which no step comes between `CallBegin` and
@@ -149,39 +151,94 @@ impl ReportedUsage {
     }
 }
 
+/// What tells the time: the seconds since 1970.
+#[derive(Clone)]
+pub struct Clock(Rc<dyn Fn() -> u64>);
+
+impl Clock {
+    /// A clock that `now` reads.
+    pub fn new(now: impl Fn() -> u64 + 'static) -> Clock {
+        Clock(Rc::new(now))
+    }
+
+    /// The seconds since 1970 now.
+    pub fn now(&self) -> u64 {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Clock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// What an answer says besides what the model wrote. But for `clock` the same events and options
-/// give the same bytes.
-#[derive(Clone, Debug, Default)]
+/// give the same bytes. As JSON it has the members that differ from the default; `clock` and
+/// `starting_after` belong to one writing of the answer, and are left out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AnswerOptions {
     /// The id of the answer, without the prefix of a front such as `chatcmpl-`.
+    #[serde(skip_serializing_if = "is_default")]
     pub id: String,
     /// Whether the ids of a provider of the front's own API stay: a later request of the client may
     /// refer to them.
+    #[serde(skip_serializing_if = "is_default")]
     pub keeps_ids: bool,
     /// The id that the provider gave to the answer, which takes the place of one made of `id`. An
     /// [`crate::Encoder`] sets it by the events.
+    #[serde(skip_serializing_if = "is_default")]
     pub provider_id: Option<String>,
-    /// The seconds since 1970 now, for `completed_at` of OpenAI Responses; `null` without it.
-    pub clock: Option<fn() -> u64>,
+    /// For `completed_at` of OpenAI Responses; `null` without it.
+    #[serde(skip)]
+    pub clock: Option<Clock>,
     /// The model that the client asked for; the upstream's name of it counts where this is empty.
+    #[serde(skip_serializing_if = "is_default")]
     pub model: String,
     /// When the request came: seconds since 1970.
+    #[serde(skip_serializing_if = "is_default")]
     pub created: u64,
     /// How many choices the client asked for; the others of the upstream are dropped. `None` keeps
     /// all of them.
+    #[serde(skip_serializing_if = "is_default")]
     pub choices: Option<u32>,
     /// Whether a chat stream ends with a chunk of usage (`stream_options.include_usage`).
+    #[serde(skip_serializing_if = "is_default")]
     pub include_usage: bool,
     /// Whether warnings and repairs go along under the key `toolpipe`, in chunks without choices.
+    #[serde(skip_serializing_if = "is_default")]
     pub extras: bool,
+    /// Whether the answer is kept and may be written again from its events. Then its bytes do not
+    /// depend on when it is begun ([`crate::Encoder::begin`]) or kept alive: `model` has its name
+    /// for the model whatever the upstream's is, and OpenAI Responses says `"store":true`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub is_stored: bool,
+    /// Whether the answer is made in the background: OpenAI Responses says `"background":true`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub is_background: bool,
+    /// The id of the conversation that the answer belongs to (OpenAI Responses).
+    #[serde(skip_serializing_if = "is_default")]
+    pub conversation: Option<String>,
+    /// The events of OpenAI Responses up to this `sequence_number` are not written: the client has
+    /// them.
+    #[serde(skip)]
+    pub starting_after: Option<u64>,
     /// Members of the request that the answer of OpenAI Responses repeats, such as `tools` and
     /// `instructions`: pairs of a name and JSON.
+    #[serde(skip_serializing_if = "is_default")]
     pub echo: Vec<(String, String)>,
     /// The names of the tools of the request that have one free text in place of arguments
     /// (`custom` tools of OpenAI Responses).
+    #[serde(skip_serializing_if = "is_default")]
     pub custom_tools: Vec<String>,
     /// The tools of the request that the client has in a namespace (OpenAI Responses): an answer
     /// names the two apart.
+    #[serde(skip_serializing_if = "is_default")]
     pub namespaced_tools: Vec<NamespacedTool>,
 }
 

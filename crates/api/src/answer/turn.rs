@@ -6,7 +6,7 @@
 mod choice;
 
 use crate::answer::details::{DetailMembers, DetailsPlace};
-use crate::answer::failure::FailedAnswer;
+use crate::answer::failure::{CANCELLED, FailedAnswer};
 use crate::answer::step::{Dropped, ReportedUsage, Step, piece};
 use crate::answer::turn::choice::{AnswerTrouble, ChoiceSteps, StepEmitter};
 
@@ -52,6 +52,8 @@ pub(crate) struct AnswerSteps {
     extras: Option<Extras>,
     /// Nothing is emitted before the end, so that a call that is withdrawn leaves no trace.
     is_whole: bool,
+    /// The steps of a whole answer that fails are emitted, too.
+    pub keeps_failed: bool,
 }
 
 impl AnswerSteps {
@@ -165,11 +167,36 @@ impl AnswerSteps {
             return;
         }
         self.is_done = true;
+        if self.is_whole && self.keeps_failed {
+            self.release(take);
+        }
         (self.choices, self.kept) = (Choices::default(), 0);
         if self.has_begun {
             take(&self.model, 0, &Step::Failed(&failure));
         }
         self.failure = Some(failure);
+    }
+
+    /// Emits what a whole answer has so far, as one that was cut.
+    fn release(&mut self, take: &mut TakeStep<'_>) {
+        let AnswerSteps {
+            model,
+            has_begun,
+            has_content,
+            choices,
+            ..
+        } = self;
+        for (number, choice) in choices.by_number() {
+            let mut out = StepEmitter {
+                model,
+                number,
+                has_begun,
+                has_content,
+                take,
+            };
+            // A call that no client can use is left out: the answer has failed anyhow.
+            let _ = choice.end(FinishReason::Length, None, &mut out);
+        }
     }
 
     fn feed(
@@ -296,7 +323,7 @@ impl AnswerSteps {
                 "upstream_cut",
                 "the upstream's answer ended before its own end",
             ),
-            FinishReason::Cancelled => ("cancelled", "the answer was cancelled"),
+            FinishReason::Cancelled => (CANCELLED, "the answer was cancelled"),
             _ if self.is_withdrawn => ("upstream_error", "a call was withdrawn after it was sent"),
             _ => return None,
         };

@@ -1,6 +1,7 @@
 //! What the `writer.rs` of an API gives: the writer of a stream, and how it writes answers.
 
 use crate::answer::draft::AnswerDraft;
+use crate::answer::encoder::RunningStatus;
 use crate::answer::failure::{FailedAnswer, OPENAI};
 use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use event::Object;
@@ -22,6 +23,11 @@ pub(crate) trait StreamWriter {
     /// Sets the id that the provider gave to the answer. Bytes that were written under another id
     /// stay.
     fn set_id(&mut self, id: &str);
+
+    /// The answer so far as one object with this status; `None` where the API has no such object.
+    fn snapshot(&self, _status: RunningStatus) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Writes what keeps the connection alive, between two steps after `Begin`: a comment, unless
     /// the API has an event for it. Some clients count only events as a sign of life.

@@ -31,7 +31,8 @@ impl InboundRequest {
             // The call of a result may be in what the provider keeps.
             return Ok(());
         }
-        let is_verbatim = own.is_some() && from != Api::OpenaiChat;
+        let is_verbatim =
+            own.is_some() && from != Api::OpenaiChat && self.conversation.verbatim.is_some();
         let Some(id) = result_without_call(&self.conversation, is_verbatim) else {
             return Ok(());
         };

@@ -202,6 +202,17 @@ impl ConversationDraft {
         self.system.len() + self.messages.len()
     }
 
+    /// How many texts the system prompt has, and how many messages there are.
+    pub(crate) fn lens(&self) -> (usize, usize) {
+        (self.system.len(), self.messages.len())
+    }
+
+    /// The first `count` texts of the system prompt as one, and the others as one.
+    pub(crate) fn prompts(&self, count: usize) -> [String; 2] {
+        let (first, others) = self.system.split_at(count);
+        [first, others].map(|texts| texts.join("\n\n"))
+    }
+
     /// All messages, the system prompt first.
     pub(crate) fn into_messages(self) -> Vec<Message> {
         let mut messages = self.messages;

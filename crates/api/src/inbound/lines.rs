@@ -1,8 +1,11 @@
 //! A request as lines of the protocol, for the standard input of a pipeline, and back.
 
 use crate::Api;
-use crate::inbound::draft::InboundNotes;
-use crate::inbound::request::InboundRequest;
+use crate::conversation::Message;
+use crate::inbound::draft;
+use crate::inbound::draft::{InboundNotes, message};
+use crate::inbound::request::{InboundRequest, Instructions};
+use crate::request::options::is_system;
 use event::payload::{self, Payload};
 use event::{Json, Raw};
 use serde_json::{Map, Value};
@@ -12,6 +15,52 @@ impl InboundRequest {
     /// The `request` event, and a `message` event for each message: lines with a line feed each.
     /// `api` is the one that the client speaks; `model` takes the place of the model that it names.
     pub fn lines(&self, api: Api, model: Option<&str>) -> String {
+        let mut out = self.request_line(api, model);
+        for message in &self.conversation.messages {
+            message_line(&mut out, message, false);
+        }
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    /// The lines that a session keeps of the request: the `request` event, and a `message` event
+    /// for each message from the place `first` on; the session has those before. What holds for
+    /// this request alone has `"once":true`, and is written whatever its place: `instructions` of
+    /// OpenAI Responses, and of the other APIs, whose clients send their system prompts each time,
+    /// all system messages. To be called before [`InboundRequest::continue_from`].
+    pub fn session_lines(&self, api: Api, model: Option<&str>, first: usize) -> String {
+        let mut out = self.request_line(api, model);
+        let Instructions {
+            text,
+            others,
+            messages,
+        } = &self.instructions;
+        let prompts = usize::from(!text.is_empty() || !others.is_empty());
+        let is_responses = api == Api::OpenaiResponses;
+        if is_responses {
+            // The two are one message of the conversation, at its beginning.
+            for (words, is_once) in [(text, true), (others, false)] {
+                if !words.is_empty() && (is_once || first == 0) {
+                    let prompt = message("system", vec![draft::text(words)]);
+                    message_line(&mut out, &prompt, is_once);
+                }
+            }
+        }
+        let talk = self.conversation.messages.iter().enumerate();
+        for (place, message) in talk.skip(if is_responses { prompts } else { 0 }) {
+            let is_once = if is_responses {
+                place < prompts + messages
+            } else {
+                is_system(message.role())
+            };
+            if is_once || place >= first {
+                message_line(&mut out, message, is_once);
+            }
+        }
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    /// The `request` event as a line.
+    fn request_line(&self, api: Api, model: Option<&str>) -> Vec<u8> {
         let mut out = Vec::new();
         let tools = self.tools.as_ref().map(|tools| tools.openai(|_| true));
         let params = (!self.params.is_empty()).then(|| object(&self.params));
@@ -24,19 +73,18 @@ impl InboundRequest {
             streams: Some(self.streams),
         };
         push(&mut out, &request.into());
-        for message in &self.conversation.messages {
-            let message = object(message.fields());
-            push(
-                &mut out,
-                &payload::Message {
-                    message: Json::of(&message),
-                    ..payload::Message::default()
-                }
-                .into(),
-            );
-        }
-        String::from_utf8(out).unwrap_or_default()
+        out
     }
+}
+
+/// Appends a `message` event as a line.
+fn message_line(out: &mut Vec<u8>, message: &Message, is_once: bool) {
+    let fields = object(message.fields());
+    let payload = payload::Message {
+        message: Json::of(&fields),
+        once: is_once,
+    };
+    push(out, &payload.into());
 }
 
 /// A `request` event: the API that the client speaks, and what it asks for. The messages are other
@@ -92,4 +140,49 @@ fn object(members: &Map<String, Value>) -> String {
             object.minified(key, &value.to_string());
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Api, inbound};
+
+    /// The messages of the lines for a session: `*` stands before one that holds once.
+    fn kept(api: Api, body: &str, first: usize) -> Vec<String> {
+        let asked = inbound(api, body.as_bytes()).unwrap();
+        let lines = asked.session_lines(api, Some("m"), first);
+        let mut lines = lines.lines().map(|line| event::Raw::parse(line).unwrap());
+        let request = lines.next().unwrap();
+        assert_eq!(request.get_str("type").unwrap(), "request");
+        let shown = lines.map(|line| {
+            let message = line.get("message").unwrap();
+            let once = line.get("once").map_or("", |_| "*");
+            let content = message.get_str("content").unwrap_or_default();
+            format!("{once}{} {content}", message.get_str("role").unwrap())
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn a_session_keeps_new_messages_and_marks_what_holds_once() {
+        let body = r#"{"instructions":"A","input":[{"role":"developer","content":"B"},{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"z"}]}"#;
+        let all = ["*system A", "system B", "user x", "assistant y", "user z"];
+        assert_eq!(kept(Api::OpenaiResponses, body, 0), all);
+        assert_eq!(kept(Api::OpenaiResponses, body, 3), [all[0], all[4]]);
+        let body = r#"{"instructions":[{"role":"developer","content":"A"},{"role":"user","content":"B"}],"input":"x"}"#;
+        assert_eq!(
+            kept(Api::OpenaiResponses, body, 2),
+            ["*system A", "*user B", "user x"]
+        );
+        assert_eq!(
+            kept(Api::OpenaiResponses, r#"{"input":"x"}"#, 0),
+            ["user x"]
+        );
+        let body = r#"{"messages":[{"role":"system","content":"A"},{"role":"user","content":"x"},{"role":"developer","content":"B"},{"role":"user","content":"y"}]}"#;
+        assert_eq!(
+            kept(Api::OpenaiChat, body, 3),
+            ["*system A", "*developer B", "user y"]
+        );
+        let body = r#"{"system":"A","messages":[{"role":"user","content":"x"}]}"#;
+        assert_eq!(kept(Api::Anthropic, body, 0), ["*system A", "user x"]);
+    }
 }

@@ -46,6 +46,20 @@ pub struct InboundRequest {
     pub notes: Vec<String>,
     /// The same of what an upstream of the client's API gets as the client wrote it.
     pub foreign_notes: Vec<String>,
+    /// What of the conversation came of `instructions`.
+    pub instructions: Instructions,
+}
+
+/// What of a conversation came of the `instructions` of OpenAI Responses, which hold for one
+/// request. A system or developer message of the input holds for the requests that follow, too.
+#[derive(Clone, Debug, Default)]
+pub struct Instructions {
+    /// Their part of the system message.
+    pub text: String,
+    /// The other part of the system message.
+    pub others: String,
+    /// How many messages behind the system message are theirs.
+    pub messages: usize,
 }
 
 /// Why a request cannot be read.

@@ -8,12 +8,13 @@
 use crate::inbound::draft::{InboundNotes, quoted};
 use crate::members::GetText;
 use json::{ToolEntry, ToolList, is_name};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::Digest as _;
 use std::collections::HashSet;
 
 /// A function of a namespace, and the name that the model knows it by.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespacedTool {
     /// The name that the model knows.
     pub full_name: String,

@@ -2,32 +2,60 @@
 
 use crate::answer::details;
 use crate::answer::details::DetailMembers;
+use crate::answer::encoder::RunningStatus;
 use crate::answer::failure::{FailedAnswer, OPENAI};
-use crate::answer::step::{AnswerOptions, ReportedUsage};
+use crate::answer::step::{AnswerOptions, Clock, ReportedUsage};
 use event::{Object, Raw};
 
 /// How a response goes on, or ended.
 pub(crate) enum ResponseOutcome<'a> {
+    Queued,
     InProgress,
     Completed(ReportedUsage),
     /// With the reason.
     Incomplete(&'static str, ReportedUsage),
     Failed(&'a FailedAnswer),
+    Cancelled,
+}
+
+impl From<RunningStatus> for ResponseOutcome<'_> {
+    fn from(status: RunningStatus) -> Self {
+        match status {
+            RunningStatus::Queued => ResponseOutcome::Queued,
+            RunningStatus::InProgress => ResponseOutcome::InProgress,
+        }
+    }
+}
+
+impl<'a> From<&'a FailedAnswer> for ResponseOutcome<'a> {
+    fn from(failure: &'a FailedAnswer) -> Self {
+        if failure.is_cancelled() {
+            ResponseOutcome::Cancelled
+        } else {
+            ResponseOutcome::Failed(failure)
+        }
+    }
 }
 
 impl ResponseOutcome<'_> {
-    /// The name of the event that has it.
+    /// The name of the event that has it. A stream has no event for a response that was cancelled:
+    /// openai-python and openai-node know `response.cancelled` as a webhook alone, and openai-node
+    /// throws on it. The AI SDK takes `response.failed` without an error for the end of an answer.
     pub(crate) fn event(&self) -> &'static str {
         match self {
+            ResponseOutcome::Queued => "response.queued",
             ResponseOutcome::InProgress => "response.in_progress",
             ResponseOutcome::Completed(_) => "response.completed",
             ResponseOutcome::Incomplete(..) => "response.incomplete",
-            ResponseOutcome::Failed(_) => "response.failed",
+            ResponseOutcome::Failed(_) | ResponseOutcome::Cancelled => "response.failed",
         }
     }
 
     fn status(&self) -> &'static str {
-        self.event().trim_start_matches("response.")
+        match self {
+            ResponseOutcome::Cancelled => "cancelled",
+            other => other.event().trim_start_matches("response."),
+        }
     }
 }
 
@@ -37,13 +65,16 @@ pub(crate) struct ResponseEnvelope {
     pub id: String,
     /// The id that the provider gave to the answer.
     own_id: Option<String>,
-    clock: Option<fn() -> u64>,
+    clock: Option<Clock>,
     created: u64,
     model: String,
     /// Members that repeat the request, JSON with commas between them.
     echo: String,
-    /// What the client wants of the provider: JSON.
+    /// The member `store`, of an answer whose id the provider gave: JSON.
     store: String,
+    is_stored: bool,
+    is_background: bool,
+    conversation: Option<String>,
     /// Members of the provider's answer, which take the place of those.
     pub members: DetailMembers,
     /// The provider's counts.
@@ -99,7 +130,10 @@ impl ResponseEnvelope {
             store: store.map_or("true", |(_, json)| json).to_owned(),
             id: options.id.clone(),
             own_id: options.provider_id.clone(),
-            clock: options.clock,
+            clock: options.clock.clone(),
+            is_stored: options.is_stored,
+            is_background: options.is_background,
+            conversation: options.conversation.clone(),
             created: options.created,
             model: options.model.clone(),
             echo,
@@ -120,6 +154,21 @@ impl ResponseEnvelope {
         }
     }
 
+    /// Where the answer is kept, as JSON. A provider whose id the answer has may have stored it.
+    fn own(&self) -> String {
+        event::object(|o| {
+            match self.own_id {
+                _ if self.is_stored => o.bool("store", true),
+                Some(_) => o.raw("store", &self.store),
+                None => o.bool("store", false),
+            };
+            o.bool("background", self.is_background);
+            if let Some(id) = &self.conversation {
+                o.object("conversation", |o| _ = o.str("id", id));
+            }
+        })
+    }
+
     /// Appends the response. `output` is its items, with commas between them.
     pub(crate) fn write(&self, outcome: &ResponseOutcome<'_>, output: &[u8], out: &mut Vec<u8>) {
         let mut o = Object::open(out);
@@ -130,9 +179,10 @@ impl ResponseEnvelope {
             .str("status", outcome.status());
         match self
             .clock
+            .as_ref()
             .filter(|_| matches!(outcome, ResponseOutcome::Completed(_)))
         {
-            Some(now) => o.int("completed_at", now()),
+            Some(clock) => o.int("completed_at", clock.now()),
             None => o.raw("completed_at", "null"),
         };
         o.str("model", &self.model)
@@ -155,28 +205,35 @@ impl ResponseEnvelope {
                 "usage",
                 &details::counts(Some(&self.counts), |o| counts(o, usage)),
             ),
-            ResponseOutcome::InProgress | ResponseOutcome::Failed(_) => o.raw("usage", "null"),
+            _ => o.raw("usage", "null"),
         };
         o.close();
         out.pop();
         out.push(b',');
-        // Nothing is stored here, and nothing runs in the background; a provider whose id the
-        // answer has may have stored it.
-        let store = if self.own_id.is_some() {
-            &self.store
-        } else {
-            "false"
-        };
-        let echo = format!("{{{},\"store\":{store},\"background\":false}}", self.echo);
+        let own = self.own();
+        let echo = format!("{{{},{}", self.echo, &own[1..]);
         if self.members.is_empty() {
             out.extend_from_slice(&echo.as_bytes()[1..]);
         } else {
             let mut echo = details::members(echo.as_bytes());
-            merge_over(&mut echo, &self.members);
+            let mut members = self.members.clone();
+            if self.is_stored {
+                members.retain(|name, _| !OWN.contains(&name.as_str()));
+            }
+            merge_over(&mut echo, &members);
             out.extend_from_slice(&serde_json::Value::from(echo).to_string().as_bytes()[1..]);
         }
     }
 }
+
+/// The members that tell where an answer is kept: of a stored one those of the provider are not
+/// the client's.
+const OWN: [&str; 4] = [
+    "store",
+    "background",
+    "conversation",
+    "previous_response_id",
+];
 
 /// Puts members in the place of those of the same name.
 fn merge_over(into: &mut DetailMembers, members: &DetailMembers) {

@@ -9,7 +9,7 @@ use crate::inbound::draft::{
     quoted, result, text,
 };
 use crate::inbound::request::{
-    InboundError, InboundRequest, Reference, ReferenceKind, of_responses,
+    InboundError, InboundRequest, Instructions, Reference, ReferenceKind, of_responses,
 };
 use crate::inbound::tools::full_name;
 use crate::members::GetText;
@@ -39,6 +39,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     }
     items.close();
     let before = items.talk.len();
+    let (prompts, messages) = items.talk.lens();
     match members.get("input") {
         Some(Value::String(words)) => items.talk.push(message("user", vec![text(words)])),
         Some(Value::Array(list)) => {
@@ -52,6 +53,12 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     items.close();
     request.references = of_responses(&request.params);
     request.references.append(&mut items.references);
+    let [text, others] = items.talk.prompts(prompts);
+    request.instructions = Instructions {
+        text,
+        others,
+        messages,
+    };
     let is_empty = items.talk.len() == before;
     let mut request = request.end(items.talk.into_messages(), "input", is_empty, notes)?;
     request.keep(Api::OpenaiResponses, members);

@@ -45,7 +45,7 @@ pub(crate) fn body(
     if let Some(system) = system(talk, options) {
         body.put("instructions", system);
     }
-    let input = input(talk)?;
+    let input = items(talk, &mut HashSet::new())?;
     if input.is_empty() {
         return Err(RequestError::Empty);
     }
@@ -100,9 +100,16 @@ fn tool(tool: &RequestTool<'_>) -> Value {
     Value::Object(out)
 }
 
-fn input(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
+/// The messages but for system prompts, as items. `custom` has the ids of the custom calls before
+/// them, and gets those of theirs.
+///
+/// # Errors
+/// A message of an unknown role.
+pub(crate) fn items(
+    talk: &Conversation,
+    custom: &mut HashSet<String>,
+) -> Result<Vec<Value>, RequestError> {
     let mut input = Vec::new();
-    let mut custom = HashSet::new();
     for (position, message) in (1..).zip(&talk.messages) {
         match message.role() {
             role if is_system(role) => {}
@@ -112,7 +119,7 @@ fn input(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
                     input.push(json!({"type": "message", "role": "user", "content": content}));
                 }
             }
-            "assistant" => answer(message, &mut custom, &mut input),
+            "assistant" => answer(message, custom, &mut input),
             "tool" => {
                 let id = message.tool_call_id();
                 let kind = if custom.contains(id) {

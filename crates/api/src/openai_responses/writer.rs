@@ -15,6 +15,7 @@
 
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::draft::AnswerDraft;
+use crate::answer::encoder::RunningStatus;
 use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use crate::answer::writer::{AnswerFormat, StreamWriter, frame, openai_error};
@@ -44,6 +45,9 @@ struct ResponsesWriter {
     namespaced_tools: Vec<NamespacedTool>,
     /// The number of the next event.
     sequence: u64,
+    /// The number of the last event that the client has.
+    starting_after: Option<u64>,
+    is_stored: bool,
     /// The items that are done, JSON with commas between them.
     output: Vec<u8>,
     /// The index of the open item, or of the next one.
@@ -71,6 +75,8 @@ impl ResponsesWriter {
             custom_tools: options.custom_tools.clone(),
             namespaced_tools: options.namespaced_tools.clone(),
             sequence: 0,
+            starting_after: options.starting_after,
+            is_stored: options.is_stored,
             output: Vec::new(),
             index: 0,
             open: None,
@@ -88,10 +94,17 @@ impl ResponsesWriter {
 
     /// Writes the event `name` with the next number.
     fn event(&mut self, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
+        let before = self.out.len();
         frame(&mut self.out, name, |o| {
             o.int("sequence_number", self.sequence);
             fill(o);
         });
+        if self
+            .starting_after
+            .is_some_and(|last| self.sequence <= last)
+        {
+            self.out.truncate(before);
+        }
         self.sequence += 1;
     }
 
@@ -181,10 +194,7 @@ impl ResponsesWriter {
     }
 
     fn keep(&mut self, json: &str) {
-        if !self.output.is_empty() {
-            self.output.push(b',');
-        }
-        self.output.extend_from_slice(json.as_bytes());
+        add_item(&mut self.output, json);
         (self.open, self.held) = (None, 0);
         self.index += 1;
     }
@@ -497,7 +507,8 @@ impl ResponsesWriter {
 
     fn fail(&mut self, failure: &FailedAnswer) {
         self.abandon();
-        self.last("response.failed", &ResponseOutcome::Failed(failure));
+        let outcome = ResponseOutcome::from(failure);
+        self.last(outcome.event(), &outcome);
     }
 }
 
@@ -550,8 +561,33 @@ impl StreamWriter for ResponsesWriter {
     /// Comments do not reset the idle timer of Codex (github.com/openai/codex/issues/31539);
     /// openai-node knows this event.
     fn keep_alive(&mut self) {
-        self.event("keepalive", |_| {});
+        if !self.is_stored {
+            return self.event("keepalive", |_| {});
+        }
+        // The numbers of a stored answer are the same each time that it is written.
+        let last = self.sequence.saturating_sub(1);
+        frame(&mut self.out, "keepalive", |o| {
+            _ = o.int("sequence_number", last)
+        });
     }
+
+    fn snapshot(&self, status: RunningStatus) -> Option<Vec<u8>> {
+        let mut output = self.output.clone();
+        if self.open.as_ref().is_some_and(|item| !item.is_call()) {
+            add_item(&mut output, &self.item_json(ItemStatus::InProgress));
+        }
+        let mut out = Vec::new();
+        self.envelope.write(&status.into(), &output, &mut out);
+        Some(out)
+    }
+}
+
+/// Appends an item to the items of a list.
+fn add_item(list: &mut Vec<u8>, json: &str) {
+    if !list.is_empty() {
+        list.push(b',');
+    }
+    list.extend_from_slice(json.as_bytes());
 }
 
 /// An index for JSON.
@@ -594,11 +630,11 @@ fn whole(
     });
     let mut out = Vec::new();
     writer.envelope.set_model(model);
-    writer.envelope.write(
-        &writer.outcome(usage.copied().unwrap_or_default()),
-        &writer.output,
-        &mut out,
-    );
+    let outcome = match &draft.failure {
+        Some(failure) => failure.into(),
+        None => writer.outcome(usage.copied().unwrap_or_default()),
+    };
+    writer.envelope.write(&outcome, &writer.output, &mut out);
     out
 }
 

@@ -1,0 +1,229 @@
+//! Where the answer to a request goes: which session, from which message on, and with what history.
+
+use super::{LiveSession, Outline, ResponseId, SessionWriter, Sessions};
+use api::InboundRequest;
+use event::payload::{self, Session};
+use event::{Json, Payload};
+use std::rc::Rc;
+use store::{SessionId, Store, StoreError};
+
+/// What a request says of its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WantedSession {
+    /// A new one, of this id.
+    New(SessionId),
+    /// The one of this response, which the request goes on from.
+    After(ResponseId),
+    /// This one, which the request goes on with.
+    Of(SessionId),
+    /// This one, of which the request repeats the beginning; a new one, if there is none.
+    Repeated(SessionId),
+}
+
+/// Why a request has no place.
+#[derive(Debug)]
+pub(crate) enum PlaceError {
+    /// The session or the response is unknown, or was deleted.
+    Unknown,
+    /// Another response is made for the session.
+    Busy(Option<String>),
+    /// The session cannot be read or written.
+    Store(StoreError),
+}
+
+impl From<StoreError> for PlaceError {
+    fn from(error: StoreError) -> PlaceError {
+        match error {
+            StoreError::Unknown => PlaceError::Unknown,
+            StoreError::Busy => PlaceError::Busy(None),
+            other => PlaceError::Store(other),
+        }
+    }
+}
+
+/// The place of a request.
+pub(crate) struct SessionPlace {
+    /// The session.
+    pub session: Rc<LiveSession>,
+    /// Appends to the session.
+    pub writer: SessionWriter,
+    /// The first message of the request that the session does not have.
+    pub first: usize,
+    /// What the session had before, unless the request repeats it.
+    pub history: Option<api::Conversation>,
+}
+
+impl Sessions {
+    /// Finds the place of a request of the client whose key has this hash.
+    ///
+    /// # Errors
+    /// See [`PlaceError`]; nothing is written then.
+    pub(crate) fn place(
+        self: &Rc<Self>,
+        wanted: WantedSession,
+        request: &InboundRequest,
+        key: Option<&str>,
+    ) -> Result<SessionPlace, PlaceError> {
+        match wanted {
+            WantedSession::New(id) => self.begin(id, key, None, "", 0),
+            WantedSession::After(response) => self.after(response, key),
+            WantedSession::Of(id) => {
+                let (writer, outline) = self.write(id, key)?;
+                Ok(self.go_on(id, writer, &outline))
+            }
+            WantedSession::Repeated(id) => self.repeated(id, request, key),
+        }
+    }
+
+    /// Begins a session with these lines behind its first; the request goes on at its message
+    /// `first`.
+    fn begin(
+        self: &Rc<Self>,
+        id: SessionId,
+        key: Option<&str>,
+        fork: Option<(SessionId, u64)>,
+        lines: &str,
+        first: usize,
+    ) -> Result<SessionPlace, PlaceError> {
+        let fork = fork.map(|(id, offset)| format!("{{\"id\":\"{id}\",\"offset\":{offset}}}"));
+        let name = id.to_string();
+        let session = Session {
+            id: name.as_str().into(),
+            key: key.map(Into::into),
+            created: store::now(),
+            fork: fork.as_deref().map(Json::of),
+            ..Session::default()
+        };
+        let mut begin = line(&session.into());
+        begin.extend_from_slice(lines.as_bytes());
+        let lease = self.store.create(id, &begin)?;
+        let session = self.live(id);
+        let writer = SessionWriter::new(self, &session, lease, begin.len() as u64);
+        Ok(SessionPlace {
+            session,
+            writer,
+            first,
+            history: None,
+        })
+    }
+
+    /// Takes the lease of a session, and ends what was left of a response when a service was killed.
+    fn write(
+        self: &Rc<Self>,
+        id: SessionId,
+        key: Option<&str>,
+    ) -> Result<(SessionWriter, Outline), PlaceError> {
+        let session = self.open(id, key)?;
+        let leased = self.store.lease(id);
+        let (lease, end) = leased.map_err(|error| self.busy(&session, error))?;
+        let mut writer = SessionWriter::new(self, &session, lease, end);
+        let mut outline = self.outline(id, end)?;
+        if let Some(response) = outline.active() {
+            let cut = response.id.clone();
+            writer.interrupt(&cut)?;
+            outline = self.outline(id, writer.end)?;
+        }
+        Ok((writer, outline))
+    }
+
+    /// What it means that a session cannot be written: with the response that is made, where it is
+    /// known.
+    fn busy(&self, session: &LiveSession, error: StoreError) -> PlaceError {
+        let running = session.running.borrow();
+        match error {
+            StoreError::Busy => {
+                PlaceError::Busy(running.as_ref().map(|running| running.id.to_string()))
+            }
+            other => other.into(),
+        }
+    }
+
+    fn go_on(
+        self: &Rc<Self>,
+        id: SessionId,
+        writer: SessionWriter,
+        outline: &Outline,
+    ) -> SessionPlace {
+        SessionPlace {
+            session: self.live(id),
+            writer,
+            first: 0,
+            history: Some(outline.conversation()),
+        }
+    }
+
+    /// Goes on from a response: in its session if it is the last one there, else in a fork.
+    fn after(
+        self: &Rc<Self>,
+        response: ResponseId,
+        key: Option<&str>,
+    ) -> Result<SessionPlace, PlaceError> {
+        let id = response.session;
+        let session = self.open(id, key)?;
+        let name = response.to_string();
+        let outline = self.outline(id, self.store.end(id)?)?;
+        let known = outline.response(&name).ok_or(PlaceError::Unknown)?;
+        let is_last = outline.responses.last().is_some_and(|last| last.id == name);
+        if is_last {
+            let (writer, outline) = self.write(id, key)?;
+            if outline.responses.last().is_some_and(|last| last.id == name) {
+                return Ok(self.go_on(id, writer, &outline));
+            }
+        }
+        if known.end == 0 {
+            drop(session);
+            return Err(PlaceError::Busy(Some(name)));
+        }
+        let before = self.outline(id, known.end)?;
+        let lines = before.message_lines(usize::MAX);
+        let fork = Some((id, known.end));
+        let place = self.begin(super::random_id()?, key, fork, &lines, 0)?;
+        Ok(SessionPlace {
+            history: Some(before.conversation()),
+            ..place
+        })
+    }
+
+    /// Goes on with a session whose client sends the whole history each time. Only what the session
+    /// does not have is appended; where the client tells another history, the common beginning goes
+    /// into a fork. A single message is no history, and goes on.
+    fn repeated(
+        self: &Rc<Self>,
+        id: SessionId,
+        request: &InboundRequest,
+        key: Option<&str>,
+    ) -> Result<SessionPlace, PlaceError> {
+        let (writer, outline) = match self.write(id, key) {
+            Err(PlaceError::Unknown) => return self.begin(id, key, None, "", 0),
+            written => written?,
+        };
+        let stored = outline.conversation();
+        let (known, first) = stored.common_beginning(&request.conversation);
+        let is_new = |message: &&api::Message| message.role() != "system";
+        let messages = &request.conversation.messages;
+        if first == 0 && messages.iter().filter(is_new).count() == 1 {
+            return Ok(self.go_on(id, writer, &outline));
+        }
+        let rest = &stored.messages[known..];
+        if rest.iter().any(|message| message.role() != "system") {
+            let end = writer.end;
+            drop(writer);
+            let lines = outline.message_lines(known);
+            return self.begin(super::random_id()?, key, Some((id, end)), &lines, first);
+        }
+        Ok(SessionPlace {
+            session: self.live(id),
+            writer,
+            first,
+            history: None,
+        })
+    }
+}
+
+/// An event as a line.
+pub(crate) fn line(payload: &Payload<'_>) -> Vec<u8> {
+    let mut line = Vec::new();
+    payload::line(&mut line, payload, None, 0, None);
+    line.push(b'\n');
+    line
+}
