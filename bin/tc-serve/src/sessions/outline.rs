@@ -166,14 +166,30 @@ impl Outline {
 
     /// Takes the next whole lines.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.push_each(bytes, |_| {});
+    }
+
+    /// The same, and hands `look` each event but for pieces of an answer.
+    pub(crate) fn push_each(&mut self, bytes: &[u8], mut look: impl FnMut(&Event<'_>)) {
         let mut scanner = Scanner::default();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let offset = self.end;
             self.end += line.len() as u64;
+            if is_piece(line) {
+                self.open_stream();
+                continue;
+            }
             let text = std::str::from_utf8(line.trim_ascii_end());
             if let Some(event) = text.ok().and_then(|text| scanner.read(text).ok()) {
                 self.event(&event, offset);
+                look(&event);
             }
+        }
+    }
+
+    fn open_stream(&mut self) {
+        if let Some(last) = self.responses.last_mut() {
+            last.is_open = true;
         }
     }
 
@@ -206,11 +222,7 @@ impl Outline {
                 }
             }
             Kind::ToolResult => self.tool_result(event),
-            kind if kind.begins_stream() => {
-                if let Some(last) = self.responses.last_mut() {
-                    last.is_open = true;
-                }
-            }
+            kind if kind.begins_stream() => self.open_stream(),
             _ => {}
         }
     }
@@ -263,6 +275,17 @@ impl Outline {
         let found = self.responses.iter().find(|response| response.id == id)?;
         (!self.deleted.iter().any(|deleted| deleted == id)).then_some(found)
     }
+}
+
+/// Whether a line as the service writes it is a piece of an answer: most lines are, and all that they
+/// say is that a stream is open.
+fn is_piece(line: &[u8]) -> bool {
+    const PIECES: [&[u8]; 3] = [
+        b"{\"type\":\"content_delta\"",
+        b"{\"type\":\"tool_call_delta\"",
+        b"{\"type\":\"thinking\"",
+    ];
+    PIECES.iter().any(|piece| line.starts_with(piece))
 }
 
 fn response(event: &Event<'_>, offset: u64) -> ResponseOutline {
