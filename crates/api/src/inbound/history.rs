@@ -69,8 +69,7 @@ impl InboundRequest {
         }
         prompts.append(&mut messages);
         self.conversation.messages = prompts;
-        self.conversation.verbatim = None;
-        self.notes.append(&mut self.foreign_notes);
+        self.drop_verbatim();
         self.params.retain(|name, _| !OWN.contains(&name.as_str()));
         self.references.retain(|reference| {
             !matches!(
