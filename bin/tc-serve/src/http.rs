@@ -6,6 +6,7 @@ mod pass;
 mod questions;
 mod response;
 mod service;
+mod stored;
 mod turn;
 
 pub(crate) use service::Service;

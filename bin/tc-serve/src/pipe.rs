@@ -149,6 +149,17 @@ pub enum PipeOutput {
     Events(EventLines),
 }
 
+impl PipeOutput {
+    /// The events themselves, as server-sent events if `is_sse`, and the media type.
+    pub fn events(is_sse: bool) -> (PipeOutput, &'static str) {
+        let kind = match is_sse {
+            true => "text/event-stream; charset=utf-8",
+            false => "application/x-ndjson; charset=utf-8",
+        };
+        (PipeOutput::Events(EventLines::new(is_sse)), kind)
+    }
+}
+
 impl Pipe {
     /// Makes a pipe that writes bytes in the form of `output`. `search` is what is searched for in
     /// the text; `turns` makes one answer of the turns of a command.
@@ -533,19 +544,16 @@ impl Sink for &Pipe {
 impl PipeEnd {
     /// The sink of the machines while they process `event`; `None` at the end of the events.
     fn after<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> impl Sink + 'e {
+        let has_times = matches!(&self.output, PipeOutput::Events(lines) if lines.is_kept);
         SinkOf(move |emitted: Emitted<'_>| match (emitted, event) {
             (Emitted::Passed, Some(event)) => self.take(event),
             (Emitted::Passed, None) => {}
             (Emitted::Written(choice, payload), event) => {
                 let stream = event.and_then(|event| event.stream());
-                self.take(&Event::of(payload, stream, choice, None));
+                let t = event.and_then(|event| event.t());
+                self.take(&Event::of(payload, stream, choice, t.filter(|_| has_times)));
             }
         })
-    }
-
-    /// Whether the events that are written have times.
-    fn has_times(&self) -> bool {
-        matches!(&self.output, PipeOutput::Events(lines) if lines.is_kept)
     }
 
     fn take(&mut self, event: &Event<'_>) {

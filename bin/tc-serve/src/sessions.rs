@@ -13,14 +13,15 @@ mod view;
 pub(crate) use outline::{Outline, PendingCall, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedSession, line};
 pub(crate) use producer::{RunningResponse, SessionWriter, WaitingClient, not_written, produce};
-pub(crate) use view::{ResponseView, ViewEnd};
+pub(crate) use view::ResponseView;
 
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::rc::{Rc, Weak};
-use store::{Change, Changes, FolderStore, SessionId, Store, StoreError};
+use store::{Change, FolderStore, SessionId, Store, StoreError};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, broadcast, watch};
 
@@ -74,7 +75,11 @@ impl Sessions {
     }
 
     async fn try_watch(&self) -> Result<Infallible, StoreError> {
-        let changes: AsyncFd<Changes> = AsyncFd::new(self.store.follow()?)?;
+        #[expect(
+            deprecated,
+            reason = "what takes its place is unsafe; the descriptor stays open with its owner"
+        )]
+        let changes = AsyncFd::with_interest(self.store.follow()?, Interest::READABLE)?;
         loop {
             let mut ready = changes.readable().await?;
             ready.clear_ready();

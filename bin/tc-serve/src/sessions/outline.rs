@@ -1,12 +1,13 @@
 //! What a session holds, as far as the service has to know: who began it, its responses, and the
 //! calls that wait for a person.
 
+use super::producer::LEFT;
 use api::Conversation;
 use event::payload::{
     self, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
     ToolResult,
 };
-use event::{Event, Kind, Raw, Scanner, Text};
+use event::{Event, Kind, Scanner, Text};
 use std::fmt;
 use store::SessionId;
 
@@ -112,6 +113,13 @@ pub(crate) struct ResponseOutline {
     pub is_open: bool,
     /// How its last stream ended.
     pub reason: Option<FinishReason>,
+}
+
+impl ResponseOutline {
+    /// Whether it was cancelled because its client had left.
+    pub(crate) fn was_left(&self) -> bool {
+        self.cancelled_by.as_deref() == Some(LEFT)
+    }
 }
 
 /// A call that waits for a person.

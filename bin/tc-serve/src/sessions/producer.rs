@@ -70,6 +70,11 @@ impl RunningResponse {
         }
     }
 
+    /// Whether somebody has cancelled it.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.borrow().is_some()
+    }
+
     /// Waits until it has ended, and all of it is in the session.
     pub(crate) async fn ended(&self) {
         self.until(|running| running.has_ended.get()).await;
@@ -108,10 +113,13 @@ impl Drop for WaitingClient {
         let left = self.0.clients.get() - 1;
         self.0.clients.set(left);
         if left == 0 && !self.0.is_background {
-            self.0.cancel("disconnect");
+            self.0.cancel(LEFT);
         }
     }
 }
+
+/// Who cancels a response whose last client has left.
+pub(crate) const LEFT: &str = "disconnect";
 
 /// A session that a response is written to.
 pub(crate) struct SessionWriter {
@@ -215,10 +223,9 @@ pub(crate) async fn produce(
     let id = running.id.to_string();
     let producers = writer.sessions.producers.clone();
     producers.send_modify(|count| *count += 1);
-    let is_cancelled = |running: &RunningResponse| running.cancelled.borrow().is_some();
     let written = tokio::select! {
         biased;
-        () = running.until(is_cancelled) => Ok(()),
+        () = running.until(RunningResponse::is_cancelled) => Ok(()),
         written = drive(&running.pipe, &mut writer, work) => written,
     };
     let written = written.and_then(|()| {
@@ -261,7 +268,7 @@ fn cancelled<'a>(id: &'a str, by: &'a str) -> Cancel<'a> {
 /// How a response ended.
 fn status(running: &RunningResponse) -> ResponseStatus {
     match running.pipe.reason() {
-        _ if running.cancelled.borrow().is_some() => ResponseStatus::Cancelled,
+        _ if running.is_cancelled() => ResponseStatus::Cancelled,
         Some(FinishReason::Stop | FinishReason::ToolCalls) => ResponseStatus::Completed,
         Some(FinishReason::Length | FinishReason::ContentFilter) => ResponseStatus::Incomplete,
         Some(FinishReason::Cancelled) => ResponseStatus::Cancelled,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The members of a request that are about what the service keeps. None of them goes upstream in a
 /// request that has the history itself.
-const OWN: [&str; 3] = ["previous_response_id", "conversation", "background"];
+pub(crate) const OWN: [&str; 3] = ["previous_response_id", "conversation", "background"];
 
 impl InboundRequest {
     /// Whether the client wants that the answer is kept (`store` of OpenAI Responses and of chat
