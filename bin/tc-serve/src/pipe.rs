@@ -6,7 +6,7 @@ use crate::places::KeyPlace;
 use crate::turns::Turns;
 use accumulate::Accumulate;
 use api::{Api, InboundRequest};
-use api::{Dropped, Encoder, FailedAnswer};
+use api::{Dropped, Encoder, FailedAnswer, RunningStatus};
 use event::payload::Millis;
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
 use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Raw, Sink, SinkOf, Text, cut};
@@ -355,6 +355,14 @@ impl Pipe {
         let end = &mut self.0.borrow_mut().end;
         if let PipeOutput::Answer(encoder) = &mut end.output {
             encoder.begin(&mut end.bytes);
+        }
+    }
+
+    /// The response object of OpenAI Responses as far as it is written; `None` for other answers.
+    pub fn snapshot(&self, status: RunningStatus) -> Option<Vec<u8>> {
+        match &self.0.borrow().end.output {
+            PipeOutput::Answer(encoder) => encoder.snapshot(status),
+            PipeOutput::Events(_) => None,
         }
     }
 

@@ -10,15 +10,17 @@ mod place;
 mod producer;
 mod view;
 
-pub(crate) use outline::{Outline, PendingCall, ResponseId, ResponseOutline};
+pub(crate) use outline::{Outline, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedSession, line};
 pub(crate) use producer::{RunningResponse, SessionWriter, WaitingClient, not_written, produce};
 pub(crate) use view::ResponseView;
 
+use event::{Event, Scanner};
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ops::Range;
 use std::rc::{Rc, Weak};
 use store::{Change, FolderStore, SessionId, Store, StoreError};
 use tokio::io::Interest;
@@ -169,21 +171,45 @@ impl Sessions {
         session
     }
 
+    /// Hands `take` each event from `offset` on, with its place in bytes, as far as the session is
+    /// written.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] and [`StoreError::Io`].
+    pub(crate) fn each_line(
+        &self,
+        id: SessionId,
+        mut offset: u64,
+        mut take: impl FnMut(&Event<'_>, Range<u64>),
+    ) -> Result<(), StoreError> {
+        let mut scanner = Scanner::default();
+        loop {
+            let bytes = self.store.read(id, offset, PIECE)?;
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                let behind = offset + line.len() as u64;
+                let text = std::str::from_utf8(line.trim_ascii_end());
+                if let Some(event) = text.ok().and_then(|text| scanner.read(text).ok()) {
+                    take(&event, offset..behind);
+                }
+                offset = behind;
+            }
+        }
+    }
+
     /// What the session holds up to the offset `until`, which is a line's end.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
     pub(crate) fn outline(&self, id: SessionId, until: u64) -> Result<Outline, StoreError> {
         let mut outline = Outline::default();
-        while outline.end < until {
-            let mut bytes = self.store.read(id, outline.end, PIECE)?;
-            if bytes.is_empty() {
-                break;
+        self.each_line(id, 0, |event, place| {
+            if place.end <= until {
+                outline.push(event, place);
             }
-            let left = until - outline.end;
-            bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            outline.push(&bytes);
-        }
+        })?;
         Ok(outline)
     }
 }

@@ -152,6 +152,14 @@ impl Service {
         crate::keys::hex(&hash[..16])
     }
 
+    /// How a session names the client of a key: by the beginning of the key's hash.
+    pub(super) fn client_name(&self, key: KeyPlace) -> String {
+        match key {
+            Some(place) => format!("key {}", self.keys.borrow().name(place)),
+            None => "client".to_owned(),
+        }
+    }
+
     /// The places for answers of one key.
     pub(super) fn places(&self, key: KeyPlace) -> AnswerSlots {
         let mut all = self.places.borrow_mut();

@@ -9,6 +9,7 @@ use event::payload::{
 };
 use event::{Event, Kind, Scanner, Text};
 use std::fmt;
+use std::ops::Range;
 use store::SessionId;
 
 /// The id of a response: the session that holds it, and the offset of its `response` line there. So
@@ -146,7 +147,7 @@ pub(crate) struct Outline {
     pub pending: Vec<PendingCall>,
     /// The ids of items and responses that were deleted.
     pub deleted: Vec<String>,
-    /// The offset of the next byte.
+    /// The offset behind the last event.
     pub end: u64,
     /// The lines that `api::Conversation` reads: messages, and which calls have run.
     pub talk: String,
@@ -172,20 +173,10 @@ impl Outline {
         lines.filter(|line| is_message(line)).take(count).collect()
     }
 
-    /// Takes the next whole lines.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let mut scanner = Scanner::default();
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let offset = self.end;
-            self.end += line.len() as u64;
-            let text = std::str::from_utf8(line.trim_ascii_end());
-            if let Some(event) = text.ok().and_then(|text| scanner.read(text).ok()) {
-                self.event(&event, offset);
-            }
-        }
-    }
-
-    fn event(&mut self, event: &Event<'_>, offset: u64) {
+    /// Takes the next event, which is at `place` of the session.
+    pub(crate) fn push(&mut self, event: &Event<'_>, place: Range<u64>) {
+        let offset = place.start;
+        self.end = place.end;
         if matches!(
             event.kind(),
             Kind::Message | Kind::StreamStart | Kind::ToolUse | Kind::ToolResult | Kind::Response

@@ -140,7 +140,10 @@ impl Sessions {
     }
 
     /// Takes the lease of a session, and ends what was left of a response when a service was killed.
-    fn write(
+    ///
+    /// # Errors
+    /// See [`PlaceError`].
+    pub(crate) fn write(
         self: &Rc<Self>,
         id: SessionId,
         key: Option<&str>,
