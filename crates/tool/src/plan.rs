@@ -20,7 +20,7 @@ use super::call::RequestedCall;
 use super::history::History;
 use super::judge::{Judge, ReadyCall};
 use super::log::Log;
-use super::reference::CallHash;
+use super::reference::{CallHash, CallReference, UnusedAnswer};
 use super::result::ToolAnswer;
 use event::payload::{Message, Retract, StreamEnd, StreamStart, Verdict, Warning};
 use event::{Event, Kind, Text};
@@ -59,6 +59,8 @@ pub struct Plan {
     asked: Option<u64>,
     /// The calls that wait for their questions.
     questions: VecDeque<u64>,
+    /// The calls that a person's answer was given for with an option, and that it decided.
+    used_answers: HashSet<CallReference>,
     /// What limits need to know of the log, the input and this run.
     history: History,
     /// The time, in milliseconds since 1970.
@@ -130,16 +132,35 @@ impl Plan {
         self.tally
     }
 
-    /// The approvals of calls that let no call start, each written as a person types it.
-    pub fn unused_approvals(&self) -> Vec<String> {
+    /// The person's answers that fitted no call, in the order of their calls; a mistyped one, or
+    /// one to a call that has an answer, would change nothing without a word.
+    pub fn unused_answers(&self) -> Vec<UnusedAnswer> {
         let rules = &self.judge.rules;
-        let mut all: Vec<_> = rules
-            .approved
-            .difference(&rules.denied)
-            .map(ToString::to_string)
-            .collect();
-        all.sort_unstable(); // the order of a hash set differs from run to run
-        all
+        let all = [
+            (Verdict::Approved, rules.approved.iter().collect::<Vec<_>>()),
+            (Verdict::Answered, rules.results.keys().collect()),
+            (Verdict::Denied, rules.denied.iter().collect()),
+        ];
+        // A refusal counts before an approval.
+        let mut unused = BTreeMap::new();
+        for (verdict, calls) in all {
+            for call in calls {
+                if !self.used_answers.contains(call) {
+                    let first = self.history.first_answer(call).cloned();
+                    let call = call.clone();
+                    let text = call.to_string();
+                    unused.insert(
+                        text,
+                        UnusedAnswer {
+                            call,
+                            verdict,
+                            first,
+                        },
+                    );
+                }
+            }
+        }
+        unused.into_values().collect()
     }
 
     /// Reads ahead: takes a line that [`Plan::event`] will get later. A call that the input itself
