@@ -217,7 +217,12 @@ impl Plan {
                 let lost = warning.code == "not_an_event";
                 self.lost |= lost && may_hold_event(&warning.raw.unwrap_or_default().str());
             }
-            Kind::ToolCall if mine => self.tool_call(RequestedCall::of_event(event)),
+            Kind::ToolCall if mine => {
+                let call = RequestedCall::of_event(event);
+                if !self.judge.leaves(&call.name) {
+                    self.tool_call(call);
+                }
+            }
             Kind::Retract if mine => {
                 let Retract { index, tool_id, .. } = Retract::read(event);
                 self.retract(&stream(), tool_id.map(Text::str).as_deref(), index);
@@ -226,12 +231,11 @@ impl Plan {
                 let message = Message::read(event);
                 self.is_superseded |= message.is_of("user");
                 if message.is_of("assistant") {
-                    self.commit(
-                        &stream(),
-                        message
-                            .message
-                            .with(|message| RequestedCall::of_message(Some(event), message)),
-                    );
+                    let mut calls = message
+                        .message
+                        .with(|message| RequestedCall::of_message(Some(event), message));
+                    calls.retain(|call| !self.judge.leaves(&call.name));
+                    self.commit(&stream(), calls);
                 }
             }
             Kind::Error => {
@@ -335,7 +339,7 @@ impl Plan {
         };
         let calls: Vec<_> = logged
             .iter()
-            .filter(|call| !self.seen.contains(call))
+            .filter(|call| !self.seen.contains(call) && !self.judge.leaves(&call.name))
             .cloned()
             .collect();
         if !calls.is_empty() {
