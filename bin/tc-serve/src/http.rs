@@ -8,6 +8,7 @@ mod questions;
 mod response;
 mod service;
 mod stored;
+mod tool_loop;
 mod turn;
 
 pub(crate) use kept::KeptPath;

@@ -12,7 +12,9 @@ mod view;
 
 pub(crate) use outline::{Outline, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedSession, line};
-pub(crate) use producer::{RunningResponse, SessionWriter, WaitingClient, not_written, produce};
+pub(crate) use producer::{
+    Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
+};
 pub(crate) use view::ResponseView;
 
 use event::{Event, Scanner};
@@ -256,17 +258,11 @@ impl SessionReader {
     /// As [`SessionReader::at_hand`].
     pub(crate) async fn next(&mut self) -> Result<Vec<u8>, StoreError> {
         let session = Rc::clone(&self.session);
-        loop {
-            // What is written from now on is not missed.
-            let changed = session.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let bytes = self.at_hand()?;
-            if !bytes.is_empty() {
-                return Ok(bytes);
-            }
-            changed.await;
-        }
+        let look = || {
+            self.at_hand()
+                .map(|bytes| (!bytes.is_empty()).then_some(bytes))
+        };
+        session.until(look).await
     }
 }
 
@@ -277,6 +273,26 @@ impl Drop for SessionReader {
 }
 
 impl LiveSession {
+    /// Waits until `look` finds something in the session, at each change of it.
+    ///
+    /// # Errors
+    /// The first error of `look`.
+    pub(crate) async fn until<T>(
+        &self,
+        mut look: impl FnMut() -> Result<Option<T>, StoreError>,
+    ) -> Result<T, StoreError> {
+        loop {
+            // What changes from now on is not missed.
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(found) = look()? {
+                return Ok(found);
+            }
+            changed.await;
+        }
+    }
+
     /// How many clients follow it.
     pub(crate) fn followers(&self) -> usize {
         self.followers.get()

@@ -5,6 +5,7 @@
 use super::body;
 use super::response::{Answering, Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
+use super::tool_loop::{ToolLoop, TurnRequest};
 use super::turn::{EVENT_STREAM, accepts_sse, client_retries, forwarded, respond};
 use crate::budget::Share;
 use crate::keys::hex;
@@ -12,15 +13,18 @@ use crate::pipe::{ClientRequest, EventLines, Pipe, PipeOutput, TextSearch};
 use crate::places::KeyPlace;
 use crate::route::Endpoint;
 use crate::sessions::{
-    PlaceError, ResponseId, ResponseView, RunningResponse, SessionPlace, SessionReader, Sessions,
-    WaitingClient, WantedSession, id_of_name, line, not_written, produce, random_id,
+    PlaceError, ResponseId, ResponseView, RunningResponse, SessionPlace, SessionReader,
+    SessionWriter, Sessions, WaitingClient, WantedSession, id_of_name, line, not_written, one_turn,
+    produce, random_id,
 };
+use crate::tools::{ServiceTools, ToolsMode};
 use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, InboundRequest, RunningStatus};
 use event::payload::Response as ResponseEvent;
 use event::{Json, Kind, Scanner};
 use hyper::body::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -60,6 +64,7 @@ impl Service {
     ) -> Option<Rc<Sessions>> {
         let sessions = self.sessions.as_ref()?;
         let is_kept = headers.contains_key(SESSION)
+            || self.tools_for(headers).is_ok_and(|tools| tools.is_some())
             || (admitted.route == Endpoint::Answer(Front::Responses)
                 && inbound.store() != Some(false));
         is_kept.then(|| Rc::clone(sessions))
@@ -163,7 +168,7 @@ impl Service {
         answering.until_known(longest).await;
         answering.note(&mut exchange.line);
         let limits = source
-            .map(|running| running.pipe.limits())
+            .map(|running| running.pipe().limits())
             .unwrap_or_default();
         if let Some(failure) = answering.refusal() {
             let mut headers = limits;
@@ -224,13 +229,24 @@ impl Service {
         let is_background = asked.inbound.background();
         let front = asked.front();
         let api = front.unwrap_or(Front::Chat).api();
-        let mut lines = self.response_line(id, &asked, &body_hash)?;
+        let tools = self.tools_for(asked.headers)?;
+        let mode = tools.as_ref().map(|(_, mode)| *mode);
+        let mut lines = self.response_line(id, &asked, &body_hash, mode)?;
         let mut inbound = asked.inbound;
         lines.extend(inbound.session_lines(api, None, first).into_bytes());
         if let Some(history) = history {
             inbound.continue_from(history);
         }
         self.source.check(api, &inbound).map_err(body::refused)?;
+        let names = inbound
+            .tools
+            .iter()
+            .flat_map(|tools| tools.names().map(str::to_owned));
+        let leave: Vec<String> = names.collect();
+        let tools = tools.map(|(tools, _)| {
+            inbound.offer(&tools.list);
+            (tools, leave)
+        });
         writer.append(&lines).map_err(|error| not_written(&error))?;
         let request = ClientRequest {
             share: asked.share,
@@ -242,15 +258,66 @@ impl Service {
             headers: forwarded(api, asked.headers),
         };
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
-        let work = self.work(request, &pipe);
         let mut running = RunningResponse::new(id, key, pipe);
         running.is_background = is_background;
         running.idempotency = idempotency;
         running.body_hash = body_hash;
         let running = Rc::new(running);
         *session.running.borrow_mut() = Some(Rc::clone(&running));
-        tokio::task::spawn_local(produce(Rc::clone(&running), writer, work));
+        self.make(&running, writer, request, tools);
         Ok(running)
+    }
+
+    /// Starts the task that makes a response: of one turn, or, with `tools` that the service runs, of
+    /// as many as it takes.
+    fn make(
+        self: &Rc<Self>,
+        running: &Rc<RunningResponse>,
+        writer: SessionWriter,
+        mut request: ClientRequest,
+        tools: Option<(Rc<ServiceTools>, Vec<String>)>,
+    ) {
+        let Some((tools, leave)) = tools else {
+            let work = self.work(request, &running.pipe());
+            let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+                one_turn(running, writer, work).await
+            };
+            tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
+            return;
+        };
+        let turns = ToolLoop {
+            service: Rc::clone(self),
+            tools,
+            request: TurnRequest::of(&mut request),
+            leave,
+            is_background: running.is_background,
+        };
+        let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+            turns.run(running, writer, request).await
+        };
+        tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
+    }
+
+    /// The mode that a request wants, and the tools that the service runs for it.
+    ///
+    /// # Errors
+    /// 400 for a mode that is unknown.
+    fn tools_for(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Option<(Rc<ServiceTools>, ToolsMode)>, Refusal> {
+        let Some(tools) = &self.tools else {
+            return Ok(None);
+        };
+        let mode = match headers
+            .get(MODE)
+            .map(|mode| mode.to_str().unwrap_or_default())
+        {
+            None => tools.mode,
+            Some(word) => ToolsMode::of(word)
+                .ok_or_else(|| member(MODE, "not one of standard, auto, pass"))?,
+        };
+        Ok((mode != ToolsMode::Pass).then(|| (Rc::clone(tools), mode)))
     }
 
     /// The `response` event of a request.
@@ -259,6 +326,7 @@ impl Service {
         id: ResponseId,
         asked: &KeptRequest<'_>,
         body_hash: &str,
+        mode: Option<ToolsMode>,
     ) -> Result<Vec<u8>, Refusal> {
         let inbound = &asked.inbound;
         let front = asked.front();
@@ -272,7 +340,11 @@ impl Service {
                 .map(|_| conversation_id(id.session)),
             ..self.answer_options(front.unwrap_or(Front::Chat), &name, inbound, &asked.body)
         };
-        let answer = serde_json::to_string(&options)
+        let stored = StoredOptions {
+            options,
+            mode: mode.map(|mode| mode.name().to_owned()),
+        };
+        let answer = serde_json::to_string(&stored)
             .map_err(|error| Refusal::new(500, "internal_error", error.to_string()))?;
         let event = ResponseEvent {
             id: name.as_str().into(),
@@ -367,6 +439,16 @@ pub(super) struct AnswerView {
     pub source: Option<Rc<RunningResponse>>,
 }
 
+/// How a stored answer is written.
+#[derive(Serialize, Deserialize)]
+struct StoredOptions {
+    #[serde(flatten)]
+    options: AnswerOptions,
+    /// What the client sees of calls that the service runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<String>,
+}
+
 /// What a session holds of a response before its events.
 pub(super) struct StoredResponse {
     /// Which one.
@@ -377,6 +459,8 @@ pub(super) struct StoredResponse {
     pub options: AnswerOptions,
     /// The tools that the client's request names.
     pub tools: Vec<String>,
+    /// What the client sees of calls that the service runs; `None` where it runs none.
+    pub mode: Option<ToolsMode>,
 }
 
 impl StoredResponse {
@@ -408,13 +492,15 @@ impl StoredResponse {
         }
         let front = response.front.str();
         let options = response.answer.map(|answer| answer.text().into_owned());
-        let options = options.and_then(|json| serde_json::from_str(&json).ok());
+        let stored = options.and_then(|json| serde_json::from_str::<StoredOptions>(&json).ok());
+        let stored = stored.ok_or_else(unknown_response)?;
         let request = lines.next().and_then(api::request_event);
         let tools = request.and_then(|(_, request)| request.tools);
         Ok(StoredResponse {
             id,
             front: Front::ALL.into_iter().find(|known| known.name() == front),
-            options: options.ok_or_else(unknown_response)?,
+            options: stored.options,
+            mode: stored.mode.as_deref().and_then(ToolsMode::of),
             tools: tools
                 .iter()
                 .flat_map(|tools| tools.names().map(str::to_owned))
@@ -435,6 +521,9 @@ enum SentBefore {
 
 /// The header by which a client says that requests are one (OpenAI's SDKs send it with `POST`).
 const IDEMPOTENCY: &str = "idempotency-key";
+
+/// The header in which a client says what it wants to see of calls that the service runs.
+const MODE: &str = "x-toolpipe-mode";
 
 /// The header in which OpenAI's and Anthropic's SDKs count how often they have sent a request before.
 const RETRIES: &str = "x-stainless-retry-count";

@@ -4,7 +4,7 @@
 use super::producer::LEFT;
 use api::Conversation;
 use event::payload::{
-    self, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
+    self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
     ToolResult,
 };
 use event::{Event, Kind, Scanner, Text};
@@ -145,6 +145,10 @@ pub(crate) struct Outline {
     pub responses: Vec<ResponseOutline>,
     /// The calls that wait.
     pub pending: Vec<PendingCall>,
+    /// The answers of persons: the id and the hash of each call, and the `approval` event.
+    pub answered: Vec<(String, String, String)>,
+    /// Whether a result since the last message of the model is the final answer.
+    pub is_final: bool,
     /// The ids of items and responses that were deleted.
     pub deleted: Vec<String>,
     /// The offset behind the last event.
@@ -159,6 +163,11 @@ impl Outline {
         // Behind the beginning of another response nothing of an earlier one holds.
         let talk = format!("{}{{\"type\":\"response\"}}\n", self.talk);
         Conversation::read(&talk).0
+    }
+
+    /// The conversation as the open response has it.
+    pub(crate) fn open_conversation(&self) -> Conversation {
+        Conversation::read(&self.talk).0
     }
 
     /// The lines of the first `count` messages of [`Outline::conversation`].
@@ -205,6 +214,15 @@ impl Outline {
                 }
             }
             Kind::ToolResult => self.tool_result(event),
+            Kind::Approval => {
+                let approval = Approval::read(event);
+                let [id, hash] =
+                    [approval.tool_id, approval.hash].map(|text| text.str().into_owned());
+                self.answered.push((id, hash, event.raw().into_owned()));
+            }
+            Kind::Message if payload::Message::read(event).is_of("assistant") => {
+                self.is_final = false;
+            }
             kind if kind.begins_stream() => {
                 if let Some(last) = self.responses.last_mut() {
                     last.is_open = true;
@@ -239,6 +257,7 @@ impl Outline {
         let result = ToolResult::read(event);
         let id = result.tool_id.str();
         self.pending.retain(|call| call.tool_id != id);
+        self.is_final |= result.return_directly && result.status == Status::Success.name();
         if result.status == Status::Pending.name() {
             let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
             self.pending.push(PendingCall {

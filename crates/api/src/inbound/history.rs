@@ -49,8 +49,11 @@ impl InboundRequest {
         let clients = self.tools.as_deref();
         let is_free = |entry: &ToolEntry| clients.is_none_or(|tools| !tools.knows(&entry.name));
         let first = clients.map(|tools| tools.openai(|_| true));
-        let lists = [first.as_deref().unwrap_or("[]"), &own.openai(is_free)]
-            .map(|list| list.trim_start_matches('[').trim_end_matches(']').to_owned());
+        let lists = [first.as_deref().unwrap_or("[]"), &own.openai(is_free)].map(|list| {
+            list.trim_start_matches('[')
+                .trim_end_matches(']')
+                .to_owned()
+        });
         let entries: Vec<String> = lists.into_iter().filter(|list| !list.is_empty()).collect();
         if let Ok(all) = ToolList::read_valid(&format!("[{}]", entries.join(",")))
             && all.iter().next().is_some()
