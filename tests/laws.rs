@@ -359,8 +359,8 @@ fn law_3_the_lines_of_a_session_pass_and_change_nothing() {
     let mut streams = logged();
     assert!(streams.len() > 100, "only {} streams", streams.len());
     streams.extend(bodies().iter().map(events));
-    let filters: [fn(&[String]) -> Vec<String>; 3] =
-        [tag_parse, accumulate, |lines| detect("full", lines)];
+    type Filter = fn(&[String]) -> Vec<String>;
+    let filters: [Filter; 3] = [tag_parse, accumulate, |lines| detect("full", lines)];
     for (seed, lines) in streams.iter().enumerate() {
         for filter in filters {
             let want: Vec<_> = filter(lines).iter().map(|line| unnumbered(line)).collect();
