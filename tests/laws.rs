@@ -5,7 +5,7 @@
 //! a stream that passes.
 
 use accumulate::{Accumulate, AccumulateOptions};
-use api::{Api, End, Stream, StreamOptions};
+use api::{AnswerForm, AnswerOptions, Api, Encoder, End, Front, Stream, StreamOptions};
 use detect::{CallFilter, CheckerAnswers, Detect};
 use event::{Collect, Event, Kind, Raw, Scanner};
 use proptest::prelude::*;
@@ -322,6 +322,21 @@ fn tag_parse(lines: &[String]) -> Vec<String> {
     Collect::run(&mut Streams::default().begin(&first), lines)
 }
 
+/// What a client of each front gets of these events, as a stream and whole.
+fn answers(lines: &[String]) -> Vec<String> {
+    let mut all = Vec::new();
+    for front in Front::ALL {
+        for form in [AnswerForm::Stream, AnswerForm::Whole] {
+            let mut encoder = Encoder::new(front, form, AnswerOptions::default());
+            let mut out = Vec::new();
+            each(lines, |_, event| encoder.push(event, &mut out));
+            encoder.finish(&mut out);
+            all.push(String::from_utf8(out).expect("UTF-8"));
+        }
+    }
+    all
+}
+
 /// The streams of the recorded logs, most of which have calls in their text.
 fn logged() -> Vec<Vec<String>> {
     let folder = testkit::root().join("fixtures/logs");
@@ -359,18 +374,21 @@ fn law_3_the_lines_of_a_session_pass_and_change_nothing() {
     let mut streams = logged();
     assert!(streams.len() > 100, "only {} streams", streams.len());
     streams.extend(bodies().iter().map(events));
-    let filters: [fn(&[String]) -> Vec<String>; 3] =
-        [tag_parse, accumulate, |lines| detect("full", lines)];
+    type Filter = fn(&[String]) -> Vec<String>;
+    let filters: [Filter; 3] = [tag_parse, accumulate, |lines| detect("full", lines)];
     for (seed, lines) in streams.iter().enumerate() {
         for filter in filters {
-            let want: Vec<_> = filter(lines).iter().map(|line| unnumbered(line)).collect();
+            let got = filter(lines);
+            let answer = answers(&got);
+            let want: Vec<_> = got.iter().map(|line| unnumbered(line)).collect();
             for place in [1, 2 + seed % lines.len(), lines.len() / 2, lines.len()] {
                 let at = place.clamp(1, lines.len());
                 let own = SESSION.map(str::to_owned);
                 let mixed = [&lines[..at], &own, &lines[at..]].concat();
-                let (passed, rest): (Vec<_>, Vec<_>) = filter(&mixed)
-                    .into_iter()
-                    .partition(|line| own.contains(line));
+                let got = filter(&mixed);
+                assert_eq!(answers(&got), answer, "answers of {lines:#?}");
+                let (passed, rest): (Vec<_>, Vec<_>) =
+                    got.into_iter().partition(|line| own.contains(line));
                 assert_eq!(passed, own, "at {at} of {lines:#?}");
                 let rest: Vec<_> = rest.iter().map(|line| unnumbered(line)).collect();
                 assert_eq!(rest, want, "lines of a session at {at} of {lines:#?}");
