@@ -379,7 +379,7 @@ impl Pipe {
         }
         if let PipeOutput::Answer(encoder) = &mut end.output {
             if let Some(turns) = &mut end.turns {
-                turns.finish(&mut |event| encoder.push(event, &mut end.bytes));
+                turns.finish(&mut |event| event.write(encoder, &mut end.bytes));
             }
             encoder.finish(&mut end.bytes);
         }
@@ -575,7 +575,7 @@ impl PipeEnd {
         }
         match (&mut self.output, &mut self.turns) {
             (PipeOutput::Answer(encoder), Some(turns)) => {
-                turns.push(event, &mut |event| encoder.push(event, &mut self.bytes))
+                turns.push(event, &mut |event| event.write(encoder, &mut self.bytes))
             }
             (PipeOutput::Answer(encoder), None) => encoder.push(event, &mut self.bytes),
             (PipeOutput::Events(lines), _) => lines.push(event, &mut self.bytes),

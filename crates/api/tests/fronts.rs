@@ -1,6 +1,6 @@
 //! What the fronts write, as files: a folder of `tests/fronts/` has `events.ndjson`, `options.json`
 //! where it needs options, and the stream and the whole answer of each front. `UPDATE=1` writes
-//! them anew.
+//! them anew. `step ` stands before the events of a call that the service runs.
 //!
 //! Each answer is read back by the decoder of its API, and must have the text, the calls, the end
 //! and the counts of the events.
@@ -50,6 +50,7 @@ fn options(folder: &Path) -> AnswerOptions {
         model: given.get_str("model").unwrap_or("m".into()).into_owned(),
         created: 1_700_000_000,
         include_usage: true,
+        shows_steps: true,
         echo: given
             .get("echo")
             .into_iter()
@@ -85,6 +86,8 @@ fn answer(front: Front, form: AnswerForm, options: AnswerOptions, events: &str) 
     for line in events.lines() {
         if line == "keep alive" {
             encoder.keep_alive(&mut out);
+        } else if let Some(step) = line.strip_prefix("step ") {
+            encoder.step(&scanner.read(step).unwrap(), &mut out);
         } else {
             encoder.push(&scanner.read(line).unwrap(), &mut out);
         }

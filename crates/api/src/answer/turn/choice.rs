@@ -158,7 +158,8 @@ impl ChoiceSteps {
         fed
     }
 
-    fn say(&mut self, step: &Step<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
+    /// Takes a piece of text, or a step of a call of the service.
+    pub(super) fn say(&mut self, step: &Step<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
         if !matches!(step, Step::Text(text) if text.trim_ascii().is_empty()) {
             self.release(out)?;
         }
