@@ -202,9 +202,7 @@ impl Service {
         status: RunningStatus,
     ) -> Result<Vec<u8>, Refusal> {
         let encoder = self.encoder(stored, AnswerForm::Stream)?;
-        let turns = self
-            .source
-            .turns_of(stored.tools.iter().map(String::as_str));
+        let turns = self.turns(stored);
         let output = PipeOutput::Answer(Box::new(encoder));
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
         let read = sessions.each_line(stored.id.session, stored.id.offset, |event, _| {

@@ -18,6 +18,7 @@ use crate::sessions::{
     produce, random_id,
 };
 use crate::tools::{ServiceTools, ToolsMode};
+use crate::turns::{StepMode, Turns};
 use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, InboundRequest, RunningStatus};
 use event::payload::Response as ResponseEvent;
 use event::{Json, Kind, Scanner};
@@ -335,6 +336,7 @@ impl Service {
             keeps_ids: false,
             is_stored: true,
             is_background: inbound.background(),
+            shows_steps: mode == Some(ToolsMode::Standard),
             conversation: inbound
                 .conversation_id()
                 .map(|_| conversation_id(id.session)),
@@ -403,9 +405,7 @@ impl Service {
                 (PipeOutput::Answer(Box::new(encoder)), kind)
             }
         };
-        let turns = self
-            .source
-            .turns_of(stored.tools.iter().map(String::as_str));
+        let turns = self.turns(&stored);
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
         let pipe = Rc::new(pipe);
         let session = sessions.live(stored.id.session);
@@ -424,6 +424,21 @@ impl Service {
             id: stored.id,
             source,
         })
+    }
+}
+
+impl Service {
+    /// What makes one answer of the turns of a response.
+    pub(super) fn turns(&self, stored: &StoredResponse) -> Option<Turns> {
+        let names = stored.tools.iter().map(String::as_str);
+        let mode = match stored.mode {
+            None | Some(ToolsMode::Pass) => return self.source.turns_of(names),
+            Some(ToolsMode::Auto) => StepMode::Hidden,
+            Some(ToolsMode::Standard) => StepMode::Shown {
+                has_items: stored.front.is_some_and(Front::has_steps),
+            },
+        };
+        Some(Turns::new(names).with_steps(mode))
     }
 }
 
