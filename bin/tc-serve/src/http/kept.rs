@@ -4,6 +4,7 @@
 //! <https://platform.openai.com/docs/api-reference/conversations>.
 
 use super::body;
+use super::calls::CallVerb;
 use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::stored::{JSON, StoredResponse, conversation_id, named, refused, unknown_response};
@@ -37,6 +38,12 @@ pub(crate) enum KeptPath {
     Items,
     /// `/v1/conversations/ID/items/ITEM`
     Item,
+    /// `/v1/sessions/ID/calls/CALL/VERB`
+    Call(CallVerb),
+    /// `/v1/sessions/ID/messages`
+    Say,
+    /// `/v1/sessions/ID/cancel`
+    CancelSession,
 }
 
 impl KeptPath {
@@ -53,6 +60,9 @@ impl KeptPath {
             ["conversations", _] => KeptPath::Conversation,
             ["conversations", _, "items"] => KeptPath::Items,
             ["conversations", _, "items", _] => KeptPath::Item,
+            ["sessions", _, "calls", _, verb] => KeptPath::Call(CallVerb::of(verb)?),
+            ["sessions", _, "messages"] => KeptPath::Say,
+            ["sessions", _, "cancel"] => KeptPath::CancelSession,
             _ => return None,
         })
     }
@@ -61,7 +71,11 @@ impl KeptPath {
     pub(crate) fn methods(self) -> &'static [Method] {
         match self {
             KeptPath::Response => &[Method::GET, Method::DELETE],
-            KeptPath::Cancel | KeptPath::Conversations => &[Method::POST],
+            KeptPath::Cancel
+            | KeptPath::Conversations
+            | KeptPath::Call(_)
+            | KeptPath::Say
+            | KeptPath::CancelSession => &[Method::POST],
             KeptPath::InputItems | KeptPath::Item => &[Method::GET],
             KeptPath::Items => &[Method::GET, Method::POST],
             KeptPath::Conversation => &[Method::GET, Method::POST, Method::DELETE],
@@ -104,6 +118,12 @@ impl Service {
         path: KeptPath,
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
+        if matches!(
+            path,
+            KeptPath::Call(_) | KeptPath::Say | KeptPath::CancelSession
+        ) {
+            return self.person(request, admitted, path).await;
+        }
         let sessions = self.sessions.as_ref().ok_or_else(unknown_response)?;
         let bare = crate::route::unversioned(request.uri().path());
         let segment = |at: usize| bare.split('/').nth(at).unwrap_or_default().to_owned();
@@ -135,12 +155,15 @@ impl Service {
                 asked.add_items(self, &body)
             }
             (KeptPath::Items, _) => Ok(asked.page(asked.items(self)?)),
-            (KeptPath::Item, _) => asked.one_item(self),
+            (_, _) => asked.one_item(self),
         }
     }
 
     /// The body of a request, which is a JSON object.
-    async fn object(&self, request: Request<Incoming>) -> Result<Map<String, Value>, Refusal> {
+    pub(super) async fn object(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Map<String, Value>, Refusal> {
         let mut share = self.pipe.budget.share();
         let (_, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
         if bytes.is_empty() {
@@ -187,7 +210,7 @@ impl Service {
             AnswerForm::Object
         };
         let client = running.map(|running| {
-            let client = WaitingClient::new(&running);
+            let client = WaitingClient::new(&asked.sessions, &running);
             (running, client)
         });
         let view = self.view(&asked.sessions, stored, form, false, client)?;
