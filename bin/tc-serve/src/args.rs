@@ -3,6 +3,7 @@
 use crate::keys::Keys;
 use crate::log::LogTarget;
 use crate::route::PassedPaths;
+use crate::tools::ToolArgs;
 use anyhow::{Result, bail};
 use ask::{AutoArgs, ConnectionArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
 use clap::Parser;
@@ -45,6 +46,8 @@ pub(crate) struct Args {
     pub limits: LimitArgs,
     #[command(flatten)]
     pub sessions: SessionArgs,
+    #[command(flatten)]
+    pub tools: ToolArgs,
     #[command(flatten)]
     pub upstream: UpstreamArgs,
     #[command(flatten)]

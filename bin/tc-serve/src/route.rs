@@ -1,5 +1,6 @@
 //! What a path is for, and which paths are passed to the provider as they are.
 
+pub(crate) use crate::http::KeptPath;
 use anyhow::{Result, bail};
 use api::Front;
 use hyper::{HeaderMap, Method};
@@ -26,6 +27,8 @@ pub(crate) enum Endpoint {
     Events,
     /// `/v1/messages/count_tokens`
     CountTokens,
+    /// A path of what is kept, see [`KeptPath`].
+    Kept(KeptPath),
     /// None of these.
     Unknown,
 }
@@ -49,10 +52,12 @@ impl Endpoint {
             }
             _ => {
                 let path = |front: Front| front.path().strip_prefix("/v1").unwrap_or(front.path());
-                Front::ALL
-                    .into_iter()
-                    .find(|front| path(*front) == rest)
-                    .map_or(Endpoint::Unknown, Endpoint::Answer)
+                let front = Front::ALL.into_iter().find(|front| path(*front) == rest);
+                let kept = || KeptPath::of(rest).map(Endpoint::Kept);
+                front
+                    .map(Endpoint::Answer)
+                    .or_else(kept)
+                    .unwrap_or(Endpoint::Unknown)
             }
         }
     }
@@ -98,6 +103,7 @@ impl Endpoint {
             | Endpoint::Events
             | Endpoint::CountTokens
             | Endpoint::Pass(false) => &[Method::POST],
+            Endpoint::Kept(path) => path.methods(),
             Endpoint::Unknown => &[],
         }
     }

@@ -235,6 +235,7 @@ impl FolderStore {
         let name = OsString::from(format!("{number:02x}"));
         let folder = Rc::new(self.root.inside(&name, makes)?);
         let flags = inotify::WatchFlags::MODIFY
+            | inotify::WatchFlags::CLOSE_WRITE
             | inotify::WatchFlags::DELETE
             | inotify::WatchFlags::ONLYDIR;
         let watch = inotify::add_watch(&self.watch, folder.path(), flags)?;

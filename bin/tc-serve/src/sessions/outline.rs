@@ -1,13 +1,15 @@
 //! What a session holds, as far as the service has to know: who began it, its responses, and the
 //! calls that wait for a person.
 
+use super::producer::LEFT;
 use api::Conversation;
 use event::payload::{
-    self, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
-    ToolResult,
+    self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
+    ToolResult, ToolUse,
 };
-use event::{Event, Kind, Raw, Scanner, Text};
+use event::{Event, Kind, Scanner, Text};
 use std::fmt;
+use std::ops::Range;
 use store::SessionId;
 
 /// The id of a response: the session that holds it, and the offset of its `response` line there. So
@@ -114,6 +116,13 @@ pub(crate) struct ResponseOutline {
     pub reason: Option<FinishReason>,
 }
 
+impl ResponseOutline {
+    /// Whether it was cancelled because its client had left.
+    pub(crate) fn was_left(&self) -> bool {
+        self.cancelled_by.as_deref() == Some(LEFT)
+    }
+}
+
 /// A call that waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PendingCall {
@@ -136,9 +145,15 @@ pub(crate) struct Outline {
     pub responses: Vec<ResponseOutline>,
     /// The calls that wait.
     pub pending: Vec<PendingCall>,
+    /// The ids of the calls that have started, and have no result.
+    pub started: Vec<String>,
+    /// The answers of persons: the id and the hash of each call, and the `approval` event.
+    pub answered: Vec<(String, String, String)>,
+    /// Whether a result since the last message of the model is the final answer.
+    pub is_final: bool,
     /// The ids of items and responses that were deleted.
     pub deleted: Vec<String>,
-    /// The offset of the next byte.
+    /// The offset behind the last event.
     pub end: u64,
     /// The lines that `api::Conversation` reads: messages, and which calls have run.
     pub talk: String,
@@ -150,6 +165,11 @@ impl Outline {
         // Behind the beginning of another response nothing of an earlier one holds.
         let talk = format!("{}{{\"type\":\"response\"}}\n", self.talk);
         Conversation::read(&talk).0
+    }
+
+    /// The conversation as the open response has it.
+    pub(crate) fn open_conversation(&self) -> Conversation {
+        Conversation::read(&self.talk).0
     }
 
     /// The lines of the first `count` messages of [`Outline::conversation`].
@@ -164,20 +184,10 @@ impl Outline {
         lines.filter(|line| is_message(line)).take(count).collect()
     }
 
-    /// Takes the next whole lines.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let mut scanner = Scanner::default();
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let offset = self.end;
-            self.end += line.len() as u64;
-            let text = std::str::from_utf8(line.trim_ascii_end());
-            if let Some(event) = text.ok().and_then(|text| scanner.read(text).ok()) {
-                self.event(&event, offset);
-            }
-        }
-    }
-
-    fn event(&mut self, event: &Event<'_>, offset: u64) {
+    /// Takes the next event, which is at `place` of the session.
+    pub(crate) fn push(&mut self, event: &Event<'_>, place: Range<u64>) {
+        let offset = place.start;
+        self.end = place.end;
         if matches!(
             event.kind(),
             Kind::Message | Kind::StreamStart | Kind::ToolUse | Kind::ToolResult | Kind::Response
@@ -205,7 +215,19 @@ impl Outline {
                     last.reason = Some(StreamEnd::read(event).finish_reason);
                 }
             }
+            Kind::ToolUse => self
+                .started
+                .push(ToolUse::read(event).tool_id.str().into_owned()),
             Kind::ToolResult => self.tool_result(event),
+            Kind::Approval => {
+                let approval = Approval::read(event);
+                let [id, hash] =
+                    [approval.tool_id, approval.hash].map(|text| text.str().into_owned());
+                self.answered.push((id, hash, event.raw().into_owned()));
+            }
+            Kind::Message if payload::Message::read(event).is_of("assistant") => {
+                self.is_final = false;
+            }
             kind if kind.begins_stream() => {
                 if let Some(last) = self.responses.last_mut() {
                     last.is_open = true;
@@ -240,6 +262,8 @@ impl Outline {
         let result = ToolResult::read(event);
         let id = result.tool_id.str();
         self.pending.retain(|call| call.tool_id != id);
+        self.started.retain(|started| *started != id);
+        self.is_final |= result.return_directly && result.status == Status::Success.name();
         if result.status == Status::Pending.name() {
             let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
             self.pending.push(PendingCall {

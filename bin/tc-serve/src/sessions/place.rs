@@ -51,6 +51,8 @@ pub(crate) struct SessionPlace {
     pub first: usize,
     /// What the session had before, unless the request repeats it.
     pub history: Option<api::Conversation>,
+    /// Whether the session begins with this request.
+    pub is_new: bool,
 }
 
 impl Sessions {
@@ -72,6 +74,35 @@ impl Sessions {
                 Ok(self.go_on(id, writer, &outline))
             }
             WantedSession::Repeated(id) => self.repeated(id, request, key),
+        }
+    }
+
+    /// The conversation that a request refers to.
+    ///
+    /// # Errors
+    /// [`PlaceError::Unknown`] and [`PlaceError::Store`].
+    pub(crate) fn history(
+        self: &Rc<Self>,
+        wanted: WantedSession,
+        key: Option<&str>,
+    ) -> Result<api::Conversation, PlaceError> {
+        let (id, response) = match wanted {
+            WantedSession::After(response) => (response.session, Some(response.to_string())),
+            WantedSession::New(id) | WantedSession::Of(id) | WantedSession::Repeated(id) => {
+                (id, None)
+            }
+        };
+        let _session = self.open(id, key)?;
+        let outline = self.outline(id, self.store.end(id)?)?;
+        match response {
+            None => Ok(outline.conversation()),
+            Some(name) => {
+                let known = outline.response(&name).ok_or(PlaceError::Unknown)?;
+                if known.end == 0 {
+                    return Err(PlaceError::Busy(Some(name)));
+                }
+                Ok(self.outline(id, known.end)?.conversation())
+            }
         }
     }
 
@@ -104,11 +135,15 @@ impl Sessions {
             writer,
             first,
             history: None,
+            is_new: true,
         })
     }
 
     /// Takes the lease of a session, and ends what was left of a response when a service was killed.
-    fn write(
+    ///
+    /// # Errors
+    /// See [`PlaceError`].
+    pub(crate) fn write(
         self: &Rc<Self>,
         id: SessionId,
         key: Option<&str>,
@@ -149,6 +184,7 @@ impl Sessions {
             writer,
             first: 0,
             history: Some(outline.conversation()),
+            is_new: false,
         }
     }
 
@@ -216,6 +252,7 @@ impl Sessions {
             writer,
             first,
             history: None,
+            is_new: false,
         })
     }
 }

@@ -5,11 +5,13 @@ use crate::inbound::draft::{message, text};
 use crate::inbound::request::{InboundRequest, ReferenceKind};
 use crate::members::GetText;
 use crate::request::options::is_system;
+use json::{ToolEntry, ToolList};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The members of a request that are about what the service keeps. None of them goes upstream in a
 /// request that has the history itself.
-const OWN: [&str; 3] = ["previous_response_id", "conversation", "background"];
+pub(crate) const OWN: [&str; 3] = ["previous_response_id", "conversation", "background"];
 
 impl InboundRequest {
     /// Whether the client wants that the answer is kept (`store` of OpenAI Responses and of chat
@@ -39,6 +41,26 @@ impl InboundRequest {
             .as_str()
             .or_else(|| conversation.text_of("id"))?;
         (!id.is_empty()).then_some(id)
+    }
+
+    /// Offers these tools to the model beside those of the client, which keep their names. No
+    /// upstream gets the request as the client wrote it.
+    pub fn offer(&mut self, own: &ToolList) {
+        let clients = self.tools.as_deref();
+        let is_free = |entry: &ToolEntry| clients.is_none_or(|tools| !tools.knows(&entry.name));
+        let first = clients.map(|tools| tools.openai(|_| true));
+        let lists = [first.as_deref().unwrap_or("[]"), &own.openai(is_free)].map(|list| {
+            list.trim_start_matches('[')
+                .trim_end_matches(']')
+                .to_owned()
+        });
+        let entries: Vec<String> = lists.into_iter().filter(|list| !list.is_empty()).collect();
+        if let Ok(all) = ToolList::read_valid(&format!("[{}]", entries.join(",")))
+            && all.iter().next().is_some()
+        {
+            self.tools = Some(Arc::new(all));
+        }
+        self.conversation.verbatim = None;
     }
 
     /// Puts `history` before the messages of the request. The system prompts at the beginning of
