@@ -15,7 +15,7 @@ use crate::sessions::{
 use api::{AnswerForm, Api, Conversation, Front, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus, Session};
 use event::{Event, Json, Kind, Scanner};
-use hyper::body::Incoming;
+use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
@@ -619,3 +619,48 @@ fn shown_conversation(
         "metadata": metadata
     }))
 }
+
+// Items that a request names and does not hold.
+
+impl Service {
+    /// The body of a request with the stored items in place of the references to them: the AI SDK
+    /// sends earlier items by their ids alone. A reference to an item that is not stored here for
+    /// this client stays.
+    pub(super) fn with_items(&self, body: Bytes, admitted: &Admitted) -> Bytes {
+        let is_asked = body.windows(REFERENCE.len()).any(|word| word == REFERENCE.as_bytes());
+        let (true, Some(sessions)) = (is_asked, &self.sessions) else {
+            return body;
+        };
+        let Ok(Value::Object(mut members)) = serde_json::from_slice(&body) else {
+            return body;
+        };
+        let key = self.key_hash(admitted.key);
+        let input = members.get_mut("input").and_then(Value::as_array_mut);
+        for item in input.into_iter().flatten() {
+            let text = |name: &str| item.get(name).and_then(Value::as_str);
+            if text("type") == Some(REFERENCE)
+                && let Some(found) = text("id").and_then(|id| self.item(sessions, id, key.as_deref()))
+            {
+                *item = found;
+            }
+        }
+        Value::Object(members).to_string().into()
+    }
+
+    /// The item of a stored answer that has this id.
+    fn item(&self, sessions: &Rc<Sessions>, id: &str, key: Option<&str>) -> Option<Value> {
+        let (_, rest) = id.split_once('_')?;
+        let (response, _) = rest.rsplit_once('_')?;
+        let response = ResponseId::of(response)?;
+        let _session = sessions.open(response.session, key).ok()?;
+        let mut stored = StoredResponse::read(sessions, response).ok()?;
+        stored.front = Some(Front::Responses);
+        let body = self.so_far(sessions, &stored, RunningStatus::InProgress).ok()?;
+        let body: Value = serde_json::from_slice(&body).ok()?;
+        let items = body.get("output")?.as_array()?;
+        items.iter().find(|item| item.get("id").is_some_and(|known| known == id)).cloned()
+    }
+}
+
+/// The type of an item that is only named.
+const REFERENCE: &str = "item_reference";
