@@ -248,6 +248,7 @@ impl Service {
         let mut lines = self.response_line(id, &asked, &body_hash, mode)?;
         let mut inbound = asked.inbound;
         lines.extend(inbound.session_lines(api, None, first).into_bytes());
+        inbound.keep_here();
         if let Some(history) = history {
             inbound.continue_from(history);
         }
