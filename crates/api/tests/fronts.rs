@@ -160,7 +160,7 @@ impl Meaning {
 
     /// The same meaning, as far as an answer in this API can have it.
     fn in_api(mut self, api: Api) -> Meaning {
-        if self.has_error || self.end == "cut" {
+        if self.has_error || matches!(self.end.as_str(), "cut" | "cancelled") {
             // The counts of a failed answer are not sent.
             (self.end, self.tokens, self.has_error) = ("error".into(), String::new(), true);
         }
